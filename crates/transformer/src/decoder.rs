@@ -1,0 +1,409 @@
+//! The decoder (paper, section 3.1): input layer, N layers, final norm, generator.
+
+use burn::module::{Module, Param};
+use burn::nn::LayerNorm;
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::attention::{CrossAttention, KeyValue, KeyValueCache, SelfAttention};
+use crate::config::{TransformerConfig, WeightTying};
+use crate::embedding::InputLayer;
+use crate::error::ConfigError;
+use crate::feed_forward::FeedForward;
+use crate::init::Init;
+use crate::mask::AttentionMask;
+use crate::position::{RotaryEncoding, Rotation};
+use crate::residual::Residual;
+use crate::trace::LayerTrace;
+
+/// What the decoder attends to: the encoder's output, and which of it is padding.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// `[B, S, D]`
+    pub states: Tensor<3>,
+    /// Mask of the source, `[B, 1, 1, S]`.
+    pub mask: Option<AttentionMask>,
+}
+
+impl From<Tensor<3>> for Memory {
+    fn from(states: Tensor<3>) -> Self {
+        Self { states, mask: None }
+    }
+}
+
+/// What one decoder layer remembers.
+#[derive(Clone, Debug, Default)]
+struct LayerCache {
+    self_attention: KeyValueCache,
+    /// Keys and values of the memory, projected at the first step.
+    cross_attention: Option<KeyValue>,
+}
+
+/// What the decoder remembers of the tokens so far, and of one memory.
+///
+/// Decoding all of a target with an empty cache is what training does; decoding one more token
+/// with a full one is a step of generation. A cache belongs to one memory and one batch: take a
+/// new one for the next source.
+#[derive(Clone, Debug)]
+pub struct DecoderCache {
+    layers: Vec<LayerCache>,
+    length: usize,
+}
+
+impl DecoderCache {
+    fn new(n_layers: usize, capacity: usize) -> Self {
+        let layer = LayerCache {
+            self_attention: KeyValueCache::with_capacity(capacity),
+            cross_attention: None,
+        };
+        Self {
+            layers: vec![layer; n_layers],
+            length: 0,
+        }
+    }
+
+    /// Number of target tokens decoded so far.
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether no token has been decoded yet.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+}
+
+/// Self-attention, cross-attention and feed-forward network, each in a residual block.
+#[derive(Module, Debug)]
+pub struct DecoderLayer {
+    /// First sublayer.
+    pub self_attention: SelfAttention,
+    /// Around the first sublayer.
+    pub self_attention_residual: Residual,
+    /// Second sublayer; none in a decoder-only model.
+    pub cross_attention: Option<CrossAttention>,
+    /// Around the second sublayer.
+    pub cross_attention_residual: Option<Residual>,
+    /// Last sublayer.
+    pub feed_forward: FeedForward,
+    /// Around the last sublayer.
+    pub feed_forward_residual: Residual,
+}
+
+impl DecoderLayer {
+    /// Builds one layer with cross-attention.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformerConfig::validate`].
+    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self::build(config, true, &mut Init::new(device)))
+    }
+
+    fn build(config: &TransformerConfig, cross_attention: bool, init: &mut Init) -> Self {
+        let self_attention = SelfAttention::build(config, init);
+        let self_attention_residual = Residual::build(config, init);
+        let (cross_attention, cross_attention_residual) = cross_attention
+            .then(|| {
+                (
+                    CrossAttention::build(config, init),
+                    Residual::build(config, init),
+                )
+            })
+            .unzip();
+        Self {
+            self_attention,
+            self_attention_residual,
+            cross_attention,
+            cross_attention_residual,
+            feed_forward: FeedForward::build(config, init),
+            feed_forward_residual: Residual::build(config, init),
+        }
+    }
+
+    /// Runs the layer on a whole target.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - mask: of the target, usually [`AttentionMask::causal`]
+    /// - memory: states `[B, S, D]`; none for a layer without cross-attention
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If the layer has cross-attention and there is no memory, or the other way round.
+    pub fn forward<'a>(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        memory: impl Into<Option<&'a Memory>>,
+    ) -> Tensor<3> {
+        let mut cache = LayerCache::default();
+        self.run(x, mask, memory.into(), None, &mut cache, None)
+    }
+
+    fn run(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        memory: Option<&Memory>,
+        rotation: Option<&Rotation>,
+        cache: &mut LayerCache,
+        trace: Option<&mut Vec<LayerTrace>>,
+    ) -> Tensor<3> {
+        let keep = trace.is_some();
+        let (mut self_weights, mut cross_weights) = (None, None);
+        let mut feed_forward_input = None;
+        let mut x = self.self_attention_residual.forward(x, |x| {
+            let cache = &mut cache.self_attention;
+            let (y, weights) = self.self_attention.run(x, mask, rotation, cache, keep);
+            self_weights = weights;
+            y
+        });
+        x = match (
+            &self.cross_attention,
+            &self.cross_attention_residual,
+            memory,
+        ) {
+            (Some(attention), Some(residual), Some(memory)) => residual.forward(x, |x| {
+                let projected = cache
+                    .cross_attention
+                    .get_or_insert_with(|| attention.project(memory.states.clone()))
+                    .clone();
+                let (y, weights) = attention.run(x, projected, memory.mask.as_ref(), keep);
+                cross_weights = weights;
+                y
+            }),
+            (None, None, None) => x,
+            (Some(_), Some(_), None) => {
+                panic!("this decoder has cross-attention: give it a memory")
+            }
+            _ => panic!("this decoder has no cross-attention: give it no memory"),
+        };
+        let x = self.feed_forward_residual.forward(x, |x| {
+            feed_forward_input = keep.then(|| x.clone());
+            self.feed_forward.forward(x)
+        });
+        if let Some(trace) = trace {
+            trace.push(LayerTrace {
+                self_attention: self_weights.expect("kept"),
+                cross_attention: cross_weights,
+                feed_forward_input: feed_forward_input.expect("kept"),
+            });
+        }
+        x
+    }
+}
+
+/// The last projection, from states to one logit a token (paper, section 3.4).
+#[derive(Module, Debug)]
+pub struct Generator {
+    /// `[D, V]`; none where the embedding is shared.
+    pub weight: Option<Param<Tensor<2>>>,
+    /// `[V]`
+    pub bias: Param<Tensor<1>>,
+}
+
+impl Generator {
+    fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+        let (d_model, vocab_size) = (config.d_model, config.target_vocab_size);
+        let own_weight = config.weight_tying == WeightTying::None;
+        Self {
+            weight: own_weight.then(|| init.xavier(d_model, vocab_size)),
+            bias: init.bias(d_model, vocab_size),
+        }
+    }
+}
+
+/// Predicts each next target token from the ones before it and from the memory.
+#[derive(Module, Debug)]
+pub struct Decoder {
+    /// Embedding and positions.
+    pub input: InputLayer,
+    /// The N layers.
+    pub layers: Vec<DecoderLayer>,
+    /// On the last layer's output, where the configuration has it.
+    pub final_norm: Option<LayerNorm>,
+    /// From states to logits.
+    pub generator: Generator,
+    rotary: Option<RotaryEncoding>,
+}
+
+impl Decoder {
+    /// Builds a decoder that attends to a memory.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformerConfig::validate`].
+    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self::build(config, true, &mut Init::new(device)))
+    }
+
+    /// Builds a decoder without cross-attention: a language model.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformerConfig::validate`].
+    pub fn init_without_memory(
+        config: &TransformerConfig,
+        device: &Device,
+    ) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self::build(config, false, &mut Init::new(device)))
+    }
+
+    pub(crate) fn build(
+        config: &TransformerConfig,
+        cross_attention: bool,
+        init: &mut Init,
+    ) -> Self {
+        Self {
+            input: InputLayer::build(Some(config.target_vocab_size), config, init),
+            layers: (0..config.n_decoder_layers)
+                .map(|_| DecoderLayer::build(config, cross_attention, init))
+                .collect(),
+            final_norm: config.final_norm.then(|| init.layer_norm(config)),
+            generator: Generator::build(config, init),
+            rotary: RotaryEncoding::build(config, init),
+        }
+    }
+
+    /// An empty cache that grows as it must.
+    pub fn new_cache(&self) -> DecoderCache {
+        DecoderCache::new(self.layers.len(), 0)
+    }
+
+    /// An empty cache whose buffers will be allocated once, for `max_length` tokens.
+    pub fn new_cache_with_capacity(&self, max_length: usize) -> DecoderCache {
+        DecoderCache::new(self.layers.len(), max_length)
+    }
+
+    /// Logits of the token after each of `ids`, which follow the tokens in the cache and are added
+    /// to it.
+    ///
+    /// Targets are padded at their end, where the causal mask already hides the padding from
+    /// every real token; no other mask is needed.
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, T]`
+    /// - memory: states `[B, S, D]`; none for a decoder without cross-attention
+    /// - output: `[B, T, V]`
+    ///
+    /// # Panics
+    ///
+    /// If the tokens so far and `T` are more than `max_len`; if the decoder has cross-attention
+    /// and there is no memory, or the other way round.
+    pub fn forward<'a>(
+        &self,
+        ids: Tensor<2, Int>,
+        memory: impl Into<Option<&'a Memory>>,
+        cache: &mut DecoderCache,
+    ) -> Tensor<3> {
+        let x = self.input.forward(ids, cache.length);
+        self.logits(self.forward_vectors(x, memory, cache))
+    }
+
+    /// The same on vectors that have been embedded elsewhere, up to the final norm.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_vectors<'a>(
+        &self,
+        x: Tensor<3>,
+        memory: impl Into<Option<&'a Memory>>,
+        cache: &mut DecoderCache,
+    ) -> Tensor<3> {
+        self.run(x, memory.into(), cache, None)
+    }
+
+    /// Decodes vectors of a whole target and keeps what each layer did.
+    pub fn forward_traced<'a>(
+        &self,
+        x: Tensor<3>,
+        memory: impl Into<Option<&'a Memory>>,
+    ) -> (Tensor<3>, Vec<LayerTrace>) {
+        let mut trace = Vec::with_capacity(self.layers.len());
+        let x = self.run(x, memory.into(), &mut self.new_cache(), Some(&mut trace));
+        (x, trace)
+    }
+
+    fn run(
+        &self,
+        mut x: Tensor<3>,
+        memory: Option<&Memory>,
+        cache: &mut DecoderCache,
+        mut trace: Option<&mut Vec<LayerTrace>>,
+    ) -> Tensor<3> {
+        assert_eq!(
+            cache.layers.len(),
+            self.layers.len(),
+            "the cache is of a decoder with {} layers, but this one has {}",
+            cache.layers.len(),
+            self.layers.len()
+        );
+        let [_, length, _] = x.dims();
+        let past = cache.length;
+        // One token sees everything before it and itself.
+        let mask = (length > 1).then(|| AttentionMask::causal_after(past, length, &x.device()));
+        let rotation = self
+            .rotary
+            .as_ref()
+            .map(|rotary| rotary.forward(past, length));
+        for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {
+            x = layer.run(
+                x,
+                mask.as_ref(),
+                memory,
+                rotation.as_ref(),
+                cache,
+                trace.as_deref_mut(),
+            );
+        }
+        cache.length = past + length;
+        match &self.final_norm {
+            Some(norm) => norm.forward(x),
+            None => x,
+        }
+    }
+
+    /// The generator on states.
+    ///
+    /// # Shapes
+    ///
+    /// - states: `[B, T, D]`
+    /// - output: `[B, T, V]`
+    pub fn logits(&self, states: Tensor<3>) -> Tensor<3> {
+        let [batch, length, d_model] = states.dims();
+        let weight = match &self.generator.weight {
+            Some(weight) => weight.val(),
+            None => self.input.table().transpose(),
+        };
+        let [_, vocab_size] = weight.dims();
+        burn::tensor::module::linear(
+            states.reshape([batch * length, d_model]),
+            weight,
+            Some(self.generator.bias.val()),
+        )
+        .reshape([batch, length, vocab_size])
+    }
+
+    /// Log-probabilities from states: `log_softmax(logits)`.
+    ///
+    /// # Shapes
+    ///
+    /// - states: `[B, T, D]`
+    /// - output: `[B, T, V]`
+    pub fn log_probabilities(&self, states: Tensor<3>) -> Tensor<3> {
+        log_softmax(self.logits(states), 2)
+    }
+}

@@ -1,0 +1,183 @@
+//! The encoder (paper, section 3.1): input layer, N layers, final norm.
+
+use burn::module::Module;
+use burn::nn::LayerNorm;
+use burn::tensor::{Device, Int, Tensor};
+
+use crate::attention::{KeyValueCache, SelfAttention};
+use crate::config::{TransformerConfig, WeightTying};
+use crate::embedding::InputLayer;
+use crate::error::ConfigError;
+use crate::feed_forward::FeedForward;
+use crate::init::Init;
+use crate::mask::AttentionMask;
+use crate::position::{RotaryEncoding, Rotation};
+use crate::residual::Residual;
+use crate::trace::LayerTrace;
+
+/// Self-attention and feed-forward network, each in a residual block.
+#[derive(Module, Debug)]
+pub struct EncoderLayer {
+    /// First sublayer.
+    pub self_attention: SelfAttention,
+    /// Around the first sublayer.
+    pub self_attention_residual: Residual,
+    /// Second sublayer.
+    pub feed_forward: FeedForward,
+    /// Around the second sublayer.
+    pub feed_forward_residual: Residual,
+}
+
+impl EncoderLayer {
+    /// Builds one layer.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformerConfig::validate`].
+    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
+        config.validate()?;
+        Ok(Self::build(config, &mut Init::new(device)))
+    }
+
+    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+        Self {
+            self_attention: SelfAttention::build(config, init),
+            self_attention_residual: Residual::build(config, init),
+            feed_forward: FeedForward::build(config, init),
+            feed_forward_residual: Residual::build(config, init),
+        }
+    }
+
+    /// # Shapes
+    ///
+    /// - x: `[B, S, D]`
+    /// - output: `[B, S, D]`
+    pub fn forward(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
+        self.run(x, mask, None, None)
+    }
+
+    fn run(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        rotation: Option<&Rotation>,
+        trace: Option<&mut Vec<LayerTrace>>,
+    ) -> Tensor<3> {
+        let keep = trace.is_some();
+        let mut self_attention = None;
+        let mut feed_forward_input = None;
+        let x = self.self_attention_residual.forward(x, |x| {
+            let mut cache = KeyValueCache::default();
+            let (y, weights) = self.self_attention.run(x, mask, rotation, &mut cache, keep);
+            self_attention = weights;
+            y
+        });
+        let x = self.feed_forward_residual.forward(x, |x| {
+            feed_forward_input = keep.then(|| x.clone());
+            self.feed_forward.forward(x)
+        });
+        if let Some(trace) = trace {
+            trace.push(LayerTrace {
+                self_attention: self_attention.expect("kept"),
+                cross_attention: None,
+                feed_forward_input: feed_forward_input.expect("kept"),
+            });
+        }
+        x
+    }
+}
+
+/// Turns source tokens into the memory that a decoder attends to.
+#[derive(Module, Debug)]
+pub struct Encoder {
+    /// Embedding and positions.
+    pub input: InputLayer,
+    /// The N layers.
+    pub layers: Vec<EncoderLayer>,
+    /// On the last layer's output, where the configuration has it.
+    pub final_norm: Option<LayerNorm>,
+    rotary: Option<RotaryEncoding>,
+}
+
+impl Encoder {
+    /// Builds an encoder that stands alone.
+    ///
+    /// # Errors
+    ///
+    /// See [`TransformerConfig::validate`].
+    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
+        // There is no decoder to share a table with.
+        let config = config.clone().with_weight_tying(WeightTying::None);
+        config.validate()?;
+        Ok(Self::build(&config, &mut Init::new(device)))
+    }
+
+    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+        let own_table = config.weight_tying != WeightTying::All;
+        Self {
+            input: InputLayer::build(own_table.then_some(config.source_vocab_size), config, init),
+            layers: (0..config.n_encoder_layers)
+                .map(|_| EncoderLayer::build(config, init))
+                .collect(),
+            final_norm: config.final_norm.then(|| init.layer_norm(config)),
+            rotary: RotaryEncoding::build(config, init),
+        }
+    }
+
+    /// Encodes tokens.
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, S]`
+    /// - mask: see [`AttentionMask::padding`]
+    /// - output: `[B, S, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `S` is more than `max_len`, or the encoder shares its decoder's embedding.
+    pub fn forward(&self, ids: Tensor<2, Int>, mask: Option<&AttentionMask>) -> Tensor<3> {
+        self.forward_vectors(self.input.forward(ids, 0), mask)
+    }
+
+    /// Encodes vectors that have been embedded elsewhere; nothing is added to them.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, S, D]`
+    /// - output: `[B, S, D]`
+    ///
+    /// # Panics
+    ///
+    /// With rotary positions, if `S` is more than `max_len`.
+    pub fn forward_vectors(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
+        self.run(x, mask, None)
+    }
+
+    /// Encodes vectors and keeps what each layer did.
+    pub fn forward_traced(
+        &self,
+        x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+    ) -> (Tensor<3>, Vec<LayerTrace>) {
+        let mut trace = Vec::with_capacity(self.layers.len());
+        let x = self.run(x, mask, Some(&mut trace));
+        (x, trace)
+    }
+
+    fn run(
+        &self,
+        mut x: Tensor<3>,
+        mask: Option<&AttentionMask>,
+        mut trace: Option<&mut Vec<LayerTrace>>,
+    ) -> Tensor<3> {
+        let [_, length, _] = x.dims();
+        let rotation = self.rotary.as_ref().map(|rotary| rotary.forward(0, length));
+        for layer in &self.layers {
+            x = layer.run(x, mask, rotation.as_ref(), trace.as_deref_mut());
+        }
+        match &self.final_norm {
+            Some(norm) => norm.forward(x),
+            None => x,
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Fresh parameters (Glorot and Bengio 2010; biases as `torch.nn.Linear` has them).
+//!
+//! Values are drawn on the host, so that one seed gives one model on every backend, and at once,
+//! so that no later random operation on the device can interleave with them.
+
+use burn::module::Param;
+use burn::nn::{Embedding, LayerNorm, LayerNormConfig, Linear};
+use burn::tensor::{Device, Distribution, Tensor, TensorData};
+use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
+
+use crate::config::TransformerConfig;
+use crate::position::sinusoidal;
+
+/// Draws the parameters of one model.
+pub(crate) struct Init<'a> {
+    device: &'a Device,
+    rng: ChaCha8Rng,
+    /// The position table that encoder and decoder share.
+    sinusoid: Option<Tensor<2>>,
+}
+
+impl<'a> Init<'a> {
+    /// Seeded by the device's own generator.
+    pub fn new(device: &'a Device) -> Self {
+        let draw = Tensor::<1>::random([2], Distribution::Uniform(0.0, 1.0), device);
+        let seed = draw
+            .into_data()
+            .iter::<f32>()
+            .fold(0, |seed, x| (seed << 32) | u64::from(x.to_bits()));
+        Self::seeded(seed, device)
+    }
+
+    pub fn seeded(seed: u64, device: &'a Device) -> Self {
+        Self {
+            device,
+            rng: ChaCha8Rng::seed_from_u64(seed),
+            sinusoid: None,
+        }
+    }
+
+    pub fn device(&self) -> &Device {
+        self.device
+    }
+
+    /// Uniform in `[-bound, bound)`.
+    fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
+        let bound = bound as f32;
+        let values: Vec<f32> = (0..shape.iter().product())
+            .map(|_| self.rng.random_range(-bound..bound))
+            .collect();
+        Param::from_data(TensorData::new(values, shape), self.device)
+    }
+
+    /// Xavier-uniform: `bound = sqrt(6 / (fan_in + fan_out))`.
+    pub fn xavier(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<2>> {
+        self.packed_xavier(d_input, d_output, 1)
+    }
+
+    /// `parts` matrices `[d_input, d_part]` side by side, each Xavier-uniform by itself.
+    fn packed_xavier(&mut self, d_input: usize, d_part: usize, parts: usize) -> Param<Tensor<2>> {
+        let bound = (6.0 / (d_input + d_part) as f64).sqrt();
+        self.uniform([d_input, d_part * parts], bound)
+    }
+
+    /// A bias as `torch.nn.Linear` has it: uniform in `±1 / sqrt(fan_in)`.
+    pub fn bias(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<1>> {
+        self.uniform([d_output], 1.0 / (d_input as f64).sqrt())
+    }
+
+    /// A linear layer `[d_input, d_output]`.
+    pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
+        self.packed_linear(d_input, d_output, 1)
+    }
+
+    /// `parts` linear layers that see one input, as one matrix `[d_input, parts * d_part]`.
+    pub fn packed_linear(&mut self, d_input: usize, d_part: usize, parts: usize) -> Linear {
+        Linear {
+            weight: self.packed_xavier(d_input, d_part, parts),
+            bias: Some(self.bias(d_input, d_part * parts)),
+        }
+    }
+
+    /// A table of `n` vectors.
+    pub fn embedding(&mut self, n: usize, d_model: usize) -> Embedding {
+        Embedding {
+            weight: self.xavier(n, d_model),
+        }
+    }
+
+    /// Scale 1, shift 0.
+    pub fn layer_norm(&mut self, config: &TransformerConfig) -> LayerNorm {
+        let norm = LayerNormConfig::new(config.d_model)
+            .with_epsilon(config.norm_epsilon)
+            .init(self.device);
+        // Burn creates them at first access.
+        norm.gamma.val();
+        norm.beta.as_ref().map(|beta| beta.val());
+        norm
+    }
+
+    /// The sinusoidal table `[max_len, d_model]`, computed once per model.
+    pub fn sinusoid(&mut self, config: &TransformerConfig) -> Tensor<2> {
+        self.sinusoid
+            .get_or_insert_with(|| sinusoidal::table(config.max_len, config.d_model, self.device))
+            .clone()
+    }
+}

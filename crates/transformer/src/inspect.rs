@@ -1,0 +1,144 @@
+//! Looking inside: what each layer did, and what numbers came out.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::tensor::activation::softmax;
+use burn::tensor::{Int, Tensor};
+
+use crate::model::Transformer;
+use crate::trace::LayerTrace;
+
+/// One forward pass with everything kept.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    /// One for each encoder layer.
+    pub encoder: Vec<LayerTrace>,
+    /// One for each decoder layer.
+    pub decoder: Vec<LayerTrace>,
+    /// The encoder's output, `[B, S, D]`.
+    pub memory: Tensor<3>,
+    /// The decoder's output, `[B, T, V]`.
+    pub logits: Tensor<3>,
+}
+
+impl Transformer {
+    /// Does what [`forward`](Transformer::forward) does, by unfused attention, and keeps the
+    /// attention weights of every layer and head and the input of every feed-forward network.
+    ///
+    /// # Shapes
+    ///
+    /// - source: `[B, S]`
+    /// - target: `[B, T]`
+    ///
+    /// # Panics
+    ///
+    /// If `S` or `T` is more than `max_len`.
+    pub fn inspect(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Inspection {
+        let mask = self.source_mask(&source);
+        let (memory, encoder) = self
+            .encoder
+            .forward_traced(self.embed_source(source), Some(&mask));
+        let memory = crate::decoder::Memory {
+            states: memory,
+            mask: Some(mask),
+        };
+        let x = self.decoder.input.forward(target, 0);
+        let (states, decoder) = self.decoder.forward_traced(x, &memory);
+        Inspection {
+            encoder,
+            decoder,
+            memory: memory.states,
+            logits: self.decoder.logits(states),
+        }
+    }
+
+    /// Size of the parameters in bytes, in the precision that they have;
+    /// [`num_params`](Module::num_params) is their number.
+    pub fn size_bytes(&self) -> usize {
+        size_bytes(self)
+    }
+}
+
+/// Size of a module's parameters in bytes.
+pub fn size_bytes<M: Module>(module: &M) -> usize {
+    struct Size(usize);
+    impl ModuleVisitor for Size {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let value = param.val();
+            self.0 += value.shape().num_elements() * value.dtype().size();
+        }
+    }
+    let mut size = Size(0);
+    module.visit(&mut size);
+    size.0
+}
+
+/// Mean, standard deviation and range of a tensor's values.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TensorStats {
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Sample standard deviation (divided by `n - 1`, as `torch.Tensor.std`); 0 for one value.
+    pub std: f64,
+    /// Smallest value.
+    pub min: f64,
+    /// Largest value.
+    pub max: f64,
+}
+
+impl TensorStats {
+    /// Reads the tensor back and sums in f64.
+    ///
+    /// # Panics
+    ///
+    /// If the tensor is empty.
+    pub fn of<const D: usize>(tensor: &Tensor<D>) -> Self {
+        let values: Vec<f64> = tensor.to_data().iter::<f64>().collect();
+        assert!(!values.is_empty(), "an empty tensor has no statistics");
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
+        Self {
+            mean,
+            std: (squares / (n - 1.0).max(1.0)).sqrt(),
+            min: values.iter().copied().fold(f64::INFINITY, f64::min),
+            max: values.iter().copied().fold(f64::NEG_INFINITY, f64::max),
+        }
+    }
+}
+
+/// A token and its probability.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// Token id.
+    pub id: u32,
+    /// Probability, by softmax over all tokens.
+    pub probability: f32,
+}
+
+/// The `k` likeliest next tokens at each position, likeliest first; of equal ones the smaller id.
+///
+/// # Shapes
+///
+/// - logits: `[B, T, V]`
+/// - output: `B` times `T` times `min(k, V)`
+pub fn top_k(logits: Tensor<3>, k: usize) -> Vec<Vec<Vec<Candidate>>> {
+    let [_, length, vocab_size] = logits.dims();
+    let probabilities: Vec<f32> = softmax(logits, 2).into_data().iter::<f32>().collect();
+    let best = |row: &[f32]| {
+        let mut all: Vec<Candidate> = row
+            .iter()
+            .enumerate()
+            .map(|(id, &probability)| Candidate {
+                id: id as u32,
+                probability,
+            })
+            .collect();
+        all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        all.truncate(k);
+        all
+    };
+    probabilities
+        .chunks(length * vocab_size)
+        .map(|sequence| sequence.chunks(vocab_size).map(best).collect())
+        .collect()
+}

@@ -1,0 +1,102 @@
+//! Cross-entropy with label smoothing (paper, section 5.4).
+//!
+//! The target distribution is `1 - ε` on the right token plus `ε / V` on each of the `V` tokens:
+//!
+//! ```text
+//! loss = mean over real tokens of  -(1 - ε) log p(right) - ε / V  Σ_v log p(v)
+//! ```
+//!
+//! which is `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor};
+
+use crate::error::ConfigError;
+
+/// Label-smoothed cross-entropy that does not count padding.
+#[derive(Clone, Copy, Debug)]
+pub struct CrossEntropy {
+    smoothing: f64,
+    pad_id: u32,
+}
+
+/// A loss that has not been divided yet, so that several batches can be put together.
+#[derive(Clone, Debug)]
+pub struct LossSum {
+    /// Sum over the real tokens, `[1]`.
+    pub sum: Tensor<1>,
+    /// Number of real tokens, `[1]`, without gradient.
+    pub tokens: Tensor<1>,
+}
+
+impl LossSum {
+    /// Mean over the real tokens, `[1]`; 0 if there are none.
+    pub fn mean(self) -> Tensor<1> {
+        self.sum / self.tokens.clamp_min(1.0)
+    }
+}
+
+impl CrossEntropy {
+    /// `smoothing` is `ε`; 0 is plain cross-entropy.
+    ///
+    /// # Errors
+    ///
+    /// If `smoothing` is not in `[0, 1)`.
+    pub fn new(smoothing: f64, pad_id: u32) -> Result<Self, ConfigError> {
+        if !(0.0..1.0).contains(&smoothing) {
+            return Err(ConfigError::new(
+                "label_smoothing",
+                smoothing,
+                "at least 0 and less than 1",
+            ));
+        }
+        Ok(Self { smoothing, pad_id })
+    }
+
+    /// Mean loss over the real tokens, `[1]`; 0 for a batch of nothing but padding.
+    ///
+    /// # Shapes
+    ///
+    /// - logits: `[B, T, V]`
+    /// - target: `[B, T]`, the token after each position
+    ///
+    /// # Panics
+    ///
+    /// If `B` or `T` differ.
+    pub fn forward(&self, logits: Tensor<3>, target: Tensor<2, Int>) -> Tensor<1> {
+        self.sum(logits, target).mean()
+    }
+
+    /// Sum of the loss, and the number of tokens to divide it by.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward).
+    ///
+    /// # Panics
+    ///
+    /// If `B` or `T` differ.
+    pub fn sum(&self, logits: Tensor<3>, target: Tensor<2, Int>) -> LossSum {
+        let [batch, length, vocab_size] = logits.dims();
+        assert_eq!(
+            [batch, length],
+            target.dims(),
+            "logits are [{batch}, {length}, {vocab_size}], but the target is {:?}",
+            target.dims()
+        );
+        let rows = batch * length;
+        let target = target.reshape([rows, 1]);
+        let is_pad = target.clone().equal_elem(self.pad_id);
+        let log_probabilities = log_softmax(logits.reshape([rows, vocab_size]), 1);
+        let right = log_probabilities.clone().gather(1, target);
+        let mut loss = right * (self.smoothing - 1.0);
+        if self.smoothing > 0.0 {
+            loss = loss - log_probabilities.mean_dim(1) * self.smoothing;
+        }
+        let tokens = is_pad.clone().bool_not().float().sum().detach();
+        LossSum {
+            sum: loss.mask_fill(is_pad, 0.0).sum(),
+            tokens,
+        }
+    }
+}

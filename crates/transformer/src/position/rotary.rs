@@ -1,0 +1,90 @@
+//! Rotary positions (RoFormer, Su et al. 2021, section 3.4.2).
+//!
+//! Dimensions `i` and `i + K/2` of a head are one pair, turned by the angle `p 10000^(-2i / K)` at
+//! position `p`. The product of a query at `p` and a key at `q` then depends on `p - q` alone.
+
+use burn::module::Module;
+use burn::tensor::{Device, Tensor, TensorData};
+
+use super::{rows, sinusoidal::frequency};
+use crate::config::{Positions, TransformerConfig};
+use crate::init::Init;
+
+/// Cosines and sines of all angles, `[max_len, K/2]` each; derived, so not stored.
+#[derive(Module, Debug)]
+pub struct RotaryEncoding {
+    cos: Tensor<2>,
+    sin: Tensor<2>,
+}
+
+impl RotaryEncoding {
+    /// Computes the tables for heads of `d_head` dimensions, which must be even.
+    ///
+    /// # Panics
+    ///
+    /// If `d_head` is odd.
+    pub fn new(max_len: usize, d_head: usize, device: &Device) -> Self {
+        assert!(
+            d_head.is_multiple_of(2),
+            "rotary positions turn pairs of dimensions, but a head has {d_head}"
+        );
+        let pairs = d_head / 2;
+        let table = |f: fn(f64) -> f64| {
+            let values: Vec<f32> = (0..max_len)
+                .flat_map(|p| (0..pairs).map(move |i| f(p as f64 * frequency(i, d_head)) as f32))
+                .collect();
+            Tensor::from_data(TensorData::new(values, [max_len, pairs]), device)
+        };
+        Self {
+            cos: table(f64::cos),
+            sin: table(f64::sin),
+        }
+    }
+
+    /// None unless the configuration asks for it.
+    pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Option<Self> {
+        (config.positions == Positions::Rotary)
+            .then(|| Self::new(config.max_len, config.d_head(), init.device()))
+    }
+
+    /// The rotation of positions `offset..offset + length`, for all layers of one forward pass.
+    ///
+    /// # Panics
+    ///
+    /// If `offset + length` is past `max_len`.
+    pub fn forward(&self, offset: usize, length: usize) -> Rotation {
+        Rotation {
+            cos: rows(self.cos.clone(), offset, length).unsqueeze(),
+            sin: rows(self.sin.clone(), offset, length).unsqueeze(),
+        }
+    }
+}
+
+/// The angles of some consecutive positions, `[1, 1, T, K/2]`.
+#[derive(Clone, Debug)]
+pub struct Rotation {
+    cos: Tensor<4>,
+    sin: Tensor<4>,
+}
+
+impl Rotation {
+    /// Turns queries or keys.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, H, T, K]`
+    /// - output: `[B, H, T, K]`
+    pub fn apply(&self, x: Tensor<4>) -> Tensor<4> {
+        let pairs = self.cos.dims()[3];
+        let first = x.clone().narrow(3, 0, pairs);
+        let second = x.narrow(3, pairs, pairs);
+        let (cos, sin) = (self.cos.clone(), self.sin.clone());
+        Tensor::cat(
+            vec![
+                first.clone() * cos.clone() - second.clone() * sin.clone(),
+                second * cos + first * sin,
+            ],
+            3,
+        )
+    }
+}

@@ -1,0 +1,73 @@
+//! From lists of ids to a padded tensor, checked.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::error::InputError;
+
+/// Puts sequences of different lengths into one tensor, padded at the end.
+///
+/// # Shapes
+///
+/// - output: `[B, S]`, `S` the longest length, at least 1
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::Device;
+/// use transformer::pad_sequences;
+///
+/// let ids = pad_sequences(&[vec![5, 6, 7], vec![8]], 0, &Device::flex());
+/// assert_eq!(ids.dims(), [2, 3]);
+/// # }
+/// ```
+pub fn pad_sequences(
+    sequences: &[impl AsRef<[u32]>],
+    pad_id: u32,
+    device: &Device,
+) -> Tensor<2, Int> {
+    let lengths = sequences.iter().map(|sequence| sequence.as_ref().len());
+    let length = lengths.max().unwrap_or(0).max(1);
+    let mut ids = Vec::with_capacity(sequences.len() * length);
+    for sequence in sequences {
+        let sequence = sequence.as_ref();
+        ids.extend(sequence.iter().map(|&id| i64::from(id)));
+        ids.extend(std::iter::repeat_n(
+            i64::from(pad_id),
+            length - sequence.len(),
+        ));
+    }
+    Tensor::from_data(TensorData::new(ids, [sequences.len(), length]), device)
+}
+
+/// Checks ids that come from outside: backends do not, and read whatever lies there.
+///
+/// # Errors
+///
+/// An empty batch, a sequence longer than `max_len`, or an id outside `0..vocab_size`.
+pub fn check_sequences(
+    sequences: &[impl AsRef<[u32]>],
+    vocab_size: usize,
+    max_len: usize,
+) -> Result<(), InputError> {
+    if sequences.is_empty() {
+        return Err(InputError::EmptyBatch);
+    }
+    for (index, sequence) in sequences.iter().enumerate() {
+        let sequence = sequence.as_ref();
+        if sequence.len() > max_len {
+            return Err(InputError::TooLong {
+                sequence: index,
+                length: sequence.len(),
+                max_len,
+            });
+        }
+        if let Some(position) = sequence.iter().position(|&id| id as usize >= vocab_size) {
+            return Err(InputError::TokenOutOfRange {
+                sequence: index,
+                position,
+                id: sequence[position],
+                vocab_size,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,306 @@
+//! Token strings and their ids (paper, section 5.1).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// A fixed list of tokens; the id of a token is its place in the list.
+///
+/// The first four are always [`PAD`](Self::PAD), [`BOS`](Self::BOS), [`EOS`](Self::EOS) and
+/// [`UNK`](Self::UNK).
+///
+/// ```
+/// use transformer::Vocabulary;
+///
+/// let vocabulary = Vocabulary::new(["I", "love", "AI"])?;
+/// let ids = vocabulary.encode("I love Rust");
+/// assert_eq!(ids, [4, 5, Vocabulary::UNK_ID]);
+/// assert_eq!(vocabulary.decode(&ids)?, "I love <unk>");
+/// # Ok::<(), transformer::VocabularyError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Vocabulary {
+    tokens: Vec<String>,
+    ids: HashMap<String, u32>,
+}
+
+/// What can be wrong with a vocabulary or its file.
+#[derive(Debug, thiserror::Error)]
+pub enum VocabularyError {
+    /// A token that is there already.
+    #[error("token {token:?} stands twice, as ids {first} and {second}: each must be there once")]
+    Duplicate {
+        /// The token.
+        token: String,
+        /// Its first id.
+        first: u32,
+        /// The id that it would have had, too.
+        second: u32,
+    },
+    /// A token that no sentence could contain.
+    #[error("token {token:?} (id {id}) is empty or has white space in it: words are split there")]
+    NotAWord {
+        /// The token.
+        token: String,
+        /// The id that it would have had.
+        id: u32,
+    },
+    /// An id without a token.
+    #[error("token id {id} is outside the vocabulary, ids are 0..{size}")]
+    UnknownId {
+        /// The id.
+        id: u32,
+        /// Number of tokens.
+        size: usize,
+    },
+    /// A file that does not begin with the special tokens.
+    #[error("{}: the first four tokens must be <pad>, <bos>, <eos> and <unk>", path.display())]
+    NoSpecialTokens {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A file that is not a JSON list of strings.
+    #[error("{}: not a JSON list of tokens: {source}", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: serde_json::Error,
+    },
+    /// A token that the file cannot hold.
+    #[error("{}: {source}", path.display())]
+    InFile {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong in it.
+        source: Box<VocabularyError>,
+    },
+}
+
+impl Vocabulary {
+    /// Fills short sequences up.
+    pub const PAD: &'static str = "<pad>";
+    /// Begins a target.
+    pub const BOS: &'static str = "<bos>";
+    /// Ends a target.
+    pub const EOS: &'static str = "<eos>";
+    /// Stands for every word that is not in the vocabulary.
+    pub const UNK: &'static str = "<unk>";
+    /// Id of [`PAD`](Self::PAD).
+    pub const PAD_ID: u32 = 0;
+    /// Id of [`BOS`](Self::BOS).
+    pub const BOS_ID: u32 = 1;
+    /// Id of [`EOS`](Self::EOS).
+    pub const EOS_ID: u32 = 2;
+    /// Id of [`UNK`](Self::UNK).
+    pub const UNK_ID: u32 = 3;
+
+    const SPECIAL: [&'static str; 4] = [Self::PAD, Self::BOS, Self::EOS, Self::UNK];
+
+    /// The special tokens and then these, in this order, from id 4.
+    ///
+    /// # Errors
+    ///
+    /// If a token stands twice, is empty or has white space in it.
+    pub fn new(
+        tokens: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self, VocabularyError> {
+        let special = Self::SPECIAL.map(String::from);
+        Self::from_all(
+            special
+                .into_iter()
+                .chain(tokens.into_iter().map(Into::into)),
+        )
+    }
+
+    fn from_all(tokens: impl Iterator<Item = String>) -> Result<Self, VocabularyError> {
+        let tokens: Vec<String> = tokens.collect();
+        let mut ids = HashMap::with_capacity(tokens.len());
+        for (id, token) in (0..).zip(&tokens) {
+            if token.is_empty() || token.contains(char::is_whitespace) {
+                return Err(VocabularyError::NotAWord {
+                    token: token.clone(),
+                    id,
+                });
+            }
+            if let Some(first) = ids.insert(token.clone(), id) {
+                return Err(VocabularyError::Duplicate {
+                    token: token.clone(),
+                    first,
+                    second: id,
+                });
+            }
+        }
+        Ok(Self { tokens, ids })
+    }
+
+    /// Number of tokens, the special ones included.
+    pub fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Never: the special tokens are always there.
+    pub fn is_empty(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The id of a token, [`UNK_ID`](Self::UNK_ID) for one that is not there.
+    pub fn id(&self, token: &str) -> u32 {
+        self.ids.get(token).copied().unwrap_or(Self::UNK_ID)
+    }
+
+    /// The token of an id, if there is one.
+    pub fn token(&self, id: u32) -> Option<&str> {
+        self.tokens.get(id as usize).map(String::as_str)
+    }
+
+    /// The ids of a sentence's words, which white space separates. Adds neither begin nor end.
+    pub fn encode(&self, sentence: &str) -> Vec<u32> {
+        sentence
+            .split_whitespace()
+            .map(|word| self.id(word))
+            .collect()
+    }
+
+    /// The words of some ids, with a blank between them; padding, begin and end are left out.
+    ///
+    /// # Errors
+    ///
+    /// If an id has no token.
+    pub fn decode(&self, ids: &[u32]) -> Result<String, VocabularyError> {
+        let mut words = Vec::with_capacity(ids.len());
+        for &id in ids {
+            let token = self.token(id).ok_or(VocabularyError::UnknownId {
+                id,
+                size: self.len(),
+            })?;
+            if ![Self::PAD_ID, Self::BOS_ID, Self::EOS_ID].contains(&id) {
+                words.push(token);
+            }
+        }
+        Ok(words.join(" "))
+    }
+
+    /// Writes the tokens as a JSON list, through a temporary file, so that a failure leaves an
+    /// earlier file as it was.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn save(&self, path: impl AsRef<Path>) -> Result<(), VocabularyError> {
+        let path = path.as_ref();
+        let json = serde_json::to_vec(&self.tokens).expect("strings are valid JSON");
+        let mut temporary = path.as_os_str().to_owned();
+        temporary.push(".tmp");
+        std::fs::write(&temporary, json)
+            .and_then(|()| std::fs::rename(&temporary, path))
+            .map_err(|source| VocabularyError::Io {
+                path: path.into(),
+                source,
+            })
+    }
+
+    /// Reads what [`save`](Self::save) wrote.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be read, is no JSON list of strings, does not begin with the special
+    /// tokens, or [`new`](Self::new) would refuse its tokens.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, VocabularyError> {
+        let path = path.as_ref();
+        let json = std::fs::read(path).map_err(|source| VocabularyError::Io {
+            path: path.into(),
+            source,
+        })?;
+        let tokens: Vec<String> =
+            serde_json::from_slice(&json).map_err(|source| VocabularyError::Json {
+                path: path.into(),
+                source,
+            })?;
+        if tokens.len() < 4 || tokens[..4] != Self::SPECIAL {
+            return Err(VocabularyError::NoSpecialTokens { path: path.into() });
+        }
+        Self::from_all(tokens.into_iter()).map_err(|source| VocabularyError::InFile {
+            path: path.into(),
+            source: Box::new(source),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn special_tokens_have_fixed_ids() {
+        let vocabulary = Vocabulary::new(["a"]).unwrap();
+        for (id, token) in (0..).zip(["<pad>", "<bos>", "<eos>", "<unk>", "a"]) {
+            assert_eq!(vocabulary.id(token), id);
+            assert_eq!(vocabulary.token(id), Some(token));
+        }
+        assert_eq!(vocabulary.len(), 5);
+        assert_eq!(vocabulary.token(5), None);
+    }
+
+    #[test]
+    fn a_sentence_goes_there_and_back() {
+        let vocabulary = Vocabulary::new(["the", "cat", "sat"]).unwrap();
+        let ids = vocabulary.encode("  the cat\tsat ");
+        assert_eq!(ids, [4, 5, 6]);
+        assert_eq!(
+            vocabulary.decode(&[1, 4, 5, 6, 2, 0, 0]).unwrap(),
+            "the cat sat"
+        );
+        let error = vocabulary.decode(&[4, 7]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "token id 7 is outside the vocabulary, ids are 0..7"
+        );
+    }
+
+    #[test]
+    fn bad_tokens_are_refused() {
+        let error = |tokens: &[&str]| {
+            Vocabulary::new(tokens.iter().copied())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(error(&["a", "b", "a"]).contains("\"a\" stands twice, as ids 4 and 6"));
+        assert!(error(&["<bos>"]).contains("\"<bos>\" stands twice, as ids 1 and 4"));
+        assert!(error(&[""]).contains("is empty"));
+        assert!(error(&["a b"]).contains("white space"));
+    }
+
+    #[test]
+    fn a_file_goes_there_and_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("vocabulary.json");
+        let vocabulary = Vocabulary::new(["été", "\"", "猫"]).unwrap();
+        vocabulary.save(&path).unwrap();
+        assert_eq!(Vocabulary::load(&path).unwrap(), vocabulary);
+
+        for (content, message) in [
+            ("[", "not a JSON list"),
+            ("{\"a\": 1}", "not a JSON list"),
+            ("[\"a\"]", "first four tokens"),
+            (
+                r#"["<pad>","<bos>","<eos>","<unk>","a","a"]"#,
+                "stands twice",
+            ),
+        ] {
+            std::fs::write(&path, content).unwrap();
+            let error = Vocabulary::load(&path).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+            assert!(error.contains("vocabulary.json"), "{error}");
+        }
+        let missing = Vocabulary::load(folder.path().join("none.json")).unwrap_err();
+        assert!(matches!(missing, VocabularyError::Io { .. }));
+    }
+}

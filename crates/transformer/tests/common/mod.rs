@@ -1,0 +1,282 @@
+//! Fixtures, backends and comparisons for the tests.
+#![allow(dead_code)] // each test program uses its own part
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
+use safetensors::{Dtype, SafeTensors};
+
+/// A backend under test and how far it may be from the reference.
+pub struct Backend {
+    pub name: &'static str,
+    pub device: Device,
+    /// Largest absolute difference of an output.
+    pub output: f32,
+    /// Largest difference of a gradient, relative to the largest of its tensor.
+    pub gradient: f32,
+}
+
+/// Every backend of this build, with autodiff.
+pub fn backends() -> Vec<Backend> {
+    // f32 sums of at most 33 products, in another order than PyTorch's.
+    let cpu = |name, device: Device| Backend {
+        name,
+        device: device.autodiff(),
+        output: 1e-5,
+        gradient: 1e-4,
+    };
+    vec![
+        cpu("flex", Device::flex()),
+        #[allow(deprecated)]
+        cpu("ndarray", Device::ndarray()),
+        // GPU shading languages allow exp, tanh, division and square root to be some units in the
+        // last place off, and drivers to fuse products and sums.
+        #[cfg(feature = "wgpu")]
+        Backend {
+            name: "wgpu",
+            device: Device::wgpu(Default::default()).autodiff(),
+            output: 1e-4,
+            gradient: 1e-3,
+        },
+    ]
+}
+
+/// The CPU backends, which are deterministic.
+pub fn cpu_backends() -> Vec<Backend> {
+    let mut all = backends();
+    all.retain(|backend| backend.name != "wgpu");
+    all
+}
+
+/// Tensors of one fixture file, by name.
+pub struct Fixture {
+    tensors: HashMap<String, TensorData>,
+}
+
+impl Fixture {
+    pub fn load(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/fixtures")
+            .join(format!("{name}.safetensors"));
+        let bytes = std::fs::read(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let file = SafeTensors::deserialize(&bytes).expect("a fixture is a safetensors file");
+        let tensors = file.iter().map(|(name, view)| {
+            let shape = view.shape().to_vec();
+            let data = match view.dtype() {
+                Dtype::F32 => TensorData::new(numbers(view.data(), f32::from_le_bytes), shape),
+                Dtype::I64 => TensorData::new(numbers(view.data(), i64::from_le_bytes), shape),
+                other => panic!("{name} is {other:?}"),
+            };
+            (name.to_string(), data)
+        });
+        Self {
+            tensors: tensors.collect(),
+        }
+    }
+
+    /// The tensors whose names begin with `prefix.`, without it.
+    pub fn part(&self, prefix: &str) -> Self {
+        let prefix = format!("{prefix}.");
+        let tensors = self
+            .tensors
+            .iter()
+            .filter_map(|(name, data)| Some((name.strip_prefix(&prefix)?.into(), data.clone())));
+        Self {
+            tensors: tensors.collect(),
+        }
+    }
+
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
+    pub fn data(&self, name: &str) -> TensorData {
+        self.tensors
+            .get(name)
+            .unwrap_or_else(|| panic!("the fixture has no {name}"))
+            .clone()
+    }
+
+    pub fn float<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
+        Tensor::from_data(self.data(name), device)
+    }
+
+    /// An input whose gradient is compared.
+    pub fn leaf<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
+        self.float(name, device).require_grad()
+    }
+
+    pub fn int<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D, Int> {
+        Tensor::from_data(self.data(name), device)
+    }
+
+    /// Sets every parameter of the module to the fixture's of the same path.
+    pub fn fill<M: Module>(&self, module: M, device: &Device) -> M {
+        struct Fill<'a> {
+            path: Vec<String>,
+            params: HashMap<String, TensorData>,
+            device: &'a Device,
+        }
+        impl ModuleMapper for Fill<'_> {
+            fn enter_module(&mut self, name: &str, _: &str) {
+                self.path.push(name.into());
+            }
+            fn exit_module(&mut self, _: &str, _: &str) {
+                self.path.pop();
+            }
+            fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+                let path = self.path.join(".");
+                let data = self
+                    .params
+                    .remove(&path)
+                    .unwrap_or_else(|| panic!("the fixture has no parameter {path}"));
+                assert_eq!(data.shape(), &param.lazy_shape(), "shape of {path}");
+                Param::initialized(
+                    param.id,
+                    Tensor::from_data(data, self.device).require_grad(),
+                )
+            }
+        }
+        let mut fill = Fill {
+            path: Vec::new(),
+            params: self.part("param").tensors,
+            device,
+        };
+        let module = module.map(&mut fill);
+        let left: Vec<_> = fill.params.keys().collect();
+        assert!(left.is_empty(), "the module has no {left:?}");
+        module
+    }
+
+    pub fn assert_output<const D: usize>(&self, name: &str, actual: Tensor<D>, backend: &Backend) {
+        assert_close(
+            &format!("{name} on {}", backend.name),
+            &actual.into_data(),
+            &self.data(name),
+            backend.output,
+        );
+    }
+
+    /// Compares the gradient of an input.
+    pub fn assert_input_gradient<const D: usize>(
+        &self,
+        name: &str,
+        input: &Tensor<D>,
+        gradients: &Gradients,
+        backend: &Backend,
+    ) {
+        let name = format!("grad_input.{name}");
+        let actual = input.grad(gradients).expect("the input has a gradient");
+        self.assert_gradient(&name, &actual.into_data(), backend);
+    }
+
+    /// Compares the gradient of every parameter, by path.
+    pub fn assert_parameter_gradients<M: Module>(
+        &self,
+        module: &M,
+        gradients: &Gradients,
+        backend: &Backend,
+    ) {
+        let actual = parameter_gradients(module, gradients);
+        assert_eq!(actual.len(), self.part("grad").tensors.len());
+        for (path, data) in actual {
+            let data = data.unwrap_or_else(|| panic!("{path} has no gradient"));
+            self.assert_gradient(&format!("grad.{path}"), &data, backend);
+        }
+    }
+
+    fn assert_gradient(&self, name: &str, actual: &TensorData, backend: &Backend) {
+        let expected = self.data(name);
+        let largest = expected.iter::<f32>().fold(0.0, |m: f32, x| m.max(x.abs()));
+        assert!(
+            largest > 0.0,
+            "{name} is zero in the fixture: nothing to compare"
+        );
+        assert_close(
+            &format!("{name} on {}", backend.name),
+            actual,
+            &expected,
+            backend.gradient * largest,
+        );
+    }
+}
+
+fn numbers<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
+    let (chunks, rest) = bytes.as_chunks::<N>();
+    assert!(rest.is_empty());
+    chunks.iter().map(|&chunk| from(chunk)).collect()
+}
+
+pub fn assert_close(name: &str, actual: &TensorData, expected: &TensorData, tolerance: f32) {
+    assert_eq!(actual.shape(), expected.shape(), "shape of {name}");
+    let differences = actual.iter::<f32>().zip(expected.iter::<f32>());
+    let worst = differences
+        .map(|(a, e)| (a - e).abs())
+        .fold(0.0, |m: f32, d| {
+            // `f32::max` would drop a NaN.
+            if d.is_nan() { f32::INFINITY } else { m.max(d) }
+        });
+    assert!(
+        worst <= tolerance,
+        "{name} is {worst:e} off, more than {tolerance:e}"
+    );
+}
+
+/// Paths and values of all parameters, in the module's order.
+pub fn parameters<M: Module>(module: &M) -> Vec<(String, TensorData)> {
+    visit(module, None)
+        .into_iter()
+        .map(|(path, data, _)| (path, data))
+        .collect()
+}
+
+/// Paths and gradients of all parameters, in the module's order.
+pub fn parameter_gradients<M: Module>(
+    module: &M,
+    gradients: &Gradients,
+) -> Vec<(String, Option<TensorData>)> {
+    visit(module, Some(gradients))
+        .into_iter()
+        .map(|(path, _, gradient)| (path, gradient))
+        .collect()
+}
+
+type Visited = (String, TensorData, Option<TensorData>);
+
+fn visit<M: Module>(module: &M, gradients: Option<&Gradients>) -> Vec<Visited> {
+    struct Visit<'a> {
+        path: Vec<String>,
+        found: Vec<Visited>,
+        gradients: Option<&'a Gradients>,
+    }
+    impl ModuleVisitor for Visit<'_> {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.into());
+        }
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let gradient = self.gradients.and_then(|g| param.val().grad(g));
+            self.found.push((
+                self.path.join("."),
+                param.val().into_data(),
+                gradient.map(Tensor::into_data),
+            ));
+        }
+    }
+    let mut visit = Visit {
+        path: Vec::new(),
+        found: Vec::new(),
+        gradients,
+    };
+    module.visit(&mut visit);
+    visit.found
+}
+
+/// Bits of all values, for comparisons that allow no difference.
+pub fn bits(data: &TensorData) -> Vec<u32> {
+    data.iter::<f32>().map(f32::to_bits).collect()
+}
