@@ -1,1 +1,19 @@
-//! stub
+//! The training program around the `transformer` crate.
+//!
+//! `main` parses the command line and calls one of [`command`]; everything else is here, so that
+//! it can be used and tested without a process of its own.
+
+#![recursion_limit = "256"]
+
+pub mod batch;
+pub mod cli;
+pub mod command;
+pub mod config;
+pub mod device;
+pub mod error;
+pub mod evaluate;
+pub mod fit;
+pub mod progress;
+pub mod run_folder;
+pub mod schedule;
+pub mod task;

@@ -1,2 +1,46 @@
-//! The program.
-fn main() {}
+//! Parse, validate, run. Exit codes: 0 done, 1 failed, 2 wrong usage or input.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use train::cli::{Cli, Command, one_line};
+use train::command;
+use train::error::UsageError;
+
+// Burn allocates and frees whole tensors all the time; the system's allocator gives their pages
+// back to the kernel and faults them in again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env()
+                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error")),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => {
+            eprintln!("{}", one_line(&error));
+            return ExitCode::from(2);
+        }
+        Err(help_or_version) => help_or_version.exit(),
+    };
+    let outcome = match cli.command {
+        None => command::fit::run(&cli.fit),
+        Some(Command::Fit(args)) => command::fit::run(&args),
+        Some(Command::Backends) => {
+            command::backends::run();
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+        }
+    }
+}

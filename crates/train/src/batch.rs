@@ -1,0 +1,83 @@
+//! Examples as tensors: shifted targets, padding at the end.
+
+use burn::tensor::{Device, Int, Tensor};
+use transformer::pad_sequences;
+
+use crate::task::{Example, Split, Task};
+
+/// Some examples as the model takes them.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// What the encoder reads, `[B, S]`.
+    pub source: Tensor<2, Int>,
+    /// What the decoder reads, `[B, T]`: the targets without their last token.
+    pub target: Tensor<2, Int>,
+    /// What it should predict, `[B, T]`: the targets without their first token.
+    pub right: Tensor<2, Int>,
+    /// Number of predicted tokens that are not padding.
+    pub tokens: usize,
+}
+
+impl Batch {
+    /// Pads the examples to the longest of them.
+    pub fn new(examples: &[Example], pad_id: u32, device: &Device) -> Self {
+        let part = |f: fn(&Example) -> &[u32]| {
+            let rows: Vec<&[u32]> = examples.iter().map(f).collect();
+            pad_sequences(&rows, pad_id, device)
+        };
+        Self {
+            source: part(|example| &example.source),
+            target: part(|example| &example.target[..example.target.len() - 1]),
+            right: part(|example| &example.target[1..]),
+            tokens: examples.iter().map(|e| e.target.len() - 1).sum(),
+        }
+    }
+
+    /// The examples of one training step, counted from 1: a function of (seed, step).
+    pub fn of_step(task: &dyn Task, seed: u64, step: usize, size: usize, device: &Device) -> Self {
+        let first = (step as u64 - 1) * size as u64;
+        let examples: Vec<Example> = (first..first + size as u64)
+            .map(|index| task.example(seed, Split::Train, index))
+            .collect();
+        Self::new(&examples, task.pad_id(), device)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_shifted_and_padded() {
+        let example = |ids: &[u32]| {
+            let mut target = vec![1];
+            target.extend(ids);
+            target.push(2);
+            Example {
+                source: ids.into(),
+                target,
+            }
+        };
+        let batch = Batch::new(&[example(&[7, 8, 9]), example(&[5])], 0, &Device::flex());
+        let rows = |x: Tensor<2, Int>| x.into_data().iter::<i64>().collect::<Vec<_>>();
+        assert_eq!(rows(batch.source), [7, 8, 9, 5, 0, 0]);
+        assert_eq!(rows(batch.target), [1, 7, 8, 9, 1, 5, 0, 0]);
+        assert_eq!(rows(batch.right), [7, 8, 9, 2, 5, 2, 0, 0]);
+        assert_eq!(batch.tokens, 6);
+    }
+
+    #[test]
+    fn steps_take_one_example_after_the_other() {
+        let task = crate::task::CopyTask::new(32, 1, 16).unwrap();
+        let device = Device::flex();
+        let second = Batch::of_step(&task, 3, 2, 10, &device);
+        let examples: Vec<Example> = (10..20)
+            .map(|index| task.example(3, Split::Train, index))
+            .collect();
+        let expected = Batch::new(&examples, 0, &device);
+        assert_eq!(second.source.into_data(), expected.source.into_data());
+        assert_eq!(second.right.into_data(), expected.right.into_data());
+        // Sequences of different lengths stand together, so there is padding.
+        assert!(second.tokens < second.target.shape().num_elements());
+    }
+}

@@ -1,0 +1,22 @@
+//! `train backends`: what this build can run on.
+
+use crate::device::Backend;
+
+/// Prints one line a backend, and which one a run would take.
+pub fn run() {
+    let chosen = Backend::of_build();
+    for backend in Backend::ALL.into_iter().rev() {
+        let state = if chosen == Some(backend) {
+            "built in, the default".to_string()
+        } else if backend.is_built_in() {
+            format!("built in, --backend {}", backend.name())
+        } else {
+            format!("not in this build, add --features {}", backend.name())
+        };
+        println!(
+            "{:<8} {:<27} {state}",
+            backend.name(),
+            backend.description()
+        );
+    }
+}

@@ -1,0 +1,59 @@
+//! `train fit`: train, decode, report.
+
+use anyhow::Result;
+
+use crate::cli::FitArgs;
+use crate::config::TaskConfig;
+use crate::device::DeviceName;
+use crate::evaluate::{self, Decoded};
+use crate::fit::fit;
+use crate::run_folder::RunFolder;
+use crate::task::{AnnotatedCopy, Task, expected};
+
+/// Decoded sequences that are printed.
+const SHOWN: usize = 5;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Wrong flags, a device that does not come up, a folder that cannot be written, a loss that is
+/// not finite.
+pub fn run(args: &FitArgs) -> Result<()> {
+    let mut config = args.config()?;
+    let task = config.resolve()?;
+    let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
+    let path = folder.path().to_owned();
+    let name: DeviceName = config.backend.parse()?;
+    eprintln!(
+        "training {} on {name}, {} steps, in {}",
+        config.task.name(),
+        config.steps,
+        path.display()
+    );
+    let device = name.open()?;
+    let outcome = fit(&config, task.as_ref(), &device, folder)?;
+
+    if config.task == TaskConfig::AnnotatedCopy {
+        let one_to_ten = [AnnotatedCopy::one_to_ten()];
+        for decoded in evaluate::decode(&outcome.model, task.as_ref(), &one_to_ten, &device) {
+            print_decoded(task.as_ref(), &decoded);
+        }
+    }
+    for decoded in outcome.decoded.iter().take(SHOWN) {
+        print_decoded(task.as_ref(), decoded);
+    }
+    let summary = &outcome.summary;
+    println!(
+        "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
+        summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
+    );
+    eprintln!("everything about this run: {}", path.display());
+    Ok(())
+}
+
+fn print_decoded(task: &dyn Task, decoded: &Decoded) {
+    let mark = if decoded.is_exact { "right" } else { "wrong" };
+    println!("expected {}", task.show(expected(task, &decoded.example)));
+    println!("decoded  {}  ({mark})", task.show(&decoded.output));
+}

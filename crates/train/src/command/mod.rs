@@ -1,0 +1,4 @@
+//! What each command does.
+
+pub mod backends;
+pub mod fit;

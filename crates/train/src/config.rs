@@ -1,0 +1,181 @@
+//! Everything that defines a run; `config.json` in its folder.
+
+use serde::{Deserialize, Serialize};
+use transformer::{NormPlacement, TransformerConfig};
+
+use crate::error::UsageError;
+use crate::schedule::Schedule;
+use crate::task::{AnnotatedCopy, CopyTask, Task};
+
+/// Which task, and its settings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+pub enum TaskConfig {
+    /// [`CopyTask`].
+    Copy {
+        /// Number of different symbols.
+        symbols: usize,
+        /// Length of the shortest sequence.
+        min_length: usize,
+        /// Length of the longest sequence.
+        max_length: usize,
+    },
+    /// [`AnnotatedCopy`].
+    AnnotatedCopy,
+}
+
+impl TaskConfig {
+    /// The name that run folders begin with.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Copy { .. } => "copy",
+            Self::AnnotatedCopy => "annotated-copy",
+        }
+    }
+
+    /// Makes the task.
+    ///
+    /// # Errors
+    ///
+    /// Settings that make no task.
+    pub fn build(&self) -> Result<Box<dyn Task>, UsageError> {
+        Ok(match *self {
+            Self::Copy {
+                symbols,
+                min_length,
+                max_length,
+            } => Box::new(CopyTask::new(symbols, min_length, max_length)?),
+            Self::AnnotatedCopy => Box::new(AnnotatedCopy),
+        })
+    }
+}
+
+/// A run, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunConfig {
+    /// What is learned.
+    pub task: TaskConfig,
+    /// By what.
+    pub model: TransformerConfig,
+    /// The backend's name, with the device's number if one was given.
+    pub backend: String,
+    /// Parameters, data and dropout are functions of it.
+    pub seed: u64,
+    /// Number of training steps.
+    pub steps: usize,
+    /// Sequences in a step.
+    pub batch_size: usize,
+    /// Learning rate.
+    pub schedule: Schedule,
+    /// `ε` of the loss.
+    pub label_smoothing: f64,
+    /// Steps between evaluations on the validation split; none for no evaluation.
+    pub eval_every: Option<usize>,
+    /// Sequences in an evaluation on the validation split.
+    pub eval_size: usize,
+    /// Exact match on the validation split at which training ends early.
+    pub target: Option<f64>,
+    /// Sequences of the test split that are decoded at the end.
+    pub test_size: usize,
+}
+
+impl RunConfig {
+    /// The copy task that `train` solves by itself.
+    pub fn copy() -> Self {
+        Self {
+            task: TaskConfig::Copy {
+                symbols: 32,
+                min_length: 1,
+                max_length: 16,
+            },
+            model: TransformerConfig::new(0, 0)
+                .with_d_model(64)
+                .with_n_heads(4)
+                .with_n_encoder_layers(2)
+                .with_n_decoder_layers(2)
+                .with_d_ff(256)
+                .with_dropout(0.0)
+                .with_norm_placement(NormPlacement::Pre),
+            backend: String::new(),
+            seed: 0,
+            steps: 1000,
+            batch_size: 64,
+            schedule: Schedule::Linear {
+                factor: 1.5,
+                warmup: 100,
+            },
+            label_smoothing: 0.0,
+            eval_every: None,
+            eval_size: 500,
+            target: None,
+            test_size: 1000,
+        }
+    }
+
+    /// The Annotated Transformer's copy task, as its edition of 2018 has it: 10 epochs of 20
+    /// batches of 30, each followed by 5 batches of evaluation.
+    pub fn annotated() -> Self {
+        Self {
+            task: TaskConfig::AnnotatedCopy,
+            model: TransformerConfig::new(0, 0)
+                .with_n_encoder_layers(2)
+                .with_n_decoder_layers(2)
+                .with_norm_placement(NormPlacement::Pre),
+            steps: 200,
+            batch_size: 30,
+            schedule: Schedule::Noam {
+                factor: 1.0,
+                warmup: 400,
+            },
+            eval_every: Some(20),
+            eval_size: 150,
+            ..Self::copy()
+        }
+    }
+
+    /// Makes the task, fits the model's vocabulary and length to it and checks all settings.
+    ///
+    /// # Errors
+    ///
+    /// The first setting that cannot be.
+    pub fn resolve(&mut self) -> Result<Box<dyn Task>, UsageError> {
+        let task = self.task.build()?;
+        for (flag, value) in [
+            ("--steps", self.steps),
+            ("--batch-size", self.batch_size),
+            ("--eval-every", self.eval_every.unwrap_or(1)),
+        ] {
+            if value == 0 {
+                return Err(UsageError::new(flag, value, "must be at least 1"));
+            }
+        }
+        if let Some(target) = self.target
+            && !(target > 0.0 && target <= 1.0)
+        {
+            return Err(UsageError::new(
+                "--target",
+                target,
+                "must be an exact match above 0 and at most 1",
+            ));
+        }
+        let (Schedule::Noam { factor, warmup } | Schedule::Linear { factor, warmup }) =
+            self.schedule;
+        if !(factor > 0.0 && factor.is_finite()) {
+            return Err(UsageError::new(
+                "--factor",
+                factor,
+                "must be a positive number",
+            ));
+        }
+        if warmup == 0 {
+            return Err(UsageError::new("--warmup", warmup, "must be at least 1"));
+        }
+        self.model.source_vocab_size = task.vocab_size();
+        self.model.target_vocab_size = task.vocab_size();
+        self.model.pad_id = task.pad_id();
+        self.model.max_len = task.max_len();
+        self.model.validate()?;
+        transformer::CrossEntropy::new(self.label_smoothing, self.model.pad_id)?;
+        Ok(task)
+    }
+}

@@ -1,0 +1,298 @@
+//! What must hold for any parameters: the future cannot touch the past, padding cannot touch the
+//! output, order matters only through positions.
+
+mod common;
+
+use burn::module::Module;
+use burn::tensor::{Device, Int, Tensor};
+use common::{bits, cpu_backends};
+use transformer::attention::{attention_weights, scaled_dot_product_attention};
+use transformer::position::{RotaryEncoding, SinusoidalEncoding};
+use transformer::{
+    AttentionMask, CrossEntropy, Memory, NormPlacement, Positions, Transformer, TransformerConfig,
+    pad_sequences,
+};
+
+const PLACEMENTS: [NormPlacement; 2] = [NormPlacement::Post, NormPlacement::Pre];
+const POSITIONS: [Positions; 4] = [
+    Positions::Sinusoidal,
+    Positions::Learned,
+    Positions::Rotary,
+    Positions::None,
+];
+
+fn config() -> TransformerConfig {
+    TransformerConfig::new(23, 29)
+        .with_d_model(42)
+        .with_n_heads(3)
+        .with_d_ff(37)
+        .with_dropout(0.0)
+        .with_n_encoder_layers(2)
+        .with_n_decoder_layers(2)
+        .with_max_len(20)
+}
+
+/// Every placement and kind of positions, on every deterministic backend, with and without
+/// autodiff (which takes another path through attention).
+fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
+    for backend in cpu_backends() {
+        for placement in PLACEMENTS {
+            for positions in POSITIONS {
+                let config = config()
+                    .with_norm_placement(placement)
+                    .with_positions(positions);
+                let name = format!("{placement:?} {positions:?} on {}", backend.name);
+                let model = config.init_seeded(5, &backend.device).unwrap();
+                check(&name, &model, &backend.device);
+                let device = backend.device.clone().without_autodiff();
+                check(&format!("{name}, fused"), &model.valid(), &device);
+            }
+        }
+    }
+}
+
+fn ids(rows: &[&[u32]], device: &Device) -> Tensor<2, Int> {
+    pad_sequences(rows, 0, device)
+}
+
+fn largest_difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
+    let (a, b) = (a.into_data(), b.into_data());
+    assert_eq!(a.shape(), b.shape());
+    let differences = a
+        .iter::<f32>()
+        .zip(b.iter::<f32>())
+        .map(|(a, b)| (a - b).abs());
+    differences.fold(0.0, |worst, d| {
+        if d.is_nan() {
+            f32::INFINITY
+        } else {
+            worst.max(d)
+        }
+    })
+}
+
+#[test]
+fn the_future_does_not_touch_the_past() {
+    for_all_models(|name, model, device| {
+        let source = ids(&[&[3, 4, 5, 6], &[7, 8]], device);
+        let one = model.forward(
+            source.clone(),
+            ids(&[&[1, 2, 3, 4, 5], &[1, 9, 8, 7, 6]], device),
+        );
+        let other = model.forward(source, ids(&[&[1, 2, 3, 28, 11], &[1, 9, 8, 0, 0]], device));
+        let past = |logits: Tensor<3>| bits(&logits.narrow(1, 0, 3).into_data());
+        assert_eq!(past(one.clone()), past(other.clone()), "{name}");
+        assert!(
+            largest_difference(one, other) > 1e-3,
+            "{name}: the change had no effect"
+        );
+    });
+}
+
+#[test]
+fn padding_changes_nothing() {
+    for_all_models(|name, model, device| {
+        let source = ids(&[&[3, 4, 5, 6, 7], &[8, 9, 10, 11, 12]], device);
+        let target = ids(&[&[1, 2, 3], &[1, 9, 8]], device);
+        let plain = model.forward(source.clone(), target.clone());
+
+        let padded = ids(&[&[3, 4, 5, 6, 7, 0, 0], &[8, 9, 10, 11, 12, 0, 0]], device);
+        let difference = largest_difference(plain.clone(), model.forward(padded, target));
+        assert!(
+            difference <= 1e-6,
+            "{name}: source padding changed {difference:e}"
+        );
+
+        let padded = ids(&[&[1, 2, 3, 0, 0], &[1, 9, 8, 0, 0]], device);
+        let logits = model.forward(source, padded).narrow(1, 0, 3);
+        let difference = largest_difference(plain, logits);
+        assert!(
+            difference <= 1e-6,
+            "{name}: target padding changed {difference:e}"
+        );
+    });
+}
+
+#[test]
+fn a_batch_is_its_rows() {
+    for_all_models(|name, model, device| {
+        let sources: [&[u32]; 3] = [&[3, 4, 5, 6, 7], &[8], &[9, 10, 11]];
+        let targets: [&[u32]; 3] = [&[1, 2], &[1, 9, 8, 4], &[1, 5, 6]];
+        let batch = model.forward(ids(&sources, device), ids(&targets, device));
+        for (row, (source, target)) in sources.iter().zip(targets).enumerate() {
+            let alone = model.forward(ids(&[source], device), ids(&[target], device));
+            let in_batch = batch.clone().narrow(0, row, 1).narrow(1, 0, target.len());
+            let difference = largest_difference(alone, in_batch);
+            assert!(difference <= 2e-6, "{name}, row {row}: {difference:e}");
+        }
+    });
+}
+
+#[test]
+fn without_positions_the_source_is_a_set() {
+    for_all_models(|name, model, device| {
+        let memory = model.encode(ids(&[&[3, 4, 5, 6]], device)).states;
+        let permuted = model.encode(ids(&[&[5, 3, 6, 4]], device)).states;
+        let back = Tensor::<1, Int>::from_data([1, 3, 0, 2], device);
+        let difference = largest_difference(memory, permuted.select(1, back));
+        let is_set = name.contains("None");
+        assert_eq!(difference <= 1e-5, is_set, "{name}: {difference:e}");
+    });
+}
+
+#[test]
+fn a_row_with_every_key_masked_is_zero_and_finite() {
+    for backend in cpu_backends() {
+        let device = &backend.device;
+        let leaf = || {
+            let distribution = burn::tensor::Distribution::Normal(0.0, 3.0);
+            Tensor::<4>::random([1, 2, 3, 4], distribution, device).require_grad()
+        };
+        let (q, k, v) = (leaf(), leaf(), leaf());
+        let blocked = Tensor::<4, Int>::from_data([[[[0, 1, 0], [1, 1, 1], [0, 0, 1]]]], device);
+        let mask = AttentionMask::from_blocked(blocked.bool());
+        let weights = attention_weights(q.clone(), k.clone(), Some(&mask));
+        let blind = weights.narrow(2, 1, 1).into_data();
+        assert!(blind.iter::<f32>().all(|x| x == 0.0), "{}", backend.name);
+
+        let y = scaled_dot_product_attention(q.clone(), k.clone(), v.clone(), Some(&mask));
+        let blind = y.clone().narrow(2, 1, 1).into_data();
+        assert!(blind.iter::<f32>().all(|x| x == 0.0), "{}", backend.name);
+        // A steep loss: 1e30 times a vanishing denominator would overflow.
+        let gradients = (y * 1e30).sum().backward();
+        for x in [&q, &k, &v] {
+            let gradient = x.grad(&gradients).unwrap().into_data();
+            assert!(
+                gradient.iter::<f32>().all(f32::is_finite),
+                "{}",
+                backend.name
+            );
+        }
+        let blind = q.grad(&gradients).unwrap().narrow(2, 1, 1).into_data();
+        assert!(blind.iter::<f32>().all(|x| x == 0.0), "{}", backend.name);
+    }
+}
+
+#[test]
+fn a_source_of_nothing_but_padding_stays_finite() {
+    for_all_models(|name, model, device| {
+        let source = ids(&[&[3, 4], &[0, 0]], device);
+        let target = ids(&[&[1, 5], &[1, 6]], device);
+        let right = ids(&[&[5, 2], &[6, 2]], device);
+        let logits = model.forward(source, target);
+        assert!(logits.to_data().iter::<f32>().all(f32::is_finite), "{name}");
+        if device.is_autodiff() {
+            let loss = CrossEntropy::new(0.1, 0).unwrap().forward(logits, right);
+            for (path, gradient) in common::parameter_gradients(model, &loss.backward()) {
+                let gradient = gradient.unwrap();
+                assert!(gradient.iter::<f32>().all(f32::is_finite), "{name}: {path}");
+            }
+        }
+    });
+}
+
+#[test]
+fn sinusoids_of_a_shift_are_a_rotation() {
+    // PE(p + k) = R(k) PE(p): each pair (sin, cos) turns by k times its frequency.
+    let (d, k) = (12, 7);
+    let table = SinusoidalEncoding::new(60, d, &Device::flex());
+    let rows: Vec<f32> = table.forward(0, 60).into_data().iter().collect();
+    for p in 0..60 - k {
+        for i in 0..d / 2 {
+            let angle = k as f64 / 10_000f64.powf(2.0 * i as f64 / d as f64);
+            let at = |p: usize| {
+                (
+                    f64::from(rows[p * d + 2 * i]),
+                    f64::from(rows[p * d + 2 * i + 1]),
+                )
+            };
+            let ((sin, cos), shifted) = (at(p), at(p + k));
+            let turned = (
+                sin * angle.cos() + cos * angle.sin(),
+                cos * angle.cos() - sin * angle.sin(),
+            );
+            assert!((turned.0 - shifted.0).abs() < 1e-6 && (turned.1 - shifted.1).abs() < 1e-6);
+        }
+    }
+}
+
+#[test]
+fn rotary_scores_depend_on_the_distance_alone() {
+    let device = Device::flex();
+    let rotary = RotaryEncoding::new(40, 10, &device);
+    let vector = |seed: u64| {
+        device.seed(seed);
+        Tensor::<4>::random([1, 1, 1, 10], burn::tensor::Distribution::Default, &device)
+    };
+    let (q, k) = (vector(1), vector(2));
+    let score = |p: usize, s: usize| {
+        let q = rotary.forward(p, 1).apply(q.clone());
+        let k = rotary.forward(s, 1).apply(k.clone());
+        (q * k).sum().into_scalar::<f32>()
+    };
+    assert!((score(5, 3) - score(32, 30)).abs() < 1e-5);
+    assert!((score(5, 3) - score(5, 4)).abs() > 1e-3);
+    // By hand: the first pair turns by one radian a position.
+    let x = Tensor::<4>::from_data([[[[1.0, 0.0]]]], &device);
+    let turned = RotaryEncoding::new(4, 2, &device).forward(3, 1).apply(x);
+    let turned: Vec<f32> = turned.into_data().iter().collect();
+    assert!((turned[0] - 3f32.cos()).abs() < 1e-6 && (turned[1] - 3f32.sin()).abs() < 1e-6);
+}
+
+#[test]
+fn positions_past_max_len_are_refused() {
+    for positions in [Positions::Sinusoidal, Positions::Learned, Positions::Rotary] {
+        let device = Device::flex();
+        let model = config().with_positions(positions).init(&device).unwrap();
+        let long = Tensor::<2, Int>::ones([1, 21], &device);
+        let message = panic_message(|| {
+            model.encode(long.clone());
+        });
+        assert!(message.contains("0..21 are past max_len (20)"), "{message}");
+
+        // A decoder that is already at its last position.
+        let memory = model.encode(long.clone().narrow(1, 0, 4));
+        let mut cache = model.new_cache();
+        model.decode(long.clone().narrow(1, 0, 20), &memory, &mut cache);
+        let message = panic_message(|| {
+            let mut cache = cache.clone();
+            model.decode(long.clone().narrow(1, 0, 1), &memory, &mut cache);
+        });
+        assert!(
+            message.contains("20..21 are past max_len (20)"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_decoder_takes_a_memory_if_and_only_if_it_attends_to_one() {
+    let device = Device::flex();
+    let memory: Memory = Tensor::<3>::ones([1, 2, 42], &device).into();
+    let token = Tensor::<2, Int>::ones([1, 1], &device);
+    let with = config().init_decoder(&device).unwrap();
+    let without = config().init_decoder_only(&device).unwrap();
+    with.forward(token.clone(), &memory, &mut with.new_cache());
+    without.forward(token.clone(), None, &mut without.new_cache());
+    let message = panic_message(|| {
+        with.forward(token.clone(), None, &mut with.new_cache());
+    });
+    assert!(message.contains("give it a memory"), "{message}");
+    let message = panic_message(|| {
+        without.forward(token.clone(), &memory, &mut without.new_cache());
+    });
+    assert!(message.contains("give it no memory"), "{message}");
+}
+
+fn panic_message(f: impl FnOnce()) -> String {
+    let payload = std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)).unwrap_err();
+    payload
+        .downcast_ref::<String>()
+        .cloned()
+        .unwrap_or_else(|| {
+            payload
+                .downcast_ref::<&str>()
+                .map(|s| s.to_string())
+                .unwrap()
+        })
+}

@@ -1,0 +1,195 @@
+//! Names, shapes and sizes of the parameters. A change here breaks every checkpoint.
+
+mod common;
+
+use burn::module::Module;
+use burn::tensor::Device;
+use common::{bits, parameters};
+use transformer::{Activation, Positions, Transformer, TransformerConfig, WeightTying};
+
+fn listing<M: Module>(module: &M) -> Vec<String> {
+    let line = |(path, data): (String, burn::tensor::TensorData)| {
+        let shape: Vec<_> = data.shape().iter().map(ToString::to_string).collect();
+        format!("{path} [{}]", shape.join(", "))
+    };
+    parameters(module).into_iter().map(line).collect()
+}
+
+/// The paper's base model, but for the vocabularies.
+fn base() -> TransformerConfig {
+    TransformerConfig::new(37, 41)
+}
+
+#[test]
+fn the_default_configuration_has_these_parameters() {
+    let model = base().init(&Device::flex()).unwrap();
+    let golden = include_str!("parameters.txt");
+    let listing = listing(&model).join("\n") + "\n";
+    if listing != golden {
+        let path = std::env::temp_dir().join("parameters.txt");
+        std::fs::write(&path, &listing).unwrap();
+        panic!(
+            "parameters differ from tests/parameters.txt; they are in {}",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn options_change_only_their_own_parameters() {
+    let list = |config: TransformerConfig| listing(&config.init(&Device::flex()).unwrap());
+    let small = base()
+        .with_d_model(8)
+        .with_n_heads(2)
+        .with_d_ff(6)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(1)
+        .with_max_len(5);
+    let plain = list(small.clone());
+    let changes = |config| {
+        let other = list(config);
+        let only = |a: &[String], b: &[String]| -> Vec<String> {
+            a.iter().filter(|x| !b.contains(x)).cloned().collect()
+        };
+        (only(&plain, &other), only(&other, &plain))
+    };
+    let none: Vec<String> = vec![];
+
+    let (gone, new) = changes(small.clone().with_positions(Positions::Learned));
+    assert_eq!(gone, none);
+    assert_eq!(
+        new,
+        [
+            "encoder.input.position.Learned.weight [5, 8]",
+            "decoder.input.position.Learned.weight [5, 8]"
+        ]
+    );
+    for positions in [Positions::Rotary, Positions::None] {
+        assert_eq!(
+            changes(small.clone().with_positions(positions)),
+            (none.clone(), none.clone())
+        );
+    }
+
+    let (gone, new) = changes(small.clone().with_weight_tying(WeightTying::Decoder));
+    assert_eq!(
+        (gone, new),
+        (
+            vec!["decoder.generator.weight [8, 41]".into()],
+            none.clone()
+        )
+    );
+
+    let shared = TransformerConfig {
+        source_vocab_size: 41,
+        ..small.clone()
+    };
+    let (gone, new) = changes(shared.with_weight_tying(WeightTying::All));
+    assert_eq!(
+        gone,
+        [
+            "encoder.input.embedding.weight [37, 8]",
+            "decoder.generator.weight [8, 41]"
+        ]
+    );
+    assert_eq!(new, none);
+
+    let (gone, new) = changes(small.clone().with_activation(Activation::Swiglu));
+    assert_eq!(gone.len(), 4, "{gone:?}");
+    assert!(new.contains(&"encoder.layers.0.feed_forward.w_1.weight [8, 12]".into()));
+
+    let (gone, new) = changes(small.with_final_norm(false));
+    assert_eq!(new, none);
+    assert_eq!(gone.len(), 4);
+    assert!(
+        gone.iter().all(|path| path.contains("final_norm")),
+        "{gone:?}"
+    );
+}
+
+#[test]
+fn number_and_size() {
+    // Seed 003's demonstration: its vocabularies, everything else at its default.
+    let model = TransformerConfig::new(10_000, 8_000)
+        .init(&Device::flex())
+        .unwrap();
+    // By hand. An attention: 4 (512^2 + 512). A feed-forward network: 2 * 512 * 2048 + 2048 + 512.
+    // A norm: 1024. Encoder layers have 1, 1, 2 of them, decoder layers 2, 1, 3.
+    let (attention, feed_forward, norm) = (1_050_624, 2_099_712, 1_024);
+    let encoder = 10_000 * 512 + 6 * (attention + feed_forward + 2 * norm) + norm;
+    let decoder = 8_000 * 512 + 6 * (2 * attention + feed_forward + 3 * norm) + norm;
+    let expected = encoder + decoder + 512 * 8_000 + 8_000;
+    assert_eq!(model.num_params(), expected);
+    assert_eq!(model.size_bytes(), 4 * expected);
+}
+
+fn all_bits(model: &Transformer) -> Vec<Vec<u32>> {
+    parameters(model)
+        .iter()
+        .map(|(_, data)| bits(data))
+        .collect()
+}
+
+#[test]
+fn one_seed_is_one_model_on_every_backend() {
+    let config = base().with_d_model(16).with_d_ff(8).with_max_len(9);
+    let reference = config.init_seeded(7, &Device::flex()).unwrap();
+    for backend in common::backends() {
+        let model = config.init_seeded(7, &backend.device).unwrap();
+        assert_eq!(all_bits(&model), all_bits(&reference), "{}", backend.name);
+    }
+    let other = config.init_seeded(8, &Device::flex()).unwrap();
+    assert_ne!(all_bits(&other), all_bits(&reference));
+}
+
+#[test]
+fn initial_values_are_xavier_and_torchs() {
+    let config = TransformerConfig::new(50, 60)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(1);
+    let model = config.init_seeded(1, &Device::flex()).unwrap();
+    for (path, data) in parameters(&model) {
+        let values: Vec<f32> = data.iter().collect();
+        let shape: Vec<usize> = data.shape().iter().copied().collect();
+        if path.ends_with("gamma") || path.ends_with("beta") {
+            let expected = if path.ends_with("gamma") { 1.0 } else { 0.0 };
+            assert!(values.iter().all(|&x| x == expected), "{path}");
+            continue;
+        }
+        let d = 512.0f64;
+        let bound = match path.rsplit_once('.').unwrap() {
+            // Packed matrices are bounded as their parts.
+            (module, "weight") if module.contains("attention") => (6.0 / (d + d)).sqrt(),
+            (module, "bias") if module.ends_with("w_2") => 2048f64.powf(-0.5),
+            (_, "weight") => (6.0 / (shape[0] + shape[1]) as f64).sqrt(),
+            (_, "bias") => d.powf(-0.5),
+            other => panic!("{other:?}"),
+        };
+        let largest = values
+            .iter()
+            .fold(0.0, |m: f64, &x| m.max(f64::from(x).abs()));
+        assert!(largest <= bound * 1.000_001, "{path}: {largest} > {bound}");
+        let variance =
+            values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / values.len() as f64;
+        let ratio = variance / (bound * bound / 3.0);
+        // Four standard deviations of the estimate, for uniform values.
+        let tolerance = 4.0 * (0.8 / values.len() as f64).sqrt();
+        assert!(
+            (ratio - 1.0).abs() < tolerance,
+            "{path}: variance is {ratio} of the right one"
+        );
+    }
+}
+
+#[test]
+fn a_record_goes_there_and_back() {
+    let device = Device::flex();
+    let config = base().with_d_model(16).with_d_ff(8).with_max_len(9);
+    let model = config.init_seeded(1, &device).unwrap();
+    let bytes = model.clone().into_record().into_bytes().unwrap();
+    let record = burn::store::ModuleRecord::from_bytes(bytes).unwrap();
+    // Derived tables are not stored.
+    assert_eq!(record.len(), parameters(&model).len());
+    let other = config.init_seeded(2, &device).unwrap().load_record(record);
+    assert_eq!(all_bits(&other), all_bits(&model));
+}
