@@ -114,7 +114,7 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Training steps [default: 1000; annotated: 200]
+    /// Training steps [default: 600; annotated: 200]
     #[arg(long)]
     pub steps: Option<usize>,
     /// Sequences in a step [default: 64; annotated: 30]
@@ -123,10 +123,10 @@ pub struct FitArgs {
     /// Width of the model [default: 64; annotated: 512]
     #[arg(long)]
     pub d_model: Option<usize>,
-    /// Attention heads, a divisor of the width [default: 4; annotated: 8]
+    /// Attention heads, a divisor of the width [default: 2; annotated: 8]
     #[arg(long)]
     pub heads: Option<usize>,
-    /// Layers of the encoder, and of the decoder [default: 2]
+    /// Layers of the encoder, and of the decoder [default: 1; annotated: 2]
     #[arg(long)]
     pub layers: Option<usize>,
     /// Inner width of the feed-forward networks [default: 256; annotated: 2048]

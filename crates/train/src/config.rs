@@ -90,15 +90,15 @@ impl RunConfig {
             },
             model: TransformerConfig::new(0, 0)
                 .with_d_model(64)
-                .with_n_heads(4)
-                .with_n_encoder_layers(2)
-                .with_n_decoder_layers(2)
+                .with_n_heads(2)
+                .with_n_encoder_layers(1)
+                .with_n_decoder_layers(1)
                 .with_d_ff(256)
                 .with_dropout(0.0)
                 .with_norm_placement(NormPlacement::Pre),
             backend: String::new(),
             seed: 0,
-            steps: 1000,
+            steps: 600,
             batch_size: 64,
             schedule: Schedule::Linear {
                 factor: 1.5,

@@ -8,7 +8,6 @@
 //! `vulkan`, `metal`, `cuda`, `rocm`) or through your own dependency on `burn`.
 //!
 //! ```
-//! # #[cfg(feature = "flex")] {
 //! use burn::tensor::{Device, Int, Tensor};
 //! use transformer::TransformerConfig;
 //!
@@ -23,7 +22,6 @@
 //! let target = Tensor::<2, Int>::from_data([[1, 7, 9]], &device);
 //! let logits = model.forward(source, target);
 //! assert_eq!(logits.dims(), [1, 3, 90]);
-//! # }
 //! # Ok::<(), transformer::ConfigError>(())
 //! ```
 
@@ -61,3 +59,8 @@ pub use model::Transformer;
 pub use sequence::{check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};
+
+/// The README's program, as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

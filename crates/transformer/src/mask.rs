@@ -12,12 +12,10 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
 /// use transformer::AttentionMask;
-/// # #[cfg(feature = "flex")] {
 /// let device = Device::flex();
 /// let ids = Tensor::<2, Int>::from_data([[5, 6, 0]], &device);
 /// let mask = AttentionMask::padding(&ids, 0).and(&AttentionMask::causal(3, &device));
 /// assert_eq!(mask.blocked().dims(), [1, 1, 3, 3]);
-/// # }
 /// ```
 #[derive(Clone, Debug)]
 pub struct AttentionMask {

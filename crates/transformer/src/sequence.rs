@@ -11,13 +11,11 @@ use crate::error::InputError;
 /// - output: `[B, S]`, `S` the longest length, at least 1
 ///
 /// ```
-/// # #[cfg(feature = "flex")] {
 /// use burn::tensor::Device;
 /// use transformer::pad_sequences;
 ///
 /// let ids = pad_sequences(&[vec![5, 6, 7], vec![8]], 0, &Device::flex());
 /// assert_eq!(ids.dims(), [2, 3]);
-/// # }
 /// ```
 pub fn pad_sequences(
     sequences: &[impl AsRef<[u32]>],

@@ -10,7 +10,7 @@ use crate::fit::fit;
 use crate::run_folder::RunFolder;
 use crate::task::{AnnotatedCopy, Task, expected};
 
-/// Decoded sequences that are printed.
+/// Decoded sequences that are printed, and wrong ones among the others that are printed besides.
 const SHOWN: usize = 5;
 
 /// Runs the command.
@@ -40,7 +40,11 @@ pub fn run(args: &FitArgs) -> Result<()> {
             print_decoded(task.as_ref(), &decoded);
         }
     }
-    for decoded in outcome.decoded.iter().take(SHOWN) {
+    let wrong = outcome.decoded[SHOWN.min(outcome.decoded.len())..]
+        .iter()
+        .filter(|decoded| !decoded.is_exact);
+    let shown = outcome.decoded.iter().take(SHOWN);
+    for decoded in shown.chain(wrong.take(SHOWN)) {
         print_decoded(task.as_ref(), decoded);
     }
     let summary = &outcome.summary;

@@ -1,0 +1,486 @@
+//! The program as its users run it: results on stdout, one clear line for each mistake.
+
+use std::path::Path;
+use std::process::Output;
+
+use assert_cmd::Command;
+
+fn train(folder: &Path) -> Command {
+    let mut command = Command::cargo_bin("train").unwrap();
+    command.current_dir(folder).env_remove("RUST_LOG");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A run of a second or less.
+const SMALL: [&str; 18] = [
+    "--steps",
+    "12",
+    "--batch-size",
+    "8",
+    "--d-model",
+    "16",
+    "--heads",
+    "2",
+    "--d-ff",
+    "16",
+    "--layers",
+    "1",
+    "--symbols",
+    "9",
+    "--max-length",
+    "5",
+    "--dropout",
+    "0.1",
+];
+
+fn json(path: &Path) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
+}
+
+fn succeed(output: &Output) -> String {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = train(folder.path())
+        .arg("fit")
+        .args(["--task", "copy"])
+        .args(SMALL)
+        .output()
+        .unwrap();
+    let stdout = succeed(&output);
+    let lines: Vec<&str> = stdout.lines().collect();
+    assert_eq!(lines.len(), 11, "{stdout}");
+    for pair in lines[..10].chunks(2) {
+        assert!(
+            pair[0].starts_with("expected ") && pair[1].starts_with("decoded "),
+            "{stdout}"
+        );
+        assert!(
+            pair[1].ends_with("(right)") || pair[1].ends_with("(wrong)"),
+            "{stdout}"
+        );
+    }
+    let last = lines[10];
+    assert!(
+        last.starts_with("exact match ")
+            && last.contains("12 steps")
+            && last.ends_with("s of training"),
+        "{last}"
+    );
+
+    let run = folder.path().join("runs/copy-1");
+    let summary = json(&run.join("summary.json"));
+    for field in [
+        "task",
+        "backend",
+        "parameters",
+        "steps",
+        "train_seconds",
+        "exact_match",
+        "token_accuracy",
+        "valid_loss",
+        "tokens_per_second",
+        "peak_rss_bytes",
+        "seed",
+        "version",
+    ] {
+        assert!(summary.get(field).is_some(), "summary.json has no {field}");
+    }
+    assert_eq!(summary["task"], "copy");
+    assert_eq!(summary["backend"], "flex");
+    assert_eq!(summary["steps"], 12);
+    assert!(summary["train_seconds"].as_f64().unwrap() > 0.0);
+    assert!(last.contains(&format!("{:.4}", summary["exact_match"].as_f64().unwrap())));
+    let config = json(&run.join("config.json"));
+    assert_eq!(config["model"]["d_model"], 16);
+    assert_eq!(config["task"]["symbols"], 9);
+    let steps: Vec<u64> = losses(&run)
+        .iter()
+        .map(|line| line["step"].as_u64().unwrap())
+        .collect();
+    assert_eq!(steps, (1..=12).collect::<Vec<u64>>());
+    assert!(run.join("checkpoints/step-12/model.bpk").exists());
+
+    // A second run has a folder of its own.
+    succeed(&train(folder.path()).args(SMALL).output().unwrap());
+    assert!(folder.path().join("runs/copy-2/summary.json").exists());
+}
+
+fn losses(run: &Path) -> Vec<serde_json::Value> {
+    let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    metrics
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_losses_and_another_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str, seed: &str| {
+        let arguments = ["--seed", seed, "--run-dir", name];
+        succeed(
+            &train(folder.path())
+                .args(SMALL)
+                .args(arguments)
+                .output()
+                .unwrap(),
+        );
+        let run = folder.path().join(name);
+        (
+            losses(&run),
+            std::fs::read(run.join("checkpoints/step-12/model.bpk"))
+                .unwrap()
+                .len(),
+        )
+    };
+    let once = run("a", "5");
+    assert_eq!(once, run("b", "5"));
+    assert_ne!(once.0, run("c", "6").0);
+}
+
+#[test]
+fn training_stops_at_the_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "--steps",
+        "2000",
+        "--batch-size",
+        "32",
+        "--d-model",
+        "32",
+        "--heads",
+        "2",
+        "--d-ff",
+        "64",
+        "--layers",
+        "1",
+        "--symbols",
+        "12",
+        "--max-length",
+        "4",
+        "--target",
+        "0.9",
+        "--eval-every",
+        "50",
+    ];
+    let stdout = succeed(&train(folder.path()).args(arguments).output().unwrap());
+    let summary = json(&folder.path().join("runs/copy-1/summary.json"));
+    assert!(summary["steps"].as_u64().unwrap() < 2000, "{stdout}");
+    assert!(summary["exact_match"].as_f64().unwrap() > 0.5, "{stdout}");
+    let reached = stdout
+        .lines()
+        .filter_map(|line| line.split_once(", exact match "))
+        .last();
+    assert!(
+        reached.unwrap().1.parse::<f64>().unwrap() >= 0.9,
+        "{stdout}"
+    );
+}
+
+#[test]
+fn the_annotated_preset_prints_its_loss_after_each_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "fit",
+        "--preset",
+        "annotated",
+        "--steps",
+        "40",
+        "--d-model",
+        "16",
+        "--heads",
+        "2",
+        "--d-ff",
+        "16",
+    ];
+    let stdout = succeed(&train(folder.path()).args(arguments).output().unwrap());
+    let epochs: Vec<&str> = stdout
+        .lines()
+        .filter(|line| line.contains("evaluation loss"))
+        .collect();
+    assert_eq!(epochs.len(), 2, "{stdout}");
+    assert!(
+        epochs[0].starts_with("step 20: ") && epochs[1].starts_with("step 40: "),
+        "{stdout}"
+    );
+    assert!(stdout.contains("expected 2 3 4 5 6 7 8 9 10"), "{stdout}");
+    let config = json(&folder.path().join("runs/annotated-copy-1/config.json"));
+    assert_eq!(config["schedule"]["kind"], "noam");
+    assert_eq!(config["schedule"]["warmup"], 400);
+    assert_eq!(config["batch_size"], 30);
+}
+
+#[test]
+fn other_models_train_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [
+        [
+            "--norm",
+            "post",
+            "--positions",
+            "rotary",
+            "--activation",
+            "swiglu",
+            "--weight-tying",
+            "all",
+        ],
+        [
+            "--norm",
+            "pre",
+            "--positions",
+            "learned",
+            "--activation",
+            "gelu",
+            "--weight-tying",
+            "decoder",
+        ],
+        [
+            "--schedule",
+            "noam",
+            "--positions",
+            "none",
+            "--label-smoothing",
+            "0.1",
+            "--warmup",
+            "5",
+        ],
+    ] {
+        succeed(
+            &train(folder.path())
+                .args(SMALL)
+                .args(arguments)
+                .output()
+                .unwrap(),
+        );
+    }
+}
+
+#[test]
+fn backends_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let stdout = succeed(&train(folder.path()).arg("backends").output().unwrap());
+    assert_eq!(stdout.lines().count(), 7);
+    let default: Vec<&str> = stdout
+        .lines()
+        .filter(|line| line.contains("the default"))
+        .collect();
+    assert_eq!(default.len(), 1, "{stdout}");
+    #[cfg(not(any(feature = "ndarray", feature = "wgpu")))]
+    assert!(default[0].starts_with("flex"), "{stdout}");
+    assert!(
+        stdout.contains("add --features cuda") || cfg!(feature = "cuda"),
+        "{stdout}"
+    );
+}
+
+#[test]
+fn help_and_version_are_results() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(succeed(&train(folder.path()).arg("--help").output().unwrap()).contains("--run-dir"));
+    let version = succeed(&train(folder.path()).arg("--version").output().unwrap());
+    assert_eq!(
+        version.trim(),
+        format!("train {}", env!("CARGO_PKG_VERSION"))
+    );
+}
+
+/// The mistake ends with code 2 and one line on stderr that has all of these in it.
+fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
+    let output = train(folder).args(arguments).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+    assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+    for part in expected {
+        assert!(
+            stderr.contains(part),
+            "{arguments:?}: {stderr:?} has no {part:?}"
+        );
+    }
+    assert_eq!(text(&output.stdout), "", "{arguments:?}");
+    assert!(
+        !folder.join("runs").exists(),
+        "{arguments:?} left a run folder"
+    );
+}
+
+#[test]
+fn wrong_values_are_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let cases: &[(&[&str], &[&str])] = &[
+        (
+            &["--heads", "3", "--d-model", "512"],
+            &["--heads 3", "divisor of --d-model (512)"],
+        ),
+        (
+            &["--dropout", "1.5"],
+            &["--dropout 1.5", "at least 0 and less than 1"],
+        ),
+        (
+            &["--dropout", "-0.1"],
+            &["--dropout -0.1", "at least 0 and less than 1"],
+        ),
+        (&["--dropout", "much"], &["--dropout", "much"]),
+        (
+            &["--min-length", "9", "--max-length", "4"],
+            &["--min-length 9", "at most --max-length (4)"],
+        ),
+        (&["--min-length", "0"], &["--min-length 0", "at least 1"]),
+        (
+            &["--backend", "nonsense"],
+            &[
+                "--backend nonsense",
+                "one of cuda, rocm, metal, vulkan, wgpu, ndarray, flex",
+            ],
+        ),
+        (
+            &["--backend", "flex:3"],
+            &["--backend flex:3", "one device"],
+        ),
+        (&["--steps", "0"], &["--steps 0", "at least 1"]),
+        (&["--symbols", "0"], &["--symbols 0", "at least 1"]),
+        (
+            &["--symbols", "1", "--max-length", "1"],
+            &["--symbols 1", "raise --symbols or --max-length"],
+        ),
+        (&["--batch-size", "0"], &["--batch-size 0", "at least 1"]),
+        (&["--layers", "0"], &["--layers 0", "at least 1"]),
+        (&["--d-model", "0"], &["--d-model 0", "at least 1"]),
+        (&["--d-ff", "0"], &["--d-ff 0", "at least 1"]),
+        (&["--heads", "0"], &["--heads 0", "at least 1"]),
+        (&["--target", "1.5"], &["--target 1.5", "at most 1"]),
+        (&["--factor", "-1"], &["--factor -1", "positive"]),
+        (&["--warmup", "0"], &["--warmup 0", "at least 1"]),
+        (&["--eval-every", "0"], &["--eval-every 0", "at least 1"]),
+        (
+            &["--label-smoothing", "1"],
+            &["--label-smoothing 1", "less than 1"],
+        ),
+        (
+            &["--preset", "annotated", "--symbols", "5"],
+            &["--symbols 5", "fixed in --preset annotated"],
+        ),
+        (&["--norm", "middle"], &["--norm", "middle", "post, pre"]),
+        (&["--task", "fly"], &["--task", "fly", "copy"]),
+        (&["--seed", "-1"], &["--seed", "-1"]),
+        (&["--steps"], &["--steps", "value is required"]),
+        (&["--stepz", "4"], &["--stepz", "--steps"]),
+        (&["--nothing-like-it"], &["--nothing-like-it", "--help"]),
+        (&["fly"], &["fly", "--help"]),
+    ];
+    for (arguments, expected) in cases {
+        refused(folder, arguments, expected);
+        if arguments[0].starts_with("--") {
+            let spelled_out: Vec<&str> = ["fit"].iter().chain(*arguments).copied().collect();
+            refused(folder, &spelled_out, expected);
+        }
+    }
+}
+
+#[test]
+#[cfg(not(feature = "cuda"))]
+fn a_backend_that_is_not_built_in_says_which_feature_to_add() {
+    let folder = tempfile::tempdir().unwrap();
+    refused(
+        folder.path(),
+        &["--backend", "cuda"],
+        &[
+            "--backend cuda",
+            "this build has",
+            "flex",
+            "`--features cuda`",
+        ],
+    );
+}
+
+#[test]
+fn run_folders_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = folder.path().join("mine");
+    let name = run.to_str().unwrap();
+    let arguments: Vec<&str> = SMALL.into_iter().chain(["--run-dir", name]).collect();
+    succeed(&train(folder.path()).args(&arguments).output().unwrap());
+    let before = std::fs::read(run.join("summary.json")).unwrap();
+    refused(
+        folder.path(),
+        &arguments,
+        &["--run-dir", name, "already holds a run", "another folder"],
+    );
+    assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
+
+    // A file stands where the folder should be. Root could write to a folder without permissions.
+    let file = folder.path().join("file");
+    std::fs::write(&file, "mine").unwrap();
+    for name in [file.clone(), file.join("below")] {
+        let name = name.to_str().unwrap();
+        refused(
+            folder.path(),
+            &["--run-dir", name],
+            &["--run-dir", name, "cannot be written"],
+        );
+    }
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
+}
+
+/// 20 steps on another backend have flex's losses, with the same seed and without dropout.
+#[cfg(any(feature = "ndarray", feature = "wgpu"))]
+fn assert_losses_of(backend: &str, tolerance: f64) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |backend: &str| {
+        let arguments = [
+            "--steps",
+            "20",
+            "--dropout",
+            "0",
+            "--batch-size",
+            "8",
+            "--max-length",
+            "6",
+            "--backend",
+            backend,
+            "--run-dir",
+            backend,
+        ];
+        let output = train(folder.path())
+            .env("XDG_RUNTIME_DIR", folder.path())
+            .args(arguments)
+            .output()
+            .unwrap();
+        succeed(&output);
+        let loss = |line: &serde_json::Value| line["loss"].as_f64().unwrap();
+        losses(&folder.path().join(backend))
+            .iter()
+            .map(loss)
+            .collect::<Vec<f64>>()
+    };
+    let (flex, other) = (run("flex"), run(backend));
+    assert_eq!((flex.len(), other.len()), (20, 20));
+    assert!(flex[19] < flex[0], "nothing was learned");
+    for (step, (a, b)) in (1..).zip(flex.iter().zip(&other)) {
+        assert!(
+            (a - b).abs() <= tolerance,
+            "step {step}: flex {a}, {backend} {b}"
+        );
+    }
+}
+
+#[test]
+#[cfg(feature = "ndarray")]
+fn ndarray_has_flexs_losses() {
+    assert_losses_of("ndarray", 1e-3);
+}
+
+#[test]
+#[cfg(feature = "wgpu")]
+fn wgpu_has_flexs_losses() {
+    assert_losses_of("wgpu", 1e-3);
+}

@@ -1,0 +1,41 @@
+//! The encoder alone: ids in, memory out, and a look at what each layer attends to.
+//!
+//!     cargo run --release -p examples --example encoder
+
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use transformer::inspect::TensorStats;
+use transformer::{AttentionMask, TransformerConfig};
+
+fn main() -> Result<(), transformer::ConfigError> {
+    let device = Device::flex();
+    device.seed(42);
+    let config = TransformerConfig::new(10_000, 10_000).with_max_len(100);
+    let encoder = config.init_encoder(&device)?;
+
+    let source = Tensor::<2, Int>::random([2, 20], Distribution::Uniform(1.0, 10_000.0), &device);
+    let mask = AttentionMask::padding(&source, config.pad_id);
+    println!("source: {:?}", source.dims());
+    println!("mask:   {:?}, true = blocked", mask.blocked().dims());
+
+    let memory = encoder.forward(source.clone(), Some(&mask));
+    println!("memory: {:?}", memory.dims());
+    assert_eq!(memory.dims(), [2, 20, 512]);
+
+    let x = encoder.input.forward(source, 0);
+    let (traced, layers) = encoder.forward_traced(x, Some(&mask));
+    println!(
+        "attention weights: {} layers of {:?}",
+        layers.len(),
+        layers[0].self_attention.dims()
+    );
+    let difference = (memory.clone() - traced).abs().max().into_scalar::<f32>();
+    assert!(difference < 1e-4, "looking inside changed {difference}");
+
+    let stats = TensorStats::of(&memory);
+    println!(
+        "memory: mean {:.4}, standard deviation {:.4}",
+        stats.mean, stats.std
+    );
+    println!("        min {:.4}, max {:.4}", stats.min, stats.max);
+    Ok(())
+}

@@ -1,0 +1,37 @@
+//! Three words become three vectors of 512 numbers that know what they are and where they stand.
+//!
+//!     cargo run --release -p examples --example input_layer
+
+use burn::tensor::{Device, Int, Tensor};
+use transformer::{InputLayer, TransformerConfig};
+
+fn main() -> Result<(), transformer::ConfigError> {
+    let device = Device::flex();
+    let vocab_size = 1000;
+    let config = TransformerConfig::new(vocab_size, vocab_size)
+        .with_d_model(512)
+        .with_max_len(100)
+        .with_scale_embeddings(false);
+
+    // Three heads do not divide 512 dimensions: the configuration says so.
+    let error = config.clone().with_n_heads(3).validate().unwrap_err();
+    println!("with 3 heads: {error}");
+
+    // "I love AI", as ids.
+    let ids = Tensor::<2, Int>::from_data([[12, 45, 88]], &device);
+    let input = InputLayer::init(vocab_size, &config, &device)?;
+    let x = input.forward(ids.clone(), 0);
+    println!("ids:     {:?}", ids.dims());
+    println!("vectors: {:?}", x.dims());
+    assert_eq!(x.dims(), [1, 3, 512]);
+
+    // The same word at two places is two vectors.
+    let twice = Tensor::<2, Int>::from_data([[12, 12]], &device);
+    let x = input.forward(twice, 0);
+    let difference = (x.clone().narrow(1, 0, 1) - x.narrow(1, 1, 1)).abs().max();
+    println!(
+        "the same word at positions 0 and 1 differs by up to {:.3}",
+        difference.into_scalar::<f32>()
+    );
+    Ok(())
+}
