@@ -108,29 +108,29 @@ pub struct FitArgs {
     /// Settings from elsewhere, which the other flags change
     #[arg(long)]
     pub preset: Option<Preset>,
-    /// Backend and device, NAME[:INDEX] [default: see `train backends`]
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
     /// Parameters, data and dropout are functions of it [default: 0]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub seed: Option<u64>,
     /// Training steps [default: 600; annotated: 200]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub steps: Option<usize>,
     /// Sequences in a step [default: 64; annotated: 30]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub batch_size: Option<usize>,
     /// Width of the model [default: 64; annotated: 512]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub d_model: Option<usize>,
     /// Attention heads, a divisor of the width [default: 2; annotated: 8]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub heads: Option<usize>,
     /// Layers of the encoder, and of the decoder [default: 1; annotated: 2]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub layers: Option<usize>,
     /// Inner width of the feed-forward networks [default: 256; annotated: 2048]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub d_ff: Option<usize>,
     /// Probability of dropout, from 0 to less than 1 [default: 0; annotated: 0.1]
     #[arg(long, allow_negative_numbers = true)]
@@ -148,13 +148,13 @@ pub struct FitArgs {
     #[arg(long)]
     pub weight_tying: Option<Tying>,
     /// Shortest sequence [default: 1]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub min_length: Option<usize>,
     /// Longest sequence [default: 16]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub max_length: Option<usize>,
     /// Number of different symbols [default: 32]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub symbols: Option<usize>,
     /// How the learning rate falls [default: linear; annotated: noam]
     #[arg(long)]
@@ -163,13 +163,13 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true)]
     pub factor: Option<f64>,
     /// Steps in which the learning rate rises [default: 100; annotated: 400]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub warmup: Option<usize>,
     /// Share of the target distribution spread over all tokens [default: 0]
     #[arg(long, allow_negative_numbers = true)]
     pub label_smoothing: Option<f64>,
     /// Print the loss on the validation split every so many steps [annotated: 20]
-    #[arg(long, value_name = "STEPS")]
+    #[arg(long, value_name = "STEPS", allow_negative_numbers = true)]
     pub eval_every: Option<usize>,
     /// Stop once exact match on the validation split is at least this
     #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]

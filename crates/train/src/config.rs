@@ -179,3 +179,30 @@ impl RunConfig {
         Ok(task)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_goes_there_and_back() {
+        for mut config in [RunConfig::copy(), RunConfig::annotated()] {
+            config.resolve().unwrap();
+            let json = serde_json::to_string(&config).unwrap();
+            assert_eq!(serde_json::from_str::<RunConfig>(&json).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn the_model_is_fitted_to_the_task() {
+        let mut config = RunConfig::copy();
+        config.resolve().unwrap();
+        assert_eq!(config.model.source_vocab_size, 36);
+        assert_eq!(config.model.max_len, 18);
+        let mut config = RunConfig::annotated();
+        config.resolve().unwrap();
+        assert_eq!(config.model.target_vocab_size, 11);
+        assert_eq!((config.model.d_model, config.model.d_ff), (512, 2048));
+        assert_eq!(config.model.dropout, 0.1);
+    }
+}

@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn runs_are_numbered() {
         let parent = tempfile::tempdir().unwrap();
-        let mut create = || next_free(parent.path(), "copy").unwrap();
+        let create = || next_free(parent.path(), "copy").unwrap();
         assert!(create().ends_with("copy-1"));
         assert!(create().ends_with("copy-2"));
         fs::create_dir(parent.path().join("copy-9")).unwrap();

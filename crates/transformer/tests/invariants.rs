@@ -266,6 +266,71 @@ fn positions_past_max_len_are_refused() {
 }
 
 #[test]
+fn parts_can_be_exchanged() {
+    let device = Device::flex();
+    let one = config().init_seeded(1, &device).unwrap();
+    let two = config().init_seeded(2, &device).unwrap();
+    let mixed = Transformer::from_parts(one.encoder.clone(), two.decoder.clone(), 0);
+    let source = ids(&[&[3, 4, 5], &[6, 0, 0]], &device);
+    let target = ids(&[&[1, 7], &[1, 8]], &device);
+    let memory = one.encode(source.clone());
+    let expected = two.decode(target.clone(), &memory, &mut two.new_cache());
+    let logits = mixed.forward(source.clone(), target);
+    assert_eq!(bits(&logits.into_data()), bits(&expected.into_data()));
+
+    // The encoder alone, on ids and on vectors.
+    let mask = AttentionMask::padding(&source, 0);
+    let on_ids = one.encoder.forward(source.clone(), Some(&mask));
+    let x = one.encoder.input.forward(source, 0);
+    let on_vectors = one.encoder.forward_vectors(x, Some(&mask));
+    let states = bits(&memory.states.into_data());
+    assert_eq!(bits(&on_ids.into_data()), states);
+    assert_eq!(bits(&on_vectors.into_data()), states);
+}
+
+#[test]
+fn log_probabilities_are_the_log_softmax_of_the_logits() {
+    let device = Device::flex();
+    let decoder = config().init_decoder_only(&device).unwrap();
+    let x = decoder.input.forward(ids(&[&[1, 7, 9]], &device), 0);
+    let states = decoder.forward_vectors(x, None, &mut decoder.new_cache());
+    let sums = decoder.log_probabilities(states.clone()).exp().sum_dim(2);
+    assert!(
+        sums.into_data()
+            .iter::<f32>()
+            .all(|sum| (sum - 1.0).abs() < 1e-5)
+    );
+    let shifts = decoder.logits(states.clone()) - decoder.log_probabilities(states);
+    // One shift for all tokens of a position.
+    let spread = shifts.clone().max_dim(2) - shifts.min_dim(2);
+    assert!(spread.max().into_scalar::<f32>() < 1e-5);
+}
+
+#[test]
+fn masks_go_together_by_hand() {
+    let device = Device::flex();
+    let source = ids(&[&[5, 6, 7], &[8, 0, 0]], &device);
+    let mask = AttentionMask::padding(&source, 0).and(&AttentionMask::causal(3, &device));
+    let blocked: Vec<bool> = mask.blocked().to_data().iter().collect();
+    let (o, x) = (false, true);
+    #[rustfmt::skip]
+    assert_eq!(blocked, [
+        o, x, x,  o, o, x,  o, o, o,
+        o, x, x,  o, x, x,  o, x, x,
+    ]);
+    let later = AttentionMask::causal_after(2, 2, &device);
+    let blocked: Vec<bool> = later.blocked().to_data().iter().collect();
+    assert_eq!(blocked, [o, o, o, x, o, o, o, o]);
+    let message = panic_message(|| {
+        AttentionMask::causal(3, &device).and(&AttentionMask::causal(4, &device));
+    });
+    assert!(
+        message.contains("[1, 1, 3, 3] and [1, 1, 4, 4]"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_decoder_takes_a_memory_if_and_only_if_it_attends_to_one() {
     let device = Device::flex();
     let memory: Memory = Tensor::<3>::ones([1, 2, 42], &device).into();

@@ -22,16 +22,16 @@ const SHOWN: usize = 5;
 pub fn run(args: &FitArgs) -> Result<()> {
     let mut config = args.config()?;
     let task = config.resolve()?;
+    let name: DeviceName = config.backend.parse()?;
+    let device = name.open()?;
     let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
     let path = folder.path().to_owned();
-    let name: DeviceName = config.backend.parse()?;
     eprintln!(
         "training {} on {name}, {} steps, in {}",
         config.task.name(),
         config.steps,
         path.display()
     );
-    let device = name.open()?;
     let outcome = fit(&config, task.as_ref(), &device, folder)?;
 
     if config.task == TaskConfig::AnnotatedCopy {
