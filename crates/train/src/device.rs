@@ -3,6 +3,7 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::str::FromStr;
+use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow};
 use burn::tensor::{Device, Tensor};
@@ -184,24 +185,26 @@ impl DeviceName {
             let sum = Tensor::<1>::ones([2], &device).sum().into_scalar::<f32>();
             (device, sum)
         };
-        // Backends panic where there is no driver, some of them in a thread of their own.
+        // Backends panic where there is no driver, most of them in a thread of their own: what
+        // went wrong is in the first panic, whoever's it is.
+        let first_panic = Arc::new(OnceLock::new());
         let hook = std::panic::take_hook();
-        std::panic::set_hook(Box::new(|_| {}));
+        std::panic::set_hook(Box::new({
+            let first_panic = Arc::clone(&first_panic);
+            move |panic| {
+                let message = panic.payload_as_str().unwrap_or("the backend panicked");
+                let line = message.lines().next().unwrap_or_default().to_string();
+                first_panic.get_or_init(|| line);
+            }
+        }));
         let outcome = catch_unwind(AssertUnwindSafe(first_operation));
         std::panic::set_hook(hook);
         match outcome {
             Ok((device, 2.0)) => Ok(device),
             Ok((_, sum)) => Err(anyhow!("1 + 1 is {sum} there")),
-            Err(payload) => Err(anyhow!(
+            Err(_) => Err(anyhow!(
                 "{}",
-                payload
-                    .downcast_ref::<String>()
-                    .map(String::as_str)
-                    .or_else(|| payload.downcast_ref::<&str>().copied())
-                    .unwrap_or("the backend panicked")
-                    .lines()
-                    .next()
-                    .unwrap_or_default()
+                first_panic.get().map_or("it did not start", String::as_str)
             )),
         }
         .with_context(|| format!("no usable device for --backend {self}"))
