@@ -103,7 +103,7 @@ pub enum ScheduleKind {
 #[derive(Clone, Debug, Default, Args)]
 pub struct FitArgs {
     /// What to learn [default: copy]
-    #[arg(long)]
+    #[arg(long, conflicts_with = "preset")]
     pub task: Option<TaskName>,
     /// Settings from elsewhere, which the other flags change
     #[arg(long)]
@@ -112,25 +112,25 @@ pub struct FitArgs {
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
     /// Parameters, data and dropout are functions of it [default: 0]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
     /// Training steps [default: 600; annotated: 200]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
     /// Sequences in a step [default: 64; annotated: 30]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub batch_size: Option<usize>,
     /// Width of the model [default: 64; annotated: 512]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_model: Option<usize>,
     /// Attention heads, a divisor of the width [default: 2; annotated: 8]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub heads: Option<usize>,
     /// Layers of the encoder, and of the decoder [default: 1; annotated: 2]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub layers: Option<usize>,
     /// Inner width of the feed-forward networks [default: 256; annotated: 2048]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_ff: Option<usize>,
     /// Probability of dropout, from 0 to less than 1 [default: 0; annotated: 0.1]
     #[arg(long, allow_negative_numbers = true)]
@@ -148,13 +148,13 @@ pub struct FitArgs {
     #[arg(long)]
     pub weight_tying: Option<Tying>,
     /// Shortest sequence [default: 1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub min_length: Option<usize>,
     /// Longest sequence [default: 16]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub max_length: Option<usize>,
     /// Number of different symbols [default: 32]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub symbols: Option<usize>,
     /// How the learning rate falls [default: linear; annotated: noam]
     #[arg(long)]
@@ -163,13 +163,14 @@ pub struct FitArgs {
     #[arg(long, allow_negative_numbers = true)]
     pub factor: Option<f64>,
     /// Steps in which the learning rate rises [default: 100; annotated: 400]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub warmup: Option<usize>,
     /// Share of the target distribution spread over all tokens [default: 0]
     #[arg(long, allow_negative_numbers = true)]
     pub label_smoothing: Option<f64>,
-    /// Print the loss on the validation split every so many steps [annotated: 20]
-    #[arg(long, value_name = "STEPS", allow_negative_numbers = true)]
+    /// Evaluate on the validation split every so many steps [default: never, with a target 100;
+    /// annotated: 20]
+    #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number)]
     pub eval_every: Option<usize>,
     /// Stop once exact match on the validation split is at least this
     #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]
@@ -247,6 +248,16 @@ impl FitArgs {
             ScheduleKind::Linear => Schedule::Linear { factor, warmup },
         }
     }
+}
+
+fn whole_number(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "must be a whole number, written in digits".into())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
 }
 
 fn set<T>(field: &mut T, value: Option<T>) {

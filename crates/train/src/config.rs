@@ -9,7 +9,7 @@ use crate::task::{AnnotatedCopy, CopyTask, Task};
 
 /// Which task, and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "snake_case")]
+#[serde(tag = "name", rename_all = "kebab-case")]
 pub enum TaskConfig {
     /// [`CopyTask`].
     Copy {
@@ -148,6 +148,10 @@ impl RunConfig {
             if value == 0 {
                 return Err(UsageError::new(flag, value, "must be at least 1"));
             }
+            if value > 1_000_000_000 {
+                let expected = "must be at most 1000000000";
+                return Err(UsageError::new(flag, value, expected));
+            }
         }
         if let Some(target) = self.target
             && !(target > 0.0 && target <= 1.0)
@@ -175,8 +179,41 @@ impl RunConfig {
         self.model.pad_id = task.pad_id();
         self.model.max_len = task.max_len();
         self.model.validate()?;
+        self.check_size()?;
         transformer::CrossEntropy::new(self.label_smoothing, self.model.pad_id)?;
         Ok(task)
+    }
+}
+
+impl RunConfig {
+    /// Refuses what no machine could hold, before it runs out of memory.
+    fn check_size(&self) -> Result<(), UsageError> {
+        let model = &self.model;
+        let [d, f, v] = [model.d_model, model.d_ff, model.target_vocab_size].map(|x| x as f64);
+        let layers = (model.n_encoder_layers + model.n_decoder_layers) as f64;
+        let parameters = layers * (6.0 * d * d + 3.0 * d * f) + 3.0 * v * d;
+        if parameters > 4e9 {
+            return Err(UsageError::new(
+                "--d-model",
+                model.d_model,
+                format!(
+                    "with --layers {}, --d-ff {} and {} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
+                    model.n_encoder_layers, model.d_ff, model.target_vocab_size
+                ),
+            ));
+        }
+        let cells = (self.batch_size * model.max_len) as f64 * d.max(f).max(v);
+        if cells > 4e9 {
+            return Err(UsageError::new(
+                "--batch-size",
+                self.batch_size,
+                format!(
+                    "with sequences of {} tokens makes activations of {cells:.0e} numbers, must be at most 4e9",
+                    model.max_len
+                ),
+            ));
+        }
+        Ok(())
     }
 }
 

@@ -29,8 +29,10 @@ pub struct Decoded {
     pub is_exact: bool,
 }
 
-/// Sequences in one forward pass of an evaluation.
-const EVAL_BATCH: usize = 250;
+/// Sequences in one forward pass of an evaluation: as many as keep its logits under 64 MiB.
+fn eval_batch(task: &dyn Task) -> usize {
+    ((1 << 24) / (task.max_len() * task.vocab_size())).clamp(1, 250)
+}
 
 /// Scores the right targets.
 pub fn teacher_forced(
@@ -43,7 +45,7 @@ pub fn teacher_forced(
     let model = model.valid();
     let criterion = CrossEntropy::new(0.0, task.pad_id()).expect("0 is a smoothing");
     let (mut loss, mut right, mut tokens) = (0.0, 0, 0);
-    for chunk in examples.chunks(EVAL_BATCH) {
+    for chunk in examples.chunks(eval_batch(task)) {
         let batch = Batch::new(chunk, task.pad_id(), &device);
         let logits = model.forward(batch.source, batch.target);
         let [rows, length, _] = logits.dims();
@@ -74,7 +76,7 @@ pub fn decode(
     let device = device.clone().without_autodiff();
     let model = model.valid();
     let mut decoded = Vec::with_capacity(examples.len());
-    for chunk in examples.chunks(EVAL_BATCH) {
+    for chunk in examples.chunks(eval_batch(task)) {
         let source = Batch::new(chunk, task.pad_id(), &device).source;
         // One more than the longest target, so that a target that goes on is seen to.
         let longest = chunk.iter().map(|e| expected(task, e).len()).max();

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use burn::module::Module;
-use burn::optim::{AdamConfig, GradientsParams};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
 use transformer::{CrossEntropy, Transformer};
 
@@ -25,6 +25,9 @@ pub struct Outcome {
     pub model: Transformer,
 }
 
+/// Steps between two evaluations where `--target` asks for them and `--eval-every` does not.
+const TARGET_EVERY: usize = 100;
+
 /// Steps between two readings of the loss: each makes the host wait for the device.
 const READ_EVERY: usize = 10;
 
@@ -44,6 +47,13 @@ pub fn fit(
 ) -> Result<Outcome> {
     let device = device.clone().autodiff();
     let model = config.model.init_seeded(config.seed, &device)?;
+    tracing::info!(
+        parameters = model.num_params(),
+        ?device,
+        seed = config.seed,
+        "made the model"
+    );
+    tracing::debug!(?config);
     let mut run = Run {
         config,
         task,
@@ -56,6 +66,15 @@ pub fn fit(
     };
     let (model, steps) = run.train(model)?;
     run.finish(model, steps)
+}
+
+/// Adam as in the paper, section 5.3.
+pub fn adam() -> ModuleOptimizer {
+    AdamConfig::new()
+        .with_beta_1(0.9)
+        .with_beta_2(0.98)
+        .with_epsilon(1e-9)
+        .init()
 }
 
 /// A run under way.
@@ -76,15 +95,10 @@ impl Run<'_> {
     fn train(&mut self, mut model: Transformer) -> Result<(Transformer, usize)> {
         let config = self.config;
         let criterion = CrossEntropy::new(config.label_smoothing, self.task.pad_id())?;
-        // The paper's, section 5.3.
-        let mut optimizer = AdamConfig::new()
-            .with_beta_1(0.9)
-            .with_beta_2(0.98)
-            .with_epsilon(1e-9)
-            .init();
+        let mut optimizer = adam();
         let validation =
             distinct_examples(self.task, config.seed, Split::Validation, config.eval_size);
-        let eval_every = config.eval_every.or(config.target.map(|_| 100));
+        let eval_every = config.eval_every.or(config.target.map(|_| TARGET_EVERY));
         let mut progress = Progress::new(config.steps);
         for step in 1..=config.steps {
             let begun = Instant::now();
@@ -113,13 +127,14 @@ impl Run<'_> {
                 tokens,
             };
             self.pending.push((metrics, loss.inner()));
-            if step % READ_EVERY == 0 || step == config.steps {
+            if step.is_multiple_of(READ_EVERY) || step == config.steps {
                 self.read_losses()?;
             }
             self.train_time += begun.elapsed();
             progress.step(step, tokens, self.last_loss);
 
-            if eval_every.is_some_and(|every| step % every == 0) {
+            let is_last_chance = config.target.is_some() && step == config.steps;
+            if is_last_chance || eval_every.is_some_and(|every| step.is_multiple_of(every)) {
                 let score = evaluate::teacher_forced(&model, self.task, &validation, &self.device);
                 let mut line = format!("step {step}: evaluation loss {:.4}", score.loss);
                 let mut reached = false;
@@ -129,7 +144,7 @@ impl Run<'_> {
                     line += &format!(", exact match {exact_match:.4}");
                     reached = exact_match >= target;
                 }
-                progress.println(&line);
+                progress.result(&line)?;
                 if reached {
                     self.read_losses()?;
                     progress.finish();
@@ -155,13 +170,14 @@ impl Run<'_> {
             }
             self.last_loss = Some(metrics.loss);
         }
-        Ok(())
+        self.folder.flush()
     }
 
     /// Evaluates, and closes the folder.
     fn finish(self, model: Transformer, steps: usize) -> Result<Outcome> {
         let config = self.config;
-        self.folder.save_model(&model, steps)?;
+        let saved = self.folder.save_model(&model, steps)?;
+        tracing::info!(path = %saved.display(), "saved the model");
         let examples = |split, n| distinct_examples(self.task, config.seed, split, n);
         let validation = examples(Split::Validation, config.eval_size);
         let test = examples(Split::Test, config.test_size);
@@ -198,4 +214,44 @@ fn seed_of_step(seed: u64, step: usize) -> u64 {
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::module::Param;
+
+    use super::*;
+
+    #[derive(Module, Debug)]
+    struct Weight {
+        weight: Param<Tensor<1>>,
+    }
+
+    #[test]
+    fn two_steps_of_adam_by_hand() {
+        let device = Device::flex().autodiff();
+        let mut module = Weight {
+            weight: Param::from_data([1.0], &device),
+        };
+        let mut optimizer = adam();
+        let (mut w, mut m, mut v) = (1.0f64, 0.0, 0.0);
+        for (t, gradient) in [(1, 0.5f64), (2, -2.0)] {
+            let loss = (module.weight.val() * gradient).sum();
+            let gradients = GradientsParams::from_grads(loss.backward(), &module);
+            module = optimizer.step(0.1, module, gradients);
+            m = 0.9 * m + 0.1 * gradient;
+            v = 0.98 * v + 0.02 * gradient * gradient;
+            let (m_hat, v_hat) = (m / (1.0 - 0.9f64.powi(t)), v / (1.0 - 0.98f64.powi(t)));
+            w -= 0.1 * m_hat / (v_hat.sqrt() + 1e-9);
+            let actual: f64 = module.weight.val().into_scalar::<f32>().into();
+            assert!((actual - w).abs() < 1e-5, "step {t}: {actual}, by hand {w}");
+        }
+    }
+
+    #[test]
+    fn each_step_has_its_own_seed() {
+        let seeds = |seed| (1..1000).map(move |step| seed_of_step(seed, step));
+        let all: std::collections::HashSet<u64> = seeds(0).chain(seeds(1)).collect();
+        assert_eq!(all.len(), 2 * 999);
+    }
 }

@@ -13,6 +13,7 @@ pub mod device;
 pub mod error;
 pub mod evaluate;
 pub mod fit;
+pub mod output;
 pub mod progress;
 pub mod run_folder;
 pub mod schedule;

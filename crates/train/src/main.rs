@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use train::cli::{Cli, Command, one_line};
-use train::command;
 use train::error::UsageError;
+use train::{command, output};
 
 // Burn allocates and frees whole tensors all the time; the system's allocator gives their pages
 // back to the kernel and faults them in again.
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            eprintln!("{}", one_line(&error));
+            output::note(&one_line(&error));
             return ExitCode::from(2);
         }
         Err(help_or_version) => help_or_version.exit(),
@@ -31,15 +31,12 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         None => command::fit::run(&cli.fit),
         Some(Command::Fit(args)) => command::fit::run(&args),
-        Some(Command::Backends) => {
-            command::backends::run();
-            Ok(())
-        }
+        Some(Command::Backends) => command::backends::run(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            output::note(&format!("error: {error:#}"));
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }

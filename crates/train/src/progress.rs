@@ -4,7 +4,10 @@
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::output;
 
 /// Time between two lines where stderr is no terminal.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -39,27 +42,36 @@ impl Progress {
     /// Counts a step of so many target tokens; `loss` is the last one known.
     pub fn step(&mut self, step: usize, tokens: usize, loss: Option<f32>) {
         self.tokens += tokens;
-        let message = || {
-            let loss = loss.map_or("-".into(), |loss| format!("{loss:.4}"));
-            let speed = self.tokens as f64 / self.begun.elapsed().as_secs_f64();
-            format!("loss {loss}, {speed:.0} tokens/s")
-        };
+        let seconds = self.begun.elapsed().as_secs_f64();
         if let Some(bar) = &self.bar {
             bar.set_position(step as u64);
-            bar.set_message(message());
+            bar.set_message(self.state(seconds, loss));
         } else if self.last_line.elapsed() >= LINE_EVERY {
-            let left =
-                self.begun.elapsed().as_secs_f64() / step as f64 * (self.steps - step) as f64;
-            eprintln!("step {step}/{}, {}, {left:.0}s left", self.steps, message());
+            output::note(&self.line(step, seconds, loss));
             self.last_line = Instant::now();
         }
     }
 
-    /// Prints a line on stdout without breaking the bar.
-    pub fn println(&self, line: &str) {
+    fn state(&self, seconds: f64, loss: Option<f32>) -> String {
+        let loss = loss.map_or("-".into(), |loss| format!("{loss:.4}"));
+        format!("loss {loss}, {:.0} tokens/s", self.tokens as f64 / seconds)
+    }
+
+    fn line(&self, step: usize, seconds: f64, loss: Option<f32>) -> String {
+        let left = seconds / step as f64 * (self.steps - step) as f64;
+        let state = self.state(seconds, loss);
+        format!("step {step}/{}, {state}, {left:.0}s left", self.steps)
+    }
+
+    /// Prints a result without breaking the bar.
+    ///
+    /// # Errors
+    ///
+    /// If stdout cannot be written.
+    pub fn result(&self, line: &str) -> Result<()> {
         match &self.bar {
-            Some(bar) => bar.suspend(|| println!("{line}")),
-            None => println!("{line}"),
+            Some(bar) => bar.suspend(|| output::result(line)),
+            None => output::result(line),
         }
     }
 
@@ -68,5 +80,19 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_says_step_loss_speed_and_time_left() {
+        let mut progress = Progress::new(100);
+        progress.tokens = 3000;
+        let line = progress.line(25, 2.0, Some(0.123_45));
+        assert_eq!(line, "step 25/100, loss 0.1235, 1500 tokens/s, 6s left");
+        assert!(progress.line(1, 2.0, None).contains("loss -"));
     }
 }

@@ -100,6 +100,15 @@ impl RunFolder {
         writeln!(self.metrics, "{line}").context("cannot write metrics.jsonl")
     }
 
+    /// Hands the lines to the system, so that they survive the process.
+    ///
+    /// # Errors
+    ///
+    /// If they cannot be written.
+    pub fn flush(&mut self) -> Result<()> {
+        self.metrics.flush().context("cannot write metrics.jsonl")
+    }
+
     /// Writes the parameters to `checkpoints/step-N/model.bpk`. The folder appears whole or not
     /// at all.
     ///
@@ -129,7 +138,7 @@ impl RunFolder {
     ///
     /// If they cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<()> {
-        self.metrics.flush().context("cannot write metrics.jsonl")?;
+        self.flush()?;
         write_json(&self.path.join("summary.json"), summary).context("cannot write summary.json")
     }
 }

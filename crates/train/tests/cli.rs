@@ -418,6 +418,95 @@ fn wrong_values_are_refused_in_one_line() {
 }
 
 #[test]
+fn sizes_that_no_machine_has_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let huge = usize::MAX.to_string();
+    for flag in [
+        "--max-length",
+        "--batch-size",
+        "--d-model",
+        "--d-ff",
+        "--layers",
+        "--symbols",
+        "--steps",
+    ] {
+        for value in [&huge, "1000000000000", "1000000000"] {
+            if (flag, value) == ("--steps", "1000000000") {
+                continue; // long, but possible
+            }
+            let arguments = ["--heads", "1", flag, value];
+            // A flag may be wrong only together with another, which the message names.
+            refused(folder.path(), &arguments, &["must be at", value]);
+        }
+    }
+}
+
+#[test]
+fn nobody_has_to_read_the_results() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = env!("CARGO_BIN_EXE_train");
+    let run = |line: &str| {
+        let arguments = format!("{} --eval-every 2", SMALL.join(" "));
+        let line = line.replace("TRAIN", program).replace("SMALL", &arguments);
+        let shell = std::process::Command::new("bash")
+            .args(["-o", "pipefail", "-c", &line])
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        (shell.status.code(), text(&shell.stderr))
+    };
+    for line in [
+        "TRAIN SMALL | true",
+        "TRAIN SMALL 2>/dev/full",
+        "TRAIN SMALL 2>&- >/dev/null",
+    ] {
+        assert_eq!(run(line).0, Some(0), "{line}");
+    }
+    assert_eq!(run("TRAIN --heads 3 2>/dev/full").0, Some(2));
+    for line in ["TRAIN SMALL >/dev/full", "TRAIN backends >/dev/full"] {
+        let (code, stderr) = run(line);
+        assert_eq!(code, Some(1), "{line}: {stderr}");
+        assert!(
+            stderr.contains("cannot write to standard output"),
+            "{line}: {stderr}"
+        );
+        assert!(!stderr.contains("panicked"), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn off_a_terminal_stderr_is_plain_lines() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = train(folder.path()).args(SMALL).output().unwrap();
+    let stderr = text(&output.stderr);
+    assert!(stderr.starts_with("training copy on "), "{stderr}");
+    assert!(!stderr.contains(['\r', '\u{1b}']), "{stderr:?}");
+    // What happens inside is told on request.
+    let output = train(folder.path())
+        .args(SMALL)
+        .env("RUST_LOG", "info")
+        .output()
+        .unwrap();
+    assert!(text(&output.stderr).contains("saved the model"));
+}
+
+#[test]
+fn a_target_is_looked_at_before_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--target", "0.5", "--eval-every", "7"];
+    let output = train(folder.path())
+        .args(SMALL)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let stdout = succeed(&output);
+    assert!(
+        stdout.contains("step 7: ") && stdout.contains("step 12: "),
+        "{stdout}"
+    );
+}
+
+#[test]
 #[cfg(not(feature = "cuda"))]
 fn a_backend_that_is_not_built_in_says_which_feature_to_add() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,14 +1,9 @@
 //! One configuration for the whole model; every part takes what it needs from it.
 
 use burn::config::Config;
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use crate::decoder::Decoder;
-use crate::encoder::Encoder;
 use crate::error::ConfigError;
-use crate::init::Init;
-use crate::model::Transformer;
 
 /// Where layer normalisation stands in a residual block (paper, section 5.4; Xiong et al. 2020).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -142,6 +137,9 @@ pub struct TransformerConfig {
     pub pad_id: u32,
 }
 
+/// No vocabulary, width, depth or length of a model that fits in a machine is above this.
+const MAX_SIZE: usize = 1 << 24;
+
 impl TransformerConfig {
     /// Checks every field and every relation between fields.
     ///
@@ -161,6 +159,13 @@ impl TransformerConfig {
         ] {
             if value == 0 {
                 return Err(ConfigError::new(field, value, "at least 1"));
+            }
+            if value > MAX_SIZE {
+                return Err(ConfigError::new(
+                    field,
+                    value,
+                    format!("at most {MAX_SIZE}"),
+                ));
             }
         }
         if !self.d_model.is_multiple_of(self.n_heads) {
@@ -219,54 +224,5 @@ impl TransformerConfig {
     /// Width `K` of one head.
     pub fn d_head(&self) -> usize {
         self.d_model / self.n_heads
-    }
-
-    /// Builds the model, with fresh parameters drawn from the device's generator
-    /// (`device.seed(..)` makes them reproducible).
-    ///
-    /// # Errors
-    ///
-    /// See [`validate`](Self::validate).
-    pub fn init(&self, device: &Device) -> Result<Transformer, ConfigError> {
-        self.validate()?;
-        Ok(Transformer::build(self, &mut Init::new(device)))
-    }
-
-    /// Builds the model with parameters that are a function of `seed` alone, bit for bit the same
-    /// on every backend.
-    ///
-    /// # Errors
-    ///
-    /// See [`validate`](Self::validate).
-    pub fn init_seeded(&self, seed: u64, device: &Device) -> Result<Transformer, ConfigError> {
-        self.validate()?;
-        Ok(Transformer::build(self, &mut Init::seeded(seed, device)))
-    }
-
-    /// Builds an encoder alone.
-    ///
-    /// # Errors
-    ///
-    /// See [`validate`](Self::validate).
-    pub fn init_encoder(&self, device: &Device) -> Result<Encoder, ConfigError> {
-        Encoder::init(self, device)
-    }
-
-    /// Builds a decoder alone, with cross-attention to a memory.
-    ///
-    /// # Errors
-    ///
-    /// See [`validate`](Self::validate).
-    pub fn init_decoder(&self, device: &Device) -> Result<Decoder, ConfigError> {
-        Decoder::init(self, device)
-    }
-
-    /// Builds a decoder without cross-attention: a language model.
-    ///
-    /// # Errors
-    ///
-    /// See [`validate`](Self::validate).
-    pub fn init_decoder_only(&self, device: &Device) -> Result<Decoder, ConfigError> {
-        Decoder::init_without_memory(self, device)
     }
 }

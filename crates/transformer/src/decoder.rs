@@ -172,6 +172,13 @@ impl DecoderLayer {
                     .cross_attention
                     .get_or_insert_with(|| attention.project(memory.states.clone()))
                     .clone();
+                let [batch, _, held, _] = projected.key.dims();
+                let [b, s, _] = memory.states.dims();
+                assert_eq!(
+                    [b, s],
+                    [batch, held],
+                    "the memory is [{b}, {s}, ..], but the cache holds one of [{batch}, {held}, ..]: each memory needs a new cache"
+                );
                 let (y, weights) = attention.run(x, projected, memory.mask.as_ref(), keep);
                 cross_weights = weights;
                 y
@@ -214,6 +221,26 @@ impl Generator {
             weight: own_weight.then(|| init.xavier(d_model, vocab_size)),
             bias: init.bias(d_model, vocab_size),
         }
+    }
+}
+
+impl TransformerConfig {
+    /// Builds a decoder alone, with cross-attention to a memory.
+    ///
+    /// # Errors
+    ///
+    /// See [`validate`](Self::validate).
+    pub fn init_decoder(&self, device: &Device) -> Result<Decoder, ConfigError> {
+        Decoder::init(self, device)
+    }
+
+    /// Builds a decoder without cross-attention: a language model.
+    ///
+    /// # Errors
+    ///
+    /// See [`validate`](Self::validate).
+    pub fn init_decoder_only(&self, device: &Device) -> Result<Decoder, ConfigError> {
+        Decoder::init_without_memory(self, device)
     }
 }
 

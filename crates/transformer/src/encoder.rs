@@ -87,6 +87,17 @@ impl EncoderLayer {
     }
 }
 
+impl TransformerConfig {
+    /// Builds an encoder alone.
+    ///
+    /// # Errors
+    ///
+    /// See [`validate`](Self::validate).
+    pub fn init_encoder(&self, device: &Device) -> Result<Encoder, ConfigError> {
+        Encoder::init(self, device)
+    }
+}
+
 /// Turns source tokens into the memory that a decoder attends to.
 #[derive(Module, Debug)]
 pub struct Encoder {

@@ -133,12 +133,20 @@ pub fn top_k(logits: Tensor<3>, k: usize) -> Vec<Vec<Vec<Candidate>>> {
                 probability,
             })
             .collect();
-        all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        all.truncate(k);
+        let likelier = |a: &Candidate, b: &Candidate| {
+            b.probability
+                .total_cmp(&a.probability)
+                .then(a.id.cmp(&b.id))
+        };
+        if k < all.len() {
+            all.select_nth_unstable_by(k, likelier);
+            all.truncate(k);
+        }
+        all.sort_unstable_by(likelier);
         all
     };
     probabilities
-        .chunks(length * vocab_size)
+        .chunks((length * vocab_size).max(1))
         .map(|sequence| sequence.chunks(vocab_size).map(best).collect())
         .collect()
 }

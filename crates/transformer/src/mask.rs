@@ -1,6 +1,6 @@
 //! Who may look at whom (paper, section 3.2.3).
 //!
-//! **`true` is blocked**, as everywhere in Burn. The seeds of most PyTorch code write it the other
+//! **`true` is blocked**, as everywhere in Burn. Most PyTorch code writes it the other
 //! way round (1 = visible); [`AttentionMask::from_visible`] takes those.
 
 use burn::tensor::{Bool, Device, Int, Tensor};

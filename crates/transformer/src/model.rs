@@ -1,13 +1,38 @@
 //! The whole model (paper, figure 1).
 
 use burn::module::Module;
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use crate::config::TransformerConfig;
 use crate::decoder::{Decoder, DecoderCache, Memory};
 use crate::encoder::Encoder;
+use crate::error::ConfigError;
 use crate::init::Init;
 use crate::mask::AttentionMask;
+
+impl TransformerConfig {
+    /// Builds the model, with fresh parameters drawn from the device's generator
+    /// (`device.seed(..)` makes them reproducible).
+    ///
+    /// # Errors
+    ///
+    /// See [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Result<Transformer, ConfigError> {
+        self.validate()?;
+        Ok(Transformer::build(self, &mut Init::new(device)))
+    }
+
+    /// Builds the model with parameters that are a function of `seed` alone, bit for bit the same
+    /// on every backend.
+    ///
+    /// # Errors
+    ///
+    /// See [`validate`](Self::validate).
+    pub fn init_seeded(&self, seed: u64, device: &Device) -> Result<Transformer, ConfigError> {
+        self.validate()?;
+        Ok(Transformer::build(self, &mut Init::seeded(seed, device)))
+    }
+}
 
 /// Encoder and decoder.
 #[derive(Module, Debug)]
@@ -16,7 +41,8 @@ pub struct Transformer {
     pub encoder: Encoder,
     /// Turns the memory and the target so far into logits.
     pub decoder: Decoder,
-    pad_id: usize,
+    #[module(skip)]
+    pad_id: u32,
 }
 
 impl Transformer {
@@ -24,16 +50,27 @@ impl Transformer {
         Self {
             encoder: Encoder::build(config, init),
             decoder: Decoder::build(config, true, init),
-            pad_id: config.pad_id as usize,
+            pad_id: config.pad_id,
         }
     }
 
     /// Puts a model together from given parts.
+    ///
+    /// # Panics
+    ///
+    /// If the parts differ in width.
     pub fn from_parts(encoder: Encoder, decoder: Decoder, pad_id: u32) -> Self {
+        let width = |norm: &burn::nn::LayerNorm| norm.gamma.dims()[0];
+        let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
+        let decoder_width = width(&decoder.layers[0].self_attention_residual.norm);
+        assert_eq!(
+            encoder_width, decoder_width,
+            "the encoder's d_model is {encoder_width}, but the decoder's is {decoder_width}"
+        );
         Self {
             encoder,
             decoder,
-            pad_id: pad_id as usize,
+            pad_id,
         }
     }
 
@@ -101,7 +138,7 @@ impl Transformer {
 
     /// The id that fills short sequences up.
     pub fn pad_id(&self) -> u32 {
-        self.pad_id as u32
+        self.pad_id
     }
 
     pub(crate) fn source_mask(&self, source: &Tensor<2, Int>) -> AttentionMask {

@@ -152,3 +152,16 @@ fn greedy_is_the_argmax_of_the_full_pass() {
         }
     }
 }
+
+#[test]
+#[should_panic(expected = "each memory needs a new cache")]
+fn a_cache_refuses_another_memory() {
+    let device = Device::flex();
+    let model = config().init(&device).unwrap();
+    let token = Tensor::<2, Int>::ones([1, 1], &device);
+    let mut cache = model.new_cache();
+    for source in [vec![3, 4, 5], vec![6, 7]] {
+        let memory = model.encode(pad_sequences(&[source], 0, &device));
+        model.decode(token.clone(), &memory, &mut cache);
+    }
+}

@@ -55,6 +55,10 @@ fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
             "max_len is 0, but must be at least 1",
         ),
         (
+            base().with_d_ff(usize::MAX),
+            "d_ff is 18446744073709551615, but must be at most 16777216",
+        ),
+        (
             TransformerConfig::new(0, 5),
             "source_vocab_size is 0, but must be at least 1",
         ),

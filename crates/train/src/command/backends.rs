@@ -1,9 +1,16 @@
 //! `train backends`: what this build can run on.
 
+use anyhow::Result;
+
 use crate::device::Backend;
+use crate::output;
 
 /// Prints one line a backend, and which one a run would take.
-pub fn run() {
+///
+/// # Errors
+///
+/// If stdout cannot be written.
+pub fn run() -> Result<()> {
     let chosen = Backend::of_build();
     for backend in Backend::ALL.into_iter().rev() {
         let state = if chosen == Some(backend) {
@@ -13,10 +20,11 @@ pub fn run() {
         } else {
             format!("not in this build, add --features {}", backend.name())
         };
-        println!(
+        output::result(&format!(
             "{:<8} {:<27} {state}",
             backend.name(),
             backend.description()
-        );
+        ))?;
     }
+    Ok(())
 }

@@ -7,6 +7,7 @@ use crate::config::TaskConfig;
 use crate::device::DeviceName;
 use crate::evaluate::{self, Decoded};
 use crate::fit::fit;
+use crate::output;
 use crate::run_folder::RunFolder;
 use crate::task::{AnnotatedCopy, Task, expected};
 
@@ -26,18 +27,18 @@ pub fn run(args: &FitArgs) -> Result<()> {
     let device = name.open()?;
     let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
     let path = folder.path().to_owned();
-    eprintln!(
+    output::note(&format!(
         "training {} on {name}, {} steps, in {}",
         config.task.name(),
         config.steps,
         path.display()
-    );
+    ));
     let outcome = fit(&config, task.as_ref(), &device, folder)?;
 
     if config.task == TaskConfig::AnnotatedCopy {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
         for decoded in evaluate::decode(&outcome.model, task.as_ref(), &one_to_ten, &device) {
-            print_decoded(task.as_ref(), &decoded);
+            print_decoded(task.as_ref(), &decoded)?;
         }
     }
     let wrong = outcome.decoded[SHOWN.min(outcome.decoded.len())..]
@@ -45,19 +46,23 @@ pub fn run(args: &FitArgs) -> Result<()> {
         .filter(|decoded| !decoded.is_exact);
     let shown = outcome.decoded.iter().take(SHOWN);
     for decoded in shown.chain(wrong.take(SHOWN)) {
-        print_decoded(task.as_ref(), decoded);
+        print_decoded(task.as_ref(), decoded)?;
     }
     let summary = &outcome.summary;
-    println!(
+    output::result(&format!(
         "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
         summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
-    );
-    eprintln!("everything about this run: {}", path.display());
+    ))?;
+    output::note(&format!("everything about this run: {}", path.display()));
     Ok(())
 }
 
-fn print_decoded(task: &dyn Task, decoded: &Decoded) {
+fn print_decoded(task: &dyn Task, decoded: &Decoded) -> Result<()> {
     let mark = if decoded.is_exact { "right" } else { "wrong" };
-    println!("expected {}", task.show(expected(task, &decoded.example)));
-    println!("decoded  {}  ({mark})", task.show(&decoded.output));
+    let right = task.show(expected(task, &decoded.example));
+    output::result(&format!("expected {right}"))?;
+    output::result(&format!(
+        "decoded  {}  ({mark})",
+        task.show(&decoded.output)
+    ))
 }

@@ -27,11 +27,18 @@ impl CopyTask {
         if symbols == 0 {
             return Err(UsageError::new("--symbols", symbols, "must be at least 1"));
         }
-        if symbols > 1_000_000 {
+        if symbols > 100_000 {
             return Err(UsageError::new(
                 "--symbols",
                 symbols,
-                "must be at most 1000000",
+                "must be at most 100000",
+            ));
+        }
+        if max_length == 0 || max_length > 10_000 {
+            return Err(UsageError::new(
+                "--max-length",
+                max_length,
+                "must be at least 1 and at most 10000",
             ));
         }
         if min_length == 0 {

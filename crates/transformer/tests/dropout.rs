@@ -1,0 +1,146 @@
+//! Dropout stands where the paper and its readers have it (section 5.4), during training alone.
+
+mod common;
+
+use burn::module::Module;
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use transformer::attention::CrossAttention;
+use transformer::{Positions, Transformer, TransformerConfig};
+
+/// The same parameters, with and without dropout.
+fn models(device: &Device) -> (Transformer, Transformer) {
+    let config = TransformerConfig::new(31, 31)
+        .with_d_model(24)
+        .with_n_heads(3)
+        .with_d_ff(20)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(1)
+        .with_max_len(16);
+    let with = config.clone().with_dropout(0.5);
+    let without = config.with_dropout(0.0);
+    (
+        with.init_seeded(1, device).unwrap(),
+        without.init_seeded(1, device).unwrap(),
+    )
+}
+
+fn difference(a: Tensor<3>, b: Tensor<3>) -> f32 {
+    (a.inner() - b.inner()).abs().max().into_scalar::<f32>()
+}
+
+#[test]
+fn every_site_drops_in_training_and_only_there() {
+    for backend in common::cpu_backends() {
+        let device = &backend.device;
+        let (with, without) = models(device);
+        let x = Tensor::<3>::random([4, 9, 24], Distribution::Normal(0.0, 1.0), device);
+        let memory = Tensor::<3>::random([4, 7, 24], Distribution::Normal(0.0, 1.0), device);
+        let cross = |model: &Transformer| -> CrossAttention {
+            model.decoder.layers[0].cross_attention.clone().unwrap()
+        };
+        type Site<'a> = (
+            &'a str,
+            Box<dyn Fn(&Transformer, Tensor<3>, Tensor<3>) -> Tensor<3> + 'a>,
+        );
+        let sites: [Site; 4] = [
+            (
+                "self-attention weights",
+                Box::new(|m, x, _| m.encoder.layers[0].self_attention.forward(x, None)),
+            ),
+            (
+                "cross-attention weights",
+                Box::new(move |m, x, memory| cross(m).forward(x, memory, None)),
+            ),
+            (
+                "feed-forward activation",
+                Box::new(|m, x, _| m.encoder.layers[0].feed_forward.forward(x)),
+            ),
+            (
+                "sublayer output",
+                Box::new(|m, x, _| m.encoder.layers[0].feed_forward_residual.forward(x, |x| x)),
+            ),
+        ];
+        for (name, run) in sites {
+            let name = format!("{name} on {}", backend.name);
+            let plain = run(&without, x.clone(), memory.clone());
+            let dropped = difference(run(&with, x.clone(), memory.clone()), plain.clone());
+            assert!(dropped > 1e-2, "{name}: nothing was dropped");
+            let valid = run(&with.valid(), x.clone().inner(), memory.clone().inner());
+            let kept = (valid - plain.inner()).abs().max().into_scalar::<f32>();
+            assert!(kept < 1e-5, "{name}: dropped {kept} outside training");
+        }
+    }
+}
+
+#[test]
+fn what_is_kept_of_the_input_is_scaled_up() {
+    let device = Device::flex().autodiff();
+    let (with, without) = models(&device);
+    let ids = some_ids(&device);
+    let dropped = with.encoder.input.forward(ids.clone(), 0).into_data();
+    let plain = without.encoder.input.forward(ids, 0).into_data();
+    let mut zeros = 0;
+    for (dropped, plain) in dropped.iter::<f32>().zip(plain.iter::<f32>()) {
+        zeros += usize::from(dropped == 0.0);
+        assert!(dropped == 0.0 || (dropped - 2.0 * plain).abs() < 1e-5);
+    }
+    let share = zeros as f64 / (2.0 * 15.0 * 24.0);
+    assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
+}
+
+/// Ids 0..30 in two rows.
+fn some_ids(device: &Device) -> Tensor<2, Int> {
+    Tensor::<1, Int>::arange(0..30, device).reshape([2, 15])
+}
+
+#[test]
+fn embeddings_are_scaled_by_the_root_of_d_model() {
+    let device = Device::flex();
+    let config = TransformerConfig::new(31, 31)
+        .with_d_model(24)
+        .with_n_heads(3)
+        .with_positions(Positions::None);
+    let ids = some_ids(&device);
+    let embed = |scale| {
+        let config = config.clone().with_scale_embeddings(scale);
+        let model = config.init_seeded(1, &device).unwrap();
+        model.encoder.input.forward(ids.clone(), 0)
+    };
+    let expected = embed(false) * 24f64.sqrt();
+    common::assert_close(
+        "scaled",
+        &embed(true).into_data(),
+        &expected.into_data(),
+        1e-6,
+    );
+}
+
+#[test]
+fn a_learned_position_gets_the_sum_of_its_inputs_gradients() {
+    for backend in common::cpu_backends() {
+        let device = &backend.device;
+        let model = TransformerConfig::new(31, 31)
+            .with_d_model(6)
+            .with_n_heads(3)
+            .with_dropout(0.0)
+            .with_max_len(9)
+            .with_positions(Positions::Learned)
+            .init_seeded(1, device)
+            .unwrap();
+        let ids = Tensor::<2, Int>::from_data([[3, 4, 5], [6, 7, 8]], device);
+        let cotangent = Tensor::<3>::random([2, 3, 6], Distribution::Default, device);
+        let x = model.encoder.input.forward(ids, 2);
+        let gradients = (x * cotangent.clone()).sum().backward();
+        let found = common::parameter_gradients(&model, &gradients);
+        let (_, gradient) = found
+            .into_iter()
+            .find(|(path, _)| path == "encoder.input.position.Learned.weight")
+            .unwrap();
+        // Rows 2, 3, 4 of the table were used, once in each sequence.
+        let sum = cotangent.inner().sum_dim(0).reshape([3, 6]);
+        let inner = sum.device();
+        let zeros = |n| Tensor::<2>::zeros([n, 6], &inner);
+        let expected = Tensor::cat(vec![zeros(2), sum, zeros(4)], 0);
+        common::assert_close("gradient", &gradient.unwrap(), &expected.into_data(), 1e-6);
+    }
+}
