@@ -366,6 +366,12 @@ fn wrong_values_are_refused_in_one_line() {
             &["--min-length 9", "at most --max-length (4)"],
         ),
         (&["--min-length", "0"], &["--min-length 0", "at least 1"]),
+        (&["--max-length", "0"], &["--max-length 0", "at least 1"]),
+        (&["--steps", "1e3"], &["--steps", "1e3", "whole number"]),
+        (
+            &["--task", "copy", "--preset", "annotated"],
+            &["--task", "--preset", "cannot be used"],
+        ),
         (
             &["--backend", "nonsense"],
             &[
