@@ -1,15 +1,16 @@
 //! The decoder (paper, section 3.1): input layer, N layers, final norm, generator.
 
-use burn::module::{Module, Param};
+use burn::module::Module;
 use burn::nn::LayerNorm;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::{CrossAttention, KeyValue, KeyValueCache, SelfAttention};
-use crate::config::{TransformerConfig, WeightTying};
+use crate::config::TransformerConfig;
 use crate::embedding::InputLayer;
 use crate::error::ConfigError;
 use crate::feed_forward::FeedForward;
+use crate::generator::Generator;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::position::{RotaryEncoding, Rotation};
@@ -204,26 +205,6 @@ impl DecoderLayer {
     }
 }
 
-/// The last projection, from states to one logit a token (paper, section 3.4).
-#[derive(Module, Debug)]
-pub struct Generator {
-    /// `[D, V]`; none where the embedding is shared.
-    pub weight: Option<Param<Tensor<2>>>,
-    /// `[V]`
-    pub bias: Param<Tensor<1>>,
-}
-
-impl Generator {
-    fn build(config: &TransformerConfig, init: &mut Init) -> Self {
-        let (d_model, vocab_size) = (config.d_model, config.target_vocab_size);
-        let own_weight = config.weight_tying == WeightTying::None;
-        Self {
-            weight: own_weight.then(|| init.xavier(d_model, vocab_size)),
-            bias: init.bias(d_model, vocab_size),
-        }
-    }
-}
-
 impl TransformerConfig {
     /// Builds a decoder alone, with cross-attention to a memory.
     ///
@@ -403,25 +384,19 @@ impl Decoder {
         }
     }
 
-    /// The generator on states.
+    /// The generator on states, with the embedding's table where it is shared.
     ///
     /// # Shapes
     ///
     /// - states: `[B, T, D]`
     /// - output: `[B, T, V]`
     pub fn logits(&self, states: Tensor<3>) -> Tensor<3> {
-        let [batch, length, d_model] = states.dims();
-        let weight = match &self.generator.weight {
-            Some(weight) => weight.val(),
-            None => self.input.table().transpose(),
-        };
-        let [_, vocab_size] = weight.dims();
-        burn::tensor::module::linear(
-            states.reshape([batch * length, d_model]),
-            weight,
-            Some(self.generator.bias.val()),
-        )
-        .reshape([batch, length, vocab_size])
+        match self.generator.weight {
+            Some(_) => self.generator.forward(states),
+            None => self
+                .generator
+                .forward_with_table(states, self.input.table()),
+        }
     }
 
     /// Log-probabilities from states: `log_softmax(logits)`.

@@ -10,14 +10,13 @@ use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::config::TransformerConfig;
-use crate::position::sinusoidal;
 
 /// Draws the parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
     rng: ChaCha8Rng,
-    /// The position table that encoder and decoder share.
-    sinusoid: Option<Tensor<2>>,
+    /// The sinusoidal table, once it is there: encoder and decoder share it.
+    pub sinusoid: Option<Tensor<2>>,
 }
 
 impl<'a> Init<'a> {
@@ -97,12 +96,5 @@ impl<'a> Init<'a> {
         norm.gamma.val();
         norm.beta.as_ref().map(|beta| beta.val());
         norm
-    }
-
-    /// The sinusoidal table `[max_len, d_model]`, computed once per model.
-    pub fn sinusoid(&mut self, config: &TransformerConfig) -> Tensor<2> {
-        self.sinusoid
-            .get_or_insert_with(|| sinusoidal::table(config.max_len, config.d_model, self.device))
-            .clone()
     }
 }

@@ -42,6 +42,7 @@ pub mod embedding;
 pub mod encoder;
 pub mod feed_forward;
 pub mod generate;
+pub mod generator;
 pub mod inspect;
 pub mod loss;
 pub mod model;

@@ -28,8 +28,10 @@ impl SinusoidalEncoding {
     }
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+        let device = init.device().clone();
+        let compute = || table(config.max_len, config.d_model, &device);
         Self {
-            table: init.sinusoid(config),
+            table: init.sinusoid.get_or_insert_with(compute).clone(),
         }
     }
 
