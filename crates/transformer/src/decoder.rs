@@ -5,7 +5,7 @@ use burn::nn::LayerNorm;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::attention::{CrossAttention, KeyValue, KeyValueCache, SelfAttention};
+use crate::attention::{CrossAttention, SelfAttention};
 use crate::config::TransformerConfig;
 use crate::embedding::InputLayer;
 use crate::error::ConfigError;
@@ -13,66 +13,10 @@ use crate::feed_forward::FeedForward;
 use crate::generator::Generator;
 use crate::init::Init;
 use crate::mask::AttentionMask;
+use crate::memory::{DecoderCache, LayerCache, Memory};
 use crate::position::{RotaryEncoding, Rotation};
 use crate::residual::Residual;
 use crate::trace::LayerTrace;
-
-/// What the decoder attends to: the encoder's output, and which of it is padding.
-#[derive(Clone, Debug)]
-pub struct Memory {
-    /// `[B, S, D]`
-    pub states: Tensor<3>,
-    /// Mask of the source, `[B, 1, 1, S]`.
-    pub mask: Option<AttentionMask>,
-}
-
-impl From<Tensor<3>> for Memory {
-    fn from(states: Tensor<3>) -> Self {
-        Self { states, mask: None }
-    }
-}
-
-/// What one decoder layer remembers.
-#[derive(Clone, Debug, Default)]
-struct LayerCache {
-    self_attention: KeyValueCache,
-    /// Keys and values of the memory, projected at the first step.
-    cross_attention: Option<KeyValue>,
-}
-
-/// What the decoder remembers of the tokens so far, and of one memory.
-///
-/// Decoding all of a target with an empty cache is what training does; decoding one more token
-/// with a full one is a step of generation. A cache belongs to one memory and one batch: take a
-/// new one for the next source.
-#[derive(Clone, Debug)]
-pub struct DecoderCache {
-    layers: Vec<LayerCache>,
-    length: usize,
-}
-
-impl DecoderCache {
-    fn new(n_layers: usize, capacity: usize) -> Self {
-        let layer = LayerCache {
-            self_attention: KeyValueCache::with_capacity(capacity),
-            cross_attention: None,
-        };
-        Self {
-            layers: vec![layer; n_layers],
-            length: 0,
-        }
-    }
-
-    /// Number of target tokens decoded so far.
-    pub fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Whether no token has been decoded yet.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-}
 
 /// Self-attention, cross-attention and feed-forward network, each in a residual block.
 #[derive(Module, Debug)]

@@ -37,7 +37,7 @@ impl Transformer {
         let (memory, encoder) = self
             .encoder
             .forward_traced(self.embed_source(source), Some(&mask));
-        let memory = crate::decoder::Memory {
+        let memory = crate::memory::Memory {
             states: memory,
             mask: Some(mask),
         };

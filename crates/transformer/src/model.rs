@@ -4,11 +4,12 @@ use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::config::TransformerConfig;
-use crate::decoder::{Decoder, DecoderCache, Memory};
+use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::mask::AttentionMask;
+use crate::memory::{DecoderCache, Memory};
 
 impl TransformerConfig {
     /// Builds the model, with fresh parameters drawn from the device's generator
