@@ -34,7 +34,7 @@ fn main() -> Result<(), transformer::ConfigError> {
     }
 
     // One token a step through the cache gives the same numbers.
-    let mut cache = decoder.new_cache_with_capacity(15);
+    let mut cache = decoder.new_cache_with_capacity(1, 15);
     for step in 0..15 {
         let next = decoder.forward(target.clone().narrow(1, step, 1), &memory, &mut cache);
         let full = logits.clone().narrow(1, step, 1);

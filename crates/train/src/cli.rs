@@ -27,8 +27,51 @@ pub struct Cli {
 pub enum Command {
     /// Train a model, then decode sequences that it has never seen
     Fit(Box<FitArgs>),
+    /// Measure how fast this machine and backend are
+    Bench(BenchArgs),
     /// List the backends of this build
     Backends,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measured {
+    /// Targets from sources, by random weights, of a fixed length
+    Generate,
+}
+
+/// Models of a size that others measure, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// d_model 64, 2 layers a side, 16 tokens, batch 32, length 16
+    Tiny,
+    /// The Annotated Transformer's copy task: d_model 512, 2 layers, 11 tokens, batch 80, length 10
+    Copy,
+    /// The paper's base model: d_model 512, 6 layers, 10000 tokens, batch 16, length 64
+    Base,
+}
+
+/// Flags of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure
+    #[arg(long, default_value = "generate")]
+    pub what: Measured,
+    /// On which model [default: all of them]
+    #[arg(long)]
+    pub shape: Option<Shape>,
+    /// Sources at a time [default: 1, and the shape's own batch]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub batch_size: Option<usize>,
+    /// Width of the beam, 1 for greedy decoding [default: 1, and 5]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub beam: Option<usize>,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// What there is to learn.

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, ElementConversion};
 use serde::Serialize;
-use transformer::generate::greedy;
+use transformer::generate::GenerateConfig;
 use transformer::{CrossEntropy, Transformer};
 
 use crate::batch::Batch;
@@ -67,21 +67,19 @@ pub fn teacher_forced(
 }
 
 /// Decodes the sources greedily and compares.
-pub fn decode(
-    model: &Transformer,
-    task: &dyn Task,
-    examples: &[Example],
-    device: &Device,
-) -> Vec<Decoded> {
-    let device = device.clone().without_autodiff();
+pub fn decode(model: &Transformer, task: &dyn Task, examples: &[Example]) -> Vec<Decoded> {
     let model = model.valid();
     let mut decoded = Vec::with_capacity(examples.len());
     for chunk in examples.chunks(eval_batch(task)) {
-        let source = Batch::new(chunk, task.pad_id(), &device).source;
         // One more than the longest target, so that a target that goes on is seen to.
         let longest = chunk.iter().map(|e| expected(task, e).len()).max();
         let max_length = longest.unwrap_or(0) + usize::from(task.eos_id().is_some());
-        let outputs = greedy(&model, source, task.bos_id(), task.eos_id(), max_length);
+        let sources: Vec<&[u32]> = chunk.iter().map(|example| &example.source[..]).collect();
+        let config = GenerateConfig::new(task.bos_id(), max_length).with_eos_id(task.eos_id());
+        let outputs = model
+            .generate(&sources, &config)
+            .expect("a task suits its model");
+        let outputs = outputs.into_iter().map(|mut found| found.remove(0).tokens);
         decoded.extend(chunk.iter().zip(outputs).map(|(example, output)| Decoded {
             is_exact: output == expected(task, example),
             example: example.clone(),

@@ -139,7 +139,7 @@ impl Run<'_> {
                 let mut line = format!("step {step}: evaluation loss {:.4}", score.loss);
                 let mut reached = false;
                 if let Some(target) = config.target {
-                    let decoded = evaluate::decode(&model, self.task, &validation, &self.device);
+                    let decoded = evaluate::decode(&model, self.task, &validation);
                     let exact_match = evaluate::exact_match(&decoded);
                     line += &format!(", exact match {exact_match:.4}");
                     reached = exact_match >= target;
@@ -181,7 +181,7 @@ impl Run<'_> {
         let examples = |split, n| distinct_examples(self.task, config.seed, split, n);
         let validation = examples(Split::Validation, config.eval_size);
         let test = examples(Split::Test, config.test_size);
-        let decoded = evaluate::decode(&model, self.task, &test, &self.device);
+        let decoded = evaluate::decode(&model, self.task, &test);
         let scored = |examples| evaluate::teacher_forced(&model, self.task, examples, &self.device);
         let train_seconds = self.train_time.as_secs_f64();
         let summary = Summary {

@@ -211,6 +211,11 @@ pub fn peak_rss_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// Begins to count [`peak_rss_bytes`] anew, where the system can (Linux).
+pub fn forget_peak_rss() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

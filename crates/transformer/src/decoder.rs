@@ -13,8 +13,8 @@ use crate::feed_forward::FeedForward;
 use crate::generator::Generator;
 use crate::init::Init;
 use crate::mask::AttentionMask;
-use crate::memory::{DecoderCache, LayerCache, Memory};
-use crate::position::{RotaryEncoding, Rotation};
+use crate::memory::{DecoderCache, LayerCache, Memory, Step};
+use crate::position::{self, RotaryEncoding};
 use crate::residual::Residual;
 use crate::trace::LayerTrace;
 
@@ -85,16 +85,16 @@ impl DecoderLayer {
         mask: Option<&AttentionMask>,
         memory: impl Into<Option<&'a Memory>>,
     ) -> Tensor<3> {
+        let step = Step::whole(mask, None);
         let mut cache = LayerCache::default();
-        self.run(x, mask, memory.into(), None, &mut cache, None)
+        self.run(x, &step, memory.into(), &mut cache, None)
     }
 
     fn run(
         &self,
         x: Tensor<3>,
-        mask: Option<&AttentionMask>,
+        step: &Step<'_>,
         memory: Option<&Memory>,
-        rotation: Option<&Rotation>,
         cache: &mut LayerCache,
         trace: Option<&mut Vec<LayerTrace>>,
     ) -> Tensor<3> {
@@ -102,8 +102,9 @@ impl DecoderLayer {
         let (mut self_weights, mut cross_weights) = (None, None);
         let mut feed_forward_input = None;
         let mut x = self.self_attention_residual.forward(x, |x| {
-            let cache = &mut cache.self_attention;
-            let (y, weights) = self.self_attention.run(x, mask, rotation, cache, keep);
+            let past = Some((&mut cache.self_attention, &step.rows));
+            let attention = &self.self_attention;
+            let (y, weights) = attention.run(x, step.mask, step.rotation, past, keep);
             self_weights = weights;
             y
         });
@@ -113,18 +114,9 @@ impl DecoderLayer {
             memory,
         ) {
             (Some(attention), Some(residual), Some(memory)) => residual.forward(x, |x| {
-                let projected = cache
-                    .cross_attention
-                    .get_or_insert_with(|| attention.project(memory.states.clone()))
-                    .clone();
-                let [batch, _, held, _] = projected.key.dims();
-                let [b, s, _] = memory.states.dims();
-                assert_eq!(
-                    [b, s],
-                    [batch, held],
-                    "the memory is [{b}, {s}, ..], but the cache holds one of [{batch}, {held}, ..]: each memory needs a new cache"
-                );
-                let (y, weights) = attention.run(x, projected, memory.mask.as_ref(), keep);
+                let projected = cache.project(attention, memory, x.dims()[0], &step.rows);
+                let mask = memory.mask.as_ref();
+                let (y, weights) = attention.run(x, projected, mask, &step.rows, keep);
                 cross_weights = weights;
                 y
             }),
@@ -225,12 +217,23 @@ impl Decoder {
 
     /// An empty cache that grows as it must.
     pub fn new_cache(&self) -> DecoderCache {
-        DecoderCache::new(self.layers.len(), 0)
+        DecoderCache::new(self.layers.len(), 0, 0)
     }
 
-    /// An empty cache whose buffers will be allocated once, for `max_length` tokens.
-    pub fn new_cache_with_capacity(&self, max_length: usize) -> DecoderCache {
-        DecoderCache::new(self.layers.len(), max_length)
+    /// An empty cache whose buffers will be allocated once, for `max_rows` targets of
+    /// `max_length` tokens.
+    pub fn new_cache_with_capacity(&self, max_rows: usize, max_length: usize) -> DecoderCache {
+        DecoderCache::new(self.layers.len(), max_rows, max_length)
+    }
+
+    /// The most tokens of a target; none if the decoder has no positions.
+    pub fn max_len(&self) -> Option<usize> {
+        position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
+    }
+
+    /// Number of target tokens, `V`.
+    pub fn vocab_size(&self) -> usize {
+        self.generator.bias.dims()[0]
     }
 
     /// Logits of the token after each of `ids`, which follow the tokens in the cache and are added
@@ -303,7 +306,7 @@ impl Decoder {
             cache.layers.len(),
             self.layers.len()
         );
-        let [_, length, _] = x.dims();
+        let [batch, length, _] = x.dims();
         let past = cache.length;
         // One token sees everything before it and itself.
         let mask = (length > 1).then(|| AttentionMask::causal_after(past, length, &x.device()));
@@ -311,17 +314,14 @@ impl Decoder {
             .rotary
             .as_ref()
             .map(|rotary| rotary.forward(past, length));
+        let step = Step {
+            mask: mask.as_ref(),
+            rotation: rotation.as_ref(),
+            rows: cache.extend(batch, length, memory),
+        };
         for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {
-            x = layer.run(
-                x,
-                mask.as_ref(),
-                memory,
-                rotation.as_ref(),
-                cache,
-                trace.as_deref_mut(),
-            );
+            x = layer.run(x, &step, memory, cache, trace.as_deref_mut());
         }
-        cache.length = past + length;
         match &self.final_norm {
             Some(norm) => norm.forward(x),
             None => x,

@@ -4,14 +4,14 @@ use burn::module::Module;
 use burn::nn::LayerNorm;
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::attention::{KeyValueCache, SelfAttention};
+use crate::attention::SelfAttention;
 use crate::config::{TransformerConfig, WeightTying};
 use crate::embedding::InputLayer;
 use crate::error::ConfigError;
 use crate::feed_forward::FeedForward;
 use crate::init::Init;
 use crate::mask::AttentionMask;
-use crate::position::{RotaryEncoding, Rotation};
+use crate::position::{self, RotaryEncoding, Rotation};
 use crate::residual::Residual;
 use crate::trace::LayerTrace;
 
@@ -67,8 +67,7 @@ impl EncoderLayer {
         let mut self_attention = None;
         let mut feed_forward_input = None;
         let x = self.self_attention_residual.forward(x, |x| {
-            let mut cache = KeyValueCache::default();
-            let (y, weights) = self.self_attention.run(x, mask, rotation, &mut cache, keep);
+            let (y, weights) = self.self_attention.run(x, mask, rotation, None, keep);
             self_attention = weights;
             y
         });
@@ -133,6 +132,11 @@ impl Encoder {
             final_norm: config.final_norm.then(|| init.layer_norm(config)),
             rotary: RotaryEncoding::build(config, init),
         }
+    }
+
+    /// The most tokens of a source; none if the model has no positions.
+    pub fn max_len(&self) -> Option<usize> {
+        position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
     }
 
     /// Encodes tokens.

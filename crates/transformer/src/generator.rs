@@ -1,7 +1,6 @@
 //! The generator (paper, section 3.4): the last linear layer, from states to one logit a token.
 
 use burn::module::{Module, Param};
-use burn::tensor::module::linear;
 use burn::tensor::{Device, Tensor};
 
 use crate::config::{TransformerConfig, WeightTying};
@@ -70,6 +69,6 @@ impl Generator {
         let [batch, length, d_model] = states.dims();
         let [_, vocab_size] = weight.dims();
         let rows = states.reshape([batch * length, d_model]);
-        linear(rows, weight, Some(self.bias.val())).reshape([batch, length, vocab_size])
+        fused::linear(rows, weight, Some(self.bias.val())).reshape([batch, length, vocab_size])
     }
 }

@@ -9,7 +9,7 @@ use burn::tensor::Tensor;
 pub(crate) fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, length, d_input] = x.dims();
     let [_, d_output] = layer.weight.dims();
-    layer
-        .forward(x.reshape([batch * length, d_input]))
-        .reshape([batch, length, d_output])
+    let rows = x.reshape([batch * length, d_input]);
+    let bias = layer.bias.as_ref().map(|bias| bias.val());
+    fused::linear(rows, layer.weight.val(), bias).reshape([batch, length, d_output])
 }

@@ -93,6 +93,18 @@ impl AttentionMask {
         Self::from_blocked(expand(self).bool_or(expand(other)))
     }
 
+    /// The mask of some of the batch's rows, or of one of them several times.
+    pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
+        let select = |mask: &Tensor<4, Bool>| match mask.dims()[0] {
+            1 => mask.clone(),
+            _ => mask.clone().select(0, rows.clone()),
+        };
+        Self {
+            blocked: select(&self.blocked),
+            blind: self.blind.as_ref().map(select),
+        }
+    }
+
     /// The tensor itself, `true` = blocked.
     pub fn blocked(&self) -> &Tensor<4, Bool> {
         &self.blocked

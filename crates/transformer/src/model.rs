@@ -137,6 +137,11 @@ impl Transformer {
         self.decoder.new_cache()
     }
 
+    /// Number of source tokens, `V` of the encoder.
+    pub fn source_vocab_size(&self) -> usize {
+        self.source_table().dims()[0]
+    }
+
     /// The id that fills short sequences up.
     pub fn pad_id(&self) -> u32 {
         self.pad_id
@@ -148,10 +153,14 @@ impl Transformer {
 
     /// The encoder's input, by the decoder's table where the encoder has none.
     pub(crate) fn embed_source(&self, source: Tensor<2, Int>) -> Tensor<3> {
-        let table = match self.encoder.input.embedding {
+        let table = self.source_table();
+        self.encoder.input.forward_with_table(source, table, 0)
+    }
+
+    fn source_table(&self) -> Tensor<2> {
+        match self.encoder.input.embedding {
             Some(_) => self.encoder.input.table(),
             None => self.decoder.input.table(),
-        };
-        self.encoder.input.forward_with_table(source, table, 0)
+        }
     }
 }

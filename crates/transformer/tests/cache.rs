@@ -5,8 +5,8 @@ mod common;
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 use common::cpu_backends;
-use transformer::attention::{KeyValue, KeyValueCache};
-use transformer::generate::greedy;
+use transformer::attention::KeyValueCache;
+use transformer::generate::GenerateConfig;
 use transformer::{NormPlacement, Positions, TransformerConfig, pad_sequences};
 
 fn config() -> TransformerConfig {
@@ -44,7 +44,7 @@ fn steps_are_the_full_pass() {
                 // none, too little, just enough, more.
                 for pieces in [vec![1; 7], vec![4, 1, 1, 1], vec![2, 3, 2], vec![7]] {
                     for capacity in [0, 3, 7, 20] {
-                        let mut cache = model.decoder.new_cache_with_capacity(capacity);
+                        let mut cache = model.decoder.new_cache_with_capacity(2, capacity);
                         let mut begin = 0;
                         for &length in &pieces {
                             let piece = target.clone().narrow(1, begin, length);
@@ -82,48 +82,85 @@ fn the_cache_returns_what_was_put_in() {
     let device = Device::flex();
     let piece = |begin: i64, length: i64| {
         let x = Tensor::<1, Int>::arange(begin..begin + length, &device).float();
-        let x = x.reshape([1, 1, length, 1]);
-        KeyValue {
-            key: x.clone(),
-            value: x * -1.0,
-        }
+        let x = x.reshape([1, length, 1, 1]);
+        Tensor::cat(vec![x.clone(), x * -1.0], 2)
     };
     for capacity in [0, 2, 9, 50] {
-        let mut cache = KeyValueCache::with_capacity(capacity);
+        let mut cache = KeyValueCache::with_capacity(1, capacity);
         assert!(cache.is_empty());
         let mut total = 0;
         for length in [1, 3, 1, 1, 5, 7] {
             let all = cache.append(piece(total, length));
             total += length;
-            let expected: Vec<f32> = (0..total).map(|x| x as f32).collect();
-            let negative: Vec<f32> = expected.iter().map(|x| -x).collect();
-            assert_eq!(
-                all.key.into_data().iter::<f32>().collect::<Vec<_>>(),
-                expected
-            );
-            assert_eq!(
-                all.value.into_data().iter::<f32>().collect::<Vec<_>>(),
-                negative
-            );
+            let all = all.narrow(1, 0, total as usize).into_data();
+            let expected: Vec<f32> = (0..total).flat_map(|x| [x as f32, -x as f32]).collect();
+            assert_eq!(all.iter::<f32>().collect::<Vec<_>>(), expected);
             assert_eq!(cache.len(), total as usize);
         }
     }
 }
 
 #[test]
-#[should_panic(expected = "new keys are [2, 1, 1, 1], but the cache holds [1, 1, 4, 1]")]
-fn another_batch_does_not_fit_the_cache() {
+#[should_panic(expected = "new keys and values are [1, 1, 6, 1], but the cache holds [1, 1, 4, 1]")]
+fn another_models_keys_do_not_fit_the_cache() {
     let device = Device::flex();
-    let piece = |batch| {
-        let x = Tensor::<4>::zeros([batch, 1, 4 / batch / batch, 1], &device);
-        KeyValue {
-            key: x.clone(),
-            value: x,
-        }
-    };
     let mut cache = KeyValueCache::default();
-    cache.append(piece(1));
-    cache.append(piece(2));
+    cache.append(Tensor::zeros([1, 1, 4, 1], &device));
+    cache.append(Tensor::zeros([1, 1, 6, 1], &device));
+}
+
+#[test]
+fn targets_branch_and_end() {
+    for backend in cpu_backends() {
+        let device = backend.device.without_autodiff();
+        for positions in [Positions::Sinusoidal, Positions::Rotary] {
+            let config = config().with_positions(positions);
+            let model = config.init_seeded(3, &device).unwrap();
+            let sources = [vec![3, 4, 5, 6], vec![7, 8], vec![9, 9, 9]];
+            let memory = model.encode(pad_sequences(&sources, 0, &device));
+            for capacity in [0, 3, 20] {
+                let mut cache = model.decoder.new_cache_with_capacity(capacity, capacity);
+                let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|i| (i, Vec::new())).collect();
+                // Branching, one source ending, a pass over two tokens, the last source alone.
+                for (step, parents) in [
+                    vec![0, 1, 2],
+                    vec![0, 0, 1, 2, 2],
+                    vec![1, 0, 0, 3, 4],
+                    vec![3, 4, 4],
+                    vec![0, 1, 2],
+                    vec![2],
+                ]
+                .into_iter()
+                .enumerate()
+                {
+                    let length = if step == 4 { 2 } else { 1 };
+                    cache.branch(&parents);
+                    let extended = parents.iter().enumerate().map(|(i, &parent)| {
+                        let (source, mut row) = rows[parent].clone();
+                        row.extend((0..length).map(|t| (5 + 3 * step + 2 * i + t) as u32 % 29));
+                        (source, row)
+                    });
+                    rows = extended.collect();
+                    let new: Vec<&[u32]> = rows
+                        .iter()
+                        .map(|(_, row)| &row[row.len() - length..])
+                        .collect();
+                    let ids = pad_sequences(&new, 0, &device);
+                    let logits = model.decode(ids, &memory, &mut cache);
+                    for (i, (source, row)) in rows.iter().enumerate() {
+                        let source = pad_sequences(&[&sources[*source]], 0, &device);
+                        let full = model.forward(source, pad_sequences(&[row], 0, &device));
+                        let name = format!(
+                            "{positions:?}, capacity {capacity}, step {step}, row {i} on {}",
+                            backend.name
+                        );
+                        let actual = logits.clone().narrow(0, i, 1);
+                        assert_same(&name, actual, full.narrow(1, row.len() - length, length));
+                    }
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -133,7 +170,9 @@ fn greedy_is_the_argmax_of_the_full_pass() {
         let model = config().init_seeded(8, &device).unwrap().valid();
         let source = pad_sequences(&[vec![3, 4, 5, 6], vec![7, 8], vec![9]], 0, &device);
         let eos = 2;
-        let outputs = greedy(&model, source.clone(), 1, Some(eos), 9);
+        let config = GenerateConfig::new(1, 9).with_eos_id(Some(eos));
+        let sources = [vec![3, 4, 5, 6], vec![7, 8], vec![9]];
+        let outputs = model.generate(&sources, &config).unwrap();
         assert_eq!(outputs.len(), 3);
         for (row, output) in outputs.iter().enumerate() {
             let source = source.clone().narrow(0, row, 1);
@@ -148,7 +187,12 @@ fn greedy_is_the_argmax_of_the_full_pass() {
                 }
                 target.push(next);
             }
-            assert_eq!(output, &target[1..], "row {row} on {}", backend.name);
+            assert_eq!(
+                output[0].tokens,
+                &target[1..],
+                "row {row} on {}",
+                backend.name
+            );
         }
     }
 }

@@ -1,4 +1,5 @@
 //! What each command does.
 
 pub mod backends;
+pub mod bench;
 pub mod fit;

@@ -11,7 +11,7 @@ use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear};
 use burn::tensor::{Device, Tensor};
 
-use super::cache::{KeyValue, KeyValueCache};
+use super::cache::{BeamPlaces, KeyValue, KeyValueCache, Keys, Rows};
 use super::scaled_dot_product::attend;
 use crate::config::TransformerConfig;
 use crate::error::ConfigError;
@@ -59,8 +59,7 @@ impl SelfAttention {
     /// - x: `[B, T, D]`
     /// - output: `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
-        self.run(x, mask, None, &mut KeyValueCache::default(), false)
-            .0
+        self.run(x, mask, None, None, false).0
     }
 
     /// The same, with the weights `[B, H, T, T]` before dropout.
@@ -69,26 +68,53 @@ impl SelfAttention {
         x: Tensor<3>,
         mask: Option<&AttentionMask>,
     ) -> (Tensor<3>, Tensor<4>) {
-        let (x, weights) = self.run(x, mask, None, &mut KeyValueCache::default(), true);
+        let (x, weights) = self.run(x, mask, None, None, true);
         (x, weights.expect("weights were asked for"))
     }
 
-    /// Attends to the tokens in the cache and to `x`, which is added to it.
+    /// Attends to the tokens in the cache, if there is one, and to `x`, which is added to it.
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
         mask: Option<&AttentionMask>,
         rotation: Option<&Rotation>,
-        cache: &mut KeyValueCache,
+        cache: Option<(&mut KeyValueCache, &Rows)>,
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
-        let [q, k, v] = project_heads(&self.w_qkv, x, self.n_heads);
-        let (q, k) = match rotation {
-            Some(rotation) => (rotation.apply(q), rotation.apply(k)),
-            None => (q, k),
+        let n_heads = self.n_heads;
+        let [batch, length, _] = x.dims();
+        let mut packed = split_heads(linear(&self.w_qkv, x), 3 * n_heads);
+        if let Some(rotation) = rotation {
+            let rotated = packed.clone().narrow(2, 0, 2 * n_heads).swap_dims(1, 2);
+            let rotated = rotation.apply(rotated).swap_dims(1, 2);
+            packed = Tensor::cat(vec![rotated, packed.narrow(2, 2 * n_heads, n_heads)], 2);
+        }
+        let query = packed.clone().narrow(2, 0, n_heads);
+        let new = packed.narrow(2, n_heads, 2 * n_heads);
+        let all = match cache {
+            None => KeyValue::from_packed(new),
+            Some((cache, rows)) => {
+                let is_first = cache.is_empty();
+                let keys = Keys {
+                    packed: cache.append(new.clone()),
+                    length: cache.len(),
+                };
+                let past = rows.past.as_ref();
+                if length == 1
+                    && !keep_weights
+                    && let Some(context) = keys.step(&query, past, None, None)
+                {
+                    return (linear(&self.w_o, context), None);
+                }
+                match is_first {
+                    true => KeyValue::from_packed(new),
+                    false => keys.of_targets(batch, past),
+                }
+            }
         };
-        let all = cache.append(KeyValue { key: k, value: v });
-        let (context, weights) = attend(q, all.key, all.value, mask, &self.dropout, keep_weights);
+        let KeyValue { key, value } = all;
+        let query = query.swap_dims(1, 2);
+        let (context, weights) = attend(query, key, value, mask, &self.dropout, keep_weights);
         (linear(&self.w_o, join_heads(context)), weights)
     }
 }
@@ -141,7 +167,8 @@ impl CrossAttention {
         memory: Tensor<3>,
         mask: Option<&AttentionMask>,
     ) -> Tensor<3> {
-        self.run(x, self.project(memory), mask, false).0
+        self.run(x, self.keys(memory), mask, &Rows::default(), false)
+            .0
     }
 
     /// The same, with the weights `[B, H, T, S]` before dropout.
@@ -151,8 +178,16 @@ impl CrossAttention {
         memory: Tensor<3>,
         mask: Option<&AttentionMask>,
     ) -> (Tensor<3>, Tensor<4>) {
-        let (x, weights) = self.run(x, self.project(memory), mask, true);
+        let rows = Rows::default();
+        let (x, weights) = self.run(x, self.keys(memory), mask, &rows, true);
         (x, weights.expect("weights were asked for"))
+    }
+
+    fn keys(&self, memory: Tensor<3>) -> Keys {
+        Keys {
+            length: memory.dims()[1],
+            packed: self.project_packed(memory),
+        }
     }
 
     /// Keys and values of the memory, which every decoding step can share.
@@ -161,42 +196,78 @@ impl CrossAttention {
     ///
     /// - memory: `[B, S, D]`
     pub fn project(&self, memory: Tensor<3>) -> KeyValue {
-        let [key, value] = project_heads(&self.w_kv, memory, self.n_heads);
-        KeyValue { key, value }
+        KeyValue::from_packed(self.project_packed(memory))
+    }
+
+    /// The same, packed: `[B, S, 2 H, K]`.
+    pub(crate) fn project_packed(&self, memory: Tensor<3>) -> Tensor<4> {
+        split_heads(linear(&self.w_kv, memory), 2 * self.n_heads)
     }
 
     /// Attends from `x` to a projected memory.
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
-        memory: KeyValue,
+        memory: Keys,
         mask: Option<&AttentionMask>,
+        rows: &Rows,
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
-        let [q] = project_heads(&self.w_q, x, self.n_heads);
-        let (context, weights) = attend(
-            q,
-            memory.key,
-            memory.value,
-            mask,
-            &self.dropout,
-            keep_weights,
-        );
-        (linear(&self.w_o, join_heads(context)), weights)
+        let [targets, length, d_model] = x.dims();
+        let device = x.device();
+        let query = split_heads(linear(&self.w_q, x), self.n_heads);
+        let beams = rows.beams.as_ref();
+        if length == 1
+            && !keep_weights
+            && let Some(context) = memory.step(&query, None, mask, beams)
+        {
+            return (linear(&self.w_o, context), None);
+        }
+        let KeyValue { key, value } = KeyValue::from_packed(memory.packed);
+        let Some(beams) = beams else {
+            let query = query.swap_dims(1, 2);
+            let (context, weights) = attend(query, key, value, mask, &self.dropout, keep_weights);
+            return (linear(&self.w_o, join_heads(context)), weights);
+        };
+        if length > 1 || keep_weights {
+            let sources = beams.sources(&device);
+            let (key, value) = (
+                key.select(0, sources.clone()),
+                value.select(0, sources.clone()),
+            );
+            let mask = mask.map(|mask| mask.select(sources));
+            let query = query.swap_dims(1, 2);
+            let (context, weights) = attend(
+                query,
+                key,
+                value,
+                mask.as_ref(),
+                &self.dropout,
+                keep_weights,
+            );
+            return (linear(&self.w_o, join_heads(context)), weights);
+        }
+        // One token of each of a source's targets: as many queries to one memory.
+        let BeamPlaces { width, order } = beams.places(&device);
+        let mut places = query.reshape([targets, d_model]);
+        if let Some((target_in, _)) = order {
+            places = places.select(0, target_in.clone());
+        }
+        let query = places.reshape([key.dims()[0], *width, d_model]);
+        let query = split_heads(query, self.n_heads).swap_dims(1, 2);
+        let (context, _) = attend(query, key, value, mask, &self.dropout, false);
+        let mut states: Tensor<2> = join_heads(context).flatten(0, 1);
+        if let Some((_, place_of)) = order {
+            states = states.select(0, place_of.clone());
+        }
+        (linear(&self.w_o, states.unsqueeze_dim(1)), None)
     }
 }
 
-/// `[B, T, D]` through a packed projection `[D, N D]` to `N` times `[B, H, T, K]`.
-fn project_heads<const N: usize>(packed: &Linear, x: Tensor<3>, n_heads: usize) -> [Tensor<4>; N] {
-    let [batch, length, d_model] = x.dims();
-    let parts = linear(packed, x);
-    std::array::from_fn(|part| {
-        parts
-            .clone()
-            .narrow(2, part * d_model, d_model)
-            .reshape([batch, length, n_heads, d_model / n_heads])
-            .swap_dims(1, 2)
-    })
+/// `[B, T, N K]` to `[B, T, N, K]`.
+fn split_heads(x: Tensor<3>, n_heads: usize) -> Tensor<4> {
+    let [batch, length, width] = x.dims();
+    x.reshape([batch, length, n_heads, width / n_heads])
 }
 
 /// `[B, H, T, K]` to `[B, T, D]`.

@@ -50,6 +50,23 @@ impl PositionEncoding {
             Self::Learned(encoding) => encoding.forward(offset, length),
         }
     }
+
+    /// Number of positions that there are.
+    pub fn max_len(&self) -> usize {
+        match self {
+            Self::Sinusoidal(encoding) => encoding.max_len(),
+            Self::Learned(encoding) => encoding.weight.dims()[0],
+        }
+    }
+}
+
+/// The most tokens that a stack's positions reach; none if it has no positions.
+pub(crate) fn max_len(
+    added: Option<&PositionEncoding>,
+    rotary: Option<&RotaryEncoding>,
+) -> Option<usize> {
+    let added = added.map(PositionEncoding::max_len);
+    added.or(rotary.map(RotaryEncoding::max_len))
 }
 
 /// Rows `offset..offset + length` of a position table, never fewer.

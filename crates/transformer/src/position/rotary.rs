@@ -58,6 +58,10 @@ impl RotaryEncoding {
             sin: rows(self.sin.clone(), offset, length).unsqueeze(),
         }
     }
+
+    pub(super) fn max_len(&self) -> usize {
+        self.cos.dims()[0]
+    }
 }
 
 /// The angles of some consecutive positions, `[1, 1, T, K/2]`.

@@ -43,6 +43,10 @@ impl SinusoidalEncoding {
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         rows(self.table.clone(), offset, length)
     }
+
+    pub(super) fn max_len(&self) -> usize {
+        self.table.dims()[0]
+    }
 }
 
 /// `10000^(-2i / D)` for the pair of dimensions `i`, in log space.

@@ -1,0 +1,19 @@
+//! Operations of the Transformer that have a fast path of their own on some backends, and are
+//! plain Burn operations on all others.
+//!
+//! With the feature `flex`, tensors of that backend that need no gradient take the paths of this
+//! crate: vector instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, no
+//! unsafe code. Results are a function of each row alone: a row's product is the same number, bit
+//! for bit, whatever other rows stand in the batch.
+
+mod attention_step;
+#[cfg(feature = "flex")]
+mod flex;
+mod linear;
+mod log_sum_exp;
+#[cfg(feature = "flex")]
+pub mod product;
+
+pub use attention_step::{Places, attention_step};
+pub use linear::linear;
+pub use log_sum_exp::log_sum_exp;

@@ -1,0 +1,131 @@
+//! One token from a distribution.
+
+use rand::rngs::ChaCha8Rng;
+use rand::{Rng, RngExt, SeedableRng};
+
+/// The randomness of one token: a function of its place alone.
+pub(super) fn generator(seed: u64, source: u64, sample: u64, position: u64) -> ChaCha8Rng {
+    let mut key = [0; 32];
+    for (bytes, number) in key.chunks_mut(8).zip([seed, source, sample, position]) {
+        bytes.copy_from_slice(&number.to_le_bytes());
+    }
+    ChaCha8Rng::from_seed(key)
+}
+
+/// Draws from `softmax(logits / temperature)`, narrowed to the likeliest `top_k` and then to the
+/// fewest likeliest that have probability `top_p` together; none if every logit is minus infinity
+/// or NaN.
+pub(super) fn draw(
+    logits: &[f32],
+    temperature: f64,
+    top_k: Option<usize>,
+    top_p: Option<f64>,
+    rng: &mut impl Rng,
+) -> Option<u32> {
+    let mut tokens: Vec<(u32, f64)> = (0..)
+        .zip(logits)
+        .filter(|(_, logit)| **logit > f32::NEG_INFINITY)
+        .map(|(token, &logit)| (token, f64::from(logit) / temperature))
+        .collect();
+    let by_value = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
+    if let Some(k) = top_k
+        && k < tokens.len()
+    {
+        tokens.select_nth_unstable_by(k, by_value);
+        tokens.truncate(k);
+    }
+    let largest = tokens.iter().fold(f64::NEG_INFINITY, |m, t| m.max(t.1));
+    for (_, value) in &mut tokens {
+        *value = (*value - largest).exp();
+    }
+    if top_k.is_some() || top_p.is_some() {
+        // One order of summing for one distribution, whatever the selection did.
+        tokens.sort_unstable_by(by_value);
+    }
+    let mut total: f64 = tokens.iter().map(|t| t.1).sum();
+    if let Some(p) = top_p {
+        let mut sum = 0.0;
+        let kept = tokens.iter().position(|t| {
+            sum += t.1;
+            sum >= p * total
+        });
+        if let Some(last) = kept {
+            tokens.truncate(last + 1);
+            total = sum;
+        }
+    }
+    let mut left = rng.random::<f64>() * total;
+    for &(token, weight) in &tokens {
+        left -= weight;
+        if left < 0.0 {
+            return Some(token);
+        }
+    }
+    tokens.last().map(|t| t.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shares(temperature: f64, top_k: Option<usize>, top_p: Option<f64>) -> [f64; 4] {
+        // Probabilities 0.1, 0.4, 0.2, 0.3.
+        let logits = [0.1f32, 0.4, 0.2, 0.3].map(f32::ln);
+        let mut rng = generator(1, 0, 0, 0);
+        let mut shares = [0.0; 4];
+        let n = 40_000;
+        for _ in 0..n {
+            let token = draw(&logits, temperature, top_k, top_p, &mut rng).unwrap();
+            shares[token as usize] += 1.0;
+        }
+        shares.map(|count| count / f64::from(n))
+    }
+
+    fn assert_near(actual: [f64; 4], expected: [f64; 4]) {
+        // Five standard deviations of the share of 40,000 draws.
+        for (a, e) in actual.iter().zip(expected) {
+            let tolerance = 5.0 * (e * (1.0 - e) / 40_000.0).sqrt();
+            assert!((a - e).abs() <= tolerance, "{actual:?}, not {expected:?}");
+        }
+    }
+
+    #[test]
+    fn draws_have_the_models_distribution() {
+        assert_near(shares(1.0, None, None), [0.1, 0.4, 0.2, 0.3]);
+    }
+
+    #[test]
+    fn temperature_is_a_power_of_the_probabilities() {
+        let squares = [0.01, 0.16, 0.04, 0.09].map(|x| x / 0.30);
+        assert_near(shares(0.5, None, None), squares);
+    }
+
+    #[test]
+    fn top_k_and_top_p_cut_the_tail() {
+        assert_near(shares(1.0, Some(2), None), [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]);
+        assert_near(
+            shares(1.0, None, Some(0.65)),
+            [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0],
+        );
+        assert_near(
+            shares(1.0, None, Some(0.75)),
+            [0.0, 4.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0],
+        );
+        // Of the two that top_k leaves, the first has 4/7.
+        assert_near(shares(1.0, Some(2), Some(0.5)), [0.0, 1.0, 0.0, 0.0]);
+        assert_near(shares(1.0, Some(1), None), [0.0, 1.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn forbidden_tokens_are_never_drawn() {
+        let mut rng = generator(0, 0, 0, 0);
+        let logits = [f32::NEG_INFINITY, 0.0, f32::NAN, f32::NEG_INFINITY];
+        for _ in 0..100 {
+            assert_eq!(draw(&logits, 1.0, None, Some(1.0), &mut rng), Some(1));
+        }
+        assert_eq!(
+            draw(&[f32::NEG_INFINITY; 3], 1.0, None, None, &mut rng),
+            None
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! The largest of many numbers, and their normaliser.
+
+/// A token of a row, and how good it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Scored {
+    pub value: f64,
+    pub row: usize,
+    pub token: u32,
+}
+
+/// Keeps the best `k` candidates, best first; of equal ones the earlier row, then the smaller id.
+pub(super) struct Top {
+    best: Vec<Scored>,
+    k: usize,
+}
+
+impl Top {
+    pub fn new(k: usize) -> Self {
+        Self {
+            best: Vec::with_capacity(k + 1),
+            k,
+        }
+    }
+
+    /// Offers every token of a row, whose value is `offset` plus its logit. Minus infinity and
+    /// NaN are no candidates.
+    pub fn offer(&mut self, row: usize, logits: &[f32], offset: f64) {
+        const CHUNK: usize = 64;
+        for (chunk, begin) in logits.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
+            // Nearly all chunks hold no candidate, and this test is one that vectorises.
+            let largest = chunk.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
+            if !self.takes(f64::from(largest) + offset) {
+                continue;
+            }
+            for (&logit, token) in chunk.iter().zip(begin..) {
+                let value = f64::from(logit) + offset;
+                if self.takes(value) {
+                    self.insert(Scored { value, row, token });
+                }
+            }
+        }
+    }
+
+    fn takes(&self, value: f64) -> bool {
+        match self.best.get(self.k - 1) {
+            Some(worst) => value > worst.value,
+            None => value > f64::NEG_INFINITY,
+        }
+    }
+
+    fn insert(&mut self, candidate: Scored) {
+        let place = self.best.partition_point(|c| c.value >= candidate.value);
+        self.best.insert(place, candidate);
+        self.best.truncate(self.k);
+    }
+
+    pub fn into_sorted(self) -> Vec<Scored> {
+        self.best
+    }
+}
+
+/// `ln Σ exp(x)`; minus infinity if there is nothing to sum. Sums in f64, in lanes of its own, so
+/// that it does not depend on what stands beside the row.
+pub(super) fn log_sum_exp(logits: &[f32]) -> f64 {
+    fused::log_sum_exp(logits)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_come_first() {
+        let mut top = Top::new(3);
+        top.offer(0, &[1.0, f32::NAN, 3.0, f32::NEG_INFINITY], 0.0);
+        top.offer(1, &[1.0, 5.0, 0.5], -2.0);
+        let best: Vec<_> = top
+            .into_sorted()
+            .iter()
+            .map(|c| (c.row, c.token, c.value))
+            .collect();
+        assert_eq!(best, [(0, 2, 3.0), (1, 1, 3.0), (0, 0, 1.0)]);
+    }
+
+    #[test]
+    fn no_candidate_is_made_of_nothing() {
+        let mut top = Top::new(2);
+        top.offer(0, &[f32::NEG_INFINITY, f32::NAN], 0.0);
+        assert!(top.into_sorted().is_empty());
+    }
+
+    #[test]
+    fn chunks_lose_nothing() {
+        let logits: Vec<f32> = (0..1000).map(|i| ((i * 7919) % 1009) as f32).collect();
+        let mut expected: Vec<(f32, u32)> = logits.iter().copied().zip(0..).collect();
+        expected.sort_by(|a, b| b.0.total_cmp(&a.0));
+        let mut top = Top::new(17);
+        top.offer(0, &logits, 0.0);
+        let tokens: Vec<u32> = top.into_sorted().iter().map(|c| c.token).collect();
+        let expected: Vec<u32> = expected.iter().take(17).map(|e| e.1).collect();
+        assert_eq!(tokens, expected);
+    }
+}

@@ -1,0 +1,850 @@
+//! Search on fake models whose best targets are known, and on the real one.
+
+mod common;
+
+use std::collections::HashMap;
+
+use burn::module::Module;
+use burn::tensor::Device;
+use common::cpu_backends;
+use proptest::prelude::*;
+use transformer::generate::{
+    Autoregressive, GenerateConfig, Hypothesis, LengthPenalty, Method, Search,
+};
+use transformer::{
+    NormPlacement, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
+};
+
+const EOS: u32 = 0;
+const BOS: u32 = 1;
+
+/// A model that is a table: the logits after each sequence of tokens, by hashing it.
+struct Toy {
+    vocab_size: usize,
+    seed: u64,
+    rows: Vec<Vec<u32>>,
+    steps: usize,
+    fed: usize,
+}
+
+impl Toy {
+    fn new(vocab_size: usize, seed: u64, n_sources: usize) -> Self {
+        Self {
+            vocab_size,
+            seed,
+            // A source's number stands before its targets, so that sources differ.
+            rows: (0..n_sources as u32).map(|source| vec![source]).collect(),
+            steps: 0,
+            fed: 0,
+        }
+    }
+
+    fn logits(&self, row: &[u32]) -> Vec<f32> {
+        let mix = |x: u64| {
+            let x = (x ^ (x >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            x ^ (x >> 29)
+        };
+        let state = row
+            .iter()
+            .fold(self.seed, |state, &token| mix(state ^ u64::from(token + 1)));
+        (0..self.vocab_size as u64)
+            .map(|token| (mix(state.wrapping_add(token * 7919)) % 4001) as f32 / 1000.0 - 2.0)
+            .collect()
+    }
+
+    fn log_probabilities(&self, row: &[u32]) -> Vec<f64> {
+        let logits: Vec<f64> = self.logits(row).iter().map(|&x| x.into()).collect();
+        let sum: f64 = logits.iter().map(|x| x.exp()).sum();
+        logits.iter().map(|x| x - sum.ln()).collect()
+    }
+
+    /// Every target of one source, with its log-probability and number of tokens, the end symbol
+    /// counted.
+    fn all(&self, source: u32, max_length: usize) -> Vec<(Vec<u32>, f64, usize)> {
+        let mut found = Vec::new();
+        let mut open = vec![(vec![source, BOS], 0.0)];
+        while let Some((row, sum)) = open.pop() {
+            for (token, log_probability) in self.log_probabilities(&row).into_iter().enumerate() {
+                let (token, sum) = (token as u32, sum + log_probability);
+                let length = row.len() - 1;
+                if token == EOS {
+                    found.push((row[2..].to_vec(), sum, length));
+                } else {
+                    let mut row = row.clone();
+                    row.push(token);
+                    if length == max_length {
+                        found.push((row[2..].to_vec(), sum, length));
+                    } else {
+                        open.push((row, sum));
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+impl Autoregressive for Toy {
+    fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
+        let row = |(&parent, &token): (&usize, &u32)| {
+            let mut row = self.rows[parent].clone();
+            row.push(token);
+            row
+        };
+        self.rows = parents.iter().zip(tokens).map(row).collect();
+        self.steps += 1;
+        self.fed += tokens.len();
+        self.rows.iter().flat_map(|row| self.logits(row)).collect()
+    }
+}
+
+fn config(max_length: usize) -> GenerateConfig {
+    GenerateConfig::new(BOS, max_length).with_eos_id(Some(EOS))
+}
+
+fn beam(width: usize, length_penalty: LengthPenalty) -> Method {
+    Method::Beam {
+        width,
+        length_penalty,
+    }
+}
+
+fn search(toy: Toy, config: GenerateConfig) -> Vec<Vec<Hypothesis>> {
+    let n_sources = toy.rows.len();
+    Search::new(toy, vec![Vec::new(); n_sources], config)
+        .unwrap()
+        .run()
+}
+
+fn penalties() -> impl Strategy<Value = LengthPenalty> {
+    prop_oneof![
+        Just(LengthPenalty::None),
+        Just(LengthPenalty::Average),
+        (0.0..2.0).prop_map(|alpha| LengthPenalty::Gnmt { alpha }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    /// As wide as there are targets, the beam is an exhaustive search.
+    #[test]
+    fn a_wide_beam_finds_the_best_of_all(
+        seed: u64, vocab_size in 2..5usize, max_length in 1..5usize, n_best in 1..6usize,
+        penalty in penalties(),
+    ) {
+        let toy = Toy::new(vocab_size, seed, 2);
+        let mut expected: Vec<Vec<(Vec<u32>, f64)>> = Vec::new();
+        for source in 0..2 {
+            let divided = |(tokens, sum, length)| (tokens, sum / penalty.divisor(length));
+            let mut all: Vec<_> = toy.all(source, max_length).into_iter().map(divided).collect();
+            all.sort_by(|a, b| b.1.total_cmp(&a.1));
+            expected.push(all);
+        }
+        let width = expected[0].len().max(n_best);
+        let config = config(max_length)
+            .with_method(beam(width, penalty))
+            .with_n_best(n_best);
+        let found = search(toy, config);
+        for (found, expected) in found.iter().zip(&expected) {
+            prop_assert_eq!(found.len(), n_best.min(expected.len()));
+            for (found, expected) in found.iter().zip(expected) {
+                // Equal scores may come in any order.
+                prop_assert!((found.score - expected.1).abs() < 1e-5, "{:?} {:?}", found, expected);
+            }
+        }
+    }
+
+    /// Ending early changes nothing: the same search that must go on to the last step finds the
+    /// same targets.
+    #[test]
+    fn early_stopping_is_exact(
+        seed: u64, vocab_size in 2..8usize, max_length in 1..9usize, width in 2..6usize,
+        penalty in penalties(),
+    ) {
+        let n_best = 1 + (seed % width as u64) as usize;
+        let early = config(max_length).with_method(beam(width, penalty)).with_n_best(n_best);
+        // With n_best as large as the beam, fewer searches can end early; the first are the same.
+        let late = early.clone().with_n_best(width);
+        let early = search(Toy::new(vocab_size, seed, 3), early);
+        let late = search(Toy::new(vocab_size, seed, 3), late);
+        for (early, late) in early.iter().zip(&late) {
+            prop_assert_eq!(&early[..], &late[..early.len()]);
+        }
+        // And against a search of our own that never ends early.
+        for source in 0..3 {
+            let exact = never_early(&Toy::new(vocab_size, seed, 3), source, max_length, width, penalty);
+            let scores: Vec<f64> = early[source as usize].iter().map(|h| h.score).collect();
+            for (score, exact) in scores.iter().zip(&exact) {
+                prop_assert!((score - exact).abs() < 1e-5, "{:?}, not {:?}", scores, exact);
+            }
+        }
+    }
+
+    #[test]
+    fn a_beam_of_one_is_greedy(seed: u64, vocab_size in 2..9usize, penalty in penalties()) {
+        let greedy = search(Toy::new(vocab_size, seed, 3), config(8));
+        let one = config(8).with_method(beam(1, penalty));
+        let one = search(Toy::new(vocab_size, seed, 3), one);
+        for (greedy, one) in greedy.iter().zip(&one) {
+            prop_assert_eq!(&greedy[0].tokens, &one[0].tokens);
+            prop_assert_eq!(greedy[0].log_probability, one[0].log_probability);
+            prop_assert_eq!(greedy[0].is_finished, one[0].is_finished);
+        }
+    }
+
+    #[test]
+    fn the_n_best_are_sorted_different_and_as_likely_as_they_say(
+        seed: u64, vocab_size in 2..9usize, width in 1..7usize, penalty in penalties(),
+    ) {
+        let toy = Toy::new(vocab_size, seed, 2);
+        let config = config(6).with_method(beam(width, penalty)).with_n_best(width);
+        let found = search(Toy::new(vocab_size, seed, 2), config);
+        for (source, found) in found.iter().enumerate() {
+            prop_assert!(found.windows(2).all(|pair| pair[0].score >= pair[1].score));
+            for (index, one) in found.iter().enumerate() {
+                prop_assert!(found[..index].iter().all(|other| other.tokens != one.tokens));
+                let mut row = vec![source as u32, BOS];
+                let mut sum = 0.0;
+                let end = one.is_finished.then_some(EOS);
+                for (&token, &log_probability) in
+                    one.tokens.iter().chain(&end).zip(&one.token_log_probabilities)
+                {
+                    let expected = toy.log_probabilities(&row)[token as usize];
+                    prop_assert!((f64::from(log_probability) - expected).abs() < 1e-5);
+                    sum += expected;
+                    row.push(token);
+                }
+                prop_assert_eq!(row.len() - 2, one.token_log_probabilities.len());
+                prop_assert!((one.log_probability - sum).abs() < 1e-5);
+                let length = one.token_log_probabilities.len();
+                prop_assert!((one.score - sum / penalty.divisor(length)).abs() < 1e-5);
+            }
+        }
+    }
+
+    /// Samples have the model's own probabilities, and constraints hold for every method.
+    #[test]
+    fn constraints_hold(
+        seed: u64, method in 0..3usize, min_length in 0..5usize, more in 0..4usize,
+        forbidden in proptest::collection::vec(2..6u32, 0..3),
+    ) {
+        let method = [
+            Method::Greedy,
+            Method::Sample { temperature: 1.5, top_k: None, top_p: None, seed, first_source: 0 },
+            beam(3, LengthPenalty::None),
+        ][method];
+        let max_length = (min_length + more).max(1);
+        let config = config(max_length)
+            .with_method(method)
+            .with_min_length(min_length)
+            .with_forbidden(forbidden.clone());
+        for found in search(Toy::new(7, seed, 4), config).iter().flatten() {
+            prop_assert!(found.tokens.len() >= min_length, "{:?}", found);
+            prop_assert!(found.token_log_probabilities.len() <= max_length);
+            prop_assert!(found.tokens.iter().all(|token| !forbidden.contains(token)));
+            prop_assert!(!found.tokens.contains(&EOS));
+            prop_assert!(found.is_finished || found.tokens.len() == max_length);
+        }
+    }
+}
+
+/// The scores of a beam search that goes on to the last step, best first, by sorting everything.
+fn never_early(
+    toy: &Toy,
+    source: u32,
+    max_length: usize,
+    width: usize,
+    penalty: LengthPenalty,
+) -> Vec<f64> {
+    let mut rows = vec![(vec![source, BOS], 0.0)];
+    let mut scores = Vec::new();
+    for length in 1..=max_length {
+        let mut candidates = Vec::new();
+        for (row, sum) in &rows {
+            for (token, log_probability) in toy.log_probabilities(row).into_iter().enumerate() {
+                let mut row = row.clone();
+                row.push(token as u32);
+                candidates.push((row, sum + log_probability));
+            }
+        }
+        candidates.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let ends = |row: &[u32]| row.last() == Some(&EOS);
+        for (row, sum) in candidates.iter().take(width) {
+            if ends(row) || length == max_length {
+                scores.push(sum / penalty.divisor(length));
+            }
+        }
+        rows = candidates
+            .into_iter()
+            .filter(|(row, _)| !ends(row))
+            .take(width)
+            .collect();
+    }
+    scores.sort_by(|a, b| b.total_cmp(a));
+    scores
+}
+
+#[test]
+fn a_beam_finds_what_greedy_misses() {
+    /// `2` looks better than `3` at first.
+    struct Trap(Vec<Vec<u32>>);
+    impl Autoregressive for Trap {
+        fn vocab_size(&self) -> usize {
+            4
+        }
+        fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
+            let row = |(&parent, &token): (&usize, &u32)| {
+                let mut row = self.0[parent].clone();
+                row.push(token);
+                row
+            };
+            self.0 = parents.iter().zip(tokens).map(row).collect();
+            let next = |row: &Vec<u32>| match row.last() {
+                Some(2) => [0.3f32, 0.1, 0.3, 0.3],
+                Some(3) => [0.97, 0.01, 0.01, 0.01],
+                _ => [0.05, 0.05, 0.5, 0.4],
+            };
+            self.0.iter().flat_map(next).map(f32::ln).collect()
+        }
+    }
+    let run = |method| {
+        let config = config(5).with_method(method);
+        Search::new(Trap(vec![Vec::new()]), vec![Vec::new()], config)
+            .unwrap()
+            .run()
+    };
+    assert_eq!(run(Method::Greedy)[0][0].tokens, [2]);
+    let found = run(beam(2, LengthPenalty::None));
+    assert_eq!(found[0][0].tokens, [3]);
+    assert!((found[0][0].log_probability - (0.4f64 * 0.97).ln()).abs() < 1e-6);
+}
+
+#[test]
+fn finished_rows_are_fed_no_more() {
+    let greedy = |n_sources| {
+        let mut search = Search::new(
+            Toy::new(4, 5, n_sources),
+            vec![Vec::new(); n_sources],
+            config(50),
+        )
+        .unwrap();
+        let tokens: usize = search.by_ref().map(|step| step.len()).sum();
+        (tokens, search.stop())
+    };
+    let (tokens, found) = greedy(40);
+    let lengths: Vec<usize> = found
+        .iter()
+        .map(|f| f[0].token_log_probabilities.len())
+        .collect();
+    assert_eq!(tokens, lengths.iter().sum::<usize>());
+    assert!(lengths.iter().min() < lengths.iter().max());
+}
+
+#[test]
+fn a_stream_says_what_is_found() {
+    for method in [Method::Greedy, beam(3, LengthPenalty::None)] {
+        let mut search = Search::new(
+            Toy::new(6, 11, 3),
+            vec![Vec::new(); 3],
+            config(7).with_method(method),
+        )
+        .unwrap();
+        // Rows of the last step: the source and the tokens so far.
+        let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|source| (source, Vec::new())).collect();
+        let mut ended = Vec::new();
+        for step in search.by_ref() {
+            let mut next = Vec::new();
+            for token in step {
+                let (source, mut row) = rows[token.parent].clone();
+                assert_eq!(source, token.source);
+                row.push(token.token);
+                if token.token == EOS || row.len() == 7 {
+                    ended.push((source, row));
+                } else {
+                    next.push((source, row));
+                }
+            }
+            rows = next;
+        }
+        for (source, found) in search.stop().into_iter().enumerate() {
+            let mut tokens = found[0].tokens.clone();
+            tokens.extend(found[0].is_finished.then_some(EOS));
+            assert!(ended.contains(&(source, tokens)), "{method:?}");
+        }
+    }
+}
+
+#[test]
+fn a_search_can_be_stopped() {
+    let mut search = Search::new(
+        Toy::new(6, 3, 2),
+        vec![Vec::new(); 2],
+        config(9).with_min_length(9),
+    )
+    .unwrap();
+    search.next();
+    search.next();
+    for found in search.stop() {
+        assert_eq!(found[0].tokens.len(), 2);
+        assert!(!found[0].is_finished);
+    }
+}
+
+#[test]
+fn a_prefix_is_kept_and_continued() {
+    for method in [Method::Greedy, beam(4, LengthPenalty::Average)] {
+        let prefixes = vec![vec![3, 4, 2], vec![], vec![5]];
+        let toy = Toy::new(6, 21, 3);
+        let found = Search::new(toy, prefixes.clone(), config(8).with_method(method))
+            .unwrap()
+            .run();
+        for (prefix, found) in prefixes.iter().zip(&found) {
+            assert!(found[0].tokens.starts_with(prefix));
+        }
+        // A source is not changed by another's prefix.
+        let alone = search(Toy::new(6, 21, 3), config(8).with_method(method));
+        assert_eq!(found[1], alone[1]);
+        // What greedy decoding says by itself, it says after a prefix of that, too.
+        if method == Method::Greedy {
+            let prefix = alone[0][0].tokens[..2].to_vec();
+            let again = Search::new(Toy::new(6, 21, 1), vec![prefix], config(8)).unwrap();
+            assert_eq!(again.run()[0], alone[0]);
+        }
+    }
+}
+
+#[test]
+fn samples_are_a_function_of_seed_and_source() {
+    let sample = |seed, first_source| Method::Sample {
+        temperature: 1.0,
+        top_k: None,
+        top_p: Some(0.95),
+        seed,
+        first_source,
+    };
+    let run = |n_sources, seed| {
+        let config = config(12).with_method(sample(seed, 0)).with_n_best(3);
+        search(Toy::new(9, 2, n_sources), config)
+    };
+    let all = run(5, 7);
+    assert_eq!(all, run(5, 7));
+    assert_ne!(all, run(5, 8));
+    // Each source by itself is what it is in company.
+    assert_eq!(all[..2], run(2, 7)[..]);
+    assert!(all.iter().any(|found| found[0].tokens != found[1].tokens));
+    // The second source alone, by its number.
+    let config = config(12).with_method(sample(7, 1)).with_n_best(3);
+    let mut toy = Toy::new(9, 2, 2);
+    toy.rows.remove(0);
+    assert_eq!(
+        all[1],
+        Search::new(toy, vec![Vec::new()], config).unwrap().run()[0]
+    );
+}
+
+#[test]
+fn samples_come_as_often_as_they_are_likely() {
+    let toy = Toy::new(3, 4, 1);
+    let expected: HashMap<Vec<u32>, f64> = toy
+        .all(0, 2)
+        .into_iter()
+        .map(|(tokens, sum, _)| (tokens, sum.exp()))
+        .collect();
+    let n = 20_000;
+    let method = Method::Sample {
+        temperature: 1.0,
+        top_k: None,
+        top_p: None,
+        seed: 1,
+        first_source: 0,
+    };
+    let found = search(toy, config(2).with_method(method).with_n_best(n));
+    let mut shares: HashMap<Vec<u32>, f64> = HashMap::new();
+    for hypothesis in &found[0] {
+        *shares.entry(hypothesis.tokens.clone()).or_default() += 1.0 / n as f64;
+    }
+    for (tokens, p) in expected {
+        let share = shares.get(&tokens).copied().unwrap_or(0.0);
+        let tolerance = 5.0 * (p * (1.0 - p) / n as f64).sqrt();
+        assert!(
+            (share - p).abs() <= tolerance,
+            "{tokens:?}: {share}, not {p}"
+        );
+    }
+}
+
+#[test]
+fn repetition_costs() {
+    /// Always the same logits.
+    struct Constant;
+    impl Autoregressive for Constant {
+        fn vocab_size(&self) -> usize {
+            5
+        }
+        fn step(&mut self, _: &[usize], tokens: &[u32]) -> Vec<f32> {
+            [-9.0, -9.0, 3.0, 2.9, -0.1].repeat(tokens.len())
+        }
+    }
+    let run = |penalty| {
+        let config = config(4).with_repetition_penalty(penalty);
+        Search::new(Constant, vec![Vec::new()], config)
+            .unwrap()
+            .run()
+            .remove(0)
+            .remove(0)
+    };
+    assert_eq!(run(1.0).tokens, [2, 2, 2, 2]);
+    // 3 / 1.5 = 2 is less than 2.9; then it is 2 against 1.93.
+    let found = run(1.5);
+    assert_eq!(found.tokens, [2, 3, 2, 2]);
+    let second: f64 = [-9.0f64, -9.0, 2.0, 2.9, -0.1]
+        .iter()
+        .map(|x| x.exp())
+        .sum();
+    assert!((f64::from(found.token_log_probabilities[1]) - (2.9 - second.ln())).abs() < 1e-5);
+}
+
+#[test]
+fn wrong_settings_are_refused() {
+    let error = |config: GenerateConfig| {
+        Search::new(Toy::new(5, 0, 1), vec![Vec::new()], config)
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default()
+    };
+    let sample = |temperature, top_k, top_p| {
+        config(5).with_method(Method::Sample {
+            temperature,
+            top_k,
+            top_p,
+            seed: 0,
+            first_source: 0,
+        })
+    };
+    for (config, message) in [
+        (config(0), "max_length is 0, but must be at least 1"),
+        (
+            config(5).with_min_length(6),
+            "min_length is 6, but must be at most max_length (5)",
+        ),
+        (
+            config(5).with_method(beam(0, LengthPenalty::None)),
+            "width is 0, but must be at least 1",
+        ),
+        (
+            config(5)
+                .with_method(beam(2, LengthPenalty::None))
+                .with_n_best(3),
+            "n_best is 3, but must be at most the beam's width (2)",
+        ),
+        (
+            config(5).with_method(beam(2, LengthPenalty::Gnmt { alpha: -1.0 })),
+            "alpha is -1, but must be a number of at least 0",
+        ),
+        (config(5).with_n_best(0), "n_best is 0"),
+        (
+            config(5).with_n_best(2),
+            "n_best is 2, but must be 1 for greedy",
+        ),
+        (
+            sample(0.0, None, None),
+            "temperature is 0, but must be a positive number",
+        ),
+        (sample(-1.0, None, None), "temperature is -1"),
+        (sample(f64::NAN, None, None), "temperature is NaN"),
+        (
+            sample(1.0, Some(0), None),
+            "top_k is 0, but must be at least 1",
+        ),
+        (
+            sample(1.0, None, Some(0.0)),
+            "top_p is 0, but must be above 0 and at most 1",
+        ),
+        (sample(1.0, None, Some(1.1)), "top_p is 1.1"),
+        (
+            config(5).with_repetition_penalty(0.0),
+            "repetition_penalty is 0",
+        ),
+        (
+            config(5).with_forbidden(vec![5]),
+            "forbidden is 5, but must be tokens",
+        ),
+        (
+            config(5).with_forbidden(vec![0, 1, 2, 3, 4]),
+            "forbidden is every token",
+        ),
+        (
+            GenerateConfig::new(5, 3),
+            "bos_id is 5, but must be less than",
+        ),
+        (
+            GenerateConfig::new(1, 3).with_eos_id(Some(9)),
+            "eos_id is 9, but must be less than",
+        ),
+    ] {
+        assert!(error(config).starts_with(message), "{message}");
+    }
+    let prefix = |prefix: Vec<u32>| {
+        let search = Search::new(Toy::new(5, 0, 1), vec![prefix], config(3));
+        search.err().expect("it is refused").to_string()
+    };
+    assert!(prefix(vec![2, 2, 2, 2]).contains("4 tokens"));
+    assert!(prefix(vec![7]).contains("token id 7 is outside the vocabulary"));
+}
+
+fn model_config() -> TransformerConfig {
+    TransformerConfig::new(23, 29)
+        .with_d_model(24)
+        .with_n_heads(3)
+        .with_d_ff(37)
+        .with_n_encoder_layers(2)
+        .with_n_decoder_layers(2)
+        .with_max_len(20)
+}
+
+fn models() -> Vec<(String, Transformer)> {
+    let mut models = Vec::new();
+    for backend in cpu_backends() {
+        let device = backend.device.without_autodiff();
+        for (name, config) in [
+            ("post", model_config()),
+            (
+                "pre, learned",
+                model_config()
+                    .with_norm_placement(NormPlacement::Pre)
+                    .with_positions(Positions::Learned),
+            ),
+            (
+                "rotary, tied",
+                model_config()
+                    .with_positions(Positions::Rotary)
+                    .with_weight_tying(WeightTying::Decoder),
+            ),
+        ] {
+            let model = config.init_seeded(8, &device).unwrap().valid();
+            models.push((format!("{name} on {}", backend.name), model));
+        }
+    }
+    models
+}
+
+fn sources() -> Vec<Vec<u32>> {
+    vec![
+        vec![3, 4, 5, 6],
+        vec![7, 8],
+        vec![9],
+        vec![22, 21, 20, 19, 18, 3],
+        vec![4, 4],
+    ]
+}
+
+/// The same model without a cache: every step is a full pass over every row.
+struct NoCache<'a> {
+    model: &'a Transformer,
+    rows: Vec<(Vec<u32>, Vec<u32>)>,
+    device: Device,
+}
+
+impl Autoregressive for NoCache<'_> {
+    fn vocab_size(&self) -> usize {
+        29
+    }
+
+    fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
+        let row = |(&parent, &token): (&usize, &u32)| {
+            let (source, mut target) = self.rows[parent].clone();
+            target.push(token);
+            (source, target)
+        };
+        self.rows = parents.iter().zip(tokens).map(row).collect();
+        let (sources, targets): (Vec<_>, Vec<_>) = self.rows.iter().cloned().unzip();
+        let source = pad_sequences(&sources, 0, &self.device);
+        let target = pad_sequences(&targets, 0, &self.device);
+        let length = targets[0].len();
+        let logits = self.model.forward(source, target).narrow(1, length - 1, 1);
+        logits.into_data().iter::<f32>().collect()
+    }
+}
+
+fn methods() -> Vec<(Method, usize)> {
+    let sample = Method::Sample {
+        temperature: 0.9,
+        top_k: Some(9),
+        top_p: Some(0.9),
+        seed: 3,
+        first_source: 0,
+    };
+    vec![
+        (Method::Greedy, 1),
+        (beam(5, LengthPenalty::Average), 5),
+        (beam(2, LengthPenalty::Gnmt { alpha: 0.6 }), 1),
+        (sample, 3),
+    ]
+}
+
+fn assert_same(name: &str, actual: &[Vec<Hypothesis>], expected: &[Vec<Hypothesis>]) {
+    assert_eq!(actual.len(), expected.len());
+    for (actual, expected) in actual.iter().zip(expected) {
+        assert_eq!(actual.len(), expected.len(), "{name}");
+        for (actual, expected) in actual.iter().zip(expected) {
+            assert_eq!(actual.tokens, expected.tokens, "{name}");
+            assert!((actual.score - expected.score).abs() < 1e-4, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_cache_changes_nothing() {
+    for (name, model) in models() {
+        for (method, n_best) in methods() {
+            let config = GenerateConfig::new(1, 11)
+                .with_eos_id(Some(2))
+                .with_method(method)
+                .with_n_best(n_best);
+            let found = model.generate(&sources(), &config).unwrap();
+            let reference = NoCache {
+                model: &model,
+                rows: sources()
+                    .into_iter()
+                    .map(|source| (source, Vec::new()))
+                    .collect(),
+                device: model.decoder.input.table().device(),
+            };
+            let prefixes = vec![Vec::new(); sources().len()];
+            let expected = Search::new(reference, prefixes, config).unwrap().run();
+            assert_same(&format!("{name}, {method:?}"), &found, &expected);
+        }
+    }
+}
+
+#[test]
+fn a_batch_of_one_is_a_batch_of_many() {
+    for (name, model) in models() {
+        for (method, n_best) in methods() {
+            let config = GenerateConfig::new(1, 11)
+                .with_eos_id(Some(2))
+                .with_method(method)
+                .with_n_best(n_best);
+            let found = model.generate(&sources(), &config).unwrap();
+            for (index, source) in sources().into_iter().enumerate() {
+                let mut config = config.clone();
+                if let Method::Sample { first_source, .. } = &mut config.method {
+                    *first_source = index as u64;
+                }
+                let alone = model.generate(&[source], &config).unwrap();
+                assert_same(
+                    &format!("{name}, {method:?}"),
+                    &alone,
+                    &found[index..=index],
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn scores_are_those_of_the_search() {
+    for (name, model) in models() {
+        let config = GenerateConfig::new(1, 7)
+            .with_eos_id(Some(2))
+            .with_method(beam(3, LengthPenalty::None));
+        let found = model
+            .complete(&sources(), &vec![vec![5]; 5], &config)
+            .unwrap();
+        for finished in [true, false] {
+            let pairs = sources().into_iter().zip(&found);
+            let pairs = pairs.filter(|(_, found)| found[0].is_finished == finished);
+            let (sources, targets): (Vec<_>, Vec<_>) = pairs
+                .map(|(source, found)| (source, found[0].clone()))
+                .unzip();
+            if sources.is_empty() {
+                continue;
+            }
+            let tokens: Vec<&[u32]> = targets.iter().map(|target| &target.tokens[..]).collect();
+            let scores = model
+                .score(&sources, &tokens, 1, finished.then_some(2))
+                .unwrap();
+            for (score, target) in scores.iter().zip(&targets) {
+                assert!(
+                    (score.log_probability - target.log_probability).abs() < 1e-4,
+                    "{name}"
+                );
+                let each = score.token_log_probabilities.iter();
+                for (a, b) in each.zip(&target.token_log_probabilities) {
+                    assert!((a - b).abs() < 1e-4, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn alignments_are_distributions_over_the_source() {
+    for (name, model) in models() {
+        let targets = vec![vec![5, 6], vec![7], vec![], vec![8; 19], vec![9, 10, 11]];
+        for layer in 0..2 {
+            let alignments = model.align(&sources(), &targets, 1, layer).unwrap();
+            for ((rows, source), target) in alignments.iter().zip(sources()).zip(&targets) {
+                assert_eq!(rows.len(), target.len() + 1, "{name}");
+                for row in rows {
+                    assert_eq!(row.len(), source.len());
+                    assert!((row.iter().sum::<f32>() - 1.0).abs() < 1e-5, "{name}");
+                }
+            }
+        }
+        // A target as long as can be has no row for an end that it cannot have.
+        let rows = model.align(&[vec![3]], &[vec![8; 20]], 1, 0).unwrap();
+        assert_eq!(rows[0].len(), 20);
+    }
+}
+
+#[test]
+fn a_decoder_alone_generates_too() {
+    let device = Device::flex();
+    let decoder = model_config().init_decoder_only(&device).unwrap();
+    let config = GenerateConfig::new(1, 9)
+        .with_method(beam(4, LengthPenalty::None))
+        .with_n_best(2);
+    let prefixes = [vec![5, 6], vec![], vec![7, 8, 9]];
+    let found = decoder.generate(&prefixes, &config).unwrap();
+    for (prefix, found) in prefixes.iter().zip(&found) {
+        assert!(found[0].tokens.starts_with(prefix));
+        assert_eq!(found[0].tokens.len(), 9);
+        let alone = decoder.generate(&[prefix], &config).unwrap();
+        assert_same("decoder", &alone, std::slice::from_ref(found));
+    }
+    // The likeliest token, by a full pass.
+    let greedy = decoder
+        .generate(&[[5u32, 6]], &GenerateConfig::new(1, 3))
+        .unwrap();
+    let ids = pad_sequences(&[[1, 5, 6]], 0, &device);
+    let logits = decoder.forward(ids, None, &mut decoder.new_cache());
+    let best = logits
+        .narrow(1, 2, 1)
+        .argmax(2)
+        .into_data()
+        .iter::<u32>()
+        .next();
+    assert_eq!(Some(greedy[0][0].tokens[2]), best);
+}
+
+#[test]
+fn what_the_model_cannot_take_is_refused() {
+    let model = model_config().init(&Device::flex()).unwrap();
+    let error = |sources: &[Vec<u32>], max_length| {
+        let config = GenerateConfig::new(1, max_length);
+        model.generate(sources, &config).unwrap_err().to_string()
+    };
+    assert!(error(&[], 5).contains("no sequences"));
+    assert!(error(&[vec![3], vec![23]], 5).contains("sequence 1, position 0: token id 23"));
+    assert!(error(&[vec![3; 21]], 5).contains("21 tokens, but the model's max_len is 20"));
+    assert_eq!(
+        error(&[vec![3]], 21),
+        "max_length is 21, but must be at most the model's max_len (20)"
+    );
+}
