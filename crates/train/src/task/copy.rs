@@ -124,6 +124,20 @@ impl Task for CopyTask {
             .map(|&id| self.vocabulary.token(id).unwrap_or("?"));
         words.collect::<Vec<_>>().join(" ")
     }
+
+    fn token_id(&self, name: &str) -> Option<u32> {
+        // A name that is not there has the id of `<unk>`.
+        let id = self.vocabulary.id(name);
+        (self.vocabulary.token(id) == Some(name)).then_some(id)
+    }
+
+    fn is_symbol(&self, id: u32) -> bool {
+        id >= FIRST_SYMBOL && (id as usize) < self.vocabulary.len()
+    }
+
+    fn symbols(&self) -> String {
+        format!("1 to {}", self.vocabulary.len() as u32 - FIRST_SYMBOL)
+    }
 }
 
 /// The Annotated Transformer's copy task (its section "A First Example"): ten symbols, length 10,
@@ -185,6 +199,18 @@ impl Task for AnnotatedCopy {
     fn show(&self, ids: &[u32]) -> String {
         let words = ids.iter().map(u32::to_string);
         words.collect::<Vec<_>>().join(" ")
+    }
+
+    fn token_id(&self, name: &str) -> Option<u32> {
+        (0..=Self::SYMBOLS).find(|id| id.to_string() == name)
+    }
+
+    fn is_symbol(&self, id: u32) -> bool {
+        (1..=Self::SYMBOLS).contains(&id)
+    }
+
+    fn symbols(&self) -> String {
+        format!("1 to {}", Self::SYMBOLS)
     }
 }
 
@@ -263,6 +289,41 @@ mod tests {
             "--min-length 9: must be at most --max-length (4)"
         );
         assert!(error(1, 1, 1).contains("raise --symbols or --max-length"));
+    }
+
+    #[test]
+    fn what_is_shown_can_be_parsed() {
+        for task in [
+            &CopyTask::new(32, 1, 16).unwrap() as &dyn Task,
+            &AnnotatedCopy,
+        ] {
+            for index in 0..50 {
+                let source = task.example(0, Split::Test, index).source;
+                assert_eq!(task.parse(&task.show(&source)).unwrap(), source);
+            }
+            assert_eq!(task.parse(" \t").unwrap(), [0; 0]);
+            assert_eq!(
+                task.parse(" 2\t 3\u{a0}").unwrap(),
+                task.parse("2 3").unwrap()
+            );
+        }
+    }
+
+    #[test]
+    fn only_symbols_can_be_written() {
+        let copy = CopyTask::new(9, 1, 4).unwrap();
+        for word in [
+            "0", "10", "01", "+1", "x", "<pad>", "<bos>", "<eos>", "<unk>",
+        ] {
+            let error = copy.parse(&format!("1 {word}")).unwrap_err().to_string();
+            let expected = format!("{word:?} is not a symbol, which are 1 to 9 in this run");
+            assert_eq!(error, expected);
+        }
+        assert_eq!(copy.token_id("<pad>"), Some(Vocabulary::PAD_ID));
+        for word in ["0", "11", "01", "<pad>"] {
+            assert!(AnnotatedCopy.parse(word).is_err(), "{word}");
+        }
+        assert_eq!(AnnotatedCopy.token_id("0"), Some(0));
     }
 
     #[test]

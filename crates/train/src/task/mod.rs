@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 
 pub use copy::{AnnotatedCopy, CopyTask};
 
+use crate::error::quote;
+
 /// Parts of the data that share no sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -86,6 +88,42 @@ pub trait Task {
 
     /// A sequence as a person would write it.
     fn show(&self, ids: &[u32]) -> String;
+
+    /// The id of a token by its name in [`show`](Self::show), special tokens too.
+    fn token_id(&self, name: &str) -> Option<u32>;
+
+    /// Whether a token can stand in a sequence that a person writes: special tokens cannot.
+    fn is_symbol(&self, id: u32) -> bool;
+
+    /// The symbols, in words.
+    fn symbols(&self) -> String;
+
+    /// The ids of symbols separated by white space: the inverse of [`show`](Self::show).
+    ///
+    /// # Errors
+    ///
+    /// The first word that is no symbol.
+    fn parse(&self, text: &str) -> Result<Vec<u32>, ParseError> {
+        let parse = |word: &str| {
+            self.token_id(word)
+                .filter(|&id| self.is_symbol(id))
+                .ok_or_else(|| ParseError {
+                    word: word.into(),
+                    symbols: self.symbols(),
+                })
+        };
+        text.split_whitespace().map(parse).collect()
+    }
+}
+
+/// A word that is no symbol of a task.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} is not a symbol, which are {symbols} in this run", quote(word))]
+pub struct ParseError {
+    /// The word.
+    pub word: String,
+    /// What would have been right, in words.
+    pub symbols: String,
 }
 
 /// What a decoder should produce: the target without begin and end.

@@ -1,0 +1,365 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use transformer::{Activation, NormPlacement, Positions, WeightTying};
+
+use crate::config::{RunConfig, TaskConfig};
+use crate::device::DeviceName;
+use crate::error::UsageError;
+use crate::schedule::Schedule;
+
+/// Trains Transformers on any Burn backend. Without a command: trains the copy task.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true)]
+pub struct Cli {
+    /// What to do; `fit` if nothing is said.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// The flags of `fit`, which need no command.
+    #[command(flatten)]
+    pub fit: FitArgs,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model, then decode sequences that it has never seen
+    Fit(Box<FitArgs>),
+    /// Measure how fast this machine and backend are
+    Bench(BenchArgs),
+    /// List the backends of this build
+    Backends,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measured {
+    /// Targets from sources, by random weights, of a fixed length
+    Generate,
+}
+
+/// Models of a size that others measure, too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// d_model 64, 2 layers a side, 16 tokens, batch 32, length 16
+    Tiny,
+    /// The Annotated Transformer's copy task: d_model 512, 2 layers, 11 tokens, batch 80, length 10
+    Copy,
+    /// The paper's base model: d_model 512, 6 layers, 10000 tokens, batch 16, length 64
+    Base,
+}
+
+/// Flags of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure
+    #[arg(long, default_value = "generate")]
+    pub what: Measured,
+    /// On which model [default: all of them]
+    #[arg(long)]
+    pub shape: Option<Shape>,
+    /// Sources at a time [default: 1, and the shape's own batch]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub batch_size: Option<usize>,
+    /// Width of the beam, 1 for greedy decoding [default: 1, and 5]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub beam: Option<usize>,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Print one JSON object a line
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What there is to learn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum TaskName {
+    /// The target is the source.
+    Copy,
+}
+
+/// Settings of others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Preset {
+    /// The Annotated Transformer's copy task of 2018
+    Annotated,
+}
+
+/// Where the norms stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Norm {
+    /// After the residual sum, as in the paper
+    Post,
+    /// Before the sublayer
+    Pre,
+}
+
+/// How positions enter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PositionKind {
+    /// Fixed sines and cosines
+    Sinusoidal,
+    /// A trained table
+    Learned,
+    /// Rotated queries and keys
+    Rotary,
+    /// None
+    None,
+}
+
+/// The feed-forward network's non-linearity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[allow(missing_docs)] // their names say it
+pub enum ActivationKind {
+    Relu,
+    Gelu,
+    Swish,
+    Glu,
+    Geglu,
+    Swiglu,
+}
+
+/// Shared vocabulary matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Tying {
+    /// None
+    None,
+    /// The decoder's embedding and the generator
+    Decoder,
+    /// Both embeddings and the generator
+    All,
+}
+
+/// How the learning rate falls after its rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScheduleKind {
+    /// With the square root of the step, as in the paper
+    Noam,
+    /// Linearly to 0 at the last step
+    Linear,
+}
+
+/// Flags of `fit`. What is not given is the task's or the preset's default.
+#[derive(Clone, Debug, Default, Args)]
+pub struct FitArgs {
+    /// What to learn [default: copy]
+    #[arg(long, conflicts_with = "preset")]
+    pub task: Option<TaskName>,
+    /// Settings from elsewhere, which the other flags change
+    #[arg(long)]
+    pub preset: Option<Preset>,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Parameters, data and dropout are functions of it [default: 0]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    pub seed: Option<u64>,
+    /// Training steps [default: 600; annotated: 200]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub steps: Option<usize>,
+    /// Sequences in a step [default: 64; annotated: 30]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub batch_size: Option<usize>,
+    /// Width of the model [default: 64; annotated: 512]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub d_model: Option<usize>,
+    /// Attention heads, a divisor of the width [default: 2; annotated: 8]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub heads: Option<usize>,
+    /// Layers of the encoder, and of the decoder [default: 1; annotated: 2]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub layers: Option<usize>,
+    /// Inner width of the feed-forward networks [default: 256; annotated: 2048]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub d_ff: Option<usize>,
+    /// Probability of dropout, from 0 to less than 1 [default: 0; annotated: 0.1]
+    #[arg(long, allow_negative_numbers = true)]
+    pub dropout: Option<f64>,
+    /// Where the layer norms stand [default: pre]
+    #[arg(long)]
+    pub norm: Option<Norm>,
+    /// How positions enter [default: sinusoidal]
+    #[arg(long)]
+    pub positions: Option<PositionKind>,
+    /// The feed-forward networks' non-linearity [default: relu]
+    #[arg(long)]
+    pub activation: Option<ActivationKind>,
+    /// Which vocabulary matrices are shared [default: none]
+    #[arg(long)]
+    pub weight_tying: Option<Tying>,
+    /// Shortest sequence [default: 1]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub min_length: Option<usize>,
+    /// Longest sequence [default: 16]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub max_length: Option<usize>,
+    /// Number of different symbols [default: 32]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub symbols: Option<usize>,
+    /// How the learning rate falls [default: linear; annotated: noam]
+    #[arg(long)]
+    pub schedule: Option<ScheduleKind>,
+    /// Scale of the learning rate [default: 1.5; annotated: 1]
+    #[arg(long, allow_negative_numbers = true)]
+    pub factor: Option<f64>,
+    /// Steps in which the learning rate rises [default: 100; annotated: 400]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub warmup: Option<usize>,
+    /// Share of the target distribution spread over all tokens [default: 0]
+    #[arg(long, allow_negative_numbers = true)]
+    pub label_smoothing: Option<f64>,
+    /// Evaluate on the validation split every so many steps [default: never, with a target 100;
+    /// annotated: 20]
+    #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number)]
+    pub eval_every: Option<usize>,
+    /// Stop once exact match on the validation split is at least this
+    #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]
+    pub target: Option<f64>,
+    /// Folder of the run, new or empty [default: runs/TASK-N]
+    #[arg(long, value_name = "FOLDER")]
+    pub run_dir: Option<PathBuf>,
+}
+
+impl FitArgs {
+    /// The run that these flags ask for, not yet checked.
+    ///
+    /// # Errors
+    ///
+    /// A backend that cannot be, or flags that do not go together.
+    pub fn config(&self) -> Result<RunConfig, UsageError> {
+        let mut config = match self.preset {
+            Some(Preset::Annotated) => RunConfig::annotated(),
+            None => RunConfig::copy(),
+        };
+        config.backend = DeviceName::choose(self.backend.as_deref())?.to_string();
+        match &mut config.task {
+            TaskConfig::Copy {
+                symbols,
+                min_length,
+                max_length,
+            } => {
+                set(symbols, self.symbols);
+                set(min_length, self.min_length);
+                set(max_length, self.max_length);
+            }
+            TaskConfig::AnnotatedCopy => {
+                for (flag, value) in [
+                    ("--symbols", self.symbols),
+                    ("--min-length", self.min_length),
+                    ("--max-length", self.max_length),
+                ] {
+                    if let Some(value) = value {
+                        let expected = "is fixed in --preset annotated (10 symbols, length 10)";
+                        return Err(UsageError::new(flag, value, expected));
+                    }
+                }
+            }
+        }
+        let model = &mut config.model;
+        set(&mut model.d_model, self.d_model);
+        set(&mut model.n_heads, self.heads);
+        set(&mut model.n_encoder_layers, self.layers);
+        set(&mut model.n_decoder_layers, self.layers);
+        set(&mut model.d_ff, self.d_ff);
+        set(&mut model.dropout, self.dropout);
+        set(&mut model.norm_placement, self.norm.map(Into::into));
+        set(&mut model.positions, self.positions.map(Into::into));
+        set(&mut model.activation, self.activation.map(Into::into));
+        set(&mut model.weight_tying, self.weight_tying.map(Into::into));
+        set(&mut config.seed, self.seed);
+        set(&mut config.steps, self.steps);
+        set(&mut config.batch_size, self.batch_size);
+        set(&mut config.label_smoothing, self.label_smoothing);
+        config.eval_every = self.eval_every.or(config.eval_every);
+        config.target = self.target;
+        config.schedule = self.schedule(config.schedule);
+        Ok(config)
+    }
+
+    fn schedule(&self, default: Schedule) -> Schedule {
+        let (kind, factor, warmup) = match default {
+            Schedule::Noam { factor, warmup } => (ScheduleKind::Noam, factor, warmup),
+            Schedule::Linear { factor, warmup } => (ScheduleKind::Linear, factor, warmup),
+        };
+        let factor = self.factor.unwrap_or(factor);
+        let warmup = self.warmup.unwrap_or(warmup);
+        match self.schedule.unwrap_or(kind) {
+            ScheduleKind::Noam => Schedule::Noam { factor, warmup },
+            ScheduleKind::Linear => Schedule::Linear { factor, warmup },
+        }
+    }
+}
+
+fn whole_number(text: &str) -> Result<usize, String> {
+    text.parse()
+        .map_err(|_| "must be a whole number, written in digits".into())
+}
+
+fn seed(text: &str) -> Result<u64, String> {
+    text.parse()
+        .map_err(|_| format!("must be a whole number from 0 to {}", u64::MAX))
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+impl From<Norm> for NormPlacement {
+    fn from(norm: Norm) -> Self {
+        match norm {
+            Norm::Post => Self::Post,
+            Norm::Pre => Self::Pre,
+        }
+    }
+}
+
+impl From<PositionKind> for Positions {
+    fn from(kind: PositionKind) -> Self {
+        match kind {
+            PositionKind::Sinusoidal => Self::Sinusoidal,
+            PositionKind::Learned => Self::Learned,
+            PositionKind::Rotary => Self::Rotary,
+            PositionKind::None => Self::None,
+        }
+    }
+}
+
+impl From<ActivationKind> for Activation {
+    fn from(kind: ActivationKind) -> Self {
+        match kind {
+            ActivationKind::Relu => Self::Relu,
+            ActivationKind::Gelu => Self::Gelu,
+            ActivationKind::Swish => Self::Swish,
+            ActivationKind::Glu => Self::Glu,
+            ActivationKind::Geglu => Self::Geglu,
+            ActivationKind::Swiglu => Self::Swiglu,
+        }
+    }
+}
+
+impl From<Tying> for WeightTying {
+    fn from(tying: Tying) -> Self {
+        match tying {
+            Tying::None => Self::None,
+            Tying::Decoder => Self::Decoder,
+            Tying::All => Self::All,
+        }
+    }
+}
+
+/// Puts clap's message into one line: what is wrong, what would be right, and where to read on.
+pub fn one_line(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let lines = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let message = lines.collect::<Vec<_>>().join("; ");
+    format!("{message}; see `train --help`")
+}
