@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, ElementConversion};
 use serde::Serialize;
-use transformer::generate::GenerateConfig;
+use transformer::generate::{GenerateConfig, Method};
 use transformer::{CrossEntropy, Transformer};
 
 use crate::batch::Batch;
@@ -29,8 +29,9 @@ pub struct Decoded {
     pub is_exact: bool,
 }
 
-/// Sequences in one forward pass of an evaluation: as many as keep its logits under 64 MiB.
-fn eval_batch(task: &dyn Task) -> usize {
+/// Sequences in one forward pass of an evaluation, unless somebody says otherwise: as many as keep
+/// its logits under 64 MiB.
+pub fn default_batch_size(task: &dyn Task) -> usize {
     ((1 << 24) / (task.max_len() * task.vocab_size())).clamp(1, 250)
 }
 
@@ -39,13 +40,14 @@ pub fn teacher_forced(
     model: &Transformer,
     task: &dyn Task,
     examples: &[Example],
+    batch_size: usize,
     device: &Device,
 ) -> TeacherForced {
     let device = device.clone().without_autodiff();
     let model = model.valid();
     let criterion = CrossEntropy::new(0.0, task.pad_id()).expect("0 is a smoothing");
     let (mut loss, mut right, mut tokens) = (0.0, 0, 0);
-    for chunk in examples.chunks(eval_batch(task)) {
+    for chunk in examples.chunks(batch_size) {
         let batch = Batch::new(chunk, task.pad_id(), &device);
         let logits = model.forward(batch.source, batch.target);
         let [rows, length, _] = logits.dims();
@@ -66,18 +68,34 @@ pub fn teacher_forced(
     }
 }
 
-/// Decodes the sources greedily and compares.
-pub fn decode(model: &Transformer, task: &dyn Task, examples: &[Example]) -> Vec<Decoded> {
+/// What [`decode`] asks of a model: room for one token more than the longest target, so that a
+/// target that goes on is seen to.
+pub fn decoding(task: &dyn Task, examples: &[Example], method: Method) -> GenerateConfig {
+    let longest = examples.iter().map(|e| expected(task, e).len()).max();
+    let max_length = longest.unwrap_or(0) + usize::from(task.eos_id().is_some());
+    GenerateConfig::new(task.bos_id(), max_length)
+        .with_eos_id(task.eos_id())
+        .with_method(method)
+}
+
+/// Decodes the sources and compares.
+///
+/// # Panics
+///
+/// If the model cannot take the sources or the generation.
+pub fn decode(
+    model: &Transformer,
+    task: &dyn Task,
+    examples: &[Example],
+    batch_size: usize,
+    config: &GenerateConfig,
+) -> Vec<Decoded> {
     let model = model.valid();
     let mut decoded = Vec::with_capacity(examples.len());
-    for chunk in examples.chunks(eval_batch(task)) {
-        // One more than the longest target, so that a target that goes on is seen to.
-        let longest = chunk.iter().map(|e| expected(task, e).len()).max();
-        let max_length = longest.unwrap_or(0) + usize::from(task.eos_id().is_some());
+    for chunk in examples.chunks(batch_size) {
         let sources: Vec<&[u32]> = chunk.iter().map(|example| &example.source[..]).collect();
-        let config = GenerateConfig::new(task.bos_id(), max_length).with_eos_id(task.eos_id());
         let outputs = model
-            .generate(&sources, &config)
+            .generate(&sources, config)
             .expect("a task suits its model");
         let outputs = outputs.into_iter().map(|mut found| found.remove(0).tokens);
         decoded.extend(chunk.iter().zip(outputs).map(|(example, output)| Decoded {
@@ -87,6 +105,12 @@ pub fn decode(model: &Transformer, task: &dyn Task, examples: &[Example]) -> Vec
         }));
     }
     decoded
+}
+
+/// Decodes the sources greedily and compares.
+pub fn decode_greedily(model: &Transformer, task: &dyn Task, examples: &[Example]) -> Vec<Decoded> {
+    let config = decoding(task, examples, Method::Greedy);
+    decode(model, task, examples, default_batch_size(task), &config)
 }
 
 /// Share of the decoded sequences that are just right.

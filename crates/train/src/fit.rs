@@ -10,10 +10,10 @@ use transformer::{CrossEntropy, Transformer};
 
 use crate::batch::Batch;
 use crate::config::RunConfig;
-use crate::evaluate::{self, Decoded};
+use crate::evaluate::{self, Decoded, TeacherForced};
 use crate::progress::Progress;
 use crate::run_folder::{RunFolder, StepMetrics, Summary, peak_rss_bytes};
-use crate::task::{Split, Task, distinct_examples};
+use crate::task::{Example, Split, Task, distinct_examples};
 
 /// What a run ends with.
 pub struct Outcome {
@@ -135,11 +135,11 @@ impl Run<'_> {
 
             let is_last_chance = config.target.is_some() && step == config.steps;
             if is_last_chance || eval_every.is_some_and(|every| step.is_multiple_of(every)) {
-                let score = evaluate::teacher_forced(&model, self.task, &validation, &self.device);
+                let score = self.score(&model, &validation);
                 let mut line = format!("step {step}: evaluation loss {:.4}", score.loss);
                 let mut reached = false;
                 if let Some(target) = config.target {
-                    let decoded = evaluate::decode(&model, self.task, &validation);
+                    let decoded = evaluate::decode_greedily(&model, self.task, &validation);
                     let exact_match = evaluate::exact_match(&decoded);
                     line += &format!(", exact match {exact_match:.4}");
                     reached = exact_match >= target;
@@ -173,6 +173,11 @@ impl Run<'_> {
         self.folder.flush()
     }
 
+    fn score(&self, model: &Transformer, examples: &[Example]) -> TeacherForced {
+        let batch_size = evaluate::default_batch_size(self.task);
+        evaluate::teacher_forced(model, self.task, examples, batch_size, &self.device)
+    }
+
     /// Evaluates, and closes the folder.
     fn finish(self, model: Transformer, steps: usize) -> Result<Outcome> {
         let config = self.config;
@@ -181,8 +186,7 @@ impl Run<'_> {
         let examples = |split, n| distinct_examples(self.task, config.seed, split, n);
         let validation = examples(Split::Validation, config.eval_size);
         let test = examples(Split::Test, config.test_size);
-        let decoded = evaluate::decode(&model, self.task, &test);
-        let scored = |examples| evaluate::teacher_forced(&model, self.task, examples, &self.device);
+        let decoded = evaluate::decode_greedily(&model, self.task, &test);
         let train_seconds = self.train_time.as_secs_f64();
         let summary = Summary {
             task: config.task.name().into(),
@@ -192,8 +196,8 @@ impl Run<'_> {
             train_seconds,
             exact_match: evaluate::exact_match(&decoded),
             test_sequences: decoded.len(),
-            token_accuracy: scored(&test).token_accuracy,
-            valid_loss: scored(&validation).loss,
+            token_accuracy: self.score(&model, &test).token_accuracy,
+            valid_loss: self.score(&model, &validation).loss,
             tokens_per_second: self.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,

@@ -6,6 +6,7 @@
 #![recursion_limit = "256"]
 
 pub mod batch;
+pub mod checkpoint;
 pub mod cli;
 pub mod command;
 pub mod config;
@@ -13,6 +14,8 @@ pub mod device;
 pub mod error;
 pub mod evaluate;
 pub mod fit;
+pub mod generate;
+pub mod input;
 pub mod output;
 pub mod progress;
 pub mod run_folder;

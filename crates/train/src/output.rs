@@ -1,6 +1,7 @@
 //! Lines on stdout and stderr, which may be closed or full.
 
 use std::io::{ErrorKind, Write};
+use std::ops::ControlFlow;
 
 use anyhow::{Context, Result};
 
@@ -11,9 +12,21 @@ use anyhow::{Context, Result};
 ///
 /// If stdout cannot be written for another reason.
 pub fn result(line: &str) -> Result<()> {
-    match writeln!(std::io::stdout(), "{line}") {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("cannot write to standard output"),
+    stream(&format!("{line}\n")).map(|_| ())
+}
+
+/// Prints a part of a result at once; breaks off where nobody reads any more.
+///
+/// # Errors
+///
+/// If stdout cannot be written for another reason.
+pub fn stream(text: &str) -> Result<ControlFlow<()>> {
+    let mut stdout = std::io::stdout().lock();
+    let written = stdout.write_all(text.as_bytes());
+    match written.and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(ControlFlow::Continue(())),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(error) => Err(error).context("cannot write to standard output"),
     }
 }
 

@@ -5,6 +5,9 @@ use std::process::Output;
 
 use assert_cmd::Command;
 
+#[path = "cli/generate.rs"]
+mod generate;
+
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();
     command.current_dir(folder).env_remove("RUST_LOG");

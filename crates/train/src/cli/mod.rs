@@ -1,9 +1,15 @@
 //! The command line.
 
+mod generate;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use transformer::{Activation, NormPlacement, Positions, WeightTying};
+
+pub use generate::{
+    BeamArgs, EvalArgs, GenerateArgs, HeldOut, Penalty, check_batch_size, check_generation,
+};
 
 use crate::config::{RunConfig, TaskConfig};
 use crate::device::DeviceName;
@@ -27,6 +33,10 @@ pub struct Cli {
 pub enum Command {
     /// Train a model, then decode sequences that it has never seen
     Fit(Box<FitArgs>),
+    /// Make a target of each source, by a model that was trained
+    Generate(Box<GenerateArgs>),
+    /// Decode unseen sequences again, by a model that was trained
+    Eval(EvalArgs),
     /// Measure how fast this machine and backend are
     Bench(BenchArgs),
     /// List the backends of this build
@@ -355,11 +365,17 @@ impl From<Tying> for WeightTying {
 /// Puts clap's message into one line: what is wrong, what would be right, and where to read on.
 pub fn one_line(error: &clap::Error) -> String {
     let text = error.render().to_string();
+    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
+    let command: Vec<&str> = usage
+        .unwrap_or("train")
+        .split(' ')
+        .take_while(|word| !word.starts_with(['-', '[', '<']))
+        .collect();
     let lines = text
         .lines()
         .map(str::trim)
         .take_while(|line| !line.starts_with("Usage:"))
         .filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let message = lines.collect::<Vec<_>>().join("; ");
-    format!("{message}; see `train --help`")
+    let message = lines.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
+    format!("{message}; see `{} --help`", command.join(" "))
 }

@@ -37,7 +37,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
 
     if config.task == TaskConfig::AnnotatedCopy {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
-        for decoded in evaluate::decode(&outcome.model, task.as_ref(), &one_to_ten) {
+        for decoded in evaluate::decode_greedily(&outcome.model, task.as_ref(), &one_to_ten) {
             print_decoded(task.as_ref(), &decoded)?;
         }
     }

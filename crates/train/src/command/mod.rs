@@ -2,4 +2,6 @@
 
 pub mod backends;
 pub mod bench;
+pub mod eval;
 pub mod fit;
+pub mod generate;

@@ -1,0 +1,99 @@
+//! `train eval`: how well a trained model does on sequences that no run trains on.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use serde::Serialize;
+use transformer::generate::Method;
+
+use crate::checkpoint::Trained;
+use crate::cli::{EvalArgs, HeldOut, check_batch_size, check_generation};
+use crate::device::DeviceName;
+use crate::error::UsageError;
+use crate::evaluate;
+use crate::output;
+use crate::task::distinct_examples;
+
+/// What comes out.
+#[derive(Clone, Debug, Serialize)]
+struct Evaluation {
+    task: &'static str,
+    backend: String,
+    /// Of the checkpoint.
+    step: usize,
+    split: &'static str,
+    sequences: usize,
+    exact_match: f64,
+    token_accuracy: f64,
+    loss: f64,
+    beam: usize,
+    seconds: f64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Wrong flags, a run that cannot be read, a device that does not come up.
+pub fn run(args: &EvalArgs) -> Result<()> {
+    check_batch_size(args.batch_size)?;
+    let method = args.beam.method()?;
+    let name = DeviceName::choose(args.backend.as_deref())?;
+    let device = name.open()?;
+    let run = Trained::load(&args.run, &device)?;
+    let task = run.task.as_ref();
+    let (split, n) = match args.split {
+        HeldOut::Validation => ("validation", run.config.eval_size),
+        HeldOut::Test => ("test", run.config.test_size),
+    };
+    let examples = distinct_examples(task, run.config.seed, args.split.into(), n);
+    if examples.is_empty() {
+        let what = format!("must say that there are {split} sequences, at least 1");
+        let path = args.run.join("config.json");
+        return Err(UsageError::new("RUN", path.display(), what).into());
+    }
+    let batch_size = args
+        .batch_size
+        .unwrap_or_else(|| evaluate::default_batch_size(task));
+    let config = evaluate::decoding(task, &examples, method);
+    check_generation(&config, &run.config.model, batch_size.min(examples.len()))?;
+
+    let begun = Instant::now();
+    let decoded = evaluate::decode(&run.model, task, &examples, batch_size, &config);
+    let score = evaluate::teacher_forced(&run.model, task, &examples, batch_size, &device);
+    let evaluation = Evaluation {
+        task: run.config.task.name(),
+        backend: name.to_string(),
+        step: run.step,
+        split,
+        sequences: examples.len(),
+        exact_match: evaluate::exact_match(&decoded),
+        token_accuracy: score.token_accuracy,
+        loss: score.loss,
+        beam: match config.method {
+            Method::Beam { width, .. } => width,
+            _ => 1,
+        },
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    output::result(&evaluation.line(args.json)?)
+}
+
+impl Evaluation {
+    fn line(&self, json: bool) -> Result<String> {
+        if json {
+            return Ok(serde_json::to_string(self)?);
+        }
+        Ok(format!(
+            "exact match {:.4}, token accuracy {:.4}, loss {:.4} on {} {} sequences, beam {}, step {}, {:.1} s",
+            self.exact_match,
+            self.token_accuracy,
+            self.loss,
+            self.sequences,
+            self.split,
+            self.beam,
+            self.step,
+            self.seconds
+        ))
+    }
+}

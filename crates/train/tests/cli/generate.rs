@@ -1,0 +1,711 @@
+//! `train generate` and `train eval`.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use super::{json, refused, succeed, text, train};
+
+/// A run that copies some sequences right and others wrong.
+fn run() -> &'static Path {
+    static RUN: OnceLock<PathBuf> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let run = folder.join("generate");
+        let _ = std::fs::remove_dir_all(&run);
+        let flags = "--steps 250 --batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 \
+                     --symbols 9 --max-length 5 --dropout 0.1 --run-dir";
+        let mut command = train(folder);
+        succeed(&command.args(flags.split(' ')).arg(&run).output().unwrap());
+        run
+    })
+}
+
+/// Runs a command on [`run`].
+fn on_run(command: &str, flags: &str, input: impl Into<Vec<u8>>) -> Output {
+    let mut process = train(run());
+    process.arg(command).arg(run());
+    let flags = flags.split(' ').filter(|flag| !flag.is_empty());
+    process.args(flags).write_stdin(input).output().unwrap()
+}
+
+fn generate(flags: &str, input: &str) -> String {
+    succeed(&on_run("generate", flags, input))
+}
+
+fn objects(lines: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap();
+    lines.lines().map(parse).collect()
+}
+
+fn generate_json(flags: &str, input: &str) -> Vec<Value> {
+    objects(&generate(&format!("--json {flags}"), input))
+}
+
+/// The best hypothesis of each line.
+fn best(flags: &str, input: &str) -> Vec<Value> {
+    let lines = generate_json(flags, input);
+    lines
+        .iter()
+        .map(|line| line["hypotheses"][0].clone())
+        .collect()
+}
+
+fn numbers(values: &Value) -> Vec<f64> {
+    let values = values.as_array().unwrap();
+    values.iter().map(|x| x.as_f64().unwrap()).collect()
+}
+
+fn words(values: &Value) -> Vec<&str> {
+    let values = values.as_array().unwrap();
+    values.iter().map(|x| x.as_str().unwrap()).collect()
+}
+
+/// Sources of different lengths, a blank line among them.
+const SOURCES: &str = "3 1 4 1 5\n9 2 6\n5\n\n8 9 7 9\n3 2\n3 8 4 6\n2 6 4 3 3\n1 1 1 1 1\n7\n";
+
+#[test]
+fn each_line_has_its_answer_whatever_stands_beside_it() {
+    for flags in [
+        "",
+        "--beam 3",
+        "--beam 3 --n-best 2",
+        "--sample --seed 3",
+        "--sample --temperature 2 --n-best 3",
+        "--repetition-penalty 1.5 --prefix 2",
+    ] {
+        let together = generate(flags, SOURCES);
+        for size in [1, 3] {
+            let flags = format!("{flags} --batch-size {size}");
+            assert_eq!(generate(&flags, SOURCES), together, "{flags}");
+        }
+        if flags.contains("n-best") {
+            continue;
+        }
+        assert_eq!(together.lines().count(), 10, "{together}");
+        assert_eq!(together.lines().nth(3), Some(""), "{together}");
+    }
+    let forwards = generate("", SOURCES);
+    let reversed: Vec<&str> = SOURCES.lines().rev().collect();
+    let backwards = generate("", &reversed.join("\n"));
+    assert_eq!(
+        backwards.lines().rev().collect::<Vec<_>>(),
+        forwards.lines().collect::<Vec<_>>()
+    );
+    let different: std::collections::HashSet<&str> = forwards.lines().collect();
+    assert!(different.len() > 5, "{forwards}");
+}
+
+#[test]
+fn json_has_the_same_answers_and_adds_up() {
+    let plain = generate("", SOURCES);
+    let lines = generate_json("", SOURCES);
+    assert_eq!(lines.len(), 10);
+    for (index, (line, target)) in lines.iter().zip(plain.lines()).enumerate() {
+        assert_eq!(line["line"], index + 1);
+        assert_eq!(line["source"], SOURCES.lines().nth(index).unwrap());
+        if index == 3 {
+            assert_eq!(line["hypotheses"], serde_json::json!([]));
+            continue;
+        }
+        let best = &line["hypotheses"][0];
+        assert_eq!(best["target"], target);
+        assert_eq!(words(&best["tokens"]).join(" "), target);
+        let each = numbers(&best["token_log_probabilities"]);
+        let finished = best["finished"].as_bool().unwrap();
+        assert_eq!(
+            each.len(),
+            words(&best["tokens"]).len() + usize::from(finished)
+        );
+        let sum = best["log_probability"].as_f64().unwrap();
+        assert!((each.iter().sum::<f64>() - sum).abs() < 1e-6);
+        assert_eq!(best["score"], best["log_probability"]);
+        assert!(best.get("alignment").is_none());
+    }
+}
+
+#[test]
+fn n_best_lines_say_whose_they_are() {
+    let lines = generate_json("--beam 4 --n-best 3", SOURCES);
+    let mut expected = String::new();
+    for line in &lines {
+        let hypotheses = line["hypotheses"].as_array().unwrap();
+        if line["line"] == 4 {
+            assert!(hypotheses.is_empty());
+            expected += "4\t\t\n";
+        }
+        let scores: Vec<f64> = hypotheses
+            .iter()
+            .map(|h| h["score"].as_f64().unwrap())
+            .collect();
+        assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+        for (hypothesis, score) in hypotheses.iter().zip(scores) {
+            let target = hypothesis["target"].as_str().unwrap();
+            expected += &format!("{}\t{score:.4}\t{target}\n", line["line"]);
+        }
+    }
+    assert_eq!(generate("--beam 4 --n-best 3", SOURCES), expected);
+    assert_eq!(expected.lines().count(), 28);
+}
+
+#[test]
+fn length_penalties_divide_the_log_probability() {
+    for (flags, divisor) in [
+        (
+            "--beam 3 --length-penalty none",
+            (|_| 1.0) as fn(f64) -> f64,
+        ),
+        ("--beam 3 --length-penalty average", |n| n),
+        ("--beam 3 --length-penalty gnmt", |n| {
+            ((5.0 + n) / 6.0).powf(0.6)
+        }),
+        ("--beam 3", |n| ((5.0 + n) / 6.0).powf(0.6)),
+        ("--beam 1 --alpha 2", |n| ((5.0 + n) / 6.0).powi(2)),
+    ] {
+        for best in best(flags, "3 1 4\n5 2 6 6 1\n") {
+            let length = numbers(&best["token_log_probabilities"]).len() as f64;
+            let expected = best["log_probability"].as_f64().unwrap() / divisor(length);
+            let score = best["score"].as_f64().unwrap();
+            assert!((score - expected).abs() < 1e-9, "{flags}: {best}");
+        }
+    }
+}
+
+#[test]
+fn a_beam_finds_what_is_at_least_as_likely() {
+    let sum = |flags| -> f64 {
+        let best = best(flags, &SOURCES.replace("\n\n", "\n"));
+        best.iter()
+            .map(|best| best["log_probability"].as_f64().unwrap())
+            .sum()
+    };
+    let (greedy, beam) = (sum(""), sum("--beam 9 --length-penalty none"));
+    assert!(beam > greedy, "greedy {greedy}, beam {beam}");
+}
+
+#[test]
+fn samples_are_functions_of_seed_and_line() {
+    let same = "3 1 4 1 5\n".repeat(20);
+    let hot = "--sample --temperature 3";
+    let samples = generate(hot, &same);
+    assert_eq!(generate(&format!("{hot} --seed 0"), &same), samples);
+    assert_ne!(generate(&format!("{hot} --seed 1"), &same), samples);
+    let different: std::collections::HashSet<&str> = samples.lines().collect();
+    assert!(different.len() > 10, "{samples}");
+    // A line keeps its number where others ask for nothing, or are wrong.
+    let mut lines: Vec<&str> = same.lines().collect();
+    (lines[2], lines[11]) = ("", "x");
+    let output = on_run("generate", &format!("{hot} --keep-going"), lines.join("\n"));
+    assert_eq!(output.status.code(), Some(2));
+    let mut expected: Vec<&str> = samples.lines().collect();
+    (expected[2], expected[11]) = ("", "");
+    assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), expected);
+    // Nothing is left to chance here.
+    let greedy = generate("", SOURCES);
+    for cold in ["--top-k 1", "--top-p 0.000001", "--temperature 0.001"] {
+        assert_eq!(
+            generate(&format!("--sample {cold}"), SOURCES),
+            greedy,
+            "{cold}"
+        );
+    }
+}
+
+#[test]
+fn constraints_hold() {
+    let sources = SOURCES.replace("\n\n", "\n");
+    let tokens = |flags: &str| -> Vec<Vec<String>> {
+        let own = |best: &Value| {
+            words(&best["tokens"])
+                .into_iter()
+                .map(String::from)
+                .collect()
+        };
+        best(flags, &sources).iter().map(own).collect()
+    };
+    let free = tokens("");
+    assert!(free.iter().any(|tokens| tokens.len() == 1), "{free:?}");
+    assert!(
+        free.iter().any(|tokens| tokens.contains(&"3".into())),
+        "{free:?}"
+    );
+    for method in ["", "--beam 3", "--sample --temperature 2"] {
+        let tokens = |flags: &str| tokens(&format!("{method} {flags}"));
+        let long = tokens("--min-length 4 --max-length 5");
+        assert!(
+            long.iter().all(|tokens| (4..=5).contains(&tokens.len())),
+            "{long:?}"
+        );
+        let short = tokens("--max-length 2");
+        assert!(short.iter().all(|tokens| tokens.len() <= 2), "{short:?}");
+        let without = tokens("--forbid 3 --forbid 1");
+        let is_allowed = |token: &String| token != "3" && token != "1";
+        assert!(without.iter().flatten().all(is_allowed), "{without:?}");
+        let begun = tokens("--prefix 7\u{a0}8");
+        assert!(
+            begun
+                .iter()
+                .all(|tokens| tokens.starts_with(&["7".into(), "8".into()]))
+        );
+    }
+    let endless = best("--forbid <eos>", &sources);
+    assert!(endless.iter().all(|best| best["finished"] == false));
+    assert!(endless.iter().all(|best| words(&best["tokens"]).len() == 6));
+    let repeated = |targets: &[Vec<String>]| -> usize {
+        let repeats =
+            |t: &Vec<String>| t.len() - t.iter().collect::<std::collections::HashSet<_>>().len();
+        targets.iter().map(repeats).sum()
+    };
+    let varied = tokens("--repetition-penalty 1000");
+    assert!(repeated(&free) > 0);
+    assert_eq!(repeated(&varied), 0, "{varied:?}");
+}
+
+#[test]
+fn alignments_are_distributions_over_the_source() {
+    let lines = generate_json("--alignments --beam 2 --n-best 2", SOURCES);
+    for line in lines.iter().filter(|line| line["line"] != 4) {
+        let width = line["source"].as_str().unwrap().split(' ').count();
+        assert_eq!(line["hypotheses"].as_array().unwrap().len(), 2);
+        for hypothesis in line["hypotheses"].as_array().unwrap() {
+            let rows = hypothesis["alignment"].as_array().unwrap();
+            assert_eq!(rows.len(), words(&hypothesis["tokens"]).len());
+            for row in rows {
+                assert_eq!(numbers(row).len(), width, "{line}");
+                assert!(
+                    (numbers(row).iter().sum::<f64>() - 1.0).abs() < 1e-5,
+                    "{row}"
+                );
+            }
+        }
+    }
+    let alone = generate_json("--alignments --beam 2 --n-best 2 --batch-size 1", SOURCES);
+    for (together, alone) in lines.iter().zip(&alone) {
+        let near = |a: &Value, b: &Value| {
+            let (a, b) = (numbers(a), numbers(b));
+            a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5)
+        };
+        let [a, b] = [together, alone].map(|line| &line["hypotheses"][0]["alignment"][0]);
+        assert!(
+            together["line"] == 4 || near(a, b),
+            "{together}, alone {alone}"
+        );
+    }
+}
+
+#[test]
+fn streams_have_the_same_tokens() {
+    for flags in [
+        "",
+        "--sample --temperature 2 --seed 5",
+        "--prefix 2",
+        "--max-length 3",
+    ] {
+        let whole = generate(flags, SOURCES);
+        assert_eq!(
+            generate(&format!("--stream {flags}"), SOURCES),
+            whole,
+            "{flags}"
+        );
+    }
+    let output = on_run("generate", "--stream --keep-going", "1 2\nx\n3\n");
+    assert_eq!(output.status.code(), Some(2));
+    let (stdout, whole) = (text(&output.stdout), generate("", "1 2\n\n3\n"));
+    assert_eq!(stdout, whole);
+}
+
+#[test]
+fn scores_are_those_of_generation() {
+    let found = generate_json("", SOURCES);
+    let pair = |line: &Value| match line["hypotheses"][0]["target"].as_str() {
+        Some(target) => format!("{}\t{target}\n", line["source"].as_str().unwrap()),
+        None => "\n".into(),
+    };
+    let pairs: String = found.iter().map(pair).collect();
+    let scores = generate_json("--score", &pairs);
+    let plain = generate("--score", &pairs);
+    assert_eq!(scores.len(), 10);
+    for ((score, found), plain) in scores.iter().zip(&found).zip(plain.lines()) {
+        assert_eq!(score["line"], found["line"]);
+        assert_eq!(score["source"], found["source"]);
+        let best = &found["hypotheses"][0];
+        if found["line"] == 4 {
+            assert_eq!((&score["log_probability"], plain), (&Value::Null, ""));
+            continue;
+        }
+        assert_eq!(score["target"], best["target"]);
+        assert_eq!(score["tokens"], best["tokens"]);
+        let sum = score["log_probability"].as_f64().unwrap();
+        assert_eq!(plain, format!("{sum:.4}"));
+        let each = numbers(&score["token_log_probabilities"]);
+        assert_eq!(each.len(), words(&score["tokens"]).len() + 1);
+        if best["finished"] == true {
+            let expected = numbers(&best["token_log_probabilities"]);
+            let near = each
+                .iter()
+                .zip(&expected)
+                .all(|(a, b)| (a - b).abs() < 1e-4);
+            assert!(near, "{each:?}, generated {expected:?}");
+        }
+    }
+    // An empty target ends at once.
+    assert_eq!(
+        numbers(&generate_json("--score", "1 2\t\n")[0]["token_log_probabilities"]).len(),
+        1
+    );
+}
+
+/// What is wrong with the third of four lines, and what is said about it.
+const WRONG_LINES: [(&str, &[u8], &str); 9] = [
+    (
+        "",
+        b"1 x 2",
+        r#"line 3 "1 x 2": "x" is not a symbol, which are 1 to 9"#,
+    ),
+    ("", b"10", r#"line 3 "10": "10" is not a symbol"#),
+    (
+        "",
+        b"1 <eos>",
+        r#"line 3 "1 <eos>": "<eos>" is not a symbol"#,
+    ),
+    ("", b"1 1 1 1 1 1 1 1", "has 8 symbols, must have at most 7"),
+    ("", b"1 \xff", "line 3 \"1 \u{fffd}\": is not UTF-8"),
+    ("--beam 2", b"\x1b[0m", r#"line 3 "\u{1b}[0m""#),
+    ("--score", b"1 2", "must be SOURCE<TAB>TARGET"),
+    ("--score", b"1 2\t1\t2", "must be SOURCE<TAB>TARGET"),
+    ("--score", b"\t1 2", "has no source"),
+];
+
+#[test]
+fn a_wrong_line_is_named_and_what_stands_before_it_is_answered() {
+    for (flags, wrong, expected) in WRONG_LINES {
+        let good = if flags == "--score" {
+            "1 2\t1 2\n"
+        } else {
+            "1 2\n"
+        };
+        let input = [good.as_bytes(), b"\n", wrong, b"\n", good.as_bytes()].concat();
+        let answer = generate(flags, good);
+        for size in ["--batch-size 1", "--batch-size 2", "--batch-size 64"] {
+            let output = on_run("generate", &format!("{flags} {size}"), input.clone());
+            let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+            assert_eq!(output.status.code(), Some(2), "{stderr}");
+            assert_eq!(stderr.lines().count(), 1, "{stderr}");
+            assert!(stderr.contains(expected), "{stderr:?} has no {expected:?}");
+            assert_eq!(stdout, format!("{answer}\n"), "{stderr}");
+        }
+        let output = on_run("generate", &format!("{flags} --keep-going"), input.clone());
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert_eq!(stdout, format!("{answer}\n\n{answer}"), "{stderr}");
+        assert!(stderr.contains(expected), "{stderr:?} has no {expected:?}");
+        assert!(stderr.ends_with("--input -: 1 of 4 lines were wrong, each is named above\n"));
+
+        let output = on_run("generate", &format!("{flags} --keep-going --json"), input);
+        assert_eq!(output.status.code(), Some(2));
+        let lines = objects(&text(&output.stdout));
+        assert_eq!(lines.len(), 4);
+        assert_eq!(lines[2]["line"], 3);
+        assert!(
+            lines[2]["error"].as_str().unwrap().contains(expected),
+            "{}",
+            lines[2]
+        );
+        assert!(lines[3]["error"].is_null() && lines[3]["line"] == 4);
+    }
+    let output = on_run("generate", "--keep-going --beam 2 --n-best 2", "x\n1\n");
+    let stdout = text(&output.stdout);
+    assert!(stdout.starts_with("1\t\t\n2\t-"), "{stdout}");
+}
+
+#[test]
+fn targets_to_score_have_room_for_their_end() {
+    assert_eq!(generate("--score", "1\t1 1 1 1 1 1\n").lines().count(), 1);
+    let output = on_run("generate", "--score", "1\t1 1 1 1 1 1 1\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("its target has 7 symbols, must have at most 6"));
+}
+
+#[test]
+fn input_comes_from_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("sources.txt");
+    std::fs::write(&file, SOURCES.replace('\n', "\r\n")).unwrap();
+    let flags = format!("--input {} --backend flex", file.display());
+    assert_eq!(generate(&flags, "9 9 9\n"), generate("", SOURCES));
+    assert_eq!(generate("", ""), "");
+    let none = folder.path().join("none");
+    for path in [none.as_path(), folder.path()] {
+        let flags = format!("--input {}", path.display());
+        let output = on_run("generate", &flags, "");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{stderr}");
+        assert!(
+            stderr.contains(&format!("{flags}: cannot be read")),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
+fn answers_do_not_wait_for_the_end_of_the_input() {
+    let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_train"))
+        .args(["generate", "--batch-size", "2"])
+        .arg(run())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    let mut answers = BufReader::new(process.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        stdin.write_all(b"1 2\n\n").unwrap();
+        stdin.flush().unwrap();
+        assert_ne!(answers.next().unwrap().unwrap(), "");
+        assert_eq!(answers.next().unwrap().unwrap(), "");
+    }
+    drop(stdin);
+    assert!(answers.next().is_none());
+    assert!(process.wait().unwrap().success());
+}
+
+#[test]
+fn nobody_has_to_read_all_answers() {
+    for flags in ["", "--stream", "--json --batch-size 1"] {
+        let line = format!(
+            "yes '1 2 3' | {} generate {} {flags} | head -n 2; echo ${{PIPESTATUS[1]}}",
+            env!("CARGO_BIN_EXE_train"),
+            run().display()
+        );
+        let mut shell = std::process::Command::new("bash");
+        let output = shell.args(["-c", &line]).output().unwrap();
+        let stdout = text(&output.stdout);
+        assert_eq!(stdout.lines().count(), 3, "{stdout}");
+        assert!(stdout.ends_with("\n0\n"), "{stdout}");
+        assert_eq!(text(&output.stderr), "", "{flags}");
+    }
+}
+
+#[test]
+fn flags_that_cannot_be_are_refused_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = run().to_str().unwrap();
+    let cases: &[(&str, &[&str])] = &[
+        ("--beam 0", &["--beam 0", "at least 1"]),
+        ("--beam -1", &["--beam", "-1", "whole number"]),
+        (
+            "--beam 99999999999",
+            &["--beam 99999999999", "must be at most"],
+        ),
+        ("--beam 2 --n-best 3", &["--n-best 3", "at most --beam (2)"]),
+        ("--n-best 0", &["--n-best 0", "at least 1"]),
+        ("--n-best 2", &["--n-best 2", "use --beam or --sample"]),
+        ("--alpha 1", &["--alpha 1", "needs --beam"]),
+        ("--beam 2 --alpha -1", &["--alpha -1", "at least 0"]),
+        (
+            "--beam 2 --length-penalty none --alpha 1",
+            &["--alpha 1", "needs --length-penalty gnmt"],
+        ),
+        (
+            "--length-penalty average",
+            &["--length-penalty average", "needs --beam"],
+        ),
+        (
+            "--length-penalty long",
+            &["--length-penalty", "long", "none, average, gnmt"],
+        ),
+        (
+            "--sample --beam 2",
+            &["--sample", "--beam", "cannot be used"],
+        ),
+        ("--temperature 2", &["--temperature 2", "needs --sample"]),
+        ("--sample --temperature 0", &["--temperature 0", "positive"]),
+        (
+            "--sample --temperature nan",
+            &["--temperature NaN", "positive"],
+        ),
+        ("--top-k 2", &["--top-k 2", "needs --sample"]),
+        ("--sample --top-k 0", &["--top-k 0", "at least 1"]),
+        ("--top-p 0.5", &["--top-p 0.5", "needs --sample"]),
+        (
+            "--sample --top-p 0",
+            &["--top-p 0", "above 0 and at most 1"],
+        ),
+        ("--seed 1", &["--seed 1", "needs --sample"]),
+        ("--max-length 0", &["--max-length 0", "at least 1"]),
+        (
+            "--max-length 8",
+            &["--max-length 8", "at most what the model can take (7)"],
+        ),
+        (
+            "--min-length 7",
+            &["--min-length 7", "at most --max-length (6)"],
+        ),
+        (
+            "--repetition-penalty 0",
+            &["--repetition-penalty 0", "positive"],
+        ),
+        (
+            "--forbid 10",
+            &["--forbid \"10\"", "must be one symbol, of 1 to 9"],
+        ),
+        ("--prefix x", &["--prefix \"x\"", "not a symbol", "1 to 9"]),
+        (
+            "--prefix 7\u{a0}8 --max-length 1",
+            &["--prefix", "has 2 symbols", "--max-length (1)"],
+        ),
+        ("--batch-size 0", &["--batch-size 0", "at least 1"]),
+        (
+            "--batch-size 99999999999",
+            &["--batch-size 99999999999", "must be at most"],
+        ),
+        ("--alignments", &["--alignments", "needs --json"]),
+        (
+            "--stream --beam 2",
+            &["--stream", "--beam", "cannot be used"],
+        ),
+        ("--stream --json", &["--stream", "--json", "cannot be used"]),
+        (
+            "--stream --n-best 2",
+            &["--stream", "--n-best", "cannot be used"],
+        ),
+        (
+            "--stream --batch-size 2",
+            &["--stream", "--batch-size", "cannot be used"],
+        ),
+        ("--score --beam 2", &["--score", "--beam", "cannot be used"]),
+        (
+            "--score --prefix 1",
+            &["--score", "--prefix", "cannot be used"],
+        ),
+        (
+            "--score --stream",
+            &["--score", "--stream", "cannot be used"],
+        ),
+        (
+            "--backend nonsense",
+            &["--backend nonsense", "must be one of"],
+        ),
+        ("--frob", &["--frob", "train generate --help"]),
+    ];
+    for (flags, expected) in cases {
+        let flags = flags.split(' ');
+        let arguments: Vec<&str> = ["generate", run].into_iter().chain(flags).collect();
+        refused(folder.path(), &arguments, expected);
+    }
+    let everything = (1..=9).map(|n| format!("--forbid {n}"));
+    let special = ["<pad>", "<bos>", "<eos>", "<unk>"].map(|name| format!("--forbid {name}"));
+    let flags: Vec<String> = everything.chain(special).collect();
+    let output = on_run("generate", &flags.join(" "), "1\n");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("--forbid every token: must be fewer tokens"));
+
+    for (flags, expected) in [
+        ("--beam 0", "--beam 0: must be at least 1"),
+        ("--batch-size 0", "--batch-size 0: must be at least 1"),
+        ("--beam 2000000000", "--beam 2000000000: must be at most"),
+        ("--alpha 1", "--alpha 1: needs --beam"),
+        ("--split train", "--split"),
+    ] {
+        let arguments: Vec<&str> = ["eval", run].into_iter().chain(flags.split(' ')).collect();
+        refused(folder.path(), &arguments, &[expected]);
+    }
+    refused(
+        folder.path(),
+        &["generate"],
+        &["required", "<RUN>", "train generate --help"],
+    );
+}
+
+#[test]
+fn eval_has_the_numbers_of_the_summary() {
+    let eval = |flags: &str| -> Value {
+        serde_json::from_str(&succeed(&on_run("eval", &format!("--json {flags}"), ""))).unwrap()
+    };
+    let summary = json(&run().join("summary.json"));
+    let exact_match = summary["exact_match"].as_f64().unwrap();
+    assert!(0.0 < exact_match && exact_match < 1.0, "{summary}");
+    let test = eval("");
+    for (field, expected) in [
+        ("task", &summary["task"]),
+        ("backend", &summary["backend"]),
+        ("step", &summary["steps"]),
+        ("sequences", &summary["test_sequences"]),
+        ("exact_match", &summary["exact_match"]),
+        ("token_accuracy", &summary["token_accuracy"]),
+        ("split", &"test".into()),
+        ("beam", &1.into()),
+    ] {
+        assert_eq!(&test[field], expected, "{field}");
+    }
+    assert!(test["seconds"].as_f64().unwrap() > 0.0);
+    let validation = eval("--split validation");
+    assert_eq!(validation["loss"], summary["valid_loss"]);
+    assert_eq!(validation["sequences"], 500);
+    assert_ne!(validation["loss"], test["loss"]);
+
+    let small = eval("--batch-size 7 --backend flex");
+    assert_eq!(small["exact_match"], test["exact_match"]);
+    let near = |a: &Value, b: &Value| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-5;
+    assert!(near(&small["loss"], &test["loss"]));
+    let beam = eval("--beam 4 --length-penalty average");
+    assert_eq!(beam["beam"], 4);
+    assert_ne!(beam["exact_match"], test["exact_match"]);
+
+    let line = succeed(&on_run("eval", "", ""));
+    let sequences = &test["sequences"];
+    assert!(
+        line.starts_with(&format!("exact match {exact_match:.4}, token accuracy ")),
+        "{line}"
+    );
+    assert!(
+        line.contains(&format!(
+            " on {sequences} test sequences, beam 1, step 250, "
+        )),
+        "{line}"
+    );
+}
+
+#[test]
+fn folders_that_are_no_run_are_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let model = path.join("checkpoints/step-250/model.bpk");
+    std::fs::create_dir_all(model.parent().unwrap()).unwrap();
+    let name = path.to_str().unwrap();
+    let is_refused = |expected: &[&str]| {
+        for command in ["generate", "eval"] {
+            refused(parent.path(), &[command, name], expected);
+        }
+    };
+    is_refused(&["RUN", name, "has no config.json"]);
+    let config = std::fs::read_to_string(run().join("config.json")).unwrap();
+    std::fs::write(path.join("config.json"), &config[1..]).unwrap();
+    is_refused(&["config.json: is not the configuration of a run"]);
+    std::fs::write(path.join("config.json"), &config).unwrap();
+    is_refused(&["model.bpk: cannot be read"]);
+    let bytes = std::fs::read(run().join("checkpoints/step-250/model.bpk")).unwrap();
+    for broken in [
+        &b""[..],
+        b"nonsense",
+        &bytes[..bytes.len() - 100],
+        &bytes[..50],
+    ] {
+        std::fs::write(&model, broken).unwrap();
+        is_refused(&["model.bpk: is broken or cut off"]);
+    }
+    std::fs::write(&model, &bytes).unwrap();
+    let other = config.replace("\"d_ff\": 16", "\"d_ff\": 8");
+    std::fs::write(path.join("config.json"), other).unwrap();
+    is_refused(&["model.bpk: is not a model of config.json's shape"]);
+    std::fs::write(path.join("config.json"), &config).unwrap();
+    succeed(&train(parent.path()).args(["eval", name]).output().unwrap());
+    refused(
+        parent.path(),
+        &["generate", "none"],
+        &["RUN none: does not exist", "runs/copy-1"],
+    );
+}
