@@ -92,7 +92,7 @@ impl BeamArgs {
 /// Flags of `generate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Input: one source a line, its symbols separated by white space. A line without symbols has an \
+Input: one source a line, its symbols separated by white space. A line without symbols has an
 empty answer.
 
 Output: for each line of the input, in the same order,
@@ -101,11 +101,10 @@ Output: for each line of the input, in the same order,
   being the number of the input's line;
   with --score, one line with ln p(target | source);
   with --json, one JSON object. Its token_log_probabilities have one more than its tokens if the
-  target is finished: that of the end symbol. Log-probabilities are those of what the search was
-  allowed to choose from; its alignment has a row for each token, with a weight for each symbol of
-  the source.
+  target is finished: that of the end symbol. They are those of what the search was allowed to
+  choose from. Its alignment has a row for each token, with a weight for each symbol of the source.
 
-Exit code: 2 if a line of the input is wrong. The answers to all lines before it are written; with \
+Exit code: 2 if a line of the input is wrong. The answers to all lines before it are written; with
 --keep-going, those to the lines after it, too.")]
 pub struct GenerateArgs {
     /// Folder of a run; the newest checkpoint is taken
