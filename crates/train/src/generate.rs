@@ -349,7 +349,8 @@ impl<'a> Answerer<'a> {
         if self.json {
             return to_line(&self.score_json(request, Some(score)));
         }
-        Ok(format!("{:.4}\n", score.log_probability))
+        // The sum of nothing is -0.
+        Ok(format!("{:.4}\n", score.log_probability + 0.0))
     }
 
     fn score_json(&self, request: &Request, score: Option<&TargetScore>) -> Score {
@@ -357,7 +358,7 @@ impl<'a> Answerer<'a> {
             line: request.line,
             source: self.run.task.show(&request.source),
             target: self.run.task.show(&request.target),
-            log_probability: score.map(|score| score.log_probability),
+            log_probability: score.map(|score| score.log_probability + 0.0),
             tokens: self.words(&request.target),
             token_log_probabilities: score
                 .map(|score| score.token_log_probabilities.clone())

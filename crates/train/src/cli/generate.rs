@@ -172,7 +172,7 @@ pub struct GenerateArgs {
         "beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size",
     ])]
     pub stream: bool,
-    /// Read lines SOURCE<TAB>TARGET and print the log-probability of each target
+    /// Read lines `SOURCE<TAB>TARGET` and print the log-probability of each target
     #[arg(long, conflicts_with_all = [
         "beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p",
         "seed", "min_length", "max_length", "repetition_penalty", "forbid", "prefix", "alignments",

@@ -358,6 +358,33 @@ fn scores_are_those_of_generation() {
     );
 }
 
+#[test]
+fn a_task_without_an_end_symbol_has_targets_of_one_length() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "fit --preset annotated --steps 2 --d-model 8 --heads 2 --d-ff 8 --run-dir run";
+    let run = |arguments: &str, input: &str| {
+        let mut process = train(folder.path());
+        process.args(arguments.split(' ')).write_stdin(input);
+        succeed(&process.output().unwrap())
+    };
+    run(flags, "");
+    let found = objects(&run(
+        "generate run --json --alignments",
+        "1 2 3 4 5 6 7 8 9 10\n1 2\n",
+    ));
+    for line in found {
+        let best = &line["hypotheses"][0];
+        assert_eq!(words(&best["tokens"]).len(), 9);
+        assert_eq!(numbers(&best["token_log_probabilities"]).len(), 9);
+        assert_eq!(best["alignment"].as_array().unwrap().len(), 9);
+        assert_eq!(best["finished"], false);
+    }
+    assert_eq!(run("generate run --score", "1 2\t\n"), "0.0000\n");
+    let summary = json(&folder.path().join("run/summary.json"));
+    let eval = &objects(&run("eval run --json", ""))[0];
+    assert_eq!(eval["token_accuracy"], summary["token_accuracy"]);
+}
+
 /// What is wrong with the third of four lines, and what is said about it.
 const WRONG_LINES: [(&str, &[u8], &str); 9] = [
     (
