@@ -9,18 +9,22 @@ use std::cell::RefCell;
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-/// Rows in a tile.
+/// Rows of a tile, and vectors of each of them: 24 sums in the 32 registers of AVX-512 and NEON.
+/// AVX2 has 16 and takes half of the rows at a time.
 const ROWS: usize = 8;
+const VECTORS: usize = 3;
 
-/// Up to so many rows, the matrix is read as it lies, row after row; for more it is repacked.
-const FEW: usize = 8;
+/// Up to so many rows, the matrix is read where it lies, in wider tiles; for more it is repacked.
+const FEW: usize = 6;
+const FEW_VECTORS: usize = 4;
 
-/// Columns that a pass over few rows sums up at a time, so that the sums stay in the L1 cache.
-const STREAM_COLUMNS: usize = 1024;
+/// Rows of the matrix that a pass over few rows takes at a time: so many streams the processor
+/// can read ahead.
+const STREAMS: usize = 16;
 
 /// Rows and columns of the matrix that are packed at a time, so that they stay in the L2 cache.
 const PACK_ROWS: usize = 256;
-const PACK_COLUMNS: usize = 256;
+const PACK_COLUMNS: usize = 192;
 
 /// Multiply-adds below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 17;
@@ -69,8 +73,8 @@ pub fn product(x: &[f32], w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
         false => (1, threads),
     };
     let height = m.div_ceil(high).next_multiple_of(ROWS);
-    // Whole cache lines and vectors.
-    let width = n.div_ceil(wide).next_multiple_of(64);
+    // Whole cache lines.
+    let width = n.div_ceil(wide).next_multiple_of(16);
     let mut parts = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
         let first_part = parts.len();
@@ -115,33 +119,7 @@ impl WithSimd for Part<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        if self.w.column_stride == 1 {
-            // So many rows of the matrix at a time that the multipliers fit in registers.
-            match self.y.len() {
-                1 => return self.stream::<S, 1, 8>(simd),
-                2 => return self.stream::<S, 2, 8>(simd),
-                3 => return self.stream::<S, 3, 4>(simd),
-                4 => return self.stream::<S, 4, 4>(simd),
-                5 => return self.stream::<S, 5, 4>(simd),
-                6 => return self.stream::<S, 6, 4>(simd),
-                7 => return self.stream::<S, 7, 2>(simd),
-                FEW => return self.stream::<S, FEW, 2>(simd),
-                _ => {}
-            }
-        }
-        // Not in a closure: that would be compiled without the vector instructions.
-        let (mut packed_x, mut packed_w) = SCRATCH.take();
-        self.tiles(simd, &mut packed_x, &mut packed_w);
-        SCRATCH.set((packed_x, packed_w));
-    }
-}
-
-impl Part<'_> {
-    /// Adds `U` rows of the matrix at a time to all sums.
-    #[inline(always)]
-    fn stream<S: Simd, const M: usize, const U: usize>(mut self, simd: S) {
-        let k = self.w.rows;
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let width = self.y[0].len();
         for row in &mut self.y {
             match self.bias {
@@ -149,166 +127,270 @@ impl Part<'_> {
                 None => row.fill(0.0),
             }
         }
-        for begin in (0..width).step_by(STREAM_COLUMNS) {
-            let end = width.min(begin + STREAM_COLUMNS);
-            let whole = k - k % U;
-            for first in (0..whole).step_by(U) {
-                self.stream_rows::<S, M, U>(simd, first, begin..end);
-            }
-            for first in whole..k {
-                self.stream_rows::<S, M, 1>(simd, first, begin..end);
+        if self.y.len() <= FEW && self.w.column_stride == 1 {
+            self.direct(simd);
+        } else {
+            // Not in a closure: that would be compiled without the vector instructions.
+            let (mut packed_x, mut packed_w) = SCRATCH.take();
+            self.packed(simd, &mut packed_x, &mut packed_w);
+            SCRATCH.set((packed_x, packed_w));
+        }
+    }
+}
+
+/// Where a tile's product goes: from row `row` and column `column` of the output on.
+#[derive(Clone, Copy)]
+struct At {
+    row: usize,
+    column: usize,
+}
+
+impl Part<'_> {
+    #[inline(always)]
+    fn direct<S: Simd>(mut self, simd: S) {
+        let (k, m) = (self.w.rows, self.y.len());
+        let most = if S::F32_LANES == 8 { FEW / 2 } else { FEW };
+        for first in (0..k).step_by(STREAMS) {
+            for row in (0..m).step_by(most) {
+                match most.min(m - row) {
+                    1 => self.direct_rows::<S, 1>(simd, first, row),
+                    2 => self.direct_rows::<S, 2>(simd, first, row),
+                    3 => self.direct_rows::<S, 3>(simd, first, row),
+                    4 => self.direct_rows::<S, 4>(simd, first, row),
+                    5 => self.direct_rows::<S, 5>(simd, first, row),
+                    _ => self.direct_rows::<S, FEW>(simd, first, row),
+                }
             }
         }
     }
 
+    /// Adds the product of `R` rows and some rows of the matrix, from `first` on.
     #[inline(always)]
-    fn stream_rows<S: Simd, const M: usize, const U: usize>(
+    fn direct_rows<S: Simd, const R: usize>(&mut self, simd: S, first: usize, row: usize) {
+        let width = self.y[0].len();
+        let mut column = 0;
+        while width - column >= FEW_VECTORS * S::F32_LANES {
+            self.direct_tile::<S, R, FEW_VECTORS, true>(simd, first, At { row, column });
+            column += FEW_VECTORS * S::F32_LANES;
+        }
+        while width - column >= S::F32_LANES {
+            self.direct_tile::<S, R, 1, true>(simd, first, At { row, column });
+            column += S::F32_LANES;
+        }
+        if column < width {
+            self.direct_tile::<S, R, 1, false>(simd, first, At { row, column });
+        }
+    }
+
+    #[inline(always)]
+    fn direct_tile<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
         first: usize,
-        columns: std::ops::Range<usize>,
+        at: At,
     ) {
-        let k = self.w.rows;
-        let x: [[S::f32s; U]; M] = std::array::from_fn(|row| {
-            std::array::from_fn(|u| simd.splat_f32s(self.x[row * k + first + u]))
-        });
-        let w: [(&[S::f32s], &[f32]); U] = std::array::from_fn(|u| {
-            let begin = (first + u) * self.w.row_stride + self.first_column + columns.start;
-            S::as_simd_f32s(&self.w.data[begin..begin + columns.len()])
-        });
-        let mut rows = self.y.iter_mut();
-        let y: [(&mut [S::f32s], &mut [f32]); M] = std::array::from_fn(|_| {
-            let row = rows.next().expect("there are M rows");
-            S::as_mut_simd_f32s(&mut row[columns.clone()])
-        });
-        let length = columns.len() / S::F32_LANES;
+        let (k, stride) = (self.w.rows, self.w.row_stride);
+        let depth = STREAMS.min(k - first);
+        let x: [&[f32]; R] =
+            std::array::from_fn(|row| &self.x[(at.row + row) * k + first..][..depth]);
         // What the compiler needs to see that no index is out of bounds.
-        assert!(w.iter().all(|w| w.0.len() == length) && y.iter().all(|y| y.0.len() == length));
-        for i in 0..length {
-            let w: [S::f32s; U] = std::array::from_fn(|u| w[u].0[i]);
-            for row in 0..M {
-                let mut sum = y[row].0[i];
-                for u in 0..U {
-                    sum = simd.mul_add_e_f32s(x[row][u], w[u], sum);
+        for x in x {
+            assert!(x.len() == depth);
+        }
+        let w = &self.w.data[first * stride + self.first_column + at.column..];
+        let mut sums = self.load::<S, R, V, WHOLE>(simd, at);
+        let width = match WHOLE {
+            true => V * S::F32_LANES,
+            false => self.y[0].len() - at.column,
+        };
+        for i in 0..depth {
+            let w = &w[i * stride..][..width];
+            let w: [S::f32s; V] = match WHOLE {
+                true => S::as_simd_f32s(w).0.as_chunks::<V>().0[0],
+                false => load_vectors::<S, V>(simd, w),
+            };
+            for row in 0..R {
+                let x = simd.splat_f32s(x[row][i]);
+                for v in 0..V {
+                    sums[row][v] = simd.mul_add_e_f32s(x, w[v], sums[row][v]);
                 }
-                y[row].0[i] = sum;
             }
         }
-        if !w[0].1.is_empty() {
-            let w: [S::f32s; U] = std::array::from_fn(|u| simd.partial_load_f32s(w[u].1));
-            for row in 0..M {
-                let mut sum = simd.partial_load_f32s(y[row].1);
-                for u in 0..U {
-                    sum = simd.mul_add_e_f32s(x[row][u], w[u], sum);
-                }
-                simd.partial_store_f32s(y[row].1, sum);
-            }
-        }
+        self.store::<S, R, V, WHOLE>(simd, at, sums);
     }
 
-    /// Tiles of `ROWS` rows and two vectors, over packed pieces of the matrix.
     #[inline(always)]
-    fn tiles<S: Simd>(mut self, simd: S, packed_x: &mut Vec<f32>, packed_w: &mut Vec<f32>) {
-        let panel = 2 * S::F32_LANES;
-        let (k, width) = (self.w.rows, self.y[0].len());
-        let n_tiles = self.y.len().div_ceil(ROWS);
-        packed_x.resize(n_tiles * ROWS * k.min(PACK_ROWS), 0.0);
-        packed_w.resize(PACK_ROWS * PACK_COLUMNS, 0.0);
+    fn packed<S: Simd>(mut self, simd: S, packed_x: &mut Vec<f32>, packed_w: &mut Vec<f32>) {
+        let panel = VECTORS * S::F32_LANES;
+        let (k, width, m) = (self.w.rows, self.y[0].len(), self.y.len());
+        packed_x.resize(m.next_multiple_of(ROWS) * PACK_ROWS, 0.0);
+        packed_w.resize(PACK_ROWS * PACK_COLUMNS.next_multiple_of(panel), 0.0);
         for first in (0..k).step_by(PACK_ROWS) {
             let depth = PACK_ROWS.min(k - first);
-            pack_x(self.x, k, first, depth, self.y.len(), packed_x);
+            self.pack_x(first, depth, packed_x);
             for begin in (0..width).step_by(PACK_COLUMNS) {
-                let columns = PACK_COLUMNS.min(width - begin);
-                self.pack_w(first, depth, begin, columns, panel, packed_w);
-                let x_tiles = packed_x.chunks_exact(depth * ROWS).take(n_tiles);
-                for (x, tile) in x_tiles.zip((0..).step_by(ROWS)) {
-                    let x = x.as_chunks::<ROWS>().0;
-                    let panels = packed_w.chunks_exact(depth * panel);
-                    let offsets = (begin..begin + columns).step_by(panel);
-                    for (w, column) in panels.zip(offsets) {
-                        let w = S::as_simd_f32s(w).0.as_chunks::<2>().0;
-                        let at = (first, tile, column);
-                        if S::F32_LANES >= 16 {
-                            self.tile::<S, 0, 8>(simd, at, x, w);
-                        } else {
-                            self.tile::<S, 0, 4>(simd, at, x, w);
-                            self.tile::<S, 4, 4>(simd, at, x, w);
+                let end = width.min(begin + PACK_COLUMNS);
+                self.pack_w(simd, first, depth, begin..end, packed_w);
+                for (w, column) in packed_w
+                    .chunks_exact(depth * panel)
+                    .zip((begin..end).step_by(panel))
+                {
+                    let w = S::as_simd_f32s(w).0;
+                    match (end - column) / S::F32_LANES {
+                        0 => self.packed_column::<S, 1, false>(simd, column, packed_x, w),
+                        1 if end - column == S::F32_LANES => {
+                            self.packed_column::<S, 1, true>(simd, column, packed_x, w);
                         }
+                        1 => self.packed_column::<S, 2, false>(simd, column, packed_x, w),
+                        2 => self.packed_column::<S, VECTORS, false>(simd, column, packed_x, w),
+                        _ => self.packed_column::<S, VECTORS, true>(simd, column, packed_x, w),
                     }
                 }
             }
         }
     }
 
-    /// Adds one tile's product, of rows `H..H + R`, to the sums.
+    /// Adds the product of all rows and one panel of the matrix, whose rows are `VECTORS` vectors
+    /// of which the first `V` count.
     #[inline(always)]
-    fn tile<S: Simd, const H: usize, const R: usize>(
+    fn packed_column<S: Simd, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
-        (first, tile, column): (usize, usize, usize),
-        x: &[[f32; ROWS]],
-        w: &[[S::f32s; 2]],
+        column: usize,
+        packed_x: &[f32],
+        w: &[S::f32s],
     ) {
-        let Some(rows) = self.y.get_mut(tile + H..) else {
-            return;
-        };
-        let width = (2 * S::F32_LANES).min(rows.first().map_or(0, |row| row.len() - column));
-        let (left, right) = (width.min(S::F32_LANES), width.saturating_sub(S::F32_LANES));
-        let load = |from: &[f32]| {
-            let (a, b) = from[..left + right].split_at(left);
-            [simd.partial_load_f32s(a), simd.partial_load_f32s(b)]
-        };
-        let mut sums = [[simd.splat_f32s(0.0); 2]; R];
-        for (sums, row) in sums.iter_mut().zip(rows.iter()) {
-            if first > 0 {
-                *sums = load(&row[column..]);
-            } else if let Some(bias) = self.bias {
-                *sums = load(&bias[column..]);
+        let w = w.as_chunks::<VECTORS>().0;
+        let tiles = packed_x.chunks_exact(w.len() * ROWS);
+        for (x, row) in tiles.zip((0..self.y.len()).step_by(ROWS)) {
+            let x = x.as_chunks::<ROWS>().0;
+            let at = At { row, column };
+            if S::F32_LANES == 8 {
+                self.packed_tile::<S, 0, 4, V, WHOLE>(simd, at, x, w);
+                self.packed_tile::<S, 4, 4, V, WHOLE>(simd, at, x, w);
+            } else {
+                self.packed_tile::<S, 0, ROWS, V, WHOLE>(simd, at, x, w);
             }
-        }
-        for (x, w) in x.iter().zip(w) {
-            for row in 0..R {
-                let x = simd.splat_f32s(x[H + row]);
-                sums[row][0] = simd.mul_add_e_f32s(x, w[0], sums[row][0]);
-                sums[row][1] = simd.mul_add_e_f32s(x, w[1], sums[row][1]);
-            }
-        }
-        for (sums, row) in sums.iter().zip(rows.iter_mut()) {
-            let (a, b) = row[column..column + left + right].split_at_mut(left);
-            simd.partial_store_f32s(a, sums[0]);
-            simd.partial_store_f32s(b, sums[1]);
         }
     }
 
-    /// Rows `first..first + depth` of some columns, in panels `[depth, panel]`; what is beyond the
-    /// last column is arbitrary.
+    /// Rows `H..H + R` of a tile.
     #[inline(always)]
-    fn pack_w(
+    fn packed_tile<S: Simd, const H: usize, const R: usize, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        At { row, column }: At,
+        x: &[[f32; ROWS]],
+        w: &[[S::f32s; VECTORS]],
+    ) {
+        let row = row + H;
+        let mut sums = self.load::<S, R, V, WHOLE>(simd, At { row, column });
+        for (x, w) in x.iter().zip(w) {
+            for row in 0..R {
+                let x = simd.splat_f32s(x[H + row]);
+                for v in 0..V {
+                    sums[row][v] = simd.mul_add_e_f32s(x, w[v], sums[row][v]);
+                }
+            }
+        }
+        self.store::<S, R, V, WHOLE>(simd, At { row, column }, sums);
+    }
+
+    /// The sums so far; zeros for rows beyond the last. `WHOLE` if no column is.
+    #[inline(always)]
+    fn load<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &self,
+        simd: S,
+        at: At,
+    ) -> [[S::f32s; V]; R] {
+        let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        let rows = self.y.get(at.row..).unwrap_or_default();
+        // A loop of `R` turns, which leaves the sums in registers.
+        for (i, sums) in sums.iter_mut().enumerate() {
+            if let Some(row) = rows.get(i) {
+                let row = &row[at.column..];
+                *sums = match WHOLE {
+                    true => S::as_simd_f32s(&row[..V * S::F32_LANES]).0.as_chunks().0[0],
+                    false => load_vectors::<S, V>(simd, row),
+                };
+            }
+        }
+        sums
+    }
+
+    #[inline(always)]
+    fn store<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        at: At,
+        sums: [[S::f32s; V]; R],
+    ) {
+        let rows = self.y.get_mut(at.row..).unwrap_or_default();
+        for (i, sums) in sums.iter().enumerate() {
+            let Some(row) = rows.get_mut(i) else {
+                return;
+            };
+            let row = &mut row[at.column..];
+            if WHOLE {
+                let row = &mut row[..V * S::F32_LANES];
+                S::as_mut_simd_f32s(row).0.as_chunks_mut().0[0] = *sums;
+            } else {
+                for (to, &sum) in row.chunks_mut(S::F32_LANES).zip(sums) {
+                    simd.partial_store_f32s(to, sum);
+                }
+            }
+        }
+    }
+
+    /// Some columns of `x`, in tiles `[depth, ROWS]`; rows beyond the last are arbitrary.
+    #[inline(always)]
+    fn pack_x(&self, first: usize, depth: usize, packed: &mut [f32]) {
+        let (k, m) = (self.w.rows, self.y.len());
+        let tiles = packed.chunks_exact_mut(depth * ROWS);
+        for (tile, row) in tiles.zip((0..m).step_by(ROWS)) {
+            let x: [&[f32]; ROWS] =
+                std::array::from_fn(|i| &self.x[(row + i).min(m - 1) * k + first..][..depth]);
+            for x in x {
+                assert!(x.len() == depth);
+            }
+            for (i, to) in tile.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
+                for (to, x) in to.iter_mut().zip(&x) {
+                    *to = x[i];
+                }
+            }
+        }
+    }
+
+    /// Some rows and columns of the matrix, in panels `[depth, VECTORS]` of vectors; what is
+    /// beyond the last column is arbitrary.
+    #[inline(always)]
+    fn pack_w<S: Simd>(
+        &self,
+        simd: S,
         first: usize,
         depth: usize,
-        begin: usize,
-        columns: usize,
-        panel: usize,
+        columns: std::ops::Range<usize>,
         packed: &mut [f32],
     ) {
-        let w = self.w;
+        let (w, panel) = (self.w, VECTORS * S::F32_LANES);
         let from = |row: usize, column: usize| {
-            (first + row) * w.row_stride + (self.first_column + begin + column) * w.column_stride
+            (first + row) * w.row_stride + (self.first_column + column) * w.column_stride
         };
         if w.column_stride == 1 {
             for row in 0..depth {
-                let line = &w.data[from(row, 0)..][..columns];
+                let line = &w.data[from(row, columns.start)..][..columns.len()];
                 for (index, piece) in line.chunks(panel).enumerate() {
-                    packed[(index * depth + row) * panel..][..piece.len()].copy_from_slice(piece);
+                    let to = &mut packed[(index * depth + row) * panel..][..panel];
+                    let vectors = load_vectors::<S, VECTORS>(simd, piece);
+                    S::as_mut_simd_f32s(to).0.copy_from_slice(&vectors);
                 }
             }
         } else {
-            for column in 0..columns {
-                let (index, place) = (column / panel, column % panel);
+            for (place, column) in columns.enumerate() {
+                let begin = place / panel * depth * panel + place % panel;
                 let line = w.data[from(0, column)..].iter().step_by(w.row_stride);
-                let places = packed[index * depth * panel + place..].iter_mut();
-                for (to, &from) in places.step_by(panel).zip(line).take(depth) {
+                let places = packed[begin..].iter_mut().step_by(panel);
+                for (to, &from) in places.zip(line).take(depth) {
                     *to = from;
                 }
             }
@@ -316,17 +398,18 @@ impl Part<'_> {
     }
 }
 
-/// Columns `first..first + depth` of the rows of `x`, in tiles `[depth, ROWS]`; rows beyond the
-/// last are arbitrary.
+/// The first `V` vectors, filled up with zeros if there are not enough numbers.
 #[inline(always)]
-fn pack_x(x: &[f32], k: usize, first: usize, depth: usize, rows: usize, packed: &mut [f32]) {
-    for (row, x) in x.chunks_exact(k).take(rows).enumerate() {
-        let tile = &mut packed[row / ROWS * ROWS * depth..][..ROWS * depth];
-        let places = tile[row % ROWS..].iter_mut().step_by(ROWS);
-        for (to, &from) in places.zip(&x[first..first + depth]) {
-            *to = from;
+fn load_vectors<S: Simd, const V: usize>(simd: S, from: &[f32]) -> [S::f32s; V] {
+    let mut vectors = [simd.splat_f32s(0.0); V];
+    if let Some((whole, _)) = S::as_simd_f32s(from).0.split_first_chunk::<V>() {
+        vectors = *whole;
+    } else {
+        for (to, from) in vectors.iter_mut().zip(from.chunks(S::F32_LANES)) {
+            *to = simd.partial_load_f32s(from);
         }
     }
+    vectors
 }
 
 #[cfg(test)]
@@ -399,7 +482,7 @@ mod tests {
             let all = numbers(200 * k, 3);
             for bias in [None, Some(&bias[..])] {
                 let alone = run(&all[..k], &w, k, n, bias, false);
-                for m in [2, 3, 4, 5, 6, 7, 8, 9, 16, 30, 200] {
+                for m in [2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 30, 200] {
                     let y = run(&all[..m * k], &w, k, n, bias, false);
                     assert!(y[..n] == alone[..], "{m} rows, [{k}, {n}]");
                 }
