@@ -124,6 +124,11 @@ fn on_flex(
 const PARALLEL: usize = 1 << 16;
 
 #[cfg(feature = "flex")]
+thread_local! {
+    static WEIGHTS: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+#[cfg(feature = "flex")]
 struct Step<'a> {
     query: &'a [f32],
     query_stride: usize,
@@ -147,12 +152,13 @@ impl Step<'_> {
         }
     }
 
-    /// Key (`part` 0) or value (1) `t` of a row and head.
+    /// Keys (`part` 0) or values (1) of all heads of a row's token `t`.
     #[inline(always)]
-    fn vector(&self, row: usize, t: usize, head: usize, part: usize) -> &[f32] {
+    fn heads(&self, row: usize, t: usize, part: usize) -> std::slice::ChunksExact<'_, f32> {
         let token = self.place(row, t) * self.capacity + t;
-        let begin = (token * 2 * self.n_heads + part * self.n_heads + head) * self.d_head;
-        &self.packed[begin..begin + self.d_head]
+        let width = self.n_heads * self.d_head;
+        let begin = (token * 2 + part) * width;
+        self.packed[begin..begin + width].chunks_exact(self.d_head)
     }
 
     fn is_blocked(&self, row: usize, t: usize) -> bool {
@@ -181,32 +187,46 @@ impl pulp::WithSimd for Rows<'_> {
             output,
         } = self;
         let scale = 1.0 / (step.d_head as f32).sqrt();
-        let mut weights = vec![0.0f32; step.length];
-        let heads = output.chunks_exact_mut(step.d_head);
-        for (index, output) in heads.enumerate() {
-            let (row, head) = (first + index / step.n_heads, index % step.n_heads);
-            let begin = row * step.query_stride + head * step.d_head;
-            let query = &step.query[begin..begin + step.d_head];
-            let mut largest = f32::NEG_INFINITY;
-            for (t, weight) in weights.iter_mut().enumerate() {
-                *weight = if step.is_blocked(row, t) {
-                    f32::NEG_INFINITY
-                } else {
-                    scale * dot(simd, query, step.vector(row, t, head, 0))
-                };
-                largest = largest.max(*weight);
+        let width = step.n_heads * step.d_head;
+        // One token after the other, all heads of each, as they lie in memory: `[H, T]`.
+        let mut weights = WEIGHTS.take();
+        weights.resize(step.n_heads * step.length, 0.0);
+        for (row, output) in (first..).zip(output.chunks_exact_mut(width)) {
+            let query = &step.query[row * step.query_stride..][..width];
+            for t in 0..step.length {
+                let weights = weights[t..].iter_mut().step_by(step.length);
+                if step.is_blocked(row, t) {
+                    weights.for_each(|weight| *weight = f32::NEG_INFINITY);
+                    continue;
+                }
+                let queries = query.chunks_exact(step.d_head);
+                for ((weight, query), key) in weights.zip(queries).zip(step.heads(row, t, 0)) {
+                    *weight = scale * dot(simd, query, key);
+                }
             }
-            if largest == f32::NEG_INFINITY {
-                // It sees nothing.
-                continue;
+            for weights in weights.chunks_exact_mut(step.length) {
+                let largest = weights.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
+                if largest == f32::NEG_INFINITY {
+                    // It sees nothing.
+                    weights.fill(0.0);
+                    continue;
+                }
+                let sum = crate::log_sum_exp::exponentiate(simd, weights, largest);
+                for weight in weights {
+                    *weight /= sum;
+                }
             }
-            let sum = crate::log_sum_exp::exponentiate(simd, &mut weights, largest);
-            for (t, &weight) in weights.iter().enumerate() {
-                if weight > 0.0 {
-                    add_scaled(simd, output, weight / sum, step.vector(row, t, head, 1));
+            for t in 0..step.length {
+                let weights = weights[t..].iter().step_by(step.length);
+                let outputs = output.chunks_exact_mut(step.d_head);
+                for ((&weight, output), value) in weights.zip(outputs).zip(step.heads(row, t, 1)) {
+                    if weight > 0.0 {
+                        add_scaled(simd, output, weight, value);
+                    }
                 }
             }
         }
+        WEIGHTS.set(weights);
     }
 }
 

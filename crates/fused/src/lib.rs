@@ -11,9 +11,11 @@ mod attention_step;
 mod flex;
 mod linear;
 mod log_sum_exp;
+mod pool;
 #[cfg(feature = "flex")]
 pub mod product;
 
 pub use attention_step::{Places, attention_step};
 pub use linear::linear;
 pub use log_sum_exp::log_sum_exp;
+pub use pool::in_pool;

@@ -66,15 +66,10 @@ fn on_flex(x: &Tensor<2>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) -> Optio
         Some(bias) => Some(float(bias)?.to_contiguous()),
         None => None,
     };
-    let mut y = vec![0.0; m * columns];
     let bias = bias
         .as_ref()
         .map(|bias| bias.as_slice().expect("it is contiguous"));
-    product(
-        x.as_slice().expect("it is contiguous"),
-        matrix,
-        bias,
-        &mut y,
-    );
+    let x = x.as_slice().expect("it is contiguous");
+    let y = product(m, x, matrix, bias);
     Some(tensor(y, [m, columns]))
 }

@@ -26,6 +26,9 @@ const STREAMS: usize = 16;
 const PACK_ROWS: usize = 256;
 const PACK_COLUMNS: usize = 192;
 
+/// Numbers in a cache line.
+const LINE: usize = 16;
+
 /// Multiply-adds below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 17;
 
@@ -47,23 +50,30 @@ pub struct Matrix<'a> {
     pub column_stride: usize,
 }
 
-/// `x W + b`: `x` is `[m, W.rows]` and `y` `[m, W.columns]`, both row after row.
+/// `x W + b`: `x` is `[m, W.rows]` and the output `[m, W.columns]`, both row after row.
 ///
 /// # Panics
 ///
 /// If the sizes do not fit together.
-pub fn product(x: &[f32], w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
+pub fn product(m: usize, x: &[f32], w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
     let (k, n) = (w.rows, w.columns);
-    let m = y.len().checked_div(n).unwrap_or(0);
     assert!(
-        y.len() == m * n && x.len() == m * k && bias.is_none_or(|bias| bias.len() == n),
-        "{} numbers times [{k}, {n}] into {} numbers",
-        x.len(),
-        y.len()
+        x.len() == m * k && bias.is_none_or(|bias| bias.len() == n),
+        "{m} rows of {} numbers times [{k}, {n}]",
+        x.len()
     );
-    if m == 0 {
-        return;
+    let mut y = match bias {
+        Some(bias) => bias.repeat(m),
+        None => vec![0.0; m * n],
+    };
+    if !y.is_empty() {
+        add_product(m, x, w, &mut y);
     }
+    y
+}
+
+fn add_product(m: usize, x: &[f32], w: Matrix<'_>, y: &mut [f32]) {
+    let (k, n) = (w.rows, w.columns);
     let threads = match m * k * n {
         work if work < PARALLEL => 1,
         _ => rayon::current_num_threads(),
@@ -74,14 +84,13 @@ pub fn product(x: &[f32], w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
     };
     let height = m.div_ceil(high).next_multiple_of(ROWS);
     // Whole cache lines.
-    let width = n.div_ceil(wide).next_multiple_of(16);
+    let width = n.div_ceil(wide).next_multiple_of(LINE);
     let mut parts = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
         let first_part = parts.len();
         parts.extend((0..n).step_by(width).map(|first_column| Part {
             x: &x[first_row * k..],
             w,
-            bias: bias.map(|bias| &bias[first_column..]),
             first_column,
             y: Vec::with_capacity(height),
         }));
@@ -109,8 +118,6 @@ struct Part<'a> {
     /// From the first row of this part.
     x: &'a [f32],
     w: Matrix<'a>,
-    /// From the first column of this part.
-    bias: Option<&'a [f32]>,
     first_column: usize,
     y: Vec<&'a mut [f32]>,
 }
@@ -119,14 +126,7 @@ impl WithSimd for Part<'_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) {
-        let width = self.y[0].len();
-        for row in &mut self.y {
-            match self.bias {
-                Some(bias) => row.copy_from_slice(&bias[..width]),
-                None => row.fill(0.0),
-            }
-        }
+    fn with_simd<S: Simd>(self, simd: S) {
         if self.y.len() <= FEW && self.w.column_stride == 1 {
             self.direct(simd);
         } else {
@@ -224,7 +224,11 @@ impl Part<'_> {
         let panel = VECTORS * S::F32_LANES;
         let (k, width, m) = (self.w.rows, self.y[0].len(), self.y.len());
         packed_x.resize(m.next_multiple_of(ROWS) * PACK_ROWS, 0.0);
-        packed_w.resize(PACK_ROWS * PACK_COLUMNS.next_multiple_of(panel), 0.0);
+        let size = PACK_ROWS * PACK_COLUMNS.next_multiple_of(panel);
+        packed_w.resize(size + LINE, 0.0);
+        // Vectors that begin where cache lines do are read in one piece.
+        let begin = packed_w.as_ptr().align_offset(LINE * size_of::<f32>());
+        let packed_w = &mut packed_w[begin.min(LINE)..][..size];
         for first in (0..k).step_by(PACK_ROWS) {
             let depth = PACK_ROWS.min(k - first);
             self.pack_x(first, depth, packed_x);
@@ -430,7 +434,6 @@ mod tests {
         bias: Option<&[f32]>,
         transposed: bool,
     ) -> Vec<f32> {
-        let mut y = vec![f32::NAN; x.len() / k * n];
         let (row_stride, column_stride) = if transposed { (1, k) } else { (n, 1) };
         let w = Matrix {
             data: w,
@@ -439,8 +442,7 @@ mod tests {
             row_stride,
             column_stride,
         };
-        product(x, w, bias, &mut y);
-        y
+        product(x.len() / k, x, w, bias)
     }
 
     const SIZES: [(usize, usize); 7] = [

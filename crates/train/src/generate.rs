@@ -295,16 +295,10 @@ impl<'a> Answerer<'a> {
         let last_layer = self.run.config.model.n_decoder_layers - 1;
         let bos_id = self.run.task.bos_id();
         let rows = self.run.model.align(&sources, &targets, bos_id, last_layer);
-        let mut rows = rows.map_err(refuse)?.into_iter().zip(&targets);
+        let mut rows = rows.map_err(refuse)?.into_iter();
         let mut alignments = Vec::with_capacity(requests.len());
         for found in found {
-            let rows = rows.by_ref().take(found.len());
-            // What the end symbol was made from has no token to stand beside.
-            let rows = rows.map(|(mut rows, target)| {
-                rows.truncate(target.len());
-                rows
-            });
-            alignments.push(Some(rows.collect()));
+            alignments.push(Some(rows.by_ref().take(found.len()).collect()));
         }
         Ok(alignments)
     }
@@ -349,8 +343,7 @@ impl<'a> Answerer<'a> {
         if self.json {
             return to_line(&self.score_json(request, Some(score)));
         }
-        // The sum of nothing is -0.
-        Ok(format!("{:.4}\n", score.log_probability + 0.0))
+        Ok(format!("{:.4}\n", score.log_probability))
     }
 
     fn score_json(&self, request: &Request, score: Option<&TargetScore>) -> Score {
@@ -358,7 +351,7 @@ impl<'a> Answerer<'a> {
             line: request.line,
             source: self.run.task.show(&request.source),
             target: self.run.task.show(&request.target),
-            log_probability: score.map(|score| score.log_probability + 0.0),
+            log_probability: score.map(|score| score.log_probability),
             tokens: self.words(&request.target),
             token_log_probabilities: score
                 .map(|score| score.token_log_probabilities.clone())

@@ -136,9 +136,13 @@ impl DecoderCache {
         let in_place = parents.iter().enumerate().all(|(i, &parent)| i == parent);
         if !in_place || branches.past.is_some() {
             let length = self.length;
-            let past = parents.iter().map(|&parent| match &branches.past {
-                Some(past) => past[parent].clone(),
-                None => vec![parent as u32; length],
+            let past = parents.iter().map(|&parent| {
+                let mut rows = Vec::with_capacity(length + 1);
+                match &branches.past {
+                    Some(past) => rows.extend_from_slice(&past[parent]),
+                    None => rows.resize(length, parent as u32),
+                }
+                rows
             });
             branches.past = Some(past.collect());
         }

@@ -76,6 +76,9 @@ pub struct BenchArgs {
     /// Width of the beam, 1 for greedy decoding [default: 1, and 5]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub beam: Option<usize>,
+    /// Tokens of every source and target [default: the shape's own]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub length: Option<usize>,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,

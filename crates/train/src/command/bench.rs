@@ -87,7 +87,7 @@ impl Sizes {
             .with_n_encoder_layers(self.n_layers)
             .with_n_decoder_layers(self.n_layers)
             .with_d_ff(self.d_ff)
-            .with_max_len(512)
+            .with_max_len(self.length.max(512))
             .with_norm_placement(NormPlacement::Pre);
         Ok(config.init_seeded(0, device)?)
     }
@@ -100,9 +100,16 @@ impl Sizes {
 /// Wrong flags, or a device that does not come up.
 pub fn run(args: &BenchArgs) -> Result<()> {
     let name = DeviceName::choose(args.backend.as_deref())?;
-    for (flag, value) in [("--batch-size", args.batch_size), ("--beam", args.beam)] {
-        if value == Some(0) {
-            return Err(UsageError::new(flag, 0, "must be at least 1").into());
+    for (flag, value, largest) in [
+        ("--batch-size", args.batch_size, 1 << 16),
+        ("--beam", args.beam, 1 << 10),
+        ("--length", args.length, 1 << 14),
+    ] {
+        if let Some(value) = value
+            && !(1..=largest).contains(&value)
+        {
+            let expected = format!("must be at least 1 and at most {largest}");
+            return Err(UsageError::new(flag, value, expected).into());
         }
     }
     let device = name.open()?;
@@ -113,7 +120,8 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         if args.shape.is_some_and(|only| only != shape) {
             continue;
         }
-        let sizes = shape.sizes();
+        let mut sizes = shape.sizes();
+        sizes.length = args.length.unwrap_or(sizes.length);
         let model = sizes.model(&device)?;
         let batches = args
             .batch_size

@@ -52,10 +52,12 @@ impl Transformer {
                 .zip(right)
                 .map(|(position, token)| position[token as usize])
                 .collect();
-            let sum = token_log_probabilities.iter().map(|&x| f64::from(x)).sum();
+            let log_probability = token_log_probabilities
+                .iter()
+                .fold(0.0, |sum, &x| sum + f64::from(x));
             TargetScore {
                 token_log_probabilities,
-                log_probability: sum,
+                log_probability,
             }
         };
         let targets = targets.iter().map(AsRef::as_ref);
@@ -65,9 +67,8 @@ impl Transformer {
     /// What each target token was made from: the cross-attention weights of the step that
     /// produces it, mean over the heads of decoder layer `layer`.
     ///
-    /// The output has, for each target, one row for each of its tokens and one for what comes
-    /// after them, unless a target has all of `max_len`; a row has one weight for each token of the
-    /// source, and they sum to 1.
+    /// The output has, for each target, one row for each of its tokens; a row has one weight for
+    /// each token of the source, and they sum to 1.
     ///
     /// # Errors
     ///
@@ -88,9 +89,7 @@ impl Transformer {
             layer < n_layers,
             "layer {layer} of a decoder with {n_layers} layers"
         );
-        let max_len = self.decoder.max_len().unwrap_or(usize::MAX);
-        let longest = targets.iter().map(|target| target.as_ref().len()).max();
-        let inputs = self.shifted(sources, targets, bos_id, longest < Some(max_len))?;
+        let inputs = self.shifted(sources, targets, bos_id, false)?;
         let device = self.decoder.input.table().device();
         let memory = self.encode_checked(sources)?;
         let ids = pad_sequences(&inputs, self.pad_id(), &device);

@@ -77,7 +77,9 @@ impl Decoder {
         prefixes: &[impl AsRef<[u32]>],
         config: &GenerateConfig,
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
-        Ok(self.stream(prefixes, config)?.run())
+        let prefixes: Vec<&[u32]> = prefixes.iter().map(AsRef::as_ref).collect();
+        let device = self.input.table().device();
+        fused::in_pool(&device, || Ok(self.stream(&prefixes, config)?.run()))
     }
 
     /// The same, step by step.
@@ -129,7 +131,7 @@ impl Transformer {
         sources: &[impl AsRef<[u32]>],
         config: &GenerateConfig,
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
-        Ok(self.stream(sources, config)?.run())
+        self.complete(sources, &vec![[]; sources.len()], config)
     }
 
     /// Makes targets that begin with given tokens: completes translations. An empty prefix is
@@ -148,7 +150,12 @@ impl Transformer {
         prefixes: &[impl AsRef<[u32]>],
         config: &GenerateConfig,
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
-        Ok(self.stream_completion(sources, prefixes, config)?.run())
+        let sources: Vec<&[u32]> = sources.iter().map(AsRef::as_ref).collect();
+        let prefixes: Vec<&[u32]> = prefixes.iter().map(AsRef::as_ref).collect();
+        let device = self.decoder.input.table().device();
+        fused::in_pool(&device, || {
+            Ok(self.stream_completion(&sources, &prefixes, config)?.run())
+        })
     }
 
     /// [`generate`](Self::generate), step by step.

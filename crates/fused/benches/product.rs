@@ -1,0 +1,82 @@
+//! `cargo bench --bench product`: the products of one decoding step of the paper's base model (six
+//! layers and 10,000 tokens, 108 MB of weights), in bytes of weights a second, beside a plain read
+//! of as many bytes by as many threads.
+#![allow(missing_docs)] // criterion's macros make public functions
+
+use std::hint::black_box;
+
+use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use fused::product::{Matrix, product};
+use pulp::Arch;
+use rayon::prelude::*;
+
+const LAYER: [(usize, usize); 6] = [
+    (512, 1536),
+    (512, 512),
+    (512, 512),
+    (512, 512),
+    (512, 2048),
+    (2048, 512),
+];
+
+fn step(criterion: &mut Criterion) {
+    let shapes: Vec<(usize, usize)> = LAYER
+        .iter()
+        .cycle()
+        .take(36)
+        .copied()
+        .chain([(512, 10_000)])
+        .collect();
+    let weights: Vec<Vec<f32>> = shapes
+        .iter()
+        .map(|(k, n)| (0..k * n).map(|i| (i % 1000) as f32 / 1e4).collect())
+        .collect();
+    let numbers: usize = weights.iter().map(Vec::len).sum();
+    let mut group = criterion.benchmark_group("base");
+    group.sample_size(20).sampling_mode(SamplingMode::Flat);
+    group.throughput(Throughput::Bytes(4 * numbers as u64));
+    group.bench_function("plain read", |bencher| {
+        let sum = |part: &[f32]| {
+            Arch::new().dispatch(|| {
+                let mut sums = [0.0f32; 64];
+                for chunk in part.as_chunks::<64>().0 {
+                    for (sum, x) in sums.iter_mut().zip(chunk) {
+                        *sum += x;
+                    }
+                }
+                sums.iter().sum::<f32>()
+            })
+        };
+        let threads = rayon::current_num_threads();
+        bencher.iter(|| -> f32 {
+            let of = |weights: &Vec<f32>| -> f32 {
+                weights
+                    .par_chunks(weights.len().div_ceil(threads))
+                    .map(sum)
+                    .sum()
+            };
+            weights.iter().map(of).sum()
+        });
+    });
+    for m in [1, 5, 16, 80] {
+        let x = vec![0.5; m * 2048];
+        group.bench_function(format!("{m} rows"), |bencher| {
+            bencher.iter(|| {
+                for (&(rows, columns), data) in shapes.iter().zip(&weights) {
+                    let w = Matrix {
+                        data,
+                        rows,
+                        columns,
+                        row_stride: columns,
+                        column_stride: 1,
+                    };
+                    black_box(product(m, &x[..m * rows], w, None));
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, step);
+criterion_main!(benches);
