@@ -55,16 +55,16 @@ fn on_flex(
 
     let [rows, one, n_heads, d_head] = query.dims();
     let [n, capacity, packed_heads, packed_d_head] = packed.dims();
-    let n_places = match places {
-        Places::Rows(at) => at.len(),
-        Places::Tokens(at) => at.len() / length,
+    let (n_places, expected) = match places {
+        Places::Rows(at) => (at.len(), rows),
+        Places::Tokens(at) => (at.len(), rows * length),
     };
     assert!(
         one == 1
             && (packed_heads, packed_d_head) == (2 * n_heads, d_head)
             && length <= capacity
-            && n_places == rows,
-        "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and there are places for {n_places} rows of {length}"
+            && n_places == expected,
+        "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and there are {n_places} places, not {expected}, for {length} keys a row"
     );
     let (query, packed) = (float(query)?, float(packed)?.to_contiguous());
     let [query_stride, _, head_stride, 1] = *query.layout().strides() else {

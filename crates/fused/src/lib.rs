@@ -6,6 +6,8 @@
 //! unsafe code. Results are a function of each row alone: a row's product is the same number, bit
 //! for bit, whatever other rows stand in the batch.
 
+#![recursion_limit = "256"]
+
 mod attention_step;
 #[cfg(feature = "flex")]
 mod flex;

@@ -52,6 +52,9 @@ fn on_flex(x: &Tensor<2>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) -> Optio
     let [row_stride, column_stride] = *layout.strides() else {
         return None;
     };
+    if row_stride == 0 || column_stride == 0 {
+        return None;
+    }
     let [m, _] = x.dims();
     let [rows, columns] = weight.dims();
     let matrix = Matrix {

@@ -35,7 +35,7 @@ const PARALLEL: usize = 1 << 17;
 /// Rows for each thread from which on they share the rows; below, they share the columns.
 const ROWS_PER_THREAD: usize = 64;
 
-/// A matrix with any strides.
+/// A matrix with any strides but 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     /// Its elements, the first one first.

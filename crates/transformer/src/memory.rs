@@ -85,6 +85,8 @@ impl LayerCache {
 pub struct DecoderCache {
     pub(crate) layers: Vec<LayerCache>,
     pub(crate) length: usize,
+    /// Number of targets of the last step.
+    targets: usize,
     branches: Option<Branches>,
 }
 
@@ -106,6 +108,7 @@ impl DecoderCache {
         Self {
             layers: vec![layer; n_layers],
             length: 0,
+            targets: 0,
             branches: None,
         }
     }
@@ -122,12 +125,17 @@ impl DecoderCache {
 
     /// Replaces the targets: the `i`-th of the next step goes on from target `parents[i]` of the
     /// last one (before the first step: from source `parents[i]`). One may go on several times,
-    /// or not at all. Nothing is copied.
+    /// or not at all. No keys or values are copied.
     ///
     /// # Panics
     ///
     /// If a parent does not exist, here or at the next step.
     pub fn branch(&mut self, parents: &[usize]) {
+        let targets = self.targets;
+        assert!(
+            self.is_empty() || parents.iter().all(|&parent| parent < targets),
+            "the parents are {parents:?}, but the last step had {targets} targets"
+        );
         let n_parents = parents.iter().max().map_or(0, |last| last + 1);
         let branches = self.branches.get_or_insert_with(|| Branches {
             source: (0..n_parents as u32).collect(),
@@ -159,6 +167,7 @@ impl DecoderCache {
     ) -> Rows {
         let total = self.length + length;
         self.length = total;
+        self.targets = targets;
         let Some(branches) = &mut self.branches else {
             return Rows::default();
         };

@@ -209,3 +209,13 @@ fn a_cache_refuses_another_memory() {
         model.decode(token.clone(), &memory, &mut cache);
     }
 }
+
+#[test]
+#[should_panic(expected = "the parents are [4, 0], but the last step had 2 targets")]
+fn a_parent_must_be_there() {
+    let device = Device::flex();
+    let decoder = config().init_decoder_only(&device).unwrap();
+    let mut cache = decoder.new_cache_with_capacity(5, 5);
+    decoder.forward(Tensor::ones([2, 1], &device), None, &mut cache);
+    cache.branch(&[4, 0]);
+}

@@ -179,6 +179,7 @@ proptest! {
         for source in 0..3 {
             let exact = never_early(&Toy::new(vocab_size, seed, 3), source, max_length, width, penalty);
             let scores: Vec<f64> = early[source as usize].iter().map(|h| h.score).collect();
+            prop_assert_eq!(scores.len(), n_best.min(exact.len()));
             for (score, exact) in scores.iter().zip(&exact) {
                 prop_assert!((score - exact).abs() < 1e-5, "{:?}, not {:?}", scores, exact);
             }
@@ -544,7 +545,7 @@ fn wrong_settings_are_refused() {
         ),
         (
             config(5).with_method(beam(2, LengthPenalty::Gnmt { alpha: -1.0 })),
-            "alpha is -1, but must be a number of at least 0",
+            "alpha is -1, but must be a number from 0 to 10",
         ),
         (config(5).with_n_best(0), "n_best is 0"),
         (

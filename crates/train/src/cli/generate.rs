@@ -453,7 +453,7 @@ mod tests {
         assert!(error("--n-best 2").ends_with("use --beam or --sample"));
         assert_eq!(
             error("--beam 2 --alpha -1"),
-            "--alpha -1: must be a number of at least 0"
+            "--alpha -1: must be a number from 0 to 10"
         );
         assert_eq!(error("--alpha 1"), "--alpha 1: needs --beam");
         let other = "--beam 2 --length-penalty none --alpha 1";

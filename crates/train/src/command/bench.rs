@@ -10,7 +10,7 @@ use serde::Serialize;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 use transformer::{NormPlacement, Transformer, TransformerConfig};
 
-use crate::cli::{BenchArgs, Shape};
+use crate::cli::{BenchArgs, Shape, check_generation};
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::output;
@@ -80,16 +80,30 @@ impl Shape {
 }
 
 impl Sizes {
-    fn model(&self, device: &Device) -> Result<Transformer> {
-        let config = TransformerConfig::new(self.vocab_size, self.vocab_size)
+    fn config(&self) -> TransformerConfig {
+        TransformerConfig::new(self.vocab_size, self.vocab_size)
             .with_d_model(self.d_model)
             .with_n_heads(self.n_heads)
             .with_n_encoder_layers(self.n_layers)
             .with_n_decoder_layers(self.n_layers)
             .with_d_ff(self.d_ff)
             .with_max_len(self.length.max(512))
-            .with_norm_placement(NormPlacement::Pre);
-        Ok(config.init_seeded(0, device)?)
+            .with_norm_placement(NormPlacement::Pre)
+    }
+
+    /// Greedy decoding, or a beam, to the full length.
+    fn generation(&self, beam: usize) -> GenerateConfig {
+        let method = match beam {
+            1 => Method::Greedy,
+            width => Method::Beam {
+                width,
+                length_penalty: LengthPenalty::Average,
+            },
+        };
+        GenerateConfig::new(BOS, self.length)
+            .with_eos_id(Some(EOS))
+            .with_min_length(self.length)
+            .with_method(method)
     }
 }
 
@@ -122,13 +136,16 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }
         let mut sizes = shape.sizes();
         sizes.length = args.length.unwrap_or(sizes.length);
-        let model = sizes.model(&device)?;
+        let model_config = sizes.config();
+        let model = model_config.init_seeded(0, &device)?;
         let batches = args
             .batch_size
             .map_or(vec![1, sizes.batch], |only| vec![only]);
         let beams = args.beam.map_or(vec![1, 5], |only| vec![only]);
         for &batch in &batches {
             for &beam in &beams {
+                let config = sizes.generation(beam);
+                check_generation(&config, &model_config, batch)?;
                 forget_peak_rss();
                 let measurement = Measurement {
                     what: "generate",
@@ -136,7 +153,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                     backend: name.to_string(),
                     batch,
                     beam,
-                    tokens_per_second: generate(&model, &sizes, batch, beam, &device)?,
+                    tokens_per_second: generate(&model, &sizes, batch, &config, &device)?,
                     peak_rss_bytes: peak_rss_bytes(),
                 };
                 output::result(&measurement.line(args.json)?)?;
@@ -166,7 +183,7 @@ fn generate(
     model: &Transformer,
     sizes: &Sizes,
     batch: usize,
-    beam: usize,
+    config: &GenerateConfig,
     device: &Device,
 ) -> Result<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
@@ -177,21 +194,10 @@ fn generate(
             .collect()
     };
     let sources: Vec<Vec<u32>> = (0..batch).map(|_| source()).collect();
-    let method = match beam {
-        1 => Method::Greedy,
-        width => Method::Beam {
-            width,
-            length_penalty: LengthPenalty::Average,
-        },
-    };
-    let config = GenerateConfig::new(BOS, sizes.length)
-        .with_eos_id(Some(EOS))
-        .with_min_length(sizes.length)
-        .with_method(method);
     let mut best = f64::INFINITY;
     for run in 0..=RUNS {
         let begun = Instant::now();
-        let found = model.generate(&sources, &config)?;
+        let found = model.generate(&sources, config)?;
         let seconds = begun.elapsed().as_secs_f64();
         assert!(
             found

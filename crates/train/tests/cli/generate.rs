@@ -531,7 +531,7 @@ fn flags_that_cannot_be_are_refused_in_one_line() {
         ("--n-best 0", &["--n-best 0", "at least 1"]),
         ("--n-best 2", &["--n-best 2", "use --beam or --sample"]),
         ("--alpha 1", &["--alpha 1", "needs --beam"]),
-        ("--beam 2 --alpha -1", &["--alpha -1", "at least 0"]),
+        ("--beam 2 --alpha -1", &["--alpha -1", "from 0 to 10"]),
         (
             "--beam 2 --length-penalty none --alpha 1",
             &["--alpha 1", "needs --length-penalty gnmt"],
@@ -573,7 +573,7 @@ fn flags_that_cannot_be_are_refused_in_one_line() {
         ),
         (
             "--repetition-penalty 0",
-            &["--repetition-penalty 0", "positive"],
+            &["--repetition-penalty 0", "from 0.001 to 1000"],
         ),
         (
             "--forbid 10",

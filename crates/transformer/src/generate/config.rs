@@ -27,7 +27,7 @@ pub enum Method {
         first_source: u64,
     },
     /// The likeliest `width` targets at each step (paper, section 6.1). A beam of width 1 is
-    /// greedy decoding.
+    /// greedy decoding, and ends at the first end symbol whatever the penalty.
     ///
     /// A target is finished when its end symbol is among the best `width` continuations of its
     /// source; the search for a source ends when no target under way could still be among the
@@ -50,7 +50,7 @@ pub enum LengthPenalty {
     Average,
     /// `((5 + length) / 6)^alpha` (GNMT, Wu et al. 2016, equation 14); the paper takes 0.6.
     Gnmt {
-        /// At least 0.
+        /// From 0 to 10.
         alpha: f64,
     },
 }
@@ -93,7 +93,8 @@ pub struct GenerateConfig {
     pub eos_id: Option<u32>,
     /// The most tokens of a target; the end symbol is one of them.
     pub max_length: usize,
-    /// The fewest tokens of a target before its end symbol.
+    /// The fewest tokens of a target before its end symbol; with as many as `max_length`, no
+    /// target has room for its end.
     #[config(default = 0)]
     pub min_length: usize,
     /// How the next token is chosen.
@@ -122,10 +123,6 @@ impl GenerateConfig {
             0 => Err(ConfigError::new(field, value, "at least 1")),
             _ => Ok(()),
         };
-        let not_negative = |field, value: f64| match value {
-            x if x >= 0.0 && x.is_finite() => Ok(()),
-            _ => Err(ConfigError::new(field, value, "a number of at least 0")),
-        };
         let positive = |field, value: f64| match value {
             x if x > 0.0 && x.is_finite() => Ok(()),
             _ => Err(ConfigError::new(field, value, "a positive number")),
@@ -139,7 +136,11 @@ impl GenerateConfig {
             ));
         }
         at_least_1("n_best", self.n_best)?;
-        positive("repetition_penalty", self.repetition_penalty)?;
+        if !(1e-3..=1e3).contains(&self.repetition_penalty) {
+            let expected = "a number from 0.001 to 1000; 1 changes nothing";
+            let value = self.repetition_penalty;
+            return Err(ConfigError::new("repetition_penalty", value, expected));
+        }
         match self.method {
             Method::Greedy => {
                 if self.n_best > 1 {
@@ -177,7 +178,10 @@ impl GenerateConfig {
                     ));
                 }
                 if let LengthPenalty::Gnmt { alpha } = length_penalty {
-                    not_negative("alpha", alpha)?;
+                    // More would make every divisor infinite.
+                    if !(0.0..=10.0).contains(&alpha) {
+                        return Err(ConfigError::new("alpha", alpha, "a number from 0 to 10"));
+                    }
                 }
             }
         }

@@ -25,7 +25,7 @@ pub(super) fn draw(
     let mut tokens: Vec<(u32, f64)> = (0..)
         .zip(logits)
         .filter(|(_, logit)| **logit > f32::NEG_INFINITY)
-        .map(|(token, &logit)| (token, f64::from(logit) / temperature))
+        .map(|(token, &logit)| (token, f64::from(logit)))
         .collect();
     let by_value = |a: &(u32, f64), b: &(u32, f64)| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0));
     if let Some(k) = top_k
@@ -36,7 +36,7 @@ pub(super) fn draw(
     }
     let largest = tokens.iter().fold(f64::NEG_INFINITY, |m, t| m.max(t.1));
     for (_, value) in &mut tokens {
-        *value = (*value - largest).exp();
+        *value = ((*value - largest) / temperature).exp();
     }
     if top_k.is_some() || top_p.is_some() {
         // One order of summing for one distribution, whatever the selection did.
@@ -98,6 +98,15 @@ mod tests {
     fn temperature_is_a_power_of_the_probabilities() {
         let squares = [0.01, 0.16, 0.04, 0.09].map(|x| x / 0.30);
         assert_near(shares(0.5, None, None), squares);
+    }
+
+    #[test]
+    fn the_coldest_draw_is_the_likeliest() {
+        assert_near(shares(f64::MIN_POSITIVE, None, None), [0.0, 1.0, 0.0, 0.0]);
+        assert_near(
+            shares(f64::MIN_POSITIVE, Some(3), Some(0.9)),
+            [0.0, 1.0, 0.0, 0.0],
+        );
     }
 
     #[test]
