@@ -1,15 +1,17 @@
 //! The command line.
 
+mod eval;
 mod generate;
+mod search;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use transformer::{Activation, NormPlacement, Positions, WeightTying};
 
-pub use generate::{
-    BeamArgs, EvalArgs, GenerateArgs, HeldOut, Penalty, check_batch_size, check_generation,
-};
+pub use eval::{EvalArgs, HeldOut};
+pub use generate::GenerateArgs;
+pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 
 use crate::config::{RunConfig, TaskConfig};
 use crate::device::DeviceName;

@@ -127,9 +127,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         }
     }
     let device = name.open()?;
-    if !args.json {
-        output::result("shape  batch  beam   tokens/s  peak memory")?;
-    }
+    let mut header = (!args.json).then_some("shape  batch  beam   tokens/s  peak memory");
     for shape in Shape::ALL {
         if args.shape.is_some_and(|only| only != shape) {
             continue;
@@ -156,6 +154,9 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                     tokens_per_second: generate(&model, &sizes, batch, &config, &device)?,
                     peak_rss_bytes: peak_rss_bytes(),
                 };
+                if let Some(header) = header.take() {
+                    output::result(header)?;
+                }
                 output::result(&measurement.line(args.json)?)?;
             }
         }

@@ -257,7 +257,7 @@ impl KeyValueCache {
         let buffer = match self.buffer.take() {
             None if [n, c] == [rows, added] => new,
             held => {
-                let mut buffer = match held {
+                let buffer = match held {
                     Some(held) => {
                         let [held_rows, held_length, h, k] = held.dims();
                         assert_eq!(
@@ -274,8 +274,7 @@ impl KeyValueCache {
                     }
                     None => Tensor::zeros([n, c, heads, d_head], (&new.device(), new.dtype())),
                 };
-                buffer = buffer.slice_assign(s![..rows, past..total, .., ..], new);
-                buffer
+                buffer.slice_assign(s![..rows, past..total, .., ..], new)
             }
         };
         self.buffer = Some(buffer.clone());

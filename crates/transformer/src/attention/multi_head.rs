@@ -213,54 +213,53 @@ impl CrossAttention {
         rows: &Rows,
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
-        let [targets, length, d_model] = x.dims();
+        let is_step = x.dims()[1] == 1 && !keep_weights;
         let device = x.device();
         let query = split_heads(linear(&self.w_q, x), self.n_heads);
         let beams = rows.beams.as_ref();
-        if length == 1
-            && !keep_weights
-            && let Some(context) = memory.step(&query, None, mask, beams)
-        {
+        if is_step && let Some(context) = memory.step(&query, None, mask, beams) {
             return (linear(&self.w_o, context), None);
         }
-        let KeyValue { key, value } = KeyValue::from_packed(memory.packed);
-        let Some(beams) = beams else {
-            let query = query.swap_dims(1, 2);
-            let (context, weights) = attend(query, key, value, mask, &self.dropout, keep_weights);
-            return (linear(&self.w_o, join_heads(context)), weights);
-        };
-        if length > 1 || keep_weights {
+        let mut memory = KeyValue::from_packed(memory.packed);
+        let mut mask = mask.cloned();
+        if let Some(beams) = beams {
+            if is_step {
+                let context = self.share(query, memory, mask.as_ref(), beams.places(&device));
+                return (linear(&self.w_o, context), None);
+            }
             let sources = beams.sources(&device);
-            let (key, value) = (
-                key.select(0, sources.clone()),
-                value.select(0, sources.clone()),
-            );
-            let mask = mask.map(|mask| mask.select(sources));
-            let query = query.swap_dims(1, 2);
-            let (context, weights) = attend(
-                query,
-                key,
-                value,
-                mask.as_ref(),
-                &self.dropout,
-                keep_weights,
-            );
-            return (linear(&self.w_o, join_heads(context)), weights);
+            memory.key = memory.key.select(0, sources.clone());
+            memory.value = memory.value.select(0, sources.clone());
+            mask = mask.map(|mask| mask.select(sources));
         }
-        // One token of each of a source's targets: as many queries to one memory.
-        let BeamPlaces { width, order } = beams.places(&device);
-        let mut places = query.reshape([targets, d_model]);
+        let KeyValue { key, value } = memory;
+        let (query, mask) = (query.swap_dims(1, 2), mask.as_ref());
+        let (context, weights) = attend(query, key, value, mask, &self.dropout, keep_weights);
+        (linear(&self.w_o, join_heads(context)), weights)
+    }
+
+    /// One token of each of a source's targets: as many queries to one memory, which is not copied.
+    fn share(
+        &self,
+        query: Tensor<4>,
+        memory: KeyValue,
+        mask: Option<&AttentionMask>,
+        BeamPlaces { width, order }: &BeamPlaces,
+    ) -> Tensor<3> {
+        let KeyValue { key, value } = memory;
+        let [batch, n_heads, _, d_head] = key.dims();
+        let mut places: Tensor<3> = query.squeeze_dim(1);
         if let Some((target_in, _)) = order {
             places = places.select(0, target_in.clone());
         }
-        let query = places.reshape([key.dims()[0], *width, d_model]);
-        let query = split_heads(query, self.n_heads).swap_dims(1, 2);
+        let query = places.reshape([batch, *width, n_heads, d_head]);
+        let query = query.swap_dims(1, 2);
         let (context, _) = attend(query, key, value, mask, &self.dropout, false);
         let mut states: Tensor<2> = join_heads(context).flatten(0, 1);
         if let Some((_, place_of)) = order {
             states = states.select(0, place_of.clone());
         }
-        (linear(&self.w_o, states.unsqueeze_dim(1)), None)
+        states.unsqueeze_dim(1)
     }
 }
 

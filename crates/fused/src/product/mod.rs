@@ -1,0 +1,192 @@
+//! `x W + b` in f32 by vector instructions: the product of a few or many rows with a matrix that
+//! is read once.
+//!
+//! Every output is one chain `((b + x_0 w_0) + x_1 w_1) + ...` of multiply-adds in this order,
+//! whatever the path, so that a row's result does not depend on the number of rows.
+
+mod part;
+
+use pulp::Arch;
+use rayon::prelude::*;
+
+use part::{Part, ROWS};
+
+/// Numbers in a cache line.
+const LINE: usize = 16;
+
+/// Multiply-adds below which a second thread costs more than it brings.
+const PARALLEL: usize = 1 << 17;
+
+/// Rows for each thread from which on they share the rows; below, they share the columns.
+const ROWS_PER_THREAD: usize = 64;
+
+/// A matrix with any strides but 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    /// Its elements, the first one first.
+    pub data: &'a [f32],
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// Elements from one row to the next.
+    pub row_stride: usize,
+    /// Elements from one column to the next.
+    pub column_stride: usize,
+}
+
+/// `x W + b`: `x` is `[m, W.rows]` and the output `[m, W.columns]`, both row after row.
+///
+/// # Panics
+///
+/// If the sizes do not fit together.
+pub fn product(m: usize, x: &[f32], w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+    let (k, n) = (w.rows, w.columns);
+    assert!(
+        x.len() == m * k && bias.is_none_or(|bias| bias.len() == n),
+        "{m} rows of {} numbers times [{k}, {n}]",
+        x.len()
+    );
+    let mut y = match bias {
+        Some(bias) => bias.repeat(m),
+        None => vec![0.0; m * n],
+    };
+    if !y.is_empty() {
+        add_product(m, x, w, &mut y);
+    }
+    y
+}
+
+fn add_product(m: usize, x: &[f32], w: Matrix<'_>, y: &mut [f32]) {
+    let (k, n) = (w.rows, w.columns);
+    let threads = match m * k * n {
+        work if work < PARALLEL => 1,
+        _ => rayon::current_num_threads(),
+    };
+    let (high, wide) = match m >= threads * ROWS_PER_THREAD {
+        true => (threads, 1),
+        false => (1, threads),
+    };
+    let height = m.div_ceil(high).next_multiple_of(ROWS);
+    // Whole cache lines.
+    let width = n.div_ceil(wide).next_multiple_of(LINE);
+    let mut parts = Vec::with_capacity(threads);
+    for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
+        let first_part = parts.len();
+        parts.extend((0..n).step_by(width).map(|first_column| Part {
+            x: &x[first_row * k..],
+            w,
+            first_column,
+            y: Vec::with_capacity(height),
+        }));
+        for row in y.chunks_mut(n) {
+            for (part, segment) in parts[first_part..].iter_mut().zip(row.chunks_mut(width)) {
+                part.y.push(segment);
+            }
+        }
+    }
+    let arch = Arch::new();
+    if parts.len() == 1 {
+        parts.into_iter().for_each(|part| arch.dispatch(part));
+    } else {
+        parts.into_par_iter().for_each(|part| arch.dispatch(part));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn numbers(n: usize, seed: usize) -> Vec<f32> {
+        (0..n)
+            .map(|i| ((i * 7919 + seed * 104_729) % 2003) as f32 / 1001.0 - 1.0)
+            .collect()
+    }
+
+    fn run(
+        x: &[f32],
+        w: &[f32],
+        k: usize,
+        n: usize,
+        bias: Option<&[f32]>,
+        transposed: bool,
+    ) -> Vec<f32> {
+        let (row_stride, column_stride) = if transposed { (1, k) } else { (n, 1) };
+        let w = Matrix {
+            data: w,
+            rows: k,
+            columns: n,
+            row_stride,
+            column_stride,
+        };
+        product(x.len() / k, x, w, bias)
+    }
+
+    const SIZES: [(usize, usize); 7] = [
+        (1, 1),
+        (3, 17),
+        (64, 64),
+        (257, 33),
+        (300, 500),
+        (512, 270),
+        (40, 1100),
+    ];
+
+    #[test]
+    fn products_are_right_for_every_number_of_rows() {
+        for (k, n) in SIZES {
+            let (w, bias) = (numbers(k * n, 1), numbers(n, 2));
+            for m in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 40, 200] {
+                let x = numbers(m * k, 3);
+                let y = run(&x, &w, k, n, Some(&bias), false);
+                for (row, y) in x.chunks(k).zip(y.chunks(n)) {
+                    for (column, &y) in y.iter().enumerate() {
+                        let terms =
+                            (0..k).map(|i| f64::from(row[i]) * f64::from(w[i * n + column]));
+                        let expected = terms.sum::<f64>() + f64::from(bias[column]);
+                        assert!(
+                            (f64::from(y) - expected).abs() < 1e-4,
+                            "{m} {k} {n}: {y}, not {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_the_others() {
+        for (k, n) in SIZES {
+            let (w, bias) = (numbers(k * n, 1), numbers(n, 2));
+            let all = numbers(200 * k, 3);
+            for bias in [None, Some(&bias[..])] {
+                let alone = run(&all[..k], &w, k, n, bias, false);
+                for m in [2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 30, 200] {
+                    let y = run(&all[..m * k], &w, k, n, bias, false);
+                    assert!(y[..n] == alone[..], "{m} rows, [{k}, {n}]");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_transposed_matrix_gives_the_same_bits() {
+        for (k, n) in SIZES {
+            let w = numbers(k * n, 1);
+            let transposed: Vec<f32> = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
+            for m in [1, 7, 20, 150] {
+                let x = numbers(m * k, 3);
+                let expected = run(&x, &w, k, n, None, false);
+                assert!(
+                    run(&x, &transposed, k, n, None, true) == expected,
+                    "{m} {k} {n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_times_a_matrix_is_nothing() {
+        assert!(run(&[], &[1.0, 2.0], 1, 2, None, false).is_empty());
+    }
+}

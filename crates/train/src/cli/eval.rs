@@ -1,0 +1,49 @@
+//! Flags of `eval`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::search::BeamArgs;
+use super::whole_number;
+use crate::task::Split;
+
+/// Sequences that no run trains on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum HeldOut {
+    /// What was looked at during training
+    Validation,
+    /// What was decoded at its end
+    Test,
+}
+
+impl From<HeldOut> for Split {
+    fn from(split: HeldOut) -> Self {
+        match split {
+            HeldOut::Validation => Self::Validation,
+            HeldOut::Test => Self::Test,
+        }
+    }
+}
+
+/// Flags of `eval`.
+#[derive(Clone, Debug, Args)]
+pub struct EvalArgs {
+    /// Folder of a run; the newest checkpoint is taken
+    pub run: PathBuf,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Sequences to decode, as many as the run did
+    #[arg(long, default_value = "test")]
+    pub split: HeldOut,
+    /// Sequences that are worked on together [default: as at the end of training]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
+    pub batch_size: Option<usize>,
+    /// Flags of a beam search.
+    #[command(flatten)]
+    pub beam: BeamArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
