@@ -11,9 +11,12 @@ use super::{LINE, Matrix};
 pub(super) const ROWS: usize = 8;
 const VECTORS: usize = 3;
 
-/// Up to so many rows, the matrix is read where it lies, in wider tiles; for more it is repacked.
-const FEW: usize = 6;
-const FEW_VECTORS: usize = 4;
+/// Up to so many rows, the matrix is read where it lies; for more it is repacked.
+const FEW: usize = 16;
+
+/// A single tile of up to so many rows has wider ones.
+const LOW: usize = 6;
+const LOW_VECTORS: usize = 4;
 
 /// Rows of the matrix that a pass over few rows takes at a time: so many streams the processor
 /// can read ahead.
@@ -64,29 +67,52 @@ impl Part<'_> {
     #[inline(always)]
     fn direct<S: Simd>(mut self, simd: S) {
         let (k, m) = (self.w.rows, self.y.len());
-        let most = if S::F32_LANES == 8 { FEW / 2 } else { FEW };
+        let low = m <= LOW;
+        let halves = if S::F32_LANES == 8 { 2 } else { 1 };
+        let height = if low { LOW } else { ROWS } / halves;
         for first in (0..k).step_by(STREAMS) {
-            for row in (0..m).step_by(most) {
-                match most.min(m - row) {
-                    1 => self.direct_rows::<S, 1>(simd, first, row),
-                    2 => self.direct_rows::<S, 2>(simd, first, row),
-                    3 => self.direct_rows::<S, 3>(simd, first, row),
-                    4 => self.direct_rows::<S, 4>(simd, first, row),
-                    5 => self.direct_rows::<S, 5>(simd, first, row),
-                    _ => self.direct_rows::<S, FEW>(simd, first, row),
+            for row in (0..m).step_by(height) {
+                match low {
+                    true => self.direct_height::<S, LOW_VECTORS>(simd, first, row, height),
+                    false => self.direct_height::<S, VECTORS>(simd, first, row, height),
                 }
             }
         }
     }
 
+    #[inline(always)]
+    fn direct_height<S: Simd, const V: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        row: usize,
+        height: usize,
+    ) {
+        match height.min(self.y.len() - row) {
+            1 => self.direct_rows::<S, 1, V>(simd, first, row),
+            2 => self.direct_rows::<S, 2, V>(simd, first, row),
+            3 => self.direct_rows::<S, 3, V>(simd, first, row),
+            4 => self.direct_rows::<S, 4, V>(simd, first, row),
+            5 => self.direct_rows::<S, 5, V>(simd, first, row),
+            6 => self.direct_rows::<S, 6, V>(simd, first, row),
+            7 => self.direct_rows::<S, 7, V>(simd, first, row),
+            _ => self.direct_rows::<S, ROWS, V>(simd, first, row),
+        }
+    }
+
     /// Adds the product of `R` rows and some rows of the matrix, from `first` on.
     #[inline(always)]
-    fn direct_rows<S: Simd, const R: usize>(&mut self, simd: S, first: usize, row: usize) {
+    fn direct_rows<S: Simd, const R: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        row: usize,
+    ) {
         let width = self.y[0].len();
         let mut column = 0;
-        while width - column >= FEW_VECTORS * S::F32_LANES {
-            self.direct_tile::<S, R, FEW_VECTORS, true>(simd, first, At { row, column });
-            column += FEW_VECTORS * S::F32_LANES;
+        while width - column >= V * S::F32_LANES {
+            self.direct_tile::<S, R, V, true>(simd, first, At { row, column });
+            column += V * S::F32_LANES;
         }
         while width - column >= S::F32_LANES {
             self.direct_tile::<S, R, 1, true>(simd, first, At { row, column });
