@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 use transformer::{NormPlacement, TransformerConfig};
 
 use crate::error::UsageError;
+use crate::fit::BestBy;
+use crate::optimizer::OptimizerConfig;
 use crate::schedule::Schedule;
 use crate::task::{AnnotatedCopy, CopyTask, Task};
 
@@ -50,6 +52,19 @@ impl TaskConfig {
     }
 }
 
+fn one() -> usize {
+    1
+}
+
+fn three() -> usize {
+    3
+}
+
+#[allow(clippy::unnecessary_wraps)] // the field is an option
+fn ten_minutes() -> Option<f64> {
+    Some(600.0)
+}
+
 /// A run, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunConfig {
@@ -63,23 +78,59 @@ pub struct RunConfig {
     pub seed: u64,
     /// Number of training steps.
     pub steps: usize,
-    /// Sequences in a step.
+    /// Sequences in a batch.
     pub batch_size: usize,
+    /// Batches in a step, whose gradients are added up.
+    #[serde(default = "one")]
+    pub accumulate: usize,
+    /// How gradients become updates.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
     /// Learning rate.
     pub schedule: Schedule,
+    /// Decay of a moving average of the parameters, which is then what is evaluated.
+    #[serde(default)]
+    pub ema: Option<f64>,
+    /// Whether activations are computed again in the backward pass instead of being kept.
+    #[serde(default)]
+    pub gradient_checkpointing: bool,
     /// `ε` of the loss.
     pub label_smoothing: f64,
     /// Steps between evaluations on the validation split; none for no evaluation.
     pub eval_every: Option<usize>,
     /// Sequences in an evaluation on the validation split.
     pub eval_size: usize,
+    /// What makes an evaluation the best.
+    #[serde(default)]
+    pub best_by: BestBy,
     /// Exact match on the validation split at which training ends early.
     pub target: Option<f64>,
+    /// Evaluations without a better one after which training ends.
+    #[serde(default)]
+    pub patience: Option<usize>,
+    /// Steps between checkpoints.
+    #[serde(default)]
+    pub checkpoint_every: Option<usize>,
+    /// Seconds between checkpoints.
+    #[serde(default = "ten_minutes")]
+    pub checkpoint_seconds: Option<f64>,
+    /// Newest checkpoints that are kept, besides the best.
+    #[serde(default = "three")]
+    pub keep: usize,
     /// Sequences of the test split that are decoded at the end.
     pub test_size: usize,
 }
 
 impl RunConfig {
+    /// The default settings of a task, by its name in `config.json`.
+    pub fn of_task(name: &str) -> Option<Self> {
+        match name {
+            "copy" => Some(Self::copy()),
+            "annotated-copy" => Some(Self::annotated()),
+            _ => None,
+        }
+    }
+
     /// The copy task that `train` solves by itself.
     pub fn copy() -> Self {
         Self {
@@ -100,14 +151,23 @@ impl RunConfig {
             seed: 0,
             steps: 600,
             batch_size: 64,
+            accumulate: 1,
+            optimizer: OptimizerConfig::default(),
             schedule: Schedule::Linear {
                 factor: 1.5,
                 warmup: 100,
             },
+            ema: None,
+            gradient_checkpointing: false,
             label_smoothing: 0.0,
             eval_every: None,
             eval_size: 500,
+            best_by: BestBy::Loss,
             target: None,
+            patience: None,
+            checkpoint_every: None,
+            checkpoint_seconds: ten_minutes(),
+            keep: three(),
             test_size: 1000,
         }
     }
@@ -143,7 +203,11 @@ impl RunConfig {
         for (flag, value) in [
             ("--steps", self.steps),
             ("--batch-size", self.batch_size),
+            ("--accumulate", self.accumulate),
             ("--eval-every", self.eval_every.unwrap_or(1)),
+            ("--patience", self.patience.unwrap_or(1)),
+            ("--checkpoint-every", self.checkpoint_every.unwrap_or(1)),
+            ("--keep", self.keep),
         ] {
             if value == 0 {
                 return Err(UsageError::new(flag, value, "must be at least 1"));
@@ -153,27 +217,46 @@ impl RunConfig {
                 return Err(UsageError::new(flag, value, expected));
             }
         }
-        if let Some(target) = self.target
-            && !(target > 0.0 && target <= 1.0)
-        {
-            return Err(UsageError::new(
+        let is_share = |x: f64| x > 0.0 && x < 1.0;
+        let is_positive = |x: f64| x > 0.0 && x.is_finite();
+        let (factor, warmup) = self.schedule.parts();
+        let exact_match = "must be an exact match above 0 and at most 1";
+        for (flag, value, is_right, expected) in [
+            (
                 "--target",
-                target,
-                "must be an exact match above 0 and at most 1",
-            ));
-        }
-        let (Schedule::Noam { factor, warmup } | Schedule::Linear { factor, warmup }) =
-            self.schedule;
-        if !(factor > 0.0 && factor.is_finite()) {
-            return Err(UsageError::new(
+                self.target,
+                (|x| x > 0.0 && x <= 1.0) as fn(f64) -> bool,
+                exact_match,
+            ),
+            (
                 "--factor",
-                factor,
+                Some(factor),
+                is_positive,
                 "must be a positive number",
-            ));
+            ),
+            (
+                "--checkpoint-seconds",
+                self.checkpoint_seconds,
+                is_positive,
+                "must be a positive number",
+            ),
+            (
+                "--ema",
+                self.ema,
+                is_share,
+                "must be above 0 and less than 1",
+            ),
+        ] {
+            if let Some(value) = value
+                && !is_right(value)
+            {
+                return Err(UsageError::new(flag, value, expected));
+            }
         }
         if warmup == 0 {
             return Err(UsageError::new("--warmup", warmup, "must be at least 1"));
         }
+        self.optimizer.check()?;
         self.model.source_vocab_size = task.vocab_size();
         self.model.target_vocab_size = task.vocab_size();
         self.model.pad_id = task.pad_id();

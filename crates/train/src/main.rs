@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         None => command::fit::run(&cli.fit),
         Some(Command::Fit(args)) => command::fit::run(&args),
+        Some(Command::Resume(args)) => command::fit::resume(&args),
         Some(Command::Generate(args)) => command::generate::run(&args),
         Some(Command::Eval(args)) => command::eval::run(&args),
         Some(Command::Bench(args)) => command::bench::run(&args),

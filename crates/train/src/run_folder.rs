@@ -1,22 +1,24 @@
 //! The folder that a run lives in and explains itself by.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, ErrorKind, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use burn::module::Module;
 use serde::Serialize;
-use transformer::Transformer;
 
+use crate::checkpoint::Checkpoints;
 use crate::config::RunConfig;
 use crate::error::UsageError;
 
-/// An open run folder: `config.json`, `metrics.jsonl`, `summary.json`, `checkpoints/step-N/`.
+/// An open run folder: `config.json`, `metrics.jsonl`, `summary.json`, `checkpoints/step-N/`. No
+/// other process can train in it as long as it is open.
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
     metrics: BufWriter<File>,
+    /// Locked; the system unlocks it when the process ends, however it ends.
+    _lock: File,
 }
 
 /// A line of `metrics.jsonl`: one training step.
@@ -28,8 +30,26 @@ pub struct StepMetrics {
     pub loss: f32,
     /// Learning rate.
     pub learning_rate: f64,
+    /// Length of the gradient over all parameters, before clipping.
+    pub gradient_norm: f32,
     /// Target tokens that are not padding.
     pub tokens: usize,
+    /// Share of padding among the tokens of sources and targets.
+    pub padding: f32,
+}
+
+/// A line of `metrics.jsonl`: one evaluation on the validation split.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Evaluation {
+    /// After this step.
+    pub step: usize,
+    /// Mean loss a token, in nats, without label smoothing.
+    pub valid_loss: f64,
+    /// Share of tokens that are the likeliest, given the right ones before them.
+    pub token_accuracy: f64,
+    /// Share of sequences that greedy decoding gets just right, where it was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact_match: Option<f64>,
 }
 
 /// What a run came to: `summary.json`.
@@ -75,6 +95,7 @@ impl RunFolder {
             Some(path) => claim(path)?,
             None => next_free(Path::new("runs"), config.task.name())?,
         };
+        let lock = lock(&path)?;
         write_json(&path.join("config.json"), config)
             .map_err(|error| cannot_write(&path, &error))?;
         let metrics = File::create(path.join("metrics.jsonl"))
@@ -82,7 +103,63 @@ impl RunFolder {
         Ok(Self {
             path,
             metrics: BufWriter::new(metrics),
+            _lock: lock,
         })
+    }
+
+    /// Opens the folder of a run that is to go on, and puts right what a killed process left in it.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be written, or another process that trains in it.
+    pub fn open(path: &Path) -> Result<Self> {
+        let lock = lock(path)?;
+        Checkpoints::of(path).tidy();
+        let metrics = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(path.join("metrics.jsonl"))
+            .map_err(|error| cannot_write(path, &error))?;
+        Ok(Self {
+            path: path.into(),
+            metrics: BufWriter::new(metrics),
+            _lock: lock,
+        })
+    }
+
+    /// Takes `metrics.jsonl` back to its first bytes; what was logged after them will be logged
+    /// again.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written, or has fewer bytes.
+    pub fn rewind(&mut self, bytes: u64) -> Result<()> {
+        let path = self.path.join("metrics.jsonl");
+        let file = self.metrics.get_mut();
+        let rewind = |file: &mut File| {
+            let length = file.metadata()?.len();
+            file.set_len(bytes.min(length))?;
+            file.seek(std::io::SeekFrom::End(0))?;
+            Ok::<_, std::io::Error>(length)
+        };
+        let length = rewind(file).with_context(|| format!("cannot write {}", path.display()))?;
+        if length < bytes {
+            crate::output::note(&format!(
+                "warning: {} has {length} bytes, but had {bytes} at the checkpoint: lines are missing",
+                path.display()
+            ));
+        }
+        Ok(())
+    }
+
+    /// Replaces `config.json`.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write_config(&self, config: &RunConfig) -> Result<()> {
+        write_json(&self.path.join("config.json"), config).context("cannot write config.json")
     }
 
     /// Where it is.
@@ -95,7 +172,7 @@ impl RunFolder {
     /// # Errors
     ///
     /// If it cannot be written.
-    pub fn log(&mut self, metrics: &StepMetrics) -> Result<()> {
+    pub fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
         let line = serde_json::to_string(metrics)?;
         writeln!(self.metrics, "{line}").context("cannot write metrics.jsonl")
     }
@@ -109,27 +186,17 @@ impl RunFolder {
         self.metrics.flush().context("cannot write metrics.jsonl")
     }
 
-    /// Writes the parameters to `checkpoints/step-N/model.bpk`. The folder appears whole or not
-    /// at all.
+    /// Writes the lines down to the disk and returns how many bytes they are.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
-    pub fn save_model(&self, model: &Transformer, step: usize) -> Result<PathBuf> {
-        let checkpoints = self.path.join("checkpoints");
-        let folder = checkpoints.join(format!("step-{step}"));
-        let temporary = checkpoints.join(format!(".step-{step}.tmp"));
-        let write = || -> Result<()> {
-            fs::create_dir_all(&temporary)?;
-            let bytes = model.valid().into_record().into_bytes()?;
-            let mut file = File::create(temporary.join("model.bpk"))?;
-            file.write_all(&bytes)?;
-            file.sync_all()?;
-            fs::rename(&temporary, &folder)?;
-            Ok(())
-        };
-        write().with_context(|| format!("cannot write {}", folder.display()))?;
-        Ok(folder)
+    /// If they cannot be written.
+    pub fn sync(&mut self) -> Result<u64> {
+        self.flush()?;
+        let file = self.metrics.get_ref();
+        file.sync_data()
+            .and_then(|()| Ok(file.metadata()?.len()))
+            .context("cannot write metrics.jsonl")
     }
 
     /// Writes `summary.json` and what is left of `metrics.jsonl`.
@@ -138,9 +205,43 @@ impl RunFolder {
     ///
     /// If they cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<()> {
-        self.flush()?;
+        self.sync()?;
         write_json(&self.path.join("summary.json"), summary).context("cannot write summary.json")
     }
+}
+
+/// Locks the folder against other processes, until the file is closed.
+fn lock(folder: &Path) -> Result<File, UsageError> {
+    let path = folder.join("lock");
+    let mut file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(|error| cannot_write(folder, &error))?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut process = String::new();
+            let _ = file.read_to_string(&mut process);
+            return Err(UsageError::new(
+                "RUN",
+                folder.display(),
+                format!(
+                    "is in use by another process ({}); wait until it has ended",
+                    process.trim()
+                ),
+            ));
+        }
+        // Some network folders have no locks.
+        Err(TryLockError::Error(_)) => return Ok(file),
+    }
+    let name = format!("process {}\n", std::process::id());
+    file.set_len(0)
+        .and_then(|()| file.write_all(name.as_bytes()))
+        .map_err(|error| cannot_write(folder, &error))?;
+    Ok(file)
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> UsageError {
@@ -197,7 +298,9 @@ fn write_json(path: &Path, value: &impl Serialize) -> std::io::Result<()> {
     let temporary = path.with_extension("json.tmp");
     let mut json = serde_json::to_vec_pretty(value)?;
     json.push(b'\n');
-    fs::write(&temporary, json)?;
+    let mut file = File::create(&temporary)?;
+    file.write_all(&json)?;
+    file.sync_all()?;
     fs::rename(&temporary, path)
 }
 

@@ -8,6 +8,9 @@ use assert_cmd::Command;
 #[path = "cli/generate.rs"]
 mod generate;
 
+#[path = "cli/training.rs"]
+mod training;
+
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();
     command.current_dir(folder).env_remove("RUST_LOG");
@@ -113,7 +116,7 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
         .map(|line| line["step"].as_u64().unwrap())
         .collect();
     assert_eq!(steps, (1..=12).collect::<Vec<u64>>());
-    assert!(run.join("checkpoints/step-12/model.bpk").exists());
+    assert!(run.join("checkpoints/step-12/model.safetensors").exists());
 
     // A second run has a folder of its own.
     succeed(&train(folder.path()).args(SMALL).output().unwrap());
@@ -143,9 +146,7 @@ fn the_same_seed_gives_the_same_losses_and_another_does_not() {
         let run = folder.path().join(name);
         (
             losses(&run),
-            std::fs::read(run.join("checkpoints/step-12/model.bpk"))
-                .unwrap()
-                .len(),
+            std::fs::read(run.join("checkpoints/step-12/model.safetensors")).unwrap(),
         )
     };
     let once = run("a", "5");
@@ -496,7 +497,7 @@ fn off_a_terminal_stderr_is_plain_lines() {
         .env("RUST_LOG", "info")
         .output()
         .unwrap();
-    assert!(text(&output.stderr).contains("saved the model"));
+    assert!(text(&output.stderr).contains("saved a checkpoint"));
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub mod memory;
 pub mod model;
 pub mod position;
 pub mod residual;
+pub mod weights;
 
 pub use config::{Activation, NormPlacement, Positions, TransformerConfig, WeightTying};
 pub use decoder::Decoder;

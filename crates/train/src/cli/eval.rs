@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::checkpoint::Which;
 use clap::{Args, ValueEnum};
 
 use super::search::BeamArgs;
@@ -29,8 +30,11 @@ impl From<HeldOut> for Split {
 /// Flags of `eval`.
 #[derive(Clone, Debug, Args)]
 pub struct EvalArgs {
-    /// Folder of a run; the newest checkpoint is taken
+    /// Folder of a run
     pub run: PathBuf,
+    /// Which checkpoint: last, best, the number of a step, or average:K of the last K
+    #[arg(long, value_name = "WHICH", default_value = "last")]
+    pub checkpoint: Which,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::checkpoint::Which;
 use clap::Args;
 use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, Method};
@@ -29,8 +30,11 @@ Output: for each line of the input, in the same order,
 Exit code: 2 if a line of the input is wrong. The answers to all lines before it are written; with
 --keep-going, those to the lines after it, too.")]
 pub struct GenerateArgs {
-    /// Folder of a run; the newest checkpoint is taken
+    /// Folder of a run
     pub run: PathBuf,
+    /// Which checkpoint: last, best, the number of a step, or average:K of the last K
+    #[arg(long, value_name = "WHICH", default_value = "last")]
+    pub checkpoint: Which,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,

@@ -3,8 +3,9 @@
 mod eval;
 mod generate;
 mod search;
+mod training;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use transformer::{Activation, NormPlacement, Positions, WeightTying};
@@ -12,8 +13,10 @@ use transformer::{Activation, NormPlacement, Positions, WeightTying};
 pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
+pub use training::{ResumeArgs, TrainingArgs};
 
 use crate::config::{RunConfig, TaskConfig};
+use crate::config_file;
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::schedule::Schedule;
@@ -35,6 +38,8 @@ pub struct Cli {
 pub enum Command {
     /// Train a model, then decode sequences that it has never seen
     Fit(Box<FitArgs>),
+    /// Go on with a run that was stopped
+    Resume(ResumeArgs),
     /// Make a target of each source, by a model that was trained
     Generate(Box<GenerateArgs>),
     /// Decode unseen sequences again, by a model that was trained
@@ -155,6 +160,8 @@ pub enum ScheduleKind {
     Noam,
     /// Linearly to 0 at the last step
     Linear,
+    /// Along half a cosine to 0 at the last step
+    Cosine,
 }
 
 /// Flags of `fit`. What is not given is the task's or the preset's default.
@@ -166,6 +173,12 @@ pub struct FitArgs {
     /// Settings from elsewhere, which the other flags change
     #[arg(long)]
     pub preset: Option<Preset>,
+    /// Settings from a file, JSON or TOML, such as a run's config.json; the other flags change them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "task"])]
+    pub config: Option<PathBuf>,
+    /// Print the settings as JSON, and do nothing
+    #[arg(long)]
+    pub print_config: bool,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
@@ -226,16 +239,25 @@ pub struct FitArgs {
     /// Share of the target distribution spread over all tokens [default: 0]
     #[arg(long, allow_negative_numbers = true)]
     pub label_smoothing: Option<f64>,
-    /// Evaluate on the validation split every so many steps [default: never, with a target 100;
-    /// annotated: 20]
+    /// Evaluate on the validation split every so many steps [default: never, with a target or
+    /// patience 100; annotated: 20]
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number)]
     pub eval_every: Option<usize>,
     /// Stop once exact match on the validation split is at least this
     #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]
     pub target: Option<f64>,
+    /// Flags of the training itself.
+    #[command(flatten)]
+    pub training: TrainingArgs,
     /// Folder of the run, new or empty [default: runs/TASK-N]
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,
+    /// Go on with the run in this folder, as `train resume` does
+    #[arg(long, value_name = "FOLDER")]
+    pub resume: Option<PathBuf>,
+    /// No dashboard: a progress bar, or lines
+    #[arg(long)]
+    pub plain: bool,
 }
 
 impl FitArgs {
@@ -245,11 +267,14 @@ impl FitArgs {
     ///
     /// A backend that cannot be, or flags that do not go together.
     pub fn config(&self) -> Result<RunConfig, UsageError> {
-        let mut config = match self.preset {
-            Some(Preset::Annotated) => RunConfig::annotated(),
-            None => RunConfig::copy(),
+        let mut config = match (&self.config, self.preset) {
+            (Some(path), _) => config_file::read(path)?,
+            (None, Some(Preset::Annotated)) => RunConfig::annotated(),
+            (None, None) => RunConfig::copy(),
         };
-        config.backend = DeviceName::choose(self.backend.as_deref())?.to_string();
+        if self.backend.is_some() || config.backend.is_empty() {
+            config.backend = DeviceName::choose(self.backend.as_deref())?.to_string();
+        }
         match &mut config.task {
             TaskConfig::Copy {
                 symbols,
@@ -289,21 +314,50 @@ impl FitArgs {
         set(&mut config.batch_size, self.batch_size);
         set(&mut config.label_smoothing, self.label_smoothing);
         config.eval_every = self.eval_every.or(config.eval_every);
-        config.target = self.target;
+        config.target = self.target.or(config.target);
         config.schedule = self.schedule(config.schedule);
+        self.training.apply(&mut config);
         Ok(config)
     }
 
-    fn schedule(&self, default: Schedule) -> Schedule {
-        let (kind, factor, warmup) = match default {
-            Schedule::Noam { factor, warmup } => (ScheduleKind::Noam, factor, warmup),
-            Schedule::Linear { factor, warmup } => (ScheduleKind::Linear, factor, warmup),
+    /// The flags of `resume` that stand for `--resume`.
+    ///
+    /// # Errors
+    ///
+    /// If others are given: a run goes on as it was begun.
+    pub fn resume_args(&self, run: &Path) -> Result<ResumeArgs, UsageError> {
+        let allowed = Self {
+            resume: self.resume.clone(),
+            steps: self.steps,
+            backend: self.backend.clone(),
+            plain: self.plain,
+            ..Self::default()
         };
+        if format!("{allowed:?}") != format!("{self:?}") {
+            let expected = "goes with no other flags than --steps, --backend and --plain: a run goes on as it was begun";
+            return Err(UsageError::new("--resume", run.display(), expected));
+        }
+        Ok(ResumeArgs {
+            run: run.into(),
+            steps: self.steps,
+            backend: self.backend.clone(),
+            plain: self.plain,
+        })
+    }
+
+    fn schedule(&self, default: Schedule) -> Schedule {
+        let kind = match default {
+            Schedule::Noam { .. } => ScheduleKind::Noam,
+            Schedule::Linear { .. } => ScheduleKind::Linear,
+            Schedule::Cosine { .. } => ScheduleKind::Cosine,
+        };
+        let (factor, warmup) = default.parts();
         let factor = self.factor.unwrap_or(factor);
         let warmup = self.warmup.unwrap_or(warmup);
         match self.schedule.unwrap_or(kind) {
             ScheduleKind::Noam => Schedule::Noam { factor, warmup },
             ScheduleKind::Linear => Schedule::Linear { factor, warmup },
+            ScheduleKind::Cosine => Schedule::Cosine { factor, warmup },
         }
     }
 }

@@ -40,7 +40,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let method = args.beam.method()?;
     let name = DeviceName::choose(args.backend.as_deref())?;
     let device = name.open()?;
-    let run = Trained::load(&args.run, &device)?;
+    let run = Trained::load_which(&args.run, args.checkpoint, &device)?;
     let task = run.task.as_ref();
     let (split, n) = match args.split {
         HeldOut::Validation => ("validation", run.config.eval_size),

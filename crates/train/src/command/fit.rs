@@ -1,44 +1,116 @@
-//! `train fit`: train, decode, report.
+//! `train fit`: train, decode, report. `train resume`: go on.
+
+use std::path::Path;
 
 use anyhow::Result;
 
-use crate::cli::FitArgs;
-use crate::config::TaskConfig;
+use crate::checkpoint::{self, Checkpoints, Files};
+use crate::cli::{FitArgs, ResumeArgs};
+use crate::config::{RunConfig, TaskConfig};
 use crate::device::DeviceName;
+use crate::error::UsageError;
 use crate::evaluate::{self, Decoded};
-use crate::fit::fit;
-use crate::output;
+use crate::fit::{Ending, Outcome, fit};
 use crate::run_folder::RunFolder;
 use crate::task::{AnnotatedCopy, Task, expected};
+use crate::{monitor, output};
 
 /// Decoded sequences that are printed, and wrong ones among the others that are printed besides.
 const SHOWN: usize = 5;
 
-/// Runs the command.
+/// Runs `train fit`.
 ///
 /// # Errors
 ///
 /// Wrong flags, a device that does not come up, a folder that cannot be written, a loss that is
 /// not finite.
 pub fn run(args: &FitArgs) -> Result<()> {
+    if let Some(run) = &args.resume {
+        return resume(&args.resume_args(run)?);
+    }
     let mut config = args.config()?;
     let task = config.resolve()?;
+    if args.print_config {
+        return output::result(&serde_json::to_string_pretty(&config)?);
+    }
+    let device = config.backend.parse::<DeviceName>()?;
+    device.open()?;
+    let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
+    train(&config, task.as_ref(), folder, None, args.plain)
+}
+
+/// Runs `train resume`.
+///
+/// # Errors
+///
+/// A folder that is no run's or is in use, checkpoints that cannot be used, and what stops `fit`.
+pub fn resume(args: &ResumeArgs) -> Result<()> {
+    let (mut config, _) = checkpoint::read_config(&args.run)?;
+    if let Some(backend) = &args.backend {
+        config.backend = DeviceName::choose(Some(backend))?.to_string();
+    }
+    if let Some(steps) = args.steps {
+        config.steps = steps;
+    }
+    let task = config.resolve()?;
+    config.backend.parse::<DeviceName>()?.open()?;
+    let folder = RunFolder::open(&args.run)?;
+    let (step, files) = checkpoint::newest(&Checkpoints::of(&args.run))?;
+    let state = checkpoint::read_state(&files)?;
+    let is_over = args.run.join("summary.json").exists() && state.step >= config.steps;
+    if is_over || state.step > config.steps {
+        let what = format!("has taken all of its {step} steps; ask for more with --steps");
+        return Err(UsageError::new("RUN", args.run.display(), what).into());
+    }
+    folder.write_config(&config)?;
+    train(&config, task.as_ref(), folder, Some(&files), args.plain)
+}
+
+fn train(
+    config: &RunConfig,
+    task: &dyn Task,
+    folder: RunFolder,
+    from: Option<&Files>,
+    is_plain: bool,
+) -> Result<()> {
+    let path = folder.path().to_owned();
     let name: DeviceName = config.backend.parse()?;
     let device = name.open()?;
-    let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
-    let path = folder.path().to_owned();
-    output::note(&format!(
-        "training {} on {name}, {} steps, in {}",
-        config.task.name(),
-        config.steps,
-        path.display()
-    ));
-    let outcome = fit(&config, task.as_ref(), &device, folder)?;
+    let first = from.map(checkpoint::read_state).transpose()?;
+    let first = first.map_or(0, |state| state.step);
+    let watch = || {
+        let begins = match first {
+            0 => "training".into(),
+            step => format!("going on after step {step} with"),
+        };
+        output::note(&format!(
+            "{begins} {} on {name}, {} steps, in {}",
+            config.task.name(),
+            config.steps,
+            path.display()
+        ));
+        monitor::choose(is_plain, config.task.name(), first, config.steps)
+    };
+    let ending = fit(config, task, &device, folder, from, watch)?;
+    match ending {
+        Ending::Done(outcome) => report(config, task, &outcome, &path),
+        Ending::Interrupted { step, checkpoint } => {
+            output::note(&format!(
+                "stopped after step {step}, which is saved in {}; go on with\n  train resume {}",
+                checkpoint.display(),
+                path.display()
+            ));
+            Ok(())
+        }
+    }
+}
 
+/// Prints what came out.
+fn report(config: &RunConfig, task: &dyn Task, outcome: &Outcome, path: &Path) -> Result<()> {
     if config.task == TaskConfig::AnnotatedCopy {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
-        for decoded in evaluate::decode_greedily(&outcome.model, task.as_ref(), &one_to_ten) {
-            print_decoded(task.as_ref(), &decoded)?;
+        for decoded in evaluate::decode_greedily(&outcome.model, task, &one_to_ten) {
+            print_decoded(task, &decoded)?;
         }
     }
     let wrong = outcome.decoded[SHOWN.min(outcome.decoded.len())..]
@@ -46,7 +118,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
         .filter(|decoded| !decoded.is_exact);
     let shown = outcome.decoded.iter().take(SHOWN);
     for decoded in shown.chain(wrong.take(SHOWN)) {
-        print_decoded(task.as_ref(), decoded)?;
+        print_decoded(task, decoded)?;
     }
     let summary = &outcome.summary;
     output::result(&format!(

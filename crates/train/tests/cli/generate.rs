@@ -700,8 +700,8 @@ fn eval_has_the_numbers_of_the_summary() {
 fn folders_that_are_no_run_are_refused() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
-    let model = path.join("checkpoints/step-250/model.bpk");
-    std::fs::create_dir_all(model.parent().unwrap()).unwrap();
+    let checkpoint = path.join("checkpoints/step-250");
+    std::fs::create_dir_all(&checkpoint).unwrap();
     let name = path.to_str().unwrap();
     let is_refused = |expected: &[&str]| {
         for command in ["generate", "eval"] {
@@ -713,8 +713,13 @@ fn folders_that_are_no_run_are_refused() {
     std::fs::write(path.join("config.json"), &config[1..]).unwrap();
     is_refused(&["config.json: is not the configuration of a run"]);
     std::fs::write(path.join("config.json"), &config).unwrap();
-    is_refused(&["model.bpk: cannot be read"]);
-    let bytes = std::fs::read(run().join("checkpoints/step-250/model.bpk")).unwrap();
+    is_refused(&["manifest.json: is missing"]);
+    for entry in std::fs::read_dir(run().join("checkpoints/step-250")).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), checkpoint.join(entry.file_name())).unwrap();
+    }
+    let model = checkpoint.join("model.safetensors");
+    let bytes = std::fs::read(&model).unwrap();
     for broken in [
         &b""[..],
         b"nonsense",
@@ -722,12 +727,12 @@ fn folders_that_are_no_run_are_refused() {
         &bytes[..50],
     ] {
         std::fs::write(&model, broken).unwrap();
-        is_refused(&["model.bpk: is broken or cut off"]);
+        is_refused(&["model.safetensors: has", "but was written with"]);
     }
     std::fs::write(&model, &bytes).unwrap();
     let other = config.replace("\"d_ff\": 16", "\"d_ff\": 8");
     std::fs::write(path.join("config.json"), other).unwrap();
-    is_refused(&["model.bpk: is not a model of config.json's shape"]);
+    is_refused(&["model.safetensors: does not fit the model of config.json"]);
     std::fs::write(path.join("config.json"), &config).unwrap();
     succeed(&train(parent.path()).args(["eval", name]).output().unwrap());
     refused(

@@ -1,0 +1,454 @@
+//! Folders `checkpoints/step-N` that appear whole or not at all, with a checksum of each file.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// Version of what a checkpoint holds.
+pub const FORMAT: u32 = 1;
+
+const MANIFEST: &str = "manifest.json";
+
+/// `manifest.json`: what the other files must be.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    files: BTreeMap<String, FileEntry>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct FileEntry {
+    bytes: u64,
+    sha256: String,
+}
+
+impl FileEntry {
+    fn of(bytes: &[u8]) -> Self {
+        let sha256 = Sha256::digest(bytes);
+        Self {
+            bytes: bytes.len() as u64,
+            sha256: sha256.iter().map(|byte| format!("{byte:02x}")).collect(),
+        }
+    }
+}
+
+/// Why a checkpoint cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unusable {
+    /// It is not what was written; another checkpoint may be.
+    #[error("{path}: {what}")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// It is whole, but this program is too old for it.
+    #[error(
+        "{path}: was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
+    )]
+    Newer {
+        /// The manifest.
+        path: String,
+        /// Its format.
+        format: u32,
+    },
+}
+
+impl Unusable {
+    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.display().to_string(),
+            what: what.into(),
+        }
+    }
+}
+
+/// The checkpoints of a run.
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+}
+
+impl Checkpoints {
+    /// Those of this run folder.
+    pub fn of(run: &Path) -> Self {
+        Self {
+            folder: run.join("checkpoints"),
+        }
+    }
+
+    /// Where they are.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The folder of one of them.
+    pub fn path(&self, step: usize) -> PathBuf {
+        self.folder.join(format!("step-{step}"))
+    }
+
+    /// The steps that have one, ascending.
+    pub fn steps(&self) -> Vec<usize> {
+        let step = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_str()?.strip_prefix("step-")?.parse().ok()
+        };
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut steps: Vec<usize> = entries.filter_map(step).collect();
+        steps.sort_unstable();
+        steps
+    }
+
+    /// Writes a checkpoint; one of the same step that was there before is replaced.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written; then there is nothing new, and what was there is untouched.
+    pub fn save(&self, step: usize, files: &[(&str, Vec<u8>)]) -> Result<PathBuf> {
+        let path = self.path(step);
+        let temporary = self.folder.join(format!(".step-{step}.new"));
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(&self.folder)?;
+            remove(&temporary)?;
+            fs::create_dir(&temporary)?;
+            let entries = files
+                .iter()
+                .map(|(name, bytes)| (String::from(*name), FileEntry::of(bytes)));
+            let manifest = Manifest {
+                format: FORMAT,
+                files: entries.collect(),
+            };
+            for (name, bytes) in files {
+                write_through(&temporary.join(name), bytes)?;
+            }
+            let manifest = serde_json::to_vec_pretty(&manifest)?;
+            write_through(&temporary.join(MANIFEST), &manifest)?;
+            sync_folder(&temporary)?;
+            let replaced = self.folder.join(format!(".step-{step}.old"));
+            remove(&replaced)?;
+            if path.exists() {
+                fs::rename(&path, &replaced)?;
+            }
+            fs::rename(&temporary, &path)?;
+            sync_folder(&self.folder)?;
+            remove(&replaced)
+        };
+        write()
+            .inspect_err(|_| {
+                let _ = remove(&temporary);
+            })
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Reads a checkpoint's files and compares them with their checksums.
+    ///
+    /// # Errors
+    ///
+    /// If anything is not as it was written.
+    pub fn read(&self, step: usize) -> Result<Files, Unusable> {
+        let folder = self.path(step);
+        let read = |path: &Path| {
+            fs::read(path).map_err(|error| {
+                let what = match error.kind() {
+                    ErrorKind::NotFound => "is missing".into(),
+                    _ => format!("cannot be read ({error})"),
+                };
+                Unusable::damaged(path, what)
+            })
+        };
+        let path = folder.join(MANIFEST);
+        let bytes = read(&path)?;
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let foreign = |error| Unusable::damaged(&path, format!("is no manifest ({error})"));
+        let Version { format } = serde_json::from_slice(&bytes).map_err(foreign)?;
+        if format > FORMAT {
+            let path = path.display().to_string();
+            return Err(Unusable::Newer { path, format });
+        }
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(foreign)?;
+        let mut files = BTreeMap::new();
+        for (name, entry) in manifest.files {
+            let path = folder.join(&name);
+            let length = fs::metadata(&path).map(|file| file.len());
+            // Before anything is read: a file that has grown may not fit into memory.
+            if let Ok(length) = length
+                && length != entry.bytes
+            {
+                let what = format!("has {length} bytes, but was written with {}", entry.bytes);
+                return Err(Unusable::damaged(&path, what));
+            }
+            let bytes = read(&path)?;
+            if FileEntry::of(&bytes) != entry {
+                return Err(Unusable::damaged(&path, "differs from its SHA-256"));
+            }
+            files.insert(name, bytes);
+        }
+        Ok(Files { folder, files })
+    }
+
+    /// The newest checkpoint that is good, and why newer ones are not.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or one was written by a newer version.
+    pub fn newest(&self) -> Result<(usize, Files, Vec<Unusable>), Unusable> {
+        let mut skipped = Vec::new();
+        for step in self.steps().into_iter().rev() {
+            match self.read(step) {
+                Ok(files) => return Ok((step, files, skipped)),
+                Err(newer @ Unusable::Newer { .. }) => return Err(newer),
+                Err(damaged) => skipped.push(damaged),
+            }
+        }
+        let what = match skipped.first() {
+            None => "has no checkpoint step-N".into(),
+            Some(first) => format!("has no checkpoint that is whole ({first})"),
+        };
+        Err(Unusable::damaged(&self.folder, what))
+    }
+
+    /// Removes all but the newest `keep` and those in `also`, and what was left half written.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be removed.
+    pub fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
+        let steps = self.steps();
+        let old = &steps[..steps.len().saturating_sub(keep)];
+        for step in old.iter().filter(|step| !also.contains(step)) {
+            let path = self.path(*step);
+            // First the manifest: what is half removed is no checkpoint.
+            let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove(&path));
+            removed.with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Removes what a killed process left half written, and puts back what it was replacing.
+    pub fn tidy(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let Some(name) = name.to_str().and_then(|name| name.strip_prefix('.')) else {
+                continue;
+            };
+            if let Some(whole) = name.strip_suffix(".old") {
+                let whole = self.folder.join(whole);
+                if !whole.exists() {
+                    let _ = fs::rename(&path, whole);
+                }
+            }
+            if name.starts_with("step-") {
+                let _ = remove(&path);
+            }
+        }
+    }
+}
+
+/// The files of one checkpoint, as they were written.
+#[derive(Debug)]
+pub struct Files {
+    folder: PathBuf,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl Files {
+    /// Where one of them is.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// One of them.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint has none of this name.
+    pub fn get(&self, name: &str) -> Result<&[u8], Unusable> {
+        let file = self.files.get(name).map(Vec::as_slice);
+        file.ok_or_else(|| Unusable::damaged(&self.path(name), "is missing"))
+    }
+
+    /// Whether there is one of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+}
+
+/// Writes a file down to the disk.
+fn write_through(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Writes a folder's list of names down to the disk, where the system can.
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    #[cfg(unix)]
+    File::open(path)?.sync_all()?;
+    let _ = path;
+    Ok(())
+}
+
+fn remove(path: &Path) -> std::io::Result<()> {
+    ignore_missing(fs::remove_dir_all(path))
+}
+
+fn remove_file(path: &Path) -> std::io::Result<()> {
+    ignore_missing(fs::remove_file(path))
+}
+
+fn ignore_missing(result: std::io::Result<()>) -> std::io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn checkpoints(steps: &[usize]) -> (tempfile::TempDir, Checkpoints) {
+        let run = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::of(run.path());
+        for &step in steps {
+            save(&checkpoints, step);
+        }
+        (run, checkpoints)
+    }
+
+    fn save(checkpoints: &Checkpoints, step: usize) {
+        let files = [("a", vec![step as u8; 5]), ("b", b"text".to_vec())];
+        checkpoints.save(step, &files).unwrap();
+    }
+
+    #[test]
+    fn what_was_saved_is_read() {
+        let (_run, checkpoints) = checkpoints(&[3, 20, 100]);
+        assert_eq!(checkpoints.steps(), [3, 20, 100]);
+        let files = checkpoints.read(20).unwrap();
+        assert_eq!(files.get("a").unwrap(), [20; 5]);
+        assert_eq!(files.get("b").unwrap(), b"text");
+        assert!(
+            files
+                .get("c")
+                .unwrap_err()
+                .to_string()
+                .ends_with("step-20/c: is missing")
+        );
+        // Once more is no error.
+        save(&checkpoints, 20);
+        assert_eq!(checkpoints.read(20).unwrap().get("a").unwrap(), [20; 5]);
+        let names: Vec<_> = fs::read_dir(checkpoints.folder()).unwrap().collect();
+        assert_eq!(names.len(), 3);
+    }
+
+    #[test]
+    fn a_damaged_checkpoint_is_passed_over_by_name() {
+        type Damage = fn(&Path);
+        let damages: [(Damage, &str); 6] = [
+            (
+                |path| fs::write(path.join("a"), [9; 5]).unwrap(),
+                "a: differs from its SHA-256",
+            ),
+            (
+                |path| fs::write(path.join("a"), [9; 4]).unwrap(),
+                "a: has 4 bytes, but was written with 5",
+            ),
+            (
+                |path| fs::remove_file(path.join("b")).unwrap(),
+                "b: is missing",
+            ),
+            (
+                |path| fs::remove_file(path.join(MANIFEST)).unwrap(),
+                "manifest.json: is missing",
+            ),
+            (
+                |path| fs::write(path.join(MANIFEST), "{").unwrap(),
+                "manifest.json: is no manifest",
+            ),
+            (
+                |path| {
+                    fs::remove_dir_all(path)
+                        .and_then(|()| fs::create_dir(path))
+                        .unwrap()
+                },
+                "is missing",
+            ),
+        ];
+        for (damage, message) in damages {
+            let (_run, checkpoints) = checkpoints(&[3, 20]);
+            damage(&checkpoints.path(20));
+            let (step, _, skipped) = checkpoints.newest().unwrap();
+            assert_eq!((step, skipped.len()), (3, 1));
+            let skipped = skipped[0].to_string();
+            assert!(
+                skipped.contains("step-20") && skipped.contains(message),
+                "{skipped}"
+            );
+            damage(&checkpoints.path(3));
+            let error = checkpoints.newest().unwrap_err().to_string();
+            assert!(error.contains("no checkpoint that is whole"), "{error}");
+            // A resumed run comes to the same step again.
+            save(&checkpoints, 20);
+            assert_eq!(checkpoints.newest().unwrap().0, 20);
+        }
+    }
+
+    #[test]
+    fn a_newer_format_is_not_passed_over() {
+        let (_run, checkpoints) = checkpoints(&[3, 20]);
+        let manifest = r#"{"format": 2, "something": "else"}"#;
+        fs::write(checkpoints.path(20).join(MANIFEST), manifest).unwrap();
+        let error = checkpoints.newest().unwrap_err();
+        assert!(
+            matches!(error, Unusable::Newer { format: 2, .. }),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn only_the_newest_and_the_chosen_are_kept() {
+        let (_run, checkpoints) = checkpoints(&[1, 2, 3, 4, 5]);
+        checkpoints.prune(2, &[1]).unwrap();
+        assert_eq!(checkpoints.steps(), [1, 4, 5]);
+        checkpoints.prune(9, &[]).unwrap();
+        assert_eq!(checkpoints.steps(), [1, 4, 5]);
+    }
+
+    #[test]
+    fn what_was_half_written_or_half_replaced_is_put_right() {
+        let (_run, checkpoints) = checkpoints(&[1, 2]);
+        let at = |name: &str| checkpoints.folder().join(name);
+        fs::create_dir(at(".step-3.new")).unwrap();
+        fs::rename(at("step-2"), at(".step-2.old")).unwrap();
+        fs::create_dir(at(".step-1.old")).unwrap();
+        checkpoints.tidy();
+        assert_eq!(checkpoints.steps(), [1, 2]);
+        assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 2);
+        assert_eq!(checkpoints.newest().unwrap().0, 2);
+    }
+
+    #[test]
+    fn a_checkpoint_that_cannot_be_written_leaves_nothing() {
+        let (_run, checkpoints) = checkpoints(&[1]);
+        // A name with a folder in it that is not there stands for any failing writer.
+        let error = checkpoints.save(2, &[("a", vec![1]), ("no/where", vec![2])]);
+        let error = format!("{:#}", error.unwrap_err());
+        assert!(
+            error.contains("cannot write") && error.contains("step-2"),
+            "{error}"
+        );
+        assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 1);
+        assert_eq!(checkpoints.newest().unwrap().0, 1);
+    }
+}

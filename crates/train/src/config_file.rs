@@ -1,0 +1,182 @@
+//! A configuration from a file: JSON or TOML, whole or in part.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::config::RunConfig;
+use crate::error::{UsageError, quote};
+
+/// Reads a file such as a run's `config.json`. What it does not say is the default of its task.
+///
+/// # Errors
+///
+/// A file that cannot be read, an unknown key, or a value that cannot be.
+pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
+    let wrong = |what: String| UsageError::new("--config", path.display(), what);
+    let text =
+        fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let is_toml = path
+        .extension()
+        .is_some_and(|extension| extension == "toml");
+    let file: Value = if is_toml {
+        toml::from_str(&text)
+            .map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
+    } else {
+        serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON ({error})")))?
+    };
+    over_defaults(file).map_err(wrong)
+}
+
+fn over_defaults(file: Value) -> Result<RunConfig, String> {
+    let Value::Object(file) = file else {
+        return Err("must be an object with the keys of a run's config.json".into());
+    };
+    let name = match file.get("task").and_then(|task| task.get("name")) {
+        None => "copy",
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(format!("task.name is {other}, but must be a word")),
+    };
+    let defaults =
+        RunConfig::of_task(name).ok_or_else(|| format!("task.name {} is no task", quote(name)))?;
+    let mut config = serde_json::to_value(defaults).expect("it is plain data");
+    let keys = config.as_object_mut().expect("it is a structure");
+    merge(keys, file, "")?;
+    serde_json::from_value(config).map_err(|error| format!("cannot be used: {error}"))
+}
+
+/// Puts the values of a file in the place of the defaults.
+fn merge(
+    defaults: &mut Map<String, Value>,
+    file: Map<String, Value>,
+    path: &str,
+) -> Result<(), String> {
+    for (key, value) in file {
+        let whole = format!("{path}{key}");
+        let Some(default) = defaults.get_mut(&key) else {
+            let known = defaults
+                .keys()
+                .map(|known| (strsim::damerau_levenshtein(known, &key), known));
+            let nearest = known.min().map(|(_, known)| known);
+            let nearest = nearest.map_or(String::new(), |known| {
+                format!("; the nearest known key is {path}{known}")
+            });
+            return Err(format!("has an unknown key {}{nearest}", quote(&whole)));
+        };
+        match (default, value) {
+            (Value::Object(defaults), Value::Object(value)) => {
+                merge(defaults, value, &format!("{whole}."))?;
+            }
+            (default, value) => {
+                let is_kind = match (&*default, &value) {
+                    // An option that is not set, or is taken away.
+                    (Value::Null, _) | (_, Value::Null) => true,
+                    (Value::Number(_), Value::Number(_))
+                    | (Value::String(_), Value::String(_))
+                    | (Value::Bool(_), Value::Bool(_)) => true,
+                    _ => false,
+                };
+                if !is_kind {
+                    return Err(format!(
+                        "{whole} is {value}, but must be {}",
+                        match default {
+                            Value::Number(_) => "a number",
+                            Value::String(_) => "a word",
+                            Value::Bool(_) => "true or false",
+                            _ => "a table of keys",
+                        }
+                    ));
+                }
+                *default = value;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(name: &str, text: &str) -> Result<RunConfig, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_whole_configuration_comes_back() {
+        for mut config in [RunConfig::copy(), RunConfig::annotated()] {
+            config.seed = 7;
+            config.ema = Some(0.99);
+            config.checkpoint_seconds = None;
+            config.resolve().unwrap();
+            let json = serde_json::to_string(&config).unwrap();
+            assert_eq!(read_text("config.json", &json).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn a_part_of_one_changes_that_part() {
+        let toml = "steps = 50\nema = 0.9\n[model]\nd_model = 32\n[task]\nmax_length = 5\n";
+        let config = read_text("a.toml", toml).unwrap();
+        let mut expected = RunConfig::copy();
+        expected.steps = 50;
+        expected.ema = Some(0.9);
+        expected.model.d_model = 32;
+        expected.task = crate::config::TaskConfig::Copy {
+            symbols: 32,
+            min_length: 1,
+            max_length: 5,
+        };
+        assert_eq!(config, expected);
+        let toml = "[task]\nname = \"annotated-copy\"";
+        assert_eq!(read_text("a.toml", toml).unwrap(), RunConfig::annotated());
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for (name, text, message) in [
+            (
+                "a.toml",
+                "setps = 5",
+                r#"unknown key "setps"; the nearest known key is steps"#,
+            ),
+            (
+                "a.json",
+                r#"{"model": {"d_modle": 5}}"#,
+                "the nearest known key is model.d_model",
+            ),
+            (
+                "a.json",
+                r#"{"steps": "many"}"#,
+                r#"steps is "many", but must be a number"#,
+            ),
+            ("a.json", r#"{"steps": 1.5}"#, "cannot be used"),
+            (
+                "a.json",
+                r#"{"model": 3}"#,
+                "model is 3, but must be a table of keys",
+            ),
+            (
+                "a.json",
+                r#"{"task": {"name": "fly"}}"#,
+                r#"task.name "fly" is no task"#,
+            ),
+            ("a.json", "[1]", "must be an object"),
+            ("a.json", "{", "is not JSON"),
+            ("a.toml", "steps = = 5", "is not TOML"),
+        ] {
+            let error = read_text(name, text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        let error = read(Path::new("no/such.toml")).unwrap_err().to_string();
+        assert!(
+            error.contains("--config no/such.toml: cannot be read"),
+            "{error}"
+        );
+    }
+}

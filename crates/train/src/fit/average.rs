@@ -1,0 +1,187 @@
+//! An exponential moving average of the parameters.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{Device, Tensor, TensorData};
+use transformer::weights::{Parameters, WeightsError};
+
+/// `average = decay * average + (1 - decay) * parameters` after each step; the decay is smaller in
+/// the first steps, `(1 + step) / (10 + step)`, so that the beginning is soon forgotten.
+#[derive(Clone)]
+pub struct MovingAverage {
+    decay: f64,
+    /// By parameter name, each as one long row.
+    tensors: BTreeMap<String, Tensor<1>>,
+}
+
+impl MovingAverage {
+    /// Begins with the parameters as they are.
+    pub fn new<M: Module>(decay: f64, module: &M) -> Self {
+        let mut average = Self {
+            decay,
+            tensors: BTreeMap::new(),
+        };
+        average.visit(module, 0.0);
+        average
+    }
+
+    /// After step `step`, counted from 1.
+    pub fn update<M: Module>(&mut self, step: usize, module: &M) {
+        let step = step as f64;
+        self.visit(module, self.decay.min((1.0 + step) / (10.0 + step)));
+    }
+
+    fn visit<M: Module>(&mut self, module: &M, decay: f64) {
+        module.visit(&mut Update {
+            tensors: &mut self.tensors,
+            decay,
+            path: Vec::new(),
+        });
+    }
+
+    /// A module like `module`, without gradients, with the average as its parameters.
+    pub fn module<M: Module>(&self, module: &M) -> M {
+        module.valid().map(&mut Replace {
+            tensors: &self.tensors,
+            path: Vec::new(),
+        })
+    }
+
+    /// Goes on from an average of `parameters`, which suit the module it was made for.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is missing.
+    pub fn load(
+        &mut self,
+        mut parameters: Parameters,
+        device: &Device,
+    ) -> Result<(), WeightsError> {
+        let device = device.clone().without_autodiff();
+        for (name, tensor) in &mut self.tensors {
+            let data = parameters
+                .remove(name)
+                .ok_or_else(|| WeightsError::Missing {
+                    name: name.clone(),
+                    others: 0,
+                })?;
+            let numbers: Vec<f32> = data.iter().collect();
+            let [expected] = tensor.dims();
+            if numbers.len() != expected {
+                return Err(WeightsError::Shape {
+                    name: name.clone(),
+                    expected: vec![expected],
+                    found: data.shape().to_vec(),
+                });
+            }
+            let size = [numbers.len()];
+            *tensor = Tensor::from_data(TensorData::new(numbers, size), &device);
+        }
+        Ok(())
+    }
+}
+
+struct Update<'a> {
+    tensors: &'a mut BTreeMap<String, Tensor<1>>,
+    decay: f64,
+    path: Vec<String>,
+}
+
+impl ModuleVisitor for Update<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = param.val();
+        let tensor = if tensor.device().is_autodiff() {
+            tensor.inner()
+        } else {
+            tensor
+        };
+        let tensor = tensor.flatten(0, D - 1);
+        let name = self.path.join(".");
+        let average = match self.tensors.remove(&name) {
+            Some(average) => average * self.decay + tensor * (1.0 - self.decay),
+            None => tensor,
+        };
+        self.tensors.insert(name, average);
+    }
+}
+
+struct Replace<'a> {
+    tensors: &'a BTreeMap<String, Tensor<1>>,
+    path: Vec<String>,
+}
+
+impl ModuleMapper for Replace<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let average = self.tensors[&self.path.join(".")].clone();
+        param.map(|tensor| average.reshape(tensor.shape()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Module, Debug)]
+    struct Weight {
+        weight: Param<Tensor<2>>,
+    }
+
+    fn weight(value: f32) -> Weight {
+        Weight {
+            weight: Param::from_data([[value, -value]], &Device::flex().autodiff()),
+        }
+    }
+
+    fn numbers(module: &Weight) -> Vec<f64> {
+        module.weight.val().into_data().iter().collect()
+    }
+
+    #[test]
+    fn it_follows_by_its_decay() {
+        let mut average = MovingAverage::new(0.5, &weight(1.0));
+        let mut expected = 1.0;
+        for (step, value) in [(1, 4.0), (2, -2.0), (100, 8.0)] {
+            average.update(step, &weight(value));
+            let decay = 0.5f64.min((1.0 + step as f64) / (10.0 + step as f64));
+            expected = decay * expected + (1.0 - decay) * f64::from(value);
+            let actual = numbers(&average.module(&weight(value)));
+            assert!(
+                (actual[0] - expected).abs() < 1e-5,
+                "{actual:?}, by hand {expected}"
+            );
+            assert_eq!(actual[1], -actual[0]);
+        }
+    }
+
+    #[test]
+    fn a_reloaded_average_goes_on_to_the_last_bit() {
+        let mut average = MovingAverage::new(0.9, &weight(1.0));
+        average.update(1, &weight(3.0));
+        let saved = transformer::weights::parameters(&average.module(&weight(0.0)));
+        let mut reloaded = MovingAverage::new(0.9, &weight(0.0));
+        reloaded.load(saved, &Device::flex()).unwrap();
+        for average in [&mut average, &mut reloaded] {
+            average.update(2, &weight(0.7));
+        }
+        let number = |average: &MovingAverage| numbers(&average.module(&weight(0.0)));
+        assert_eq!(number(&average), number(&reloaded));
+        assert!(reloaded.load(Parameters::new(), &Device::flex()).is_err());
+    }
+}

@@ -1,0 +1,474 @@
+//! Adam and AdamW over a whole model, with global-norm clipping.
+//!
+//! The rules for a single tensor are Burn's. The moments are kept here, by parameter name, so that
+//! a checkpoint holds them in a fixed order and they come back on the device where they were.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::optim::{
+    Adam, AdamConfig, AdamState, AdamW, AdamWConfig, AdamWState, AdaptiveMomentumState,
+    GradientsParams, Optimizer as Rule,
+};
+use burn::tensor::{Device, Tensor, TensorData};
+use serde::{Deserialize, Serialize};
+use transformer::weights::{Parameters, WeightsError};
+
+use crate::error::UsageError;
+
+/// Which optimiser, and its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizerConfig {
+    /// Which rule.
+    pub kind: OptimizerKind,
+    /// Decay of the first moment.
+    pub beta_1: f32,
+    /// Decay of the second moment.
+    pub beta_2: f32,
+    /// Added to the root of the second moment.
+    pub epsilon: f32,
+    /// AdamW's decoupled decay, times the learning rate; biases and norms have none.
+    pub weight_decay: f32,
+    /// Longest gradient, over all parameters together; a longer one is scaled down to it.
+    pub clip_norm: Option<f32>,
+}
+
+/// Rule of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// The paper's, section 5.3
+    Adam,
+    /// With decoupled weight decay
+    #[value(name = "adamw")]
+    AdamW,
+}
+
+impl Default for OptimizerConfig {
+    /// The paper's Adam, section 5.3.
+    fn default() -> Self {
+        Self {
+            kind: OptimizerKind::Adam,
+            beta_1: 0.9,
+            beta_2: 0.98,
+            epsilon: 1e-9,
+            weight_decay: 0.01,
+            clip_norm: None,
+        }
+    }
+}
+
+impl OptimizerConfig {
+    /// Refuses settings that cannot be.
+    ///
+    /// # Errors
+    ///
+    /// The first of them.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let share = "must be at least 0 and less than 1";
+        for (flag, value) in [("--beta-1", self.beta_1), ("--beta-2", self.beta_2)] {
+            if !(0.0..1.0).contains(&value) {
+                return Err(UsageError::new(flag, value, share));
+            }
+        }
+        if !(self.epsilon > 0.0 && self.epsilon.is_finite()) {
+            let expected = "must be a positive number";
+            return Err(UsageError::new("--epsilon", self.epsilon, expected));
+        }
+        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
+            let expected = "must be 0 or a positive number";
+            return Err(UsageError::new(
+                "--weight-decay",
+                self.weight_decay,
+                expected,
+            ));
+        }
+        if let Some(norm) = self.clip_norm
+            && !(norm > 0.0 && norm.is_finite())
+        {
+            let expected = "must be a positive number";
+            return Err(UsageError::new("--clip-norm", norm, expected));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone)]
+enum Rules {
+    Adam(Adam),
+    AdamW { decayed: AdamW, plain: AdamW },
+}
+
+/// An optimiser and its moments.
+#[derive(Clone)]
+pub struct Optimizer {
+    rules: Rules,
+    clip_norm: Option<f32>,
+    /// By parameter name, each as one long row.
+    moments: BTreeMap<String, AdaptiveMomentumState<1>>,
+}
+
+impl Optimizer {
+    /// With moments of zero.
+    pub fn new(config: &OptimizerConfig) -> Self {
+        let adamw = |weight_decay| {
+            AdamWConfig::new()
+                .with_beta_1(config.beta_1)
+                .with_beta_2(config.beta_2)
+                .with_epsilon(config.epsilon)
+                .with_weight_decay(weight_decay)
+                .build()
+        };
+        let rules = match config.kind {
+            OptimizerKind::Adam => Rules::Adam(
+                AdamConfig::new()
+                    .with_beta_1(config.beta_1)
+                    .with_beta_2(config.beta_2)
+                    .with_epsilon(config.epsilon)
+                    .build(),
+            ),
+            OptimizerKind::AdamW => Rules::AdamW {
+                decayed: adamw(config.weight_decay),
+                plain: adamw(0.0),
+            },
+        };
+        Self {
+            rules,
+            clip_norm: config.clip_norm,
+            moments: BTreeMap::new(),
+        }
+    }
+
+    /// One update of all parameters; also the length of the whole gradient before clipping, `[1]`.
+    pub fn step<M: Module>(
+        &mut self,
+        learning_rate: f64,
+        module: M,
+        gradients: GradientsParams,
+    ) -> (M, Tensor<1>) {
+        let norm = norm(&module, &gradients);
+        let scale = self.clip_norm.map(|longest| {
+            (norm.clone() + 1e-6)
+                .recip()
+                .mul_scalar(longest)
+                .clamp_max(1.0)
+        });
+        let module = module.map(&mut Update {
+            optimizer: self,
+            learning_rate,
+            gradients,
+            scale,
+            path: Vec::new(),
+        });
+        (module, norm)
+    }
+
+    /// The moments as `moment_1.NAME` and `moment_2.NAME`, `[n]` each.
+    pub fn state(&self) -> Parameters {
+        let both = |(name, state): (&String, &AdaptiveMomentumState<1>)| {
+            [("moment_1", &state.moment_1), ("moment_2", &state.moment_2)]
+                .map(|(moment, tensor)| (format!("{moment}.{name}"), tensor.to_data()))
+        };
+        self.moments.iter().flat_map(both).collect()
+    }
+
+    /// Goes on from these moments, after `steps` steps. `sizes` are the model's parameters.
+    ///
+    /// # Errors
+    ///
+    /// If the moments are not those of these parameters.
+    pub fn load_state(
+        &mut self,
+        mut state: Parameters,
+        steps: usize,
+        sizes: &BTreeMap<String, usize>,
+        device: &Device,
+    ) -> Result<(), WeightsError> {
+        let device = device.clone().without_autodiff();
+        let mut take = |name: String, size: usize| -> Result<Tensor<1>, WeightsError> {
+            let data: TensorData = state.remove(&name).ok_or_else(|| WeightsError::Missing {
+                name: name.clone(),
+                others: 0,
+            })?;
+            if data.shape().as_slice() != [size] {
+                return Err(WeightsError::Shape {
+                    name,
+                    expected: vec![size],
+                    found: data.shape().to_vec(),
+                });
+            }
+            Ok(Tensor::from_data(data, &device))
+        };
+        let mut moments = BTreeMap::new();
+        for (name, &size) in sizes {
+            let moment_1 = take(format!("moment_1.{name}"), size)?;
+            let moment_2 = take(format!("moment_2.{name}"), size)?;
+            let state = AdaptiveMomentumState::new(steps, moment_1, moment_2);
+            moments.insert(name.clone(), state);
+        }
+        if let Some(name) = state.keys().next().cloned() {
+            let others = state.len() - 1;
+            return Err(WeightsError::Unused { name, others });
+        }
+        self.moments = moments;
+        Ok(())
+    }
+}
+
+/// Length of the gradient over all parameters together, `[1]`.
+fn norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
+    struct Squares<'a> {
+        gradients: &'a GradientsParams,
+        sum: Option<Tensor<1>>,
+    }
+    impl ModuleVisitor for Squares<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            if let Some(gradient) = self.gradients.get::<D>(param.id) {
+                let square = gradient.square().sum();
+                self.sum = Some(match self.sum.take() {
+                    Some(sum) => sum + square,
+                    None => square,
+                });
+            }
+        }
+    }
+    let mut squares = Squares {
+        gradients,
+        sum: None,
+    };
+    module.visit(&mut squares);
+    squares.sum.expect("a model has parameters").sqrt()
+}
+
+struct Update<'a> {
+    optimizer: &'a mut Optimizer,
+    learning_rate: f64,
+    gradients: GradientsParams,
+    scale: Option<Tensor<1>>,
+    path: Vec<String>,
+}
+
+impl ModuleMapper for Update<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(gradient) = self.gradients.remove::<D>(param.id) else {
+            return param;
+        };
+        let name = self.path.join(".");
+        param.map(|tensor| {
+            let is_trained = tensor.is_require_grad();
+            let strategy = tensor.gradient_checkpointing_strategy();
+            let tensor = tensor.inner();
+            let shape = tensor.shape();
+            let size = shape.num_elements();
+            let mut gradient = gradient.reshape([size]);
+            if let Some(scale) = &self.scale {
+                gradient = gradient * scale.clone();
+            }
+            let updated = self.optimizer.update(
+                name,
+                D,
+                self.learning_rate,
+                tensor.reshape([size]),
+                gradient,
+            );
+            let mut updated = Tensor::from_inner(updated.reshape(shape));
+            if let Some(strategy) = strategy {
+                updated = updated.with_gradient_checkpointing_strategy(strategy);
+            }
+            updated.set_require_grad(is_trained)
+        })
+    }
+}
+
+impl Optimizer {
+    /// One parameter of rank `rank`, as one long row.
+    fn update(
+        &mut self,
+        name: String,
+        rank: usize,
+        learning_rate: f64,
+        tensor: Tensor<1>,
+        gradient: Tensor<1>,
+    ) -> Tensor<1> {
+        let before = self.moments.remove(&name);
+        let (tensor, after) = match &self.rules {
+            Rules::Adam(rule) => {
+                let before = before.map(AdamState::new);
+                let (tensor, after) = rule.step(learning_rate, tensor, gradient, before);
+                (tensor, after.map(|state| state.momentum))
+            }
+            Rules::AdamW { decayed, plain } => {
+                // Biases and norms are the parameters of rank 1.
+                let rule = if rank == 1 { plain } else { decayed };
+                let before = before.map(AdamWState::new);
+                let (tensor, after) = rule.step(learning_rate, tensor, gradient, before);
+                (tensor, after.map(|state| state.momentum))
+            }
+        };
+        self.moments
+            .insert(name, after.expect("both rules have moments"));
+        tensor
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Module, Debug)]
+    struct Two {
+        weight: Param<Tensor<2>>,
+        bias: Param<Tensor<1>>,
+    }
+
+    fn two(device: &Device) -> Two {
+        Two {
+            weight: Param::from_data([[1.0, -2.0]], device),
+            bias: Param::from_data([3.0], device),
+        }
+    }
+
+    /// Gradients of `a . weight + b bias`.
+    fn gradients(module: &Two, a: [f32; 2], b: f32) -> GradientsParams {
+        let device = module.weight.val().device();
+        let a = Tensor::<2>::from_data([a], &device);
+        let loss = (module.weight.val() * a).sum() + (module.bias.val() * b).sum();
+        GradientsParams::from_grads(loss.backward(), module)
+    }
+
+    fn numbers(module: &Two) -> [f64; 3] {
+        let weight = module.weight.val().into_data();
+        let bias = module.bias.val().into_data();
+        let all: Vec<f64> = weight.iter::<f64>().chain(bias.iter()).collect();
+        all.try_into().unwrap()
+    }
+
+    /// Adam's or AdamW's rule on plain numbers; `decay` for each of them.
+    struct ByHand {
+        m: [f64; 3],
+        v: [f64; 3],
+        w: [f64; 3],
+        decay: [f64; 3],
+    }
+
+    impl ByHand {
+        fn step(&mut self, t: i32, learning_rate: f64, gradient: [f64; 3]) {
+            for i in 0..3 {
+                self.m[i] = 0.9 * self.m[i] + 0.1 * gradient[i];
+                self.v[i] = 0.98 * self.v[i] + 0.02 * gradient[i].powi(2);
+                let m_hat = self.m[i] / (1.0 - 0.9f64.powi(t));
+                let v_hat = self.v[i] / (1.0 - 0.98f64.powi(t));
+                self.w[i] -= learning_rate * self.decay[i] * self.w[i];
+                self.w[i] -= learning_rate * m_hat / (v_hat.sqrt() + 1e-9);
+            }
+        }
+    }
+
+    fn check(config: &OptimizerConfig, decay: [f64; 3], clip: impl Fn([f64; 3]) -> [f64; 3]) {
+        let device = Device::flex().autodiff();
+        let mut module = two(&device);
+        let mut optimizer = Optimizer::new(config);
+        let mut by_hand = ByHand {
+            m: [0.0; 3],
+            v: [0.0; 3],
+            w: [1.0, -2.0, 3.0],
+            decay,
+        };
+        for (t, a, b) in [
+            (1, [0.5, -4.0], 0.1),
+            (2, [-2.0, 0.25], 3.0),
+            (3, [1.0, 1.0], -1.0),
+        ] {
+            let gradient = [a[0], a[1], b].map(f64::from);
+            let gradients = gradients(&module, a, b);
+            let norm;
+            (module, norm) = optimizer.step(0.1, module, gradients);
+            let norm: f64 = norm.into_scalar::<f32>().into();
+            let expected = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+            assert!((norm - expected).abs() < 1e-5, "{norm}, by hand {expected}");
+            by_hand.step(t, 0.1, clip(gradient));
+            for (actual, expected) in numbers(&module).into_iter().zip(by_hand.w) {
+                assert!(
+                    (actual - expected).abs() < 1e-5,
+                    "step {t}: {actual}, by hand {expected}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn adam_is_the_papers() {
+        check(&OptimizerConfig::default(), [0.0; 3], |g| g);
+    }
+
+    #[test]
+    fn adamw_decays_matrices_but_no_biases() {
+        let config = OptimizerConfig {
+            kind: OptimizerKind::AdamW,
+            weight_decay: 0.5,
+            ..OptimizerConfig::default()
+        };
+        check(&config, [0.5, 0.5, 0.0], |g| g);
+    }
+
+    #[test]
+    fn long_gradients_are_clipped_over_all_parameters_together() {
+        let config = OptimizerConfig {
+            clip_norm: Some(2.0),
+            ..OptimizerConfig::default()
+        };
+        let clip = |g: [f64; 3]| {
+            let norm = g.iter().map(|g| g * g).sum::<f64>().sqrt();
+            g.map(|g| g * (2.0 / norm).min(1.0))
+        };
+        check(&config, [0.0; 3], clip);
+    }
+
+    #[test]
+    fn a_reloaded_optimizer_goes_on_to_the_last_bit() {
+        for kind in [OptimizerKind::Adam, OptimizerKind::AdamW] {
+            let config = OptimizerConfig {
+                kind,
+                ..OptimizerConfig::default()
+            };
+            let device = Device::flex().autodiff();
+            let mut optimizer = Optimizer::new(&config);
+            let module = two(&device);
+            let first = gradients(&module, [1.0, 2.0], 3.0);
+            let (module, _) = optimizer.step(0.1, module, first);
+            let sizes = BTreeMap::from([("weight".into(), 2), ("bias".into(), 1)]);
+            let mut reloaded = Optimizer::new(&config);
+            let state = optimizer.state();
+            assert_eq!(state.len(), 4);
+            reloaded
+                .load_state(state.clone(), 1, &sizes, &device)
+                .unwrap();
+            let go_on = |optimizer: &mut Optimizer| {
+                let gradients = gradients(&module, [-1.0, 0.5], 2.0);
+                numbers(&optimizer.step(0.1, module.clone(), gradients).0)
+            };
+            assert_eq!(go_on(&mut reloaded), go_on(&mut optimizer));
+            assert_eq!(reloaded.state(), optimizer.state());
+
+            let mut refused = |state: Parameters| {
+                let error = reloaded.load_state(state, 1, &sizes, &device);
+                error.unwrap_err().to_string()
+            };
+            let mut less = state.clone();
+            less.remove("moment_2.bias");
+            assert_eq!(refused(less), "has no tensor moment_2.bias");
+            let mut more = state;
+            more.insert("moment_1.other".into(), TensorData::from([1.0f32]));
+            assert!(refused(more).contains("has a tensor moment_1.other"));
+        }
+    }
+}

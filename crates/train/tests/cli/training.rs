@@ -1,0 +1,494 @@
+//! Runs that are stopped, killed, damaged and gone on with.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, Stdio};
+use std::time::{Duration, Instant};
+
+use super::{SMALL, json, losses, refused, succeed, text, train};
+
+/// Begins a run in the background.
+fn spawn(folder: &Path, arguments: &[&str]) -> Child {
+    Process::new(assert_cmd::cargo::cargo_bin("train"))
+        .args(arguments)
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+/// The newest checkpoint's step, 0 if there is none.
+fn newest(run: &Path) -> usize {
+    let entries = std::fs::read_dir(run.join("checkpoints"));
+    let steps = entries.into_iter().flatten().flatten().filter_map(|entry| {
+        let name = entry.file_name();
+        name.to_str()?.strip_prefix("step-")?.parse().ok()
+    });
+    steps.max().unwrap_or(0)
+}
+
+/// Waits until there is a checkpoint of this step or a later one.
+fn wait_for(run: &Path, step: usize, child: &mut Child) {
+    let begun = Instant::now();
+    while newest(run) < step {
+        assert!(begun.elapsed() < Duration::from_secs(120), "no step {step}");
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before step {step}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Parameters, moments and every logged number.
+fn everything(run: &Path, step: usize) -> [Vec<u8>; 3] {
+    let checkpoint = run.join(format!("checkpoints/step-{step}"));
+    [
+        checkpoint.join("model.safetensors"),
+        checkpoint.join("optimizer.safetensors"),
+        run.join("metrics.jsonl"),
+    ]
+    .map(|path| std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+fn assert_survives_kills(backend: &str) {
+    const STEPS: usize = 200;
+    const KILLS: usize = 10;
+    let folder = tempfile::tempdir().unwrap();
+    let mut arguments = vec!["fit", "--backend", backend];
+    arguments.extend(SMALL);
+    arguments.extend([
+        "--checkpoint-every",
+        "3",
+        "--eval-every",
+        "40",
+        "--ema",
+        "0.9",
+    ]);
+    let place = arguments.iter().position(|a| *a == "--steps").unwrap();
+    arguments[place + 1] = "200";
+    let begin = |name| [&arguments[..], &["--run-dir", name]].concat();
+    succeed(&train(folder.path()).args(begin("whole")).output().unwrap());
+
+    let run = folder.path().join("broken");
+    let mut random = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap()
+        .subsec_nanos();
+    for kill in 1..=KILLS {
+        let mut child = match kill {
+            1 => spawn(folder.path(), &begin("broken")),
+            _ => spawn(folder.path(), &["resume", "broken"]),
+        };
+        wait_for(&run, kill * (STEPS - 30) / KILLS, &mut child);
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(Duration::from_micros(u64::from(random >> 8) % 20_000));
+        assert!(
+            child.try_wait().unwrap().is_none(),
+            "it ended before kill {kill}"
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    succeed(
+        &train(folder.path())
+            .args(["resume", "broken"])
+            .output()
+            .unwrap(),
+    );
+    let whole = folder.path().join("whole");
+    assert!(everything(&run, STEPS) == everything(&whole, STEPS));
+    let steps = losses(&run);
+    let steps = steps.iter().filter(|line| line.get("loss").is_some());
+    let steps: Vec<u64> = steps.map(|line| line["step"].as_u64().unwrap()).collect();
+    assert_eq!(steps, (1..=STEPS as u64).collect::<Vec<_>>());
+    let names = ["exact_match", "valid_loss", "token_accuracy"];
+    let summary = |run: &Path| {
+        let summary = json(&run.join("summary.json"));
+        names.map(|name| summary[name].clone())
+    };
+    assert_eq!(summary(&run), summary(&whole));
+}
+
+#[test]
+fn a_run_killed_ten_times_ends_as_if_nothing_had_happened() {
+    assert_survives_kills("flex");
+}
+
+#[test]
+#[cfg(feature = "ndarray")]
+fn a_run_killed_ten_times_ends_as_if_nothing_had_happened_on_ndarray() {
+    assert_survives_kills("ndarray");
+}
+
+/// A whole run of 12 steps with checkpoints 4, 8 and 12, its folder's name being `run`.
+fn small_run(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--checkpoint-every", "4", "--run-dir", "run"];
+    let output = train(folder.path())
+        .args(SMALL)
+        .args(arguments)
+        .args(more)
+        .output();
+    succeed(&output.unwrap());
+    let run = folder.path().join("run");
+    (folder, run)
+}
+
+#[test]
+fn damaged_checkpoints_are_passed_over() {
+    type Damage = fn(&Path);
+    let damages: [Damage; 4] = [
+        |step| std::fs::write(step.join("optimizer.safetensors"), b"").unwrap(),
+        |step| std::fs::remove_file(step.join("model.safetensors")).unwrap(),
+        |step| std::fs::write(step.join("state.json"), b"{}").unwrap(),
+        |step| std::fs::write(step.join("manifest.json"), b"PK").unwrap(),
+    ];
+    for damage in damages {
+        let (folder, run) = small_run(&[]);
+        let whole = everything(&run, 12);
+        damage(&run.join("checkpoints/step-12"));
+        std::fs::remove_file(run.join("summary.json")).unwrap();
+        let output = train(folder.path())
+            .args(["resume", "run"])
+            .output()
+            .unwrap();
+        succeed(&output);
+        let stderr = text(&output.stderr);
+        assert!(
+            stderr.contains("warning: ")
+                && stderr.contains("step-12")
+                && stderr.contains("going back to step 8"),
+            "{stderr}"
+        );
+        assert!(everything(&run, 12) == whole);
+    }
+    let (folder, run) = small_run(&[]);
+    for step in [4, 8, 12] {
+        damages[3](&run.join(format!("checkpoints/step-{step}")));
+    }
+    for command in ["resume", "generate", "eval"] {
+        refused(
+            folder.path(),
+            &[command, "run"],
+            &["no checkpoint that is whole", "manifest.json"],
+        );
+    }
+}
+
+#[test]
+fn checkpoints_of_other_programs_and_models_are_refused() {
+    let (folder, run) = small_run(&[]);
+    let manifest = run.join("checkpoints/step-12/manifest.json");
+    let json = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, json.replace("\"format\": 1", "\"format\": 7")).unwrap();
+    for command in ["resume", "generate", "eval"] {
+        refused(
+            folder.path(),
+            &[command, "run"],
+            &["manifest.json", "newer version", "format 7"],
+        );
+    }
+    std::fs::write(&manifest, json).unwrap();
+    let config = run.join("config.json");
+    let json = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, json.replace("\"d_ff\": 16", "\"d_ff\": 8")).unwrap();
+    for command in [
+        &["resume", "run", "--steps", "20"][..],
+        &["generate", "run"],
+    ] {
+        refused(
+            folder.path(),
+            command,
+            &["model.safetensors", "does not fit", "[16]", "[8]"],
+        );
+    }
+}
+
+#[test]
+fn a_run_goes_on_for_more_steps() {
+    let (folder, run) = small_run(&["--schedule", "noam"]);
+    refused(
+        folder.path(),
+        &["resume", "run"],
+        &["all of its 12 steps", "--steps"],
+    );
+    refused(
+        folder.path(),
+        &["resume", "run", "--steps", "9"],
+        &["all of its 12 steps"],
+    );
+    let more = ["fit", "--resume", "run", "--steps", "20"];
+    succeed(&train(folder.path()).args(more).output().unwrap());
+    let longer = ["--steps", "20", "--run-dir", "longer", "--schedule", "noam"];
+    let mut arguments = SMALL.to_vec();
+    arguments.drain(..2);
+    succeed(
+        &train(folder.path())
+            .args(arguments)
+            .args(longer)
+            .output()
+            .unwrap(),
+    );
+    assert!(everything(&run, 20) == everything(&folder.path().join("longer"), 20));
+    assert_eq!(json(&run.join("config.json"))["steps"], 20);
+    refused(
+        folder.path(),
+        &["fit", "--resume", "run", "--seed", "3"],
+        &["--resume run", "no other flags"],
+    );
+}
+
+#[test]
+fn only_the_newest_checkpoints_and_the_best_are_kept() {
+    let more = [
+        "--checkpoint-every",
+        "1",
+        "--eval-every",
+        "3",
+        "--keep",
+        "2",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [&SMALL[..], &more, &["--run-dir", "run"]].concat();
+    succeed(&train(folder.path()).args(arguments).output().unwrap());
+    let run = folder.path().join("run");
+    let state = json(&run.join("checkpoints/step-12/state.json"));
+    let best = state["best"]["step"].as_u64().unwrap();
+    let evaluations = losses(&run);
+    let losses = evaluations
+        .iter()
+        .filter_map(|line| Some((line.get("valid_loss")?.as_f64()?, line["step"].as_u64()?)));
+    let smallest = losses.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap();
+    assert_eq!(best, smallest.1);
+    let mut expected = vec![11, 12, best];
+    expected.sort_unstable();
+    expected.dedup();
+    let mut steps: Vec<u64> = std::fs::read_dir(run.join("checkpoints"))
+        .unwrap()
+        .map(|entry| {
+            entry.unwrap().file_name().to_str().unwrap()[5..]
+                .parse()
+                .unwrap()
+        })
+        .collect();
+    steps.sort_unstable();
+    assert_eq!(steps, expected);
+    for which in ["last", "best", "11", "average:2"] {
+        let arguments = ["eval", "run", "--checkpoint", which];
+        succeed(&train(folder.path()).args(arguments).output().unwrap());
+    }
+    refused(
+        folder.path(),
+        &["eval", "run", "--checkpoint", "first"],
+        &["--checkpoint", "first", "average:K"],
+    );
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_saves_and_says_how_to_go_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut arguments = vec!["fit", "--run-dir", "run", "--checkpoint-every", "5"];
+    arguments.extend(&SMALL[2..]);
+    arguments.extend(["--steps", "100000"]);
+    let mut child = Process::new(assert_cmd::cargo::cargo_bin("train"))
+        .args(&arguments)
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let run = folder.path().join("run");
+    wait_for(&run, 5, &mut child);
+    refused(
+        folder.path(),
+        &["resume", "run"],
+        &[
+            "RUN run",
+            "in use by another process",
+            &format!("process {}", child.id()),
+        ],
+    );
+    let interrupt = Process::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(interrupt.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = text(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    assert!(stderr.trim_end().ends_with("train resume run"), "{stderr}");
+    // Nothing of it is lost.
+    let step = newest(&run);
+    assert!(
+        stderr.contains(&format!("stopped after step {step}")),
+        "{stderr}"
+    );
+    assert_eq!(losses(&run).len(), step);
+    let more = (step + 3).to_string();
+    succeed(
+        &train(folder.path())
+            .args(["resume", "run", "--steps", &more])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(losses(&run).len(), step + 3);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_full_disk_leaves_the_last_checkpoint_good() {
+    let (folder, run) = small_run(&["--schedule", "noam"]);
+    // Files cannot grow over some size, as if the disk were full.
+    let program = assert_cmd::cargo::cargo_bin("train");
+    let limited = |blocks: usize| {
+        let script = format!(
+            "trap '' XFSZ; ulimit -f {blocks}; exec '{}' resume run --steps 20",
+            program.display()
+        );
+        let mut shell = Process::new("sh");
+        shell.args(["-c", &script]).current_dir(folder.path());
+        shell.output().unwrap()
+    };
+    for (blocks, file) in [(8, "step-16"), (1, "config.json")] {
+        let output = limited(blocks);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(
+            stderr.contains("error: cannot write") && stderr.contains(file),
+            "{stderr}"
+        );
+        assert_eq!(newest(&run), 12);
+    }
+    let more = ["resume", "run", "--steps", "20"];
+    succeed(&train(folder.path()).args(more).output().unwrap());
+    let (other, whole) = small_run(&["--schedule", "noam"]);
+    succeed(&train(other.path()).args(more).output().unwrap());
+    assert!(everything(&run, 20) == everything(&whole, 20));
+}
+
+#[test]
+fn a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = [
+        "--checkpoint-every",
+        "1",
+        "--factor",
+        "1e30",
+        "--norm",
+        "post",
+    ];
+    let output = train(folder.path())
+        .args(SMALL)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    let last = newest(&folder.path().join("runs/copy-1"));
+    for part in [
+        "the loss is",
+        "at step",
+        "learning rate",
+        "gradient norm",
+        &format!("the checkpoint of step {last} is good"),
+    ] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+    let arguments = ["eval", "runs/copy-1"];
+    succeed(&train(folder.path()).args(arguments).output().unwrap());
+}
+
+#[test]
+fn training_ends_where_nothing_better_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--factor", "1e-9", "--eval-every", "2", "--patience", "3"];
+    let mut small = SMALL.to_vec();
+    small[1] = "500";
+    let arguments = [&small[..], &arguments, &["--best-by", "exact-match"]].concat();
+    let output = train(folder.path()).args(arguments).output().unwrap();
+    succeed(&output);
+    let summary = json(&folder.path().join("runs/copy-1/summary.json"));
+    assert_eq!(summary["steps"], 8);
+    assert!(text(&output.stderr).contains("no better evaluation since step 2"));
+}
+
+#[test]
+fn a_configuration_is_printed_read_and_overridden() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut arguments = SMALL.to_vec();
+    arguments.extend([
+        "--optimizer",
+        "adamw",
+        "--clip-norm",
+        "1",
+        "--accumulate",
+        "2",
+    ]);
+    arguments.extend(["--schedule", "cosine", "--gradient-checkpointing"]);
+    let print = [&arguments[..], &["--print-config"]].concat();
+    let printed = succeed(&train(folder.path()).args(print).output().unwrap());
+    assert!(!folder.path().join("runs").exists());
+    std::fs::write(folder.path().join("a.json"), &printed).unwrap();
+    let by_flags = [&arguments[..], &["--run-dir", "flags"]].concat();
+    succeed(&train(folder.path()).args(by_flags).output().unwrap());
+    let by_file = ["--config", "a.json", "--run-dir", "file"];
+    succeed(&train(folder.path()).args(by_file).output().unwrap());
+    let [flags, file] = ["flags", "file"].map(|run| folder.path().join(run));
+    assert!(everything(&flags, 12) == everything(&file, 12));
+    assert_eq!(
+        json(&flags.join("config.json")),
+        json(&file.join("config.json"))
+    );
+    // A run's own config.json repeats the run; a flag beside it changes one thing.
+    let again = [
+        "--config",
+        "file/config.json",
+        "--run-dir",
+        "again",
+        "--steps",
+        "5",
+    ];
+    succeed(&train(folder.path()).args(again).output().unwrap());
+    assert_eq!(losses(&folder.path().join("again")).len(), 5);
+
+    std::fs::write(folder.path().join("b.toml"), "bach_size = 5").unwrap();
+    refused(
+        folder.path(),
+        &["--config", "b.toml"],
+        &[
+            "--config b.toml",
+            "bach_size",
+            "nearest known key is batch_size",
+        ],
+    );
+    refused(
+        folder.path(),
+        &["--config", "none"],
+        &["--config none", "cannot be read"],
+    );
+}
+
+#[test]
+fn settings_of_the_training_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flag, value) in [
+        ("--clip-norm", "0"),
+        ("--clip-norm", "nan"),
+        ("--weight-decay", "-1"),
+        ("--accumulate", "0"),
+        ("--ema", "1"),
+        ("--ema", "0"),
+        ("--patience", "0"),
+        ("--checkpoint-every", "0"),
+        ("--checkpoint-seconds", "0"),
+        ("--keep", "0"),
+        ("--optimizer", "sgd"),
+        ("--best-by", "luck"),
+    ] {
+        refused(folder.path(), &["fit", flag, value], &[flag]);
+    }
+    assert!(!folder.path().join("runs").exists());
+}

@@ -1,0 +1,303 @@
+//! Parameters by their names: out of a module, into a file, and back.
+//!
+//! A file is safetensors, with the names that [`parameters`] gives, in the order of the alphabet:
+//! the same parameters are the same bytes.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{DType, Tensor, TensorData};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+/// Parameters by name.
+pub type Parameters = BTreeMap<String, TensorData>;
+
+/// Why parameters do not fit a module, or a file holds none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WeightsError {
+    /// The bytes are no such file, or not all of it.
+    #[error("is not a whole safetensors file ({0})")]
+    File(String),
+    /// Numbers of another kind than those a model computes with.
+    #[error("tensor {name} is {dtype}, but must be f32")]
+    Precision {
+        /// Which tensor.
+        name: String,
+        /// Its type.
+        dtype: String,
+    },
+    /// A parameter of the module that is not given.
+    #[error("has no tensor {name}{}", and_more(*.others))]
+    Missing {
+        /// The first of them.
+        name: String,
+        /// How many more there are.
+        others: usize,
+    },
+    /// A tensor that is no parameter of the module.
+    #[error("has a tensor {name}{} that the model does not have", and_more(*.others))]
+    Unused {
+        /// The first of them.
+        name: String,
+        /// How many more there are.
+        others: usize,
+    },
+    /// A parameter of another shape.
+    #[error("tensor {name} has the shape {found:?}, but must have {expected:?}")]
+    Shape {
+        /// Which parameter.
+        name: String,
+        /// The module's.
+        expected: Vec<usize>,
+        /// What was given.
+        found: Vec<usize>,
+    },
+}
+
+fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    }
+}
+
+/// The module's parameters, each by its path in the module.
+pub fn parameters<M: Module>(module: &M) -> Parameters {
+    struct Collect {
+        path: Vec<String>,
+        found: Parameters,
+    }
+    impl ModuleVisitor for Collect {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.into());
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.found
+                .insert(self.path.join("."), param.val().into_data());
+        }
+    }
+    let mut collect = Collect {
+        path: Vec::new(),
+        found: Parameters::new(),
+    };
+    module.visit(&mut collect);
+    collect.found
+}
+
+/// A module like `module` with these parameters, on its device and in its precision.
+///
+/// # Errors
+///
+/// If a parameter is missing, left over or of another shape.
+pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, WeightsError> {
+    let own = shapes(module);
+    let first = |mut names: Vec<&String>| {
+        let others = names.len().saturating_sub(1);
+        names.drain(..).next().cloned().map(|name| (name, others))
+    };
+    let missing = own.keys().filter(|name| !given.contains_key(*name));
+    if let Some((name, others)) = first(missing.collect()) {
+        return Err(WeightsError::Missing { name, others });
+    }
+    let unused = given.keys().filter(|name| !own.contains_key(*name));
+    if let Some((name, others)) = first(unused.collect()) {
+        return Err(WeightsError::Unused { name, others });
+    }
+    for (name, expected) in &own {
+        let found = given[name].shape();
+        if found.as_slice() != &expected[..] {
+            return Err(WeightsError::Shape {
+                name: name.clone(),
+                expected: expected.clone(),
+                found: found.to_vec(),
+            });
+        }
+    }
+    Ok(module.clone().map(&mut Replace {
+        path: Vec::new(),
+        given,
+    }))
+}
+
+/// Puts the given tensors in the place of the module's, by name.
+struct Replace {
+    path: Vec<String>,
+    given: Parameters,
+}
+
+impl ModuleMapper for Replace {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let name = self.path.join(".");
+        let data = self.given.remove(&name).expect("all names were compared");
+        param.map(|tensor| {
+            let is_trained = tensor.is_require_grad();
+            let data = data.convert_dtype(tensor.dtype());
+            Tensor::from_data(data, &tensor.device()).set_require_grad(is_trained)
+        })
+    }
+}
+
+/// The shapes of the module's parameters, which stay on their device.
+fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    struct Shapes {
+        path: Vec<String>,
+        found: BTreeMap<String, Vec<usize>>,
+    }
+    impl ModuleVisitor for Shapes {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.into());
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.found
+                .insert(self.path.join("."), param.shape().to_vec());
+        }
+    }
+    let mut shapes = Shapes {
+        path: Vec::new(),
+        found: BTreeMap::new(),
+    };
+    module.visit(&mut shapes);
+    shapes.found
+}
+
+/// The bytes of a safetensors file.
+///
+/// # Errors
+///
+/// If a tensor is not f32.
+pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
+    let views = parameters.iter().map(|(name, data)| {
+        if data.dtype() != DType::F32 {
+            return Err(WeightsError::Precision {
+                name: name.clone(),
+                dtype: format!("{:?}", data.dtype()),
+            });
+        }
+        let view = TensorView::new(Dtype::F32, data.shape().to_vec(), data.as_bytes());
+        Ok((name, view.map_err(file)?))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    safetensors::serialize(views, None).map_err(file)
+}
+
+/// What a safetensors file holds; its header is judged before anything else is read.
+///
+/// # Errors
+///
+/// Bytes that are no such file, or not all of it; tensors that are not f32.
+pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
+    let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
+    let tensor = |(name, view): (String, TensorView<'_>)| {
+        if view.dtype() != Dtype::F32 {
+            let dtype = format!("{:?}", view.dtype());
+            return Err(WeightsError::Precision { name, dtype });
+        }
+        let numbers = view.data().as_chunks::<4>().0.iter();
+        let numbers: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        Ok((name, TensorData::new(numbers, view.shape().to_vec())))
+    };
+    file.tensors().into_iter().map(tensor).collect()
+}
+
+fn file(error: safetensors::SafeTensorError) -> WeightsError {
+    WeightsError::File(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::{Transformer, TransformerConfig, WeightTying};
+
+    fn model(seed: u64, d_ff: usize, tying: WeightTying) -> Transformer {
+        TransformerConfig::new(11, 11)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(d_ff)
+            .with_weight_tying(tying)
+            .init_seeded(seed, &Device::flex())
+            .unwrap()
+    }
+
+    #[test]
+    fn there_and_back_is_the_same_to_the_last_bit() {
+        for tying in [WeightTying::None, WeightTying::Decoder, WeightTying::All] {
+            let (one, other) = (model(1, 6, tying), model(2, 6, tying));
+            let bytes = to_bytes(&parameters(&one)).unwrap();
+            let read = with_parameters(&other, from_bytes(&bytes).unwrap()).unwrap();
+            assert_eq!(parameters(&read), parameters(&one));
+            assert_ne!(parameters(&read), parameters(&other));
+            assert_eq!(to_bytes(&parameters(&read)).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn trained_parameters_stay_trained() {
+        let device = Device::flex().autodiff();
+        let model = TransformerConfig::new(5, 5)
+            .with_d_model(4)
+            .with_n_heads(1)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(4)
+            .init_seeded(3, &device)
+            .unwrap();
+        let read = with_parameters(&model, parameters(&model)).unwrap();
+        let weight = read.decoder.layers[0].feed_forward.w_1.bias.clone();
+        assert!(weight.unwrap().val().is_require_grad());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let own = model(1, 6, WeightTying::None);
+        let refused = |given| with_parameters(&own, given).unwrap_err().to_string();
+        let other = parameters(&model(1, 7, WeightTying::None));
+        let error = refused(other);
+        assert!(
+            error.contains("has the shape [7], but must have [6]"),
+            "{error}"
+        );
+
+        let mut given = parameters(&own);
+        let name = "decoder.layers.0.feed_forward.w_1.bias";
+        let bias = given.remove(name).unwrap();
+        assert_eq!(refused(given.clone()), format!("has no tensor {name}"));
+        given.insert(name.into(), bias.clone());
+        given.insert("a".into(), bias.clone());
+        given.insert("b".into(), bias);
+        assert_eq!(
+            refused(given),
+            "has a tensor a (and 1 more) that the model does not have"
+        );
+    }
+
+    #[test]
+    fn files_that_are_cut_off_or_foreign_are_refused() {
+        let bytes = to_bytes(&parameters(&model(1, 6, WeightTying::None))).unwrap();
+        for length in (0..bytes.len()).step_by(53) {
+            assert!(from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        assert!(from_bytes(b"PK\x03\x04 something else, long enough").is_err());
+    }
+}
