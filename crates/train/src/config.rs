@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use transformer::{NormPlacement, TransformerConfig};
 
 use crate::error::UsageError;
-use crate::fit::BestBy;
+use crate::fit::{BestBy, Precision};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::Schedule;
 use crate::task::{AnnotatedCopy, CopyTask, Task};
@@ -91,6 +91,9 @@ pub struct RunConfig {
     /// Decay of a moving average of the parameters, which is then what is evaluated.
     #[serde(default)]
     pub ema: Option<f64>,
+    /// What the model computes with; parameters and moments are f32.
+    #[serde(default)]
+    pub precision: Precision,
     /// Whether activations are computed again in the backward pass instead of being kept.
     #[serde(default)]
     pub gradient_checkpointing: bool,
@@ -158,6 +161,7 @@ impl RunConfig {
                 warmup: 100,
             },
             ema: None,
+            precision: Precision::F32,
             gradient_checkpointing: false,
             label_smoothing: 0.0,
             eval_every: None,

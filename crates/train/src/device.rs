@@ -180,10 +180,24 @@ impl DeviceName {
     ///
     /// If the hardware or its driver is not there.
     pub fn open(self) -> Result<Device> {
+        self.open_as(|_| Ok(()))
+    }
+
+    /// The device, configured by `prepare` before there is anything on it, and after a first small
+    /// operation.
+    ///
+    /// # Errors
+    ///
+    /// If the hardware or its driver is not there, or `prepare` fails.
+    pub fn open_as(
+        self,
+        prepare: impl FnOnce(&mut Device) -> Result<(), UsageError>,
+    ) -> Result<Device> {
         let first_operation = || {
-            let device = self.device();
-            let sum = Tensor::<1>::ones([2], &device).sum().into_scalar::<f32>();
-            (device, sum)
+            let mut device = self.device();
+            prepare(&mut device)?;
+            let sum = Tensor::<1>::ones([2], &device).sum().into_data();
+            Ok((device, sum.iter::<f32>().sum::<f32>()))
         };
         // Backends panic where there is no driver, most of them in a thread of their own: what
         // went wrong is in the first panic, whoever's it is.
@@ -200,8 +214,9 @@ impl DeviceName {
         let outcome = catch_unwind(AssertUnwindSafe(first_operation));
         std::panic::set_hook(hook);
         match outcome {
-            Ok((device, 2.0)) => Ok(device),
-            Ok((_, sum)) => Err(anyhow!("1 + 1 is {sum} there")),
+            Ok(Err(error)) => return Err(UsageError::into(error)),
+            Ok(Ok((device, 2.0))) => Ok(device),
+            Ok(Ok((_, sum))) => Err(anyhow!("1 + 1 is {sum} there")),
             Err(_) => Err(anyhow!(
                 "{}",
                 first_panic.get().map_or("it did not start", String::as_str)

@@ -10,7 +10,7 @@ use burn::optim::{
     Adam, AdamConfig, AdamState, AdamW, AdamWConfig, AdamWState, AdaptiveMomentumState,
     GradientsParams, Optimizer as Rule,
 };
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
 use transformer::weights::{Parameters, WeightsError};
 
@@ -140,28 +140,33 @@ impl Optimizer {
         }
     }
 
-    /// One update of all parameters; also the length of the whole gradient before clipping, `[1]`.
+    /// One update of all parameters. `norm` is [`gradient_norm`] divided by `loss_scale`, which the
+    /// loss was multiplied by.
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
         module: M,
         gradients: GradientsParams,
-    ) -> (M, Tensor<1>) {
-        let norm = norm(&module, &gradients);
-        let scale = self.clip_norm.map(|longest| {
+        norm: &Tensor<1>,
+        loss_scale: f64,
+    ) -> M {
+        let mut scale = self.clip_norm.map(|longest| {
             (norm.clone() + 1e-6)
                 .recip()
                 .mul_scalar(longest)
                 .clamp_max(1.0)
         });
-        let module = module.map(&mut Update {
+        if loss_scale != 1.0 {
+            let scaled = scale.unwrap_or_else(|| norm.ones_like());
+            scale = Some(scaled / loss_scale);
+        }
+        module.map(&mut Update {
             optimizer: self,
             learning_rate,
             gradients,
             scale,
             path: Vec::new(),
-        });
-        (module, norm)
+        })
     }
 
     /// The moments as `moment_1.NAME` and `moment_2.NAME`, `[n]` each.
@@ -198,7 +203,7 @@ impl Optimizer {
                     found: data.shape().to_vec(),
                 });
             }
-            Ok(Tensor::from_data(data, &device))
+            Ok(Tensor::from_data(data, (&device, DType::F32)))
         };
         let mut moments = BTreeMap::new();
         for (name, &size) in sizes {
@@ -217,7 +222,7 @@ impl Optimizer {
 }
 
 /// Length of the gradient over all parameters together, `[1]`.
-fn norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
+pub fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
     struct Squares<'a> {
         gradients: &'a GradientsParams,
         sum: Option<Tensor<1>>,
@@ -390,8 +395,8 @@ mod tests {
         ] {
             let gradient = [a[0], a[1], b].map(f64::from);
             let gradients = gradients(&module, a, b);
-            let norm;
-            (module, norm) = optimizer.step(0.1, module, gradients);
+            let norm = gradient_norm(&module, &gradients);
+            module = optimizer.step(0.1, module, gradients, &norm, 1.0);
             let norm: f64 = norm.into_scalar::<f32>().into();
             let expected = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
             assert!((norm - expected).abs() < 1e-5, "{norm}, by hand {expected}");
@@ -444,7 +449,11 @@ mod tests {
             let mut optimizer = Optimizer::new(&config);
             let module = two(&device);
             let first = gradients(&module, [1.0, 2.0], 3.0);
-            let (module, _) = optimizer.step(0.1, module, first);
+            let step = |optimizer: &mut Optimizer, module: &Two, gradients: GradientsParams| {
+                let norm = gradient_norm(module, &gradients);
+                optimizer.step(0.1, module.clone(), gradients, &norm, 1.0)
+            };
+            let module = step(&mut optimizer, &module, first);
             let sizes = BTreeMap::from([("weight".into(), 2), ("bias".into(), 1)]);
             let mut reloaded = Optimizer::new(&config);
             let state = optimizer.state();
@@ -454,7 +463,7 @@ mod tests {
                 .unwrap();
             let go_on = |optimizer: &mut Optimizer| {
                 let gradients = gradients(&module, [-1.0, 0.5], 2.0);
-                numbers(&optimizer.step(0.1, module.clone(), gradients).0)
+                numbers(&step(optimizer, &module, gradients))
             };
             assert_eq!(go_on(&mut reloaded), go_on(&mut optimizer));
             assert_eq!(reloaded.state(), optimizer.state());

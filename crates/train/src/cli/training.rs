@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{set, whole_number};
 use crate::config::RunConfig;
-use crate::fit::BestBy;
+use crate::fit::{BestBy, Precision};
 use crate::optimizer::OptimizerKind;
 
 /// Flags of `fit` about the training itself.
@@ -28,6 +28,9 @@ pub struct TrainingArgs {
     /// Decay of a moving average of the parameters, which is then what is evaluated [default: none]
     #[arg(long, value_name = "DECAY", allow_negative_numbers = true)]
     pub ema: Option<f64>,
+    /// What the model computes with; parameters stay f32 [default: f32]
+    #[arg(long)]
+    pub precision: Option<Precision>,
     /// Compute activations again in the backward pass instead of keeping them
     #[arg(long)]
     pub gradient_checkpointing: bool,
@@ -57,6 +60,7 @@ impl TrainingArgs {
         optimizer.clip_norm = self.clip_norm.or(optimizer.clip_norm);
         set(&mut config.accumulate, self.accumulate);
         config.ema = self.ema.or(config.ema);
+        set(&mut config.precision, self.precision);
         config.gradient_checkpointing |= self.gradient_checkpointing;
         set(&mut config.best_by, self.best_by);
         config.patience = self.patience.or(config.patience);

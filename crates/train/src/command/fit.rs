@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use burn::tensor::Device;
 
 use crate::checkpoint::{self, Checkpoints, Files};
 use crate::cli::{FitArgs, ResumeArgs};
@@ -33,10 +34,9 @@ pub fn run(args: &FitArgs) -> Result<()> {
     if args.print_config {
         return output::result(&serde_json::to_string_pretty(&config)?);
     }
-    let device = config.backend.parse::<DeviceName>()?;
-    device.open()?;
+    let device = open_device(&config)?;
     let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
-    train(&config, task.as_ref(), folder, None, args.plain)
+    train(&config, task.as_ref(), &device, folder, None, args.plain)
 }
 
 /// Runs `train resume`.
@@ -53,7 +53,7 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         config.steps = steps;
     }
     let task = config.resolve()?;
-    config.backend.parse::<DeviceName>()?.open()?;
+    let device = open_device(&config)?;
     let folder = RunFolder::open(&args.run)?;
     let (step, files) = checkpoint::newest(&Checkpoints::of(&args.run))?;
     let state = checkpoint::read_state(&files)?;
@@ -63,19 +63,30 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         return Err(UsageError::new("RUN", args.run.display(), what).into());
     }
     folder.write_config(&config)?;
-    train(&config, task.as_ref(), folder, Some(&files), args.plain)
+    train(
+        &config,
+        task.as_ref(),
+        &device,
+        folder,
+        Some(&files),
+        args.plain,
+    )
+}
+
+fn open_device(config: &RunConfig) -> Result<Device> {
+    let name: DeviceName = config.backend.parse()?;
+    name.open_as(|device| config.precision.configure(device))
 }
 
 fn train(
     config: &RunConfig,
     task: &dyn Task,
+    device: &Device,
     folder: RunFolder,
     from: Option<&Files>,
     is_plain: bool,
 ) -> Result<()> {
     let path = folder.path().to_owned();
-    let name: DeviceName = config.backend.parse()?;
-    let device = name.open()?;
     let first = from.map(checkpoint::read_state).transpose()?;
     let first = first.map_or(0, |state| state.step);
     let watch = || {
@@ -84,14 +95,15 @@ fn train(
             step => format!("going on after step {step} with"),
         };
         output::note(&format!(
-            "{begins} {} on {name}, {} steps, in {}",
+            "{begins} {} on {}, {} steps, in {}",
             config.task.name(),
+            config.backend,
             config.steps,
             path.display()
         ));
         monitor::choose(is_plain, config.task.name(), first, config.steps)
     };
-    let ending = fit(config, task, &device, folder, from, watch)?;
+    let ending = fit(config, task, device, folder, from, watch)?;
     match ending {
         Ending::Done(outcome) => report(config, task, &outcome, &path),
         Ending::Interrupted { step, checkpoint } => {

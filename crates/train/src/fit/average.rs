@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use transformer::weights::{Parameters, WeightsError};
 
 /// `average = decay * average + (1 - decay) * parameters` after each step; the decay is smaller in
@@ -76,7 +76,7 @@ impl MovingAverage {
                 });
             }
             let size = [numbers.len()];
-            *tensor = Tensor::from_data(TensorData::new(numbers, size), &device);
+            *tensor = Tensor::from_data(TensorData::new(numbers, size), (&device, DType::F32));
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod average;
 mod interrupt;
+mod precision;
 mod state;
 mod step;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use burn::tensor::{Device, Tensor};
 use transformer::{CrossEntropy, Transformer, weights};
 
 pub use average::MovingAverage;
+pub use precision::{LossScale, Precision};
 pub use state::{Best, BestBy, TrainingState};
 
 use crate::checkpoint::{self, Checkpoints, Files};
@@ -135,6 +137,7 @@ impl<'a> Run<'a> {
         folder: RunFolder,
     ) -> Result<Self> {
         let model = config.model.init_seeded(config.seed, &device)?;
+        let model = config.precision.master(model);
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
         Ok(Self {
@@ -144,6 +147,7 @@ impl<'a> Run<'a> {
             state: TrainingState {
                 seed: config.seed,
                 threads: threads(),
+                loss_scale: config.precision.loss_scale(),
                 version: env!("CARGO_PKG_VERSION").into(),
                 ..TrainingState::default()
             },
@@ -281,10 +285,11 @@ impl<'a> Run<'a> {
 
     /// The moving average where there is one.
     fn evaluated_model(&self) -> Transformer {
-        match &self.average {
+        let model = match &self.average {
             Some(average) => average.module(&self.model),
             None => self.model.valid(),
-        }
+        };
+        self.config.precision.computing(&model)
     }
 
     fn score(&self, model: &Transformer, examples: &[Example]) -> TeacherForced {
@@ -379,7 +384,7 @@ impl<'a> Run<'a> {
         let parameters = checkpoint::read_parameters(&files, name)?;
         let model = self.model.valid();
         let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
-        Ok(Some(model))
+        Ok(Some(self.config.precision.computing(&model)))
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::precision::LossScale;
+
 /// How far a run has come: `state.json` of a checkpoint. Everything else that a step depends on is
 /// a function of the configuration and the number of the step.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -22,6 +24,9 @@ pub struct TrainingState {
     pub best: Option<Best>,
     /// Evaluations since the best one.
     pub since_best: usize,
+    /// What the loss is multiplied by, in f16.
+    #[serde(default)]
+    pub loss_scale: Option<LossScale>,
     /// Threads of the CPU backend, on which the last bits of a sum depend.
     pub threads: usize,
     /// Version of the program.

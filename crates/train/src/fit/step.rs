@@ -3,8 +3,10 @@
 use super::*;
 
 use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::tensor::FloatDType;
 
 use crate::batch::Batch;
+use crate::optimizer::gradient_norm;
 
 impl Run<'_> {
     /// Takes one step: one or several batches, whose gradients are added up as those of one large
@@ -36,9 +38,21 @@ impl Run<'_> {
         let learning_rate = config
             .schedule
             .learning_rate(step, config.steps, config.model.d_model);
-        let model = self.model.clone();
-        let gradient_norm;
-        (self.model, gradient_norm) = self.optimizer.step(learning_rate, model, gradients);
+        let loss_scale = self.loss_scale();
+        let mut gradient_norm = gradient_norm(&self.model, &gradients) / loss_scale;
+        let counts = self.state.loss_scale.as_mut().is_none_or(|scale| {
+            let norm = gradient_norm.clone().into_scalar::<f32>();
+            scale.observe(norm.is_finite())
+        });
+        if counts {
+            let model = self.model.clone();
+            let rate = learning_rate;
+            self.model = self
+                .optimizer
+                .step(rate, model, gradients, &gradient_norm, loss_scale);
+        } else {
+            gradient_norm = gradient_norm.zeros_like();
+        }
         if let Some(average) = &mut self.average {
             average.update(step, &self.model);
         }
@@ -68,12 +82,21 @@ impl Run<'_> {
 
     /// The mean loss a token over all batches, `[1]`, and its gradients.
     fn gradients(&self, batches: Vec<Batch>, tokens: usize) -> (Tensor<1>, GradientsParams) {
+        let precision = self.config.precision;
+        let model = precision.computing(&self.model);
         let mut accumulator = GradientsAccumulator::new();
         let mut sum: Option<Tensor<1>> = None;
         for batch in batches {
-            let logits = self.model.forward(batch.source, batch.target);
+            let mut logits = model.forward(batch.source, batch.target);
+            if precision != Precision::F32 {
+                logits = logits.cast(FloatDType::F32);
+            }
             let loss = self.criterion.sum(logits, batch.right).sum / tokens as f64;
-            let gradients = GradientsParams::from_grads(loss.backward(), &self.model);
+            let scaled = match self.state.loss_scale {
+                Some(scale) => loss.clone() * scale.factor,
+                None => loss.clone(),
+            };
+            let gradients = GradientsParams::from_grads(scaled.backward(), &self.model);
             accumulator.accumulate(&self.model, gradients);
             let loss = loss.inner();
             sum = Some(match sum {
@@ -82,6 +105,10 @@ impl Run<'_> {
             });
         }
         (sum.expect("there is a batch"), accumulator.grads())
+    }
+
+    fn loss_scale(&self) -> f64 {
+        self.state.loss_scale.map_or(1.0, |scale| scale.factor)
     }
 
     /// Waits for the losses of the last steps and logs them.

@@ -492,3 +492,28 @@ fn settings_of_the_training_that_cannot_be_are_refused() {
     }
     assert!(!folder.path().join("runs").exists());
 }
+
+#[test]
+fn half_precision_learns_and_goes_on_exactly() {
+    for precision in ["bf16", "f16"] {
+        let (folder, run) = small_run(&["--precision", precision]);
+        let lines = losses(&run);
+        let loss = |i: usize| lines[i]["loss"].as_f64().unwrap();
+        assert!(
+            loss(11) < loss(0),
+            "{precision}: {} to {}",
+            loss(0),
+            loss(11)
+        );
+        let whole = everything(&run, 12);
+        std::fs::remove_dir_all(run.join("checkpoints/step-12")).unwrap();
+        std::fs::remove_file(run.join("summary.json")).unwrap();
+        let again = train(folder.path())
+            .args(["resume", "run"])
+            .output()
+            .unwrap();
+        succeed(&again);
+        assert!(everything(&run, 12) == whole, "{precision}");
+        succeed(&train(folder.path()).args(["eval", "run"]).output().unwrap());
+    }
+}

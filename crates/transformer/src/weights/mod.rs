@@ -144,8 +144,8 @@ impl ModuleMapper for Replace {
         let data = self.given.remove(&name).expect("all names were compared");
         param.map(|tensor| {
             let is_trained = tensor.is_require_grad();
-            let data = data.convert_dtype(tensor.dtype());
-            Tensor::from_data(data, &tensor.device()).set_require_grad(is_trained)
+            let precision = tensor.dtype();
+            Tensor::from_data(data, (&tensor.device(), precision)).set_require_grad(is_trained)
         })
     }
 }
