@@ -10,6 +10,7 @@ pub mod checkpoint;
 pub mod cli;
 pub mod command;
 pub mod config;
+pub mod defaults;
 pub mod device;
 pub mod error;
 pub mod evaluate;

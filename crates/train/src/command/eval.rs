@@ -17,7 +17,7 @@ use crate::task::distinct_examples;
 /// What comes out.
 #[derive(Clone, Debug, Serialize)]
 struct Evaluation {
-    task: &'static str,
+    task: String,
     backend: String,
     /// Of the checkpoint.
     step: usize,
@@ -62,7 +62,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let decoded = evaluate::decode(&run.model, task, &examples, batch_size, &config);
     let score = evaluate::teacher_forced(&run.model, task, &examples, batch_size, &device);
     let evaluation = Evaluation {
-        task: run.config.task.name(),
+        task: run.config.task.name().into(),
         backend: name.to_string(),
         step: run.step,
         split,
