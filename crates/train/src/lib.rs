@@ -17,6 +17,7 @@ pub mod evaluate;
 pub mod fit;
 pub mod generate;
 pub mod input;
+pub mod lengths;
 pub mod output;
 pub mod progress;
 pub mod run_folder;

@@ -2,6 +2,7 @@
 
 mod eval;
 mod generate;
+mod lengths;
 mod search;
 mod task;
 
@@ -12,6 +13,7 @@ use transformer::{Activation, NormPlacement, Positions, WeightTying};
 
 pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
+pub use lengths::{LengthArgs, Lengths};
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
 
@@ -219,6 +221,9 @@ pub struct FitArgs {
     /// Stop once exact match on the validation split is at least this
     #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]
     pub target: Option<f64>,
+    /// What is reported by length at the end.
+    #[command(flatten)]
+    pub lengths: LengthArgs,
     /// Folder of the run, new or empty [default: runs/TASK-N]
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,

@@ -1,15 +1,18 @@
 //! `train fit`: train, decode, report.
 
 use anyhow::Result;
+use transformer::generate::Method;
 
+use super::lengths;
 use crate::cli::FitArgs;
 use crate::config::TaskConfig;
 use crate::device::DeviceName;
 use crate::evaluate::{self, Decoded};
 use crate::fit::fit;
+use crate::lengths::ByLength;
 use crate::output;
 use crate::run_folder::RunFolder;
-use crate::task::{AnnotatedCopy, Task, expected};
+use crate::task::{AnnotatedCopy, Split, Task, expected};
 
 /// Decoded sequences that are printed, and wrong ones among the others that are printed besides.
 const SHOWN: usize = 5;
@@ -23,6 +26,9 @@ const SHOWN: usize = 5;
 pub fn run(args: &FitArgs) -> Result<()> {
     let mut config = args.config()?;
     let task = config.resolve()?;
+    let by_length =
+        args.lengths
+            .settings(&config, task.as_ref(), Split::Test, Method::Greedy, None)?;
     let name: DeviceName = config.backend.parse()?;
     let device = name.open()?;
     let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
@@ -53,6 +59,11 @@ pub fn run(args: &FitArgs) -> Result<()> {
         "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
         summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
     ))?;
+    if let Some((lengths, settings)) = by_length {
+        let task = task.as_ref();
+        let model = ByLength::new(&outcome.model, &config.model, task, lengths, &device)?;
+        lengths::report(&model, lengths, &settings, false, &path)?;
+    }
     output::note(&format!("everything about this run: {}", path.display()));
     Ok(())
 }
