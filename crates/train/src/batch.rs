@@ -54,6 +54,7 @@ impl Batch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::{Rule, SequenceTask};
 
     #[test]
     fn targets_are_shifted_and_padded() {
@@ -77,7 +78,7 @@ mod tests {
 
     #[test]
     fn steps_take_one_example_after_the_other() {
-        let task = crate::task::CopyTask::new(32, 1, 16).unwrap();
+        let task = SequenceTask::new(Rule::Copy, 32, 1, 16).unwrap();
         let device = Device::flex();
         let second = Batch::of_step(&task, 3, 2, 10, &device);
         let examples: Vec<Example> = (10..20)

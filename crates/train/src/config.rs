@@ -7,50 +7,9 @@ use crate::error::UsageError;
 use crate::fit::{BestBy, Precision};
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::Schedule;
-use crate::task::{AnnotatedCopy, CopyTask, Task};
+use crate::task::{SequenceConfig, Task};
 
-/// Which task, and its settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "name", rename_all = "kebab-case")]
-pub enum TaskConfig {
-    /// [`CopyTask`].
-    Copy {
-        /// Number of different symbols.
-        symbols: usize,
-        /// Length of the shortest sequence.
-        min_length: usize,
-        /// Length of the longest sequence.
-        max_length: usize,
-    },
-    /// [`AnnotatedCopy`].
-    AnnotatedCopy,
-}
-
-impl TaskConfig {
-    /// The name that run folders begin with.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Copy { .. } => "copy",
-            Self::AnnotatedCopy => "annotated-copy",
-        }
-    }
-
-    /// Makes the task.
-    ///
-    /// # Errors
-    ///
-    /// Settings that make no task.
-    pub fn build(&self) -> Result<Box<dyn Task>, UsageError> {
-        Ok(match *self {
-            Self::Copy {
-                symbols,
-                min_length,
-                max_length,
-            } => Box::new(CopyTask::new(symbols, min_length, max_length)?),
-            Self::AnnotatedCopy => Box::new(AnnotatedCopy),
-        })
-    }
-}
+pub use crate::task::TaskConfig;
 
 fn one() -> usize {
     1
@@ -129,6 +88,9 @@ impl RunConfig {
     pub fn of_task(name: &str) -> Option<Self> {
         match name {
             "copy" => Some(Self::copy()),
+            "reverse" => Some(Self::reverse()),
+            "sort" => Some(Self::sort()),
+            "add" => Some(Self::add()),
             "annotated-copy" => Some(Self::annotated()),
             _ => None,
         }
@@ -137,11 +99,7 @@ impl RunConfig {
     /// The copy task that `train` solves by itself.
     pub fn copy() -> Self {
         Self {
-            task: TaskConfig::Copy {
-                symbols: 32,
-                min_length: 1,
-                max_length: 16,
-            },
+            task: TaskConfig::Copy(SequenceConfig::default()),
             model: TransformerConfig::new(0, 0)
                 .with_d_model(64)
                 .with_n_heads(2)
@@ -204,6 +162,16 @@ impl RunConfig {
     /// The first setting that cannot be.
     pub fn resolve(&mut self) -> Result<Box<dyn Task>, UsageError> {
         let task = self.task.build()?;
+        self.resolve_for(task.as_ref())?;
+        Ok(task)
+    }
+
+    /// The same for a task that is not one of this library's.
+    ///
+    /// # Errors
+    ///
+    /// The first setting that cannot be.
+    pub fn resolve_for(&mut self, task: &dyn Task) -> Result<(), UsageError> {
         for (flag, value) in [
             ("--steps", self.steps),
             ("--batch-size", self.batch_size),
@@ -268,7 +236,7 @@ impl RunConfig {
         self.model.validate()?;
         self.check_size()?;
         transformer::CrossEntropy::new(self.label_smoothing, self.model.pad_id)?;
-        Ok(task)
+        Ok(())
     }
 }
 

@@ -98,6 +98,7 @@ fn merge(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::task::{SequenceConfig, TaskConfig};
 
     fn read_text(name: &str, text: &str) -> Result<RunConfig, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -126,11 +127,10 @@ mod tests {
         expected.steps = 50;
         expected.ema = Some(0.9);
         expected.model.d_model = 32;
-        expected.task = crate::config::TaskConfig::Copy {
-            symbols: 32,
-            min_length: 1,
+        expected.task = TaskConfig::Copy(SequenceConfig {
             max_length: 5,
-        };
+            ..SequenceConfig::default()
+        });
         assert_eq!(config, expected);
         let toml = "[task]\nname = \"annotated-copy\"";
         assert_eq!(read_text("a.toml", toml).unwrap(), RunConfig::annotated());

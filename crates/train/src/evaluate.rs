@@ -25,7 +25,7 @@ pub struct Decoded {
     pub example: Example,
     /// What the model made of its source.
     pub output: Vec<u32>,
-    /// Whether that is just what was expected.
+    /// Whether the task calls that right.
     pub is_exact: bool,
 }
 
@@ -99,7 +99,7 @@ pub fn decode(
             .expect("a task suits its model");
         let outputs = outputs.into_iter().map(|mut found| found.remove(0).tokens);
         decoded.extend(chunk.iter().zip(outputs).map(|(example, output)| Decoded {
-            is_exact: output == expected(task, example),
+            is_exact: task.is_right(example, &output),
             example: example.clone(),
             output,
         }));

@@ -7,6 +7,10 @@ use assert_cmd::Command;
 
 #[path = "cli/generate.rs"]
 mod generate;
+#[path = "cli/lengths.rs"]
+mod lengths;
+#[path = "cli/task.rs"]
+mod task;
 
 #[path = "cli/training.rs"]
 mod training;

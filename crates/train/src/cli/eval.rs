@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::checkpoint::Which;
 use clap::{Args, ValueEnum};
 
+use super::lengths::LengthArgs;
 use super::search::BeamArgs;
 use super::whole_number;
 use crate::task::Split;
@@ -47,7 +48,10 @@ pub struct EvalArgs {
     /// Flags of a beam search.
     #[command(flatten)]
     pub beam: BeamArgs,
-    /// Print one JSON object
+    /// What is reported by length, instead of the run's own sequences.
+    #[command(flatten)]
+    pub lengths: LengthArgs,
+    /// Print one JSON object, or one for each length
     #[arg(long)]
     pub json: bool,
 }

@@ -212,7 +212,7 @@ mod tests {
     use super::*;
     use crate::cli::{Cli, Command};
     use crate::config::RunConfig;
-    use crate::task::CopyTask;
+    use crate::task::{Rule, SequenceTask};
 
     fn args(flags: &str) -> GenerateArgs {
         let words = ["train", "generate", "runs/copy-1"].into_iter();
@@ -347,7 +347,7 @@ mod tests {
 
     #[test]
     fn a_prefix_has_room_in_its_target() {
-        let task = CopyTask::new(9, 1, 4).unwrap();
+        let task = SequenceTask::new(Rule::Copy, 9, 1, 4).unwrap();
         let mut args = args("");
         assert_eq!(args.prefix(&task, 2).unwrap(), [0; 0]);
         args.prefix = Some(" 1  9".into());

@@ -2,7 +2,9 @@
 
 mod eval;
 mod generate;
+mod lengths;
 mod search;
+mod task;
 mod training;
 
 use std::path::{Path, PathBuf};
@@ -12,10 +14,12 @@ use transformer::{Activation, NormPlacement, Positions, WeightTying};
 
 pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
+pub use lengths::{LengthArgs, Lengths};
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
+pub use task::{TaskArgs, TaskName};
 pub use training::{ResumeArgs, TrainingArgs};
 
-use crate::config::{RunConfig, TaskConfig};
+use crate::config::RunConfig;
 use crate::config_file;
 use crate::device::DeviceName;
 use crate::error::UsageError;
@@ -94,13 +98,6 @@ pub struct BenchArgs {
     pub json: bool,
 }
 
-/// What there is to learn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum TaskName {
-    /// The target is the source.
-    Copy,
-}
-
 /// Settings of others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
@@ -167,9 +164,9 @@ pub enum ScheduleKind {
 /// Flags of `fit`. What is not given is the task's or the preset's default.
 #[derive(Clone, Debug, Default, Args)]
 pub struct FitArgs {
-    /// What to learn [default: copy]
-    #[arg(long, conflicts_with = "preset")]
-    pub task: Option<TaskName>,
+    /// The task and its settings.
+    #[command(flatten)]
+    pub task: TaskArgs,
     /// Settings from elsewhere, which the other flags change
     #[arg(long)]
     pub preset: Option<Preset>,
@@ -218,15 +215,6 @@ pub struct FitArgs {
     /// Which vocabulary matrices are shared [default: none]
     #[arg(long)]
     pub weight_tying: Option<Tying>,
-    /// Shortest sequence [default: 1]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
-    pub min_length: Option<usize>,
-    /// Longest sequence [default: 16]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
-    pub max_length: Option<usize>,
-    /// Number of different symbols [default: 32]
-    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
-    pub symbols: Option<usize>,
     /// How the learning rate falls [default: linear; annotated: noam]
     #[arg(long)]
     pub schedule: Option<ScheduleKind>,
@@ -249,6 +237,9 @@ pub struct FitArgs {
     /// Flags of the training itself.
     #[command(flatten)]
     pub training: TrainingArgs,
+    /// What is reported by length at the end.
+    #[command(flatten)]
+    pub lengths: LengthArgs,
     /// Folder of the run, new or empty [default: runs/TASK-N]
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,
@@ -270,33 +261,11 @@ impl FitArgs {
         let mut config = match (&self.config, self.preset) {
             (Some(path), _) => config_file::read(path)?,
             (None, Some(Preset::Annotated)) => RunConfig::annotated(),
-            (None, None) => RunConfig::copy(),
+            (None, None) => self.task.task.unwrap_or(TaskName::Copy).config(),
         };
+        self.task.apply(&mut config.task)?;
         if self.backend.is_some() || config.backend.is_empty() {
             config.backend = DeviceName::choose(self.backend.as_deref())?.to_string();
-        }
-        match &mut config.task {
-            TaskConfig::Copy {
-                symbols,
-                min_length,
-                max_length,
-            } => {
-                set(symbols, self.symbols);
-                set(min_length, self.min_length);
-                set(max_length, self.max_length);
-            }
-            TaskConfig::AnnotatedCopy => {
-                for (flag, value) in [
-                    ("--symbols", self.symbols),
-                    ("--min-length", self.min_length),
-                    ("--max-length", self.max_length),
-                ] {
-                    if let Some(value) = value {
-                        let expected = "is fixed in --preset annotated (10 symbols, length 10)";
-                        return Err(UsageError::new(flag, value, expected));
-                    }
-                }
-            }
         }
         let model = &mut config.model;
         set(&mut model.d_model, self.d_model);

@@ -6,18 +6,20 @@ use anyhow::Result;
 use serde::Serialize;
 use transformer::generate::Method;
 
+use super::lengths;
 use crate::checkpoint::Trained;
 use crate::cli::{EvalArgs, HeldOut, check_batch_size, check_generation};
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::evaluate;
+use crate::lengths::ByLength;
 use crate::output;
 use crate::task::distinct_examples;
 
 /// What comes out.
 #[derive(Clone, Debug, Serialize)]
 struct Evaluation {
-    task: &'static str,
+    task: String,
     backend: String,
     /// Of the checkpoint.
     step: usize,
@@ -42,6 +44,14 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let device = name.open()?;
     let run = Trained::load_which(&args.run, args.checkpoint, &device)?;
     let task = run.task.as_ref();
+    let split = args.split.into();
+    let by_length =
+        args.lengths
+            .settings(&run.config, task, split, method.clone(), args.batch_size)?;
+    if let Some((lengths, settings)) = by_length {
+        let model = ByLength::new(&run.model, &run.config.model, task, lengths, &device)?;
+        return lengths::report(&model, lengths, &settings, args.json, &args.run);
+    }
     let (split, n) = match args.split {
         HeldOut::Validation => ("validation", run.config.eval_size),
         HeldOut::Test => ("test", run.config.test_size),
@@ -62,7 +72,7 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let decoded = evaluate::decode(&run.model, task, &examples, batch_size, &config);
     let score = evaluate::teacher_forced(&run.model, task, &examples, batch_size, &device);
     let evaluation = Evaluation {
-        task: run.config.task.name(),
+        task: run.config.task.name().into(),
         backend: name.to_string(),
         step: run.step,
         split,

@@ -4,7 +4,9 @@ use std::path::Path;
 
 use anyhow::Result;
 use burn::tensor::Device;
+use transformer::generate::Method;
 
+use super::lengths;
 use crate::checkpoint::{self, Checkpoints, Files};
 use crate::cli::{FitArgs, ResumeArgs};
 use crate::config::{RunConfig, TaskConfig};
@@ -12,8 +14,9 @@ use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::evaluate::{self, Decoded};
 use crate::fit::{Ending, Outcome, fit};
+use crate::lengths::{ByLength, LengthSettings};
 use crate::run_folder::RunFolder;
-use crate::task::{AnnotatedCopy, Task, expected};
+use crate::task::{AnnotatedCopy, Split, Task, expected};
 use crate::{monitor, output};
 
 /// Decoded sequences that are printed, and wrong ones among the others that are printed besides.
@@ -34,9 +37,19 @@ pub fn run(args: &FitArgs) -> Result<()> {
     if args.print_config {
         return output::result(&serde_json::to_string_pretty(&config)?);
     }
+    let by_length =
+        args.lengths
+            .settings(&config, task.as_ref(), Split::Test, Method::Greedy, None)?;
     let device = open_device(&config)?;
     let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
-    train(&config, task.as_ref(), &device, folder, None, args.plain)
+    let run = Run {
+        config: &config,
+        task: task.as_ref(),
+        device: &device,
+        is_plain: args.plain,
+        by_length,
+    };
+    run.train(folder, None)
 }
 
 /// Runs `train resume`.
@@ -63,14 +76,14 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         return Err(UsageError::new("RUN", args.run.display(), what).into());
     }
     folder.write_config(&config)?;
-    train(
-        &config,
-        task.as_ref(),
-        &device,
-        folder,
-        Some(&files),
-        args.plain,
-    )
+    let run = Run {
+        config: &config,
+        task: task.as_ref(),
+        device: &device,
+        is_plain: args.plain,
+        by_length: None,
+    };
+    run.train(folder, Some(&files))
 }
 
 fn open_device(config: &RunConfig) -> Result<Device> {
@@ -78,67 +91,76 @@ fn open_device(config: &RunConfig) -> Result<Device> {
     name.open_as(|device| config.precision.configure(device))
 }
 
-fn train(
-    config: &RunConfig,
-    task: &dyn Task,
-    device: &Device,
-    folder: RunFolder,
-    from: Option<&Files>,
+/// A run that is about to begin or to go on.
+struct Run<'a> {
+    config: &'a RunConfig,
+    task: &'a dyn Task,
+    device: &'a Device,
     is_plain: bool,
-) -> Result<()> {
-    let path = folder.path().to_owned();
-    let first = from.map(checkpoint::read_state).transpose()?;
-    let first = first.map_or(0, |state| state.step);
-    let watch = || {
-        let begins = match first {
-            0 => "training".into(),
-            step => format!("going on after step {step} with"),
-        };
-        output::note(&format!(
-            "{begins} {} on {}, {} steps, in {}",
-            config.task.name(),
-            config.backend,
-            config.steps,
-            path.display()
-        ));
-        monitor::choose(is_plain, config.task.name(), first, config.steps)
-    };
-    let ending = fit(config, task, device, folder, from, watch)?;
-    match ending {
-        Ending::Done(outcome) => report(config, task, &outcome, &path),
-        Ending::Interrupted { step, checkpoint } => {
-            output::note(&format!(
-                "stopped after step {step}, which is saved in {}; go on with\n  train resume {}",
-                checkpoint.display(),
-                path.display()
-            ));
-            Ok(())
-        }
-    }
+    by_length: Option<(&'a [usize], LengthSettings)>,
 }
 
-/// Prints what came out.
-fn report(config: &RunConfig, task: &dyn Task, outcome: &Outcome, path: &Path) -> Result<()> {
-    if config.task == TaskConfig::AnnotatedCopy {
-        let one_to_ten = [AnnotatedCopy::one_to_ten()];
-        for decoded in evaluate::decode_greedily(&outcome.model, task, &one_to_ten) {
-            print_decoded(task, &decoded)?;
+impl Run<'_> {
+    fn train(self, folder: RunFolder, from: Option<&Files>) -> Result<()> {
+        let config = self.config;
+        let path = folder.path().to_owned();
+        let first = from.map(checkpoint::read_state).transpose()?;
+        let first = first.map_or(0, |state| state.step);
+        let watch = || {
+            let begins = match first {
+                0 => "training".into(),
+                step => format!("going on after step {step} with"),
+            };
+            output::note(&format!(
+                "{begins} {} on {}, {} steps, in {}",
+                config.task.name(),
+                config.backend,
+                config.steps,
+                path.display()
+            ));
+            monitor::choose(self.is_plain, config.task.name(), first, config.steps)
+        };
+        match fit(config, self.task, self.device, folder, from, watch)? {
+            Ending::Done(outcome) => self.report(&outcome, &path),
+            Ending::Interrupted { step, checkpoint } => {
+                output::note(&format!(
+                    "stopped after step {step}, which is saved in {}; go on with\n  train resume {}",
+                    checkpoint.display(),
+                    path.display()
+                ));
+                Ok(())
+            }
         }
     }
-    let wrong = outcome.decoded[SHOWN.min(outcome.decoded.len())..]
-        .iter()
-        .filter(|decoded| !decoded.is_exact);
-    let shown = outcome.decoded.iter().take(SHOWN);
-    for decoded in shown.chain(wrong.take(SHOWN)) {
-        print_decoded(task, decoded)?;
+
+    /// Prints what came out.
+    fn report(&self, outcome: &Outcome, path: &Path) -> Result<()> {
+        let (config, task) = (self.config, self.task);
+        if config.task == TaskConfig::AnnotatedCopy {
+            let one_to_ten = [AnnotatedCopy::one_to_ten()];
+            for decoded in evaluate::decode_greedily(&outcome.model, task, &one_to_ten) {
+                print_decoded(task, &decoded)?;
+            }
+        }
+        let wrong = outcome.decoded[SHOWN.min(outcome.decoded.len())..]
+            .iter()
+            .filter(|decoded| !decoded.is_exact);
+        let shown = outcome.decoded.iter().take(SHOWN);
+        for decoded in shown.chain(wrong.take(SHOWN)) {
+            print_decoded(task, decoded)?;
+        }
+        let summary = &outcome.summary;
+        output::result(&format!(
+            "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
+            summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
+        ))?;
+        if let Some((lengths, settings)) = &self.by_length {
+            let model = ByLength::new(&outcome.model, &config.model, task, lengths, self.device)?;
+            lengths::report(&model, lengths, settings, false, path)?;
+        }
+        output::note(&format!("everything about this run: {}", path.display()));
+        Ok(())
     }
-    let summary = &outcome.summary;
-    output::result(&format!(
-        "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
-        summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
-    ))?;
-    output::note(&format!("everything about this run: {}", path.display()));
-    Ok(())
 }
 
 fn print_decoded(task: &dyn Task, decoded: &Decoded) -> Result<()> {

@@ -1,15 +1,15 @@
 use super::*;
 
-use crate::config::TaskConfig;
 use crate::schedule::Schedule;
+use crate::task::{SequenceConfig, TaskConfig};
 
 fn small() -> RunConfig {
     let mut config = RunConfig::copy();
-    config.task = TaskConfig::Copy {
+    config.task = TaskConfig::Copy(SequenceConfig {
         symbols: 12,
         min_length: 1,
         max_length: 7,
-    };
+    });
     config.model = config.model.with_d_model(16).with_d_ff(24);
     config.schedule = Schedule::Noam {
         factor: 1.0,

@@ -1,13 +1,24 @@
 //! What there is to learn. A task is a function from (seed, split, index) to a pair; nothing is
 //! stored, and the model is not known here.
 
-pub mod copy;
+pub mod add;
+pub mod alphabet;
+pub mod annotated;
+pub mod config;
+pub mod sequence;
 
-use rand::SeedableRng;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
 use rand::rngs::ChaCha8Rng;
+use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-pub use copy::{AnnotatedCopy, CopyTask};
+pub use add::AddTask;
+pub use alphabet::Alphabet;
+pub use annotated::AnnotatedCopy;
+pub use config::{SequenceConfig, TaskConfig};
+pub use sequence::{Rule, SequenceTask};
 
 use crate::error::quote;
 
@@ -24,6 +35,9 @@ pub enum Split {
 }
 
 impl Split {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
+
     /// The split of a source sequence, by its hash: 1/16 each for validation and test. It depends
     /// on nothing else, so that no run of any seed trains on another's test sequences.
     pub fn of(source: &[u32]) -> Self {
@@ -47,13 +61,20 @@ fn hash(ids: &[u32]) -> u64 {
     mixed ^ (mixed >> 33)
 }
 
+/// What tasks draw from: the same numbers on every platform.
+pub type TaskRng = ChaCha8Rng;
+
 /// The generator of one place in a run: the same numbers whenever it is asked for.
-pub fn generator(seed: u64, split: Split, index: u64) -> ChaCha8Rng {
+pub fn generator(seed: u64, split: Split, index: u64) -> TaskRng {
+    TaskRng::from_seed(key(seed, split, index))
+}
+
+fn key(seed: u64, split: Split, index: u64) -> [u8; 32] {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
     key[8..16].copy_from_slice(&index.to_le_bytes());
     key[16] = split as u8;
-    ChaCha8Rng::from_seed(key)
+    key
 }
 
 /// A source and what a decoder should make of it.
@@ -66,37 +87,95 @@ pub struct Example {
     pub target: Vec<u32>,
 }
 
-/// A sequence-to-sequence task.
+/// Draws of which one is of the wanted split, unless a task has almost no sources.
+const DRAWS: usize = 10_000;
+
+/// A sequence-to-sequence task: symbols, lengths, and a pair of a given length. Everything else
+/// follows from these and is there to be called; `examples/custom_task.rs` is a task of a page.
 pub trait Task {
-    /// Number of token ids.
-    fn vocab_size(&self) -> usize;
+    /// The tokens of sources and targets.
+    fn alphabet(&self) -> &Alphabet;
 
-    /// Fills short sequences up.
-    fn pad_id(&self) -> u32;
+    /// The lengths that are trained on, in whatever the task counts: symbols of the source, digits
+    /// of a number.
+    fn lengths(&self) -> RangeInclusive<usize>;
 
-    /// The first token of every target.
-    fn bos_id(&self) -> u32;
+    /// A random source of a length, also of one that is not trained on, and what should be made of
+    /// it, without begin and end symbol.
+    fn pair(&self, length: usize, rng: &mut TaskRng) -> (Vec<u32>, Vec<u32>);
 
-    /// The last token of every target, if they have one.
-    fn eos_id(&self) -> Option<u32>;
+    /// The most tokens that a source or a target of a length can have; a target counts with its
+    /// begin and end symbol. Not the default if some have more symbols than `length`.
+    fn max_tokens(&self, length: usize) -> usize {
+        length + 2
+    }
 
-    /// The most tokens that a source or target can have.
-    fn max_len(&self) -> usize;
+    /// Whether an output, without begin and end symbol, is right.
+    fn is_right(&self, example: &Example, output: &[u32]) -> bool {
+        output == expected(self, example)
+    }
+
+    /// A random pair to train on; by default all lengths are equally likely.
+    fn draw(&self, rng: &mut TaskRng) -> (Vec<u32>, Vec<u32>) {
+        let length = rng.random_range(self.lengths());
+        self.pair(length, rng)
+    }
 
     /// One pair of a split: a function of its arguments alone.
-    fn example(&self, seed: u64, split: Split, index: u64) -> Example;
+    ///
+    /// # Panics
+    ///
+    /// If the task has so few sources that none is of this split.
+    fn example(&self, seed: u64, split: Split, index: u64) -> Example {
+        let mut rng = generator(seed, split, index);
+        first_of(self, split, || self.draw(&mut rng))
+            .unwrap_or_else(|| panic!("no source of the {split:?} split in {DRAWS} draws"))
+    }
+
+    /// Number of token ids.
+    fn vocab_size(&self) -> usize {
+        self.alphabet().vocab_size()
+    }
+
+    /// Fills short sequences up.
+    fn pad_id(&self) -> u32 {
+        self.alphabet().pad_id()
+    }
+
+    /// The first token of every target.
+    fn bos_id(&self) -> u32 {
+        self.alphabet().bos_id()
+    }
+
+    /// The last token of every target, if they have one.
+    fn eos_id(&self) -> Option<u32> {
+        self.alphabet().eos_id()
+    }
+
+    /// The most tokens that a source or target can have.
+    fn max_len(&self) -> usize {
+        self.max_tokens(*self.lengths().end())
+    }
 
     /// A sequence as a person would write it.
-    fn show(&self, ids: &[u32]) -> String;
+    fn show(&self, ids: &[u32]) -> String {
+        self.alphabet().show(ids)
+    }
 
     /// The id of a token by its name in [`show`](Self::show), special tokens too.
-    fn token_id(&self, name: &str) -> Option<u32>;
+    fn token_id(&self, name: &str) -> Option<u32> {
+        self.alphabet().id(name)
+    }
 
     /// Whether a token can stand in a sequence that a person writes: special tokens cannot.
-    fn is_symbol(&self, id: u32) -> bool;
+    fn is_symbol(&self, id: u32) -> bool {
+        self.alphabet().symbols().contains(&id)
+    }
 
     /// The symbols, in words.
-    fn symbols(&self) -> String;
+    fn symbols(&self) -> String {
+        self.alphabet().in_words()
+    }
 
     /// The ids of symbols separated by white space: the inverse of [`show`](Self::show).
     ///
@@ -116,6 +195,21 @@ pub trait Task {
     }
 }
 
+/// The first pair of a split, its target between begin and end symbol.
+fn first_of<T: Task + ?Sized>(
+    task: &T,
+    split: Split,
+    draw: impl FnMut() -> (Vec<u32>, Vec<u32>),
+) -> Option<Example> {
+    let (source, output) = std::iter::repeat_with(draw)
+        .take(DRAWS)
+        .find(|(source, _)| Split::of(source) == split)?;
+    let mut target = vec![task.bos_id()];
+    target.extend(output);
+    target.extend(task.eos_id());
+    Some(Example { source, target })
+}
+
 /// A word that is no symbol of a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a symbol, which are {symbols} in this run", quote(word))]
@@ -127,7 +221,7 @@ pub struct ParseError {
 }
 
 /// What a decoder should produce: the target without begin and end.
-pub fn expected<'a>(task: &dyn Task, example: &'a Example) -> &'a [u32] {
+pub fn expected<'a, T: Task + ?Sized>(task: &T, example: &'a Example) -> &'a [u32] {
     let target = &example.target[1..];
     match task.eos_id() {
         Some(_) => &target[..target.len() - 1],
@@ -135,12 +229,155 @@ pub fn expected<'a>(task: &dyn Task, example: &'a Example) -> &'a [u32] {
     }
 }
 
+/// Whether every split has sources: a task of a few sources cannot hold any out.
+pub fn has_all_splits(task: &dyn Task) -> bool {
+    Split::ALL.into_iter().all(|split| {
+        let mut rng = generator(0, split, 0);
+        first_of(task, split, || task.draw(&mut rng)).is_some()
+    })
+}
+
 /// Up to `n` examples with different sources; fewer where the split has no more.
 pub fn distinct_examples(task: &dyn Task, seed: u64, split: Split, n: usize) -> Vec<Example> {
-    let mut seen = std::collections::HashSet::new();
-    (0..100 * n as u64)
-        .map(|index| task.example(seed, split, index))
+    let examples = (0..100 * n as u64).map(|index| task.example(seed, split, index));
+    distinct(examples, n)
+}
+
+/// Up to `n` examples of one length with different sources; fewer, or none, where the split has no
+/// more.
+pub fn examples_of_length(
+    task: &dyn Task,
+    seed: u64,
+    split: Split,
+    length: usize,
+    n: usize,
+) -> Vec<Example> {
+    let example = |index| {
+        let mut key = key(seed, split, index);
+        // 0 is every length's: the key of `generator`.
+        key[24..].copy_from_slice(&(length as u64).to_le_bytes());
+        let mut rng = TaskRng::from_seed(key);
+        first_of(task, split, || task.pair(length, &mut rng))
+    };
+    distinct((0..100 * n as u64).map_while(example), n)
+}
+
+fn distinct(examples: impl Iterator<Item = Example>, n: usize) -> Vec<Example> {
+    let mut seen = HashSet::new();
+    examples
         .filter(|example| seen.insert(example.source.clone()))
         .take(n)
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn tasks() -> [Box<dyn Task>; 5] {
+        [
+            Box::new(SequenceTask::new(Rule::Copy, 30, 1, 2).unwrap()),
+            Box::new(SequenceTask::new(Rule::Reverse, 9, 1, 4).unwrap()),
+            Box::new(SequenceTask::new(Rule::Sort, 9, 1, 4).unwrap()),
+            Box::new(AddTask::new(2).unwrap()),
+            Box::new(AnnotatedCopy::default()),
+        ]
+    }
+
+    #[test]
+    fn examples_depend_on_seed_split_and_index_alone() {
+        for task in tasks() {
+            let one = task.example(3, Split::Train, 5);
+            assert_eq!(one, task.example(3, Split::Train, 5));
+            assert_ne!(one, task.example(4, Split::Train, 5));
+            assert_ne!(one, task.example(3, Split::Train, 6));
+            assert_ne!(one, task.example(3, Split::Test, 5));
+        }
+    }
+
+    #[test]
+    fn splits_share_no_sequence() {
+        for task in tasks() {
+            let sources = |seed, split| -> HashSet<Vec<u32>> {
+                (0..3000)
+                    .map(|index| task.example(seed, split, index).source)
+                    .collect()
+            };
+            let [train, validation, test] = Split::ALL.map(|split| sources(1, split));
+            assert!(train.is_disjoint(&test) && train.is_disjoint(&validation));
+            assert!(test.is_disjoint(&validation));
+            assert!(train.is_disjoint(&sources(2, Split::Test)));
+            assert!(test.len() > 20);
+        }
+    }
+
+    #[test]
+    fn targets_have_room_and_begin_and_end() {
+        for task in tasks() {
+            for length in [1, 2, 4, 9] {
+                for example in examples_of_length(task.as_ref(), 0, Split::Train, length, 50) {
+                    let room = task.max_tokens(length);
+                    assert!(example.source.len() <= room && example.target.len() <= room);
+                    assert_eq!(example.target[0], task.bos_id());
+                    let output = expected(task.as_ref(), &example);
+                    assert!(output.iter().all(|&id| task.is_symbol(id)));
+                    assert!(example.source.iter().all(|&id| task.is_symbol(id)));
+                    assert!(task.is_right(&example, output));
+                    assert!(!task.is_right(&example, &[output, output, &[5]].concat()));
+                    if let Some(eos_id) = task.eos_id() {
+                        assert_eq!(example.target.last(), Some(&eos_id));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn distinct_examples_are_distinct_and_as_many_as_there_are() {
+        let task = SequenceTask::new(Rule::Copy, 32, 1, 16).unwrap();
+        let examples = distinct_examples(&task, 0, Split::Test, 1000);
+        let sources: HashSet<_> = examples.iter().map(|example| &example.source).collect();
+        assert_eq!(sources.len(), 1000);
+
+        let small = SequenceTask::new(Rule::Copy, 12, 1, 2).unwrap();
+        let few = distinct_examples(&small, 0, Split::Test, 1000);
+        assert!((1..40).contains(&few.len()), "{}", few.len());
+    }
+
+    #[test]
+    fn examples_of_a_length_have_it_and_are_held_out() {
+        let task = SequenceTask::new(Rule::Copy, 9, 1, 4).unwrap();
+        let long = examples_of_length(&task, 0, Split::Test, 20, 100);
+        let sources: HashSet<_> = long.iter().map(|example| &example.source).collect();
+        assert_eq!((long.len(), sources.len()), (100, 100));
+        for example in &long {
+            assert_eq!(example.source.len(), 20);
+            assert_eq!(Split::of(&example.source), Split::Test);
+        }
+        assert_eq!(long, examples_of_length(&task, 0, Split::Test, 20, 100));
+        assert_ne!(long, examples_of_length(&task, 1, Split::Test, 20, 100));
+        let other = examples_of_length(&task, 0, Split::Test, 21, 100);
+        assert_ne!(long[0].source, other[0].source[..20]);
+        // Of nine sequences of one symbol, the test split has few, or none.
+        let all = (4..13).filter(|&id| Split::of(&[id]) == Split::Test);
+        let short = examples_of_length(&task, 0, Split::Test, 1, 100);
+        assert_eq!(short.len(), all.count());
+    }
+
+    #[test]
+    fn what_is_shown_can_be_parsed() {
+        for task in tasks() {
+            for index in 0..50 {
+                let source = task.example(0, Split::Test, index).source;
+                assert_eq!(task.parse(&task.show(&source)).unwrap(), source);
+            }
+            assert_eq!(task.parse(" \t").unwrap(), [0; 0]);
+            assert_eq!(
+                task.parse(" 2\t 3\u{a0}").unwrap(),
+                task.parse("2 3").unwrap()
+            );
+        }
+    }
 }

@@ -1,0 +1,137 @@
+//! Flags of an evaluation by length.
+
+use clap::Args;
+use transformer::generate::{GenerateConfig, Method};
+
+use super::{check_generation, whole_number};
+use crate::config::RunConfig;
+use crate::error::{UsageError, quote};
+use crate::lengths::{LengthSettings, lengthened};
+use crate::task::{Split, Task};
+
+/// Nobody asks for more, and attention to so many takes a gigabyte a sequence.
+const LONGEST: usize = 10_000;
+
+/// Sequences of each length, unless somebody says otherwise.
+const SEQUENCES: usize = 250;
+
+/// Lengths in increasing order, each once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lengths(pub Vec<usize>);
+
+/// Flags of an evaluation by length.
+#[derive(Clone, Debug, Default, Args)]
+pub struct LengthArgs {
+    /// Report exact match by length, such as 4,8,16 or 1..32 (both ends included), also of lengths
+    /// past those of training; `add` counts the digits of the longer number
+    #[arg(long, value_name = "LENGTHS", allow_negative_numbers = true, value_parser = lengths)]
+    pub eval_lengths: Option<Lengths>,
+    /// Different sequences of each length; needs --eval-lengths [default: 250]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
+    pub sequences: Option<usize>,
+}
+
+impl LengthArgs {
+    /// The evaluation that these flags ask for, if any.
+    ///
+    /// # Errors
+    ///
+    /// The first flag that no evaluation can be made with.
+    pub fn settings(
+        &self,
+        run: &RunConfig,
+        task: &dyn Task,
+        split: Split,
+        method: Method,
+        batch_size: Option<usize>,
+    ) -> Result<Option<(&[usize], LengthSettings)>, UsageError> {
+        let there = self.eval_lengths.is_some();
+        super::search::needs("--sequences", self.sequences, "--eval-lengths", there)?;
+        let Some(Lengths(lengths)) = &self.eval_lengths else {
+            return Ok(None);
+        };
+        let sequences = self.sequences.unwrap_or(SEQUENCES);
+        if !(1..=1_000_000).contains(&sequences) {
+            let expected = "must be at least 1 and at most 1000000";
+            return Err(UsageError::new("--sequences", sequences, expected));
+        }
+        let model = lengthened(&run.model, task, lengths);
+        let longest = GenerateConfig::new(task.bos_id(), model.max_len)
+            .with_eos_id(task.eos_id())
+            .with_method(method.clone());
+        let rows = batch_size.unwrap_or(1).min(sequences);
+        check_generation(&longest, &model, rows)?;
+        Ok(Some((
+            lengths,
+            LengthSettings {
+                seed: run.seed,
+                split,
+                sequences,
+                method,
+                batch_size,
+            },
+        )))
+    }
+}
+
+/// `4,8,16`, `1..32`, or both: `1..8,16`.
+fn lengths(text: &str) -> Result<Lengths, String> {
+    let number = |word: &str| -> Result<usize, String> {
+        let number = word.trim().parse().map_err(|_| {
+            format!(
+                "{} is no length; name some, such as 4,8,16 or 1..32",
+                quote(word)
+            )
+        })?;
+        if !(1..=LONGEST).contains(&number) {
+            return Err(format!("a length must be at least 1 and at most {LONGEST}"));
+        }
+        Ok(number)
+    };
+    let mut lengths = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = part.split_once("..").unwrap_or((part, part));
+        let (first, last) = (number(first)?, number(last)?);
+        if first > last {
+            return Err(format!(
+                "must begin with the shorter length: {last}..{first}"
+            ));
+        }
+        lengths.extend(first..=last);
+    }
+    lengths.sort_unstable();
+    lengths.dedup();
+    Ok(Lengths(lengths))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_lists_and_ranges() {
+        let parse = |text| lengths(text).unwrap().0;
+        assert_eq!(parse("7"), [7]);
+        assert_eq!(parse("1..4"), [1, 2, 3, 4]);
+        assert_eq!(parse("16, 4,8"), [4, 8, 16]);
+        assert_eq!(parse("1..3,2..5,32"), [1, 2, 3, 4, 5, 32]);
+        assert_eq!(parse("9..9"), [9]);
+    }
+
+    #[test]
+    fn wrong_lengths_say_what_would_be_right() {
+        for text in ["", "x", "1,,2", "4..", "1...4", "-1", "1-4", "1.5"] {
+            let error = lengths(text).unwrap_err();
+            assert!(
+                error.ends_with("such as 4,8,16 or 1..32"),
+                "{text}: {error}"
+            );
+        }
+        for text in ["0", "0..4", "10001", "1..18446744073709551615"] {
+            let error = lengths(text).unwrap_err();
+            assert!(error.contains("at least 1 and at most 10000"), "{text}");
+        }
+        let error = lengths("8..4").unwrap_err();
+        assert!(error.contains("the shorter length: 4..8"), "{error}");
+    }
+}

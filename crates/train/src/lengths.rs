@@ -1,0 +1,230 @@
+//! How well a model does on each length, past the lengths of training, too.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use burn::module::Module;
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+use transformer::generate::Method;
+use transformer::{Positions, Transformer, TransformerConfig};
+
+use crate::evaluate;
+use crate::task::{Split, Task, examples_of_length};
+
+/// How well a model does on one length: an object of `lengths.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OfLength {
+    /// The length, as the task counts it.
+    pub length: usize,
+    /// Different sequences that were decoded: fewer than asked for where the split has no more,
+    /// none where the model has no positions for them.
+    pub sequences: usize,
+    /// Share of them that are right; none if there are none.
+    pub exact_match: Option<f64>,
+    /// Share of their tokens predicted right, given the right ones before; none if there are none.
+    pub token_accuracy: Option<f64>,
+    /// Whether training had sequences of this length.
+    pub trained: bool,
+}
+
+/// What is evaluated of each length.
+#[derive(Clone, Debug)]
+pub struct LengthSettings {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Part of the data.
+    pub split: Split,
+    /// Different sequences of each length, where there are so many.
+    pub sequences: usize,
+    /// How they are decoded.
+    pub method: Method,
+    /// Sequences at a time; none for as many as are quick.
+    pub batch_size: Option<usize>,
+}
+
+/// A model with positions for all lengths, as far as its kind of positions has them.
+pub struct ByLength<'a> {
+    task: &'a dyn Task,
+    model: Transformer,
+    config: TransformerConfig,
+    device: Device,
+}
+
+/// The same configuration with positions for these lengths: computed positions go on, learned ones
+/// are as many as were learned.
+pub fn lengthened(
+    config: &TransformerConfig,
+    task: &dyn Task,
+    lengths: &[usize],
+) -> TransformerConfig {
+    let tokens = lengths.iter().map(|&length| task.max_tokens(length));
+    let max_len = match config.positions {
+        Positions::Learned => config.max_len,
+        Positions::Sinusoidal | Positions::Rotary | Positions::None => {
+            tokens.fold(config.max_len, usize::max)
+        }
+    };
+    config.clone().with_max_len(max_len)
+}
+
+impl<'a> ByLength<'a> {
+    /// Takes the parameters of a model of this configuration.
+    ///
+    /// # Errors
+    ///
+    /// A model of another configuration.
+    pub fn new(
+        model: &Transformer,
+        config: &TransformerConfig,
+        task: &'a dyn Task,
+        lengths: &[usize],
+        device: &Device,
+    ) -> Result<Self> {
+        let config = lengthened(config, task, lengths);
+        let device = device.clone().without_autodiff();
+        let longer = config.init_seeded(0, &device)?;
+        let record = model.valid().into_record();
+        let model = longer
+            .try_load_record(record)
+            .context("the model is not of this configuration")?;
+        Ok(Self {
+            task,
+            model,
+            config,
+            device,
+        })
+    }
+
+    /// Decodes and scores sequences of one length.
+    pub fn of_length(&self, length: usize, settings: &LengthSettings) -> OfLength {
+        let mut result = OfLength {
+            length,
+            sequences: 0,
+            exact_match: None,
+            token_accuracy: None,
+            trained: self.task.lengths().contains(&length),
+        };
+        let tokens = self.task.max_tokens(length);
+        if tokens > self.config.max_len {
+            return result;
+        }
+        let LengthSettings { seed, split, .. } = *settings;
+        let examples = examples_of_length(self.task, seed, split, length, settings.sequences);
+        let decoding = evaluate::decoding(self.task, &examples, settings.method.clone());
+        if examples.is_empty() || decoding.max_length == 0 {
+            return result;
+        }
+        let size = settings
+            .batch_size
+            .unwrap_or_else(|| self.batch_size(tokens));
+        let decoded = evaluate::decode(&self.model, self.task, &examples, size, &decoding);
+        let score = evaluate::teacher_forced(&self.model, self.task, &examples, size, &self.device);
+        result.sequences = examples.len();
+        result.exact_match = Some(evaluate::exact_match(&decoded));
+        result.token_accuracy = Some(score.token_accuracy);
+        result
+    }
+
+    /// As many sequences as keep logits and attention weights under 64 MiB.
+    fn batch_size(&self, tokens: usize) -> usize {
+        let row = tokens * self.task.vocab_size().max(self.config.n_heads * tokens);
+        ((1 << 24) / row).clamp(1, 250)
+    }
+}
+
+/// Writes `lengths.json` into a run folder. It appears whole or not at all.
+///
+/// # Errors
+///
+/// If it cannot be written.
+pub fn save(folder: &Path, lengths: &[OfLength]) -> Result<()> {
+    let path = folder.join("lengths.json");
+    let temporary = folder.join("lengths.json.tmp");
+    let json = serde_json::to_string_pretty(lengths)? + "\n";
+    fs::write(&temporary, json)
+        .and_then(|()| fs::rename(&temporary, &path))
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RunConfig;
+
+    fn settings() -> LengthSettings {
+        LengthSettings {
+            seed: 0,
+            split: Split::Test,
+            sequences: 10,
+            method: Method::Greedy,
+            batch_size: None,
+        }
+    }
+
+    fn by_length(positions: Positions, lengths: &[usize]) -> Vec<OfLength> {
+        let mut config = RunConfig::copy();
+        config.model = config.model.with_d_model(8).with_d_ff(8);
+        config.model.positions = positions;
+        let task = config.resolve().unwrap();
+        let device = Device::flex();
+        let model = config.model.init_seeded(1, &device).unwrap();
+        let by_length =
+            ByLength::new(&model, &config.model, task.as_ref(), lengths, &device).unwrap();
+        let of_length = |&length| by_length.of_length(length, &settings());
+        lengths.iter().map(of_length).collect()
+    }
+
+    #[test]
+    fn computed_positions_go_on_and_learned_ones_end() {
+        let lengths = [4, 16, 17, 40];
+        for positions in [Positions::Sinusoidal, Positions::Rotary, Positions::None] {
+            let found = by_length(positions, &lengths);
+            assert!(found.iter().all(|of| of.sequences == 10), "{found:?}");
+            assert!(found.iter().all(|of| of.exact_match.is_some()));
+            let trained = found.iter().map(|of| of.trained);
+            assert!(trained.eq([true, true, false, false]));
+        }
+        let found = by_length(Positions::Learned, &lengths);
+        let sequences: Vec<usize> = found.iter().map(|of| of.sequences).collect();
+        assert_eq!(sequences, [10, 10, 0, 0]);
+        assert_eq!(
+            (found[2].exact_match, found[2].token_accuracy),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn a_longer_model_is_the_same_where_both_have_positions() {
+        let short = by_length(Positions::Sinusoidal, &[4, 9]);
+        let long = by_length(Positions::Sinusoidal, &[4, 9, 300]);
+        assert_eq!(short, long[..2]);
+    }
+
+    #[test]
+    fn lengths_without_sequences_have_no_numbers() {
+        let mut config = RunConfig::annotated();
+        config.model = config.model.with_d_model(8).with_d_ff(8);
+        let task = config.resolve().unwrap();
+        let device = Device::flex();
+        let model = config.model.init_seeded(1, &device).unwrap();
+        let by_length =
+            ByLength::new(&model, &config.model, task.as_ref(), &[1, 12], &device).unwrap();
+        let one = by_length.of_length(1, &settings());
+        assert_eq!((one.sequences, one.exact_match), (0, None));
+        assert_eq!(by_length.of_length(12, &settings()).sequences, 10);
+    }
+
+    #[test]
+    fn a_file_goes_there_and_back() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = by_length(Positions::Learned, &[2, 99]);
+        save(folder.path(), &found).unwrap();
+        let json = fs::read(folder.path().join("lengths.json")).unwrap();
+        let read: Vec<OfLength> = serde_json::from_slice(&json).unwrap();
+        assert_eq!(read, found);
+        let error = save(&folder.path().join("none"), &found).unwrap_err();
+        assert!(error.to_string().contains("lengths.json"), "{error}");
+    }
+}

@@ -1,0 +1,166 @@
+//! Exact match by length, of `train eval` and `train fit`.
+
+use serde_json::Value;
+
+use super::task::{TINY, run};
+use super::{SMALL, json, refused};
+
+fn objects(lines: &str) -> Vec<Value> {
+    let parse = |line| serde_json::from_str(line).unwrap();
+    lines.lines().map(parse).collect()
+}
+
+#[test]
+fn lengths_are_reported_past_those_of_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = SMALL.join(" ");
+    let fit = run(
+        folder,
+        &format!("{flags} --eval-lengths 5,6,12 --sequences 20"),
+    );
+    let (_, table) = fit.split_once("s of training\n").unwrap();
+    let rows: Vec<&str> = table.lines().collect();
+    assert_eq!(rows.len(), 4, "{fit}");
+    assert!(
+        rows[0].starts_with("length  sequences  exact match"),
+        "{fit}"
+    );
+    assert!(
+        rows[1].ends_with("  trained") && !rows[2].ends_with("trained"),
+        "{fit}"
+    );
+    let file = folder.join("runs/copy-1/lengths.json");
+    let of_fit = json(&file);
+
+    // The same sequences, decoded by what was saved.
+    let again = run(
+        folder,
+        "eval runs/copy-1 --eval-lengths 5,6,12 --sequences 20 --json",
+    );
+    assert_eq!(Value::from(objects(&again)), of_fit);
+    assert_eq!(json(&file), of_fit);
+    let fields = |value: &Value| {
+        value
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        fields(&of_fit[0]),
+        [
+            "exact_match",
+            "length",
+            "sequences",
+            "token_accuracy",
+            "trained"
+        ]
+    );
+
+    let table = run(
+        folder,
+        "eval runs/copy-1 --eval-lengths 1..8 --beam 2 --batch-size 7",
+    );
+    assert_eq!(table.lines().count(), 9, "{table}");
+    let rows = json(&file);
+    let rows = rows.as_array().unwrap();
+    let lengths: Vec<u64> = rows
+        .iter()
+        .map(|row| row["length"].as_u64().unwrap())
+        .collect();
+    assert_eq!(lengths, (1..=8).collect::<Vec<_>>());
+    // Nine sequences of one symbol are fewer than 250, and few of them are held out.
+    assert!(rows[0]["sequences"].as_u64().unwrap() < 9);
+    assert_eq!(rows[7]["sequences"], 250);
+    assert_eq!(rows[4]["trained"], true);
+    assert_eq!(rows[5]["trained"], false);
+}
+
+#[test]
+fn learned_positions_end_where_training_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = SMALL.join(" ");
+    run(folder.path(), &format!("{flags} --positions learned"));
+    let rows = objects(&run(
+        folder.path(),
+        "eval runs/copy-1 --eval-lengths 5,6 --sequences 10 --json",
+    ));
+    assert_eq!(rows[0]["sequences"], 10);
+    assert_eq!(rows[1]["sequences"], 0);
+    assert_eq!(rows[1]["exact_match"], Value::Null);
+    let table = run(folder.path(), "eval runs/copy-1 --eval-lengths 6");
+    assert!(
+        table.contains("     6          0            -               -\n"),
+        "{table}"
+    );
+}
+
+#[test]
+fn digits_are_the_lengths_of_sums() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "--task add --max-digits 2 --positions rotary --eval-lengths 2,5 --sequences 10";
+    run(folder.path(), &format!("{TINY} {flags}"));
+    let rows = json(&folder.path().join("runs/add-1/lengths.json"));
+    assert_eq!(
+        (&rows[0]["trained"], &rows[1]["trained"]),
+        (&true.into(), &false.into())
+    );
+    assert_eq!(rows[1]["sequences"], 10);
+}
+
+#[test]
+fn lengths_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let parent = tempfile::tempdir().unwrap();
+    run(parent.path(), &SMALL.join(" "));
+    let name = parent.path().join("runs/copy-1");
+    let name = name.to_str().unwrap();
+    let parts = ["4,8,16 or 1..32", "--eval-lengths"];
+    for (flags, expected) in [
+        ("--eval-lengths x", &parts[..]),
+        ("--eval-lengths 4..", &parts),
+        ("--eval-lengths -3", &parts),
+        (
+            "--eval-lengths 0",
+            &["--eval-lengths", "at least 1 and at most 10000"],
+        ),
+        (
+            "--eval-lengths 1..20000",
+            &["--eval-lengths", "at least 1 and at most 10000"],
+        ),
+        (
+            "--eval-lengths 8..4",
+            &["--eval-lengths", "shorter length: 4..8"],
+        ),
+        ("--eval-lengths", &["--eval-lengths", "value is required"]),
+        ("--sequences 5", &["--sequences 5: needs --eval-lengths"]),
+        (
+            "--eval-lengths 4 --sequences 0",
+            &["--sequences 0: must be at least 1"],
+        ),
+        (
+            "--eval-lengths 4 --sequences many",
+            &["--sequences", "whole number"],
+        ),
+        (
+            "--eval-lengths 4 --sequences 9999999",
+            &["--sequences 9999999: must be at least 1 and"],
+        ),
+    ] {
+        let flags: Vec<&str> = flags.split(' ').collect();
+        refused(folder.path(), &flags, expected);
+        refused(
+            folder.path(),
+            &[&["eval", name], &flags[..]].concat(),
+            expected,
+        );
+    }
+    let too_many = ["eval", name, "--eval-lengths", "4", "--beam", "2000000000"];
+    refused(
+        folder.path(),
+        &too_many,
+        &["--beam 2000000000: must be at most"],
+    );
+}

@@ -1,0 +1,91 @@
+//! The tasks of `train fit`.
+
+use std::path::Path;
+
+use super::{json, refused, succeed, text, train};
+
+/// A small model of a task without symbols of its own.
+pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
+
+/// A run that succeeds, and what it prints.
+pub fn run(folder: &Path, flags: &str) -> String {
+    let flags = flags.split_whitespace();
+    succeed(&train(folder).args(flags).output().unwrap())
+}
+
+#[test]
+fn every_task_trains_and_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    for (task, flags, source) in [
+        ("reverse", "--symbols 9 --max-length 5", "3 1 2"),
+        ("sort", "--symbols 9 --max-length 5", "3 1 2"),
+        ("add", "--max-digits 2", "1 2 + 9"),
+    ] {
+        let stdout = run(folder.path(), &format!("fit --task {task} {TINY} {flags}"));
+        assert!(stdout.contains("exact match "), "{stdout}");
+        let name = format!("runs/{task}-1");
+        let run = folder.path().join(&name);
+        assert_eq!(json(&run.join("config.json"))["task"]["name"], task);
+        assert_eq!(json(&run.join("summary.json"))["task"], task);
+        let mut generate = train(folder.path());
+        generate.args(["generate", &name]).write_stdin(source);
+        assert_eq!(succeed(&generate.output().unwrap()).lines().count(), 1);
+        let output = train(folder.path())
+            .args(["generate", &name])
+            .write_stdin("3 x")
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let symbols = if task == "add" { "0 to 9, +" } else { "1 to 9" };
+        let expected = format!("\"x\" is not a symbol, which are {symbols} in this run");
+        assert!(text(&output.stderr).contains(&expected));
+    }
+}
+
+#[test]
+fn flags_of_other_tasks_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, expected) in [
+        (
+            "--task add --symbols 5",
+            "--symbols 5: is no flag of --task add; use --max-digits",
+        ),
+        (
+            "--task add --min-length 2",
+            "--min-length 2: is no flag of --task add",
+        ),
+        (
+            "--task add --max-length 9",
+            "--max-length 9: is no flag of --task add",
+        ),
+        (
+            "--max-digits 3",
+            "--max-digits 3: is a flag of --task add alone; use --max-length",
+        ),
+        (
+            "--task sort --max-digits 3",
+            "--max-digits 3: is a flag of --task add alone",
+        ),
+        (
+            "--preset annotated --max-digits 3",
+            "--max-digits 3: is fixed in --preset annotated",
+        ),
+        (
+            "--task add --max-digits 0",
+            "--max-digits 0: must be at least 1 and at most 1000",
+        ),
+        (
+            "--task add --max-digits 1001",
+            "--max-digits 1001: must be at least 1 and at most 1000",
+        ),
+        ("--task add --max-digits -1", "must be a whole number"),
+        (
+            "--task reverse --symbols 0",
+            "--symbols 0: must be at least 1",
+        ),
+        ("--task subtract", "copy, reverse, sort, add"),
+    ] {
+        let arguments: Vec<&str> = flags.split(' ').collect();
+        refused(folder.path(), &arguments, &[expected]);
+    }
+}
