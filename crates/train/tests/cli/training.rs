@@ -495,16 +495,25 @@ fn settings_of_the_training_that_cannot_be_are_refused() {
 
 #[test]
 fn half_precision_learns_and_goes_on_exactly() {
+    let loss_of = |run: &Path| -> Vec<f64> {
+        let lines = losses(run);
+        lines
+            .iter()
+            .map(|line| line["loss"].as_f64().unwrap())
+            .collect()
+    };
+    let (_folder, single) = small_run(&[]);
+    let single = loss_of(&single);
     for precision in ["bf16", "f16"] {
         let (folder, run) = small_run(&["--precision", precision]);
-        let lines = losses(&run);
-        let loss = |i: usize| lines[i]["loss"].as_f64().unwrap();
-        assert!(
-            loss(11) < loss(0),
-            "{precision}: {} to {}",
-            loss(0),
-            loss(11)
-        );
+        let half = loss_of(&run);
+        assert_ne!(half, single);
+        for (half, single) in half.iter().zip(&single) {
+            assert!(
+                (half - single).abs() < 0.02,
+                "{precision}: {half}, in f32 {single}"
+            );
+        }
         let whole = everything(&run, 12);
         std::fs::remove_dir_all(run.join("checkpoints/step-12")).unwrap();
         std::fs::remove_file(run.join("summary.json")).unwrap();
