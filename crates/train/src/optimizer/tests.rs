@@ -38,9 +38,9 @@ struct ByHand {
 
 impl ByHand {
     fn step(&mut self, t: i32, learning_rate: f64, gradient: [f64; 3]) {
-        for i in 0..3 {
-            self.m[i] = 0.9 * self.m[i] + 0.1 * gradient[i];
-            self.v[i] = 0.98 * self.v[i] + 0.02 * gradient[i].powi(2);
+        for (i, g) in gradient.into_iter().enumerate() {
+            self.m[i] = 0.9 * self.m[i] + 0.1 * g;
+            self.v[i] = 0.98 * self.v[i] + 0.02 * g.powi(2);
             let m_hat = self.m[i] / (1.0 - 0.9f64.powi(t));
             let v_hat = self.v[i] / (1.0 - 0.98f64.powi(t));
             self.w[i] -= learning_rate * self.decay[i] * self.w[i];
