@@ -17,6 +17,7 @@ pub mod fit;
 pub mod generate;
 pub mod input;
 pub mod output;
+pub mod picture;
 pub mod progress;
 pub mod run_folder;
 pub mod schedule;
