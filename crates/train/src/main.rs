@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Some(Command::Fit(args)) => command::fit::run(&args),
         Some(Command::Generate(args)) => command::generate::run(&args),
         Some(Command::Eval(args)) => command::eval::run(&args),
+        Some(Command::Plot(args)) => command::plot::run(&args),
         Some(Command::Bench(args)) => command::bench::run(&args),
         Some(Command::Backends) => command::backends::run(),
     };

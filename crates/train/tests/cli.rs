@@ -7,6 +7,8 @@ use assert_cmd::Command;
 
 #[path = "cli/generate.rs"]
 mod generate;
+#[path = "cli/plot.rs"]
+mod plot;
 
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();

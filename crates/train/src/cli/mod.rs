@@ -2,6 +2,7 @@
 
 mod eval;
 mod generate;
+mod plot;
 mod search;
 
 use std::path::PathBuf;
@@ -11,6 +12,7 @@ use transformer::{Activation, NormPlacement, Positions, WeightTying};
 
 pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
+pub use plot::{PlotArgs, RunPicture};
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 
 use crate::config::{RunConfig, TaskConfig};
@@ -39,6 +41,8 @@ pub enum Command {
     Generate(Box<GenerateArgs>),
     /// Decode unseen sequences again, by a model that was trained
     Eval(EvalArgs),
+    /// Draw a run's curves and attention, as SVG and PNG
+    Plot(PlotArgs),
     /// Measure how fast this machine and backend are
     Bench(BenchArgs),
     /// List the backends of this build

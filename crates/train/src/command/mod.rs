@@ -5,3 +5,4 @@ pub mod bench;
 pub mod eval;
 pub mod fit;
 pub mod generate;
+pub mod plot;
