@@ -22,6 +22,7 @@ pub mod lengths;
 pub mod monitor;
 pub mod optimizer;
 pub mod output;
+pub mod picture;
 pub mod progress;
 pub mod run_folder;
 pub mod schedule;

@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Some(Command::Resume(args)) => command::fit::resume(&args),
         Some(Command::Generate(args)) => command::generate::run(&args),
         Some(Command::Eval(args)) => command::eval::run(&args),
+        Some(Command::Plot(args)) => command::plot::run(&args),
         Some(Command::Bench(args)) => command::bench::run(&args),
         Some(Command::Backends) => command::backends::run(),
     };

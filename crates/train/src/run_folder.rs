@@ -153,13 +153,26 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Replaces `config.json`.
+    /// The step after which the run ended, if it did.
+    pub fn ended_at(&self) -> Option<usize> {
+        let summary = fs::read(self.path.join("summary.json")).ok()?;
+        let summary: serde_json::Value = serde_json::from_slice(&summary).ok()?;
+        summary.get("steps")?.as_u64()?.try_into().ok()
+    }
+
+    /// Replaces `config.json`, and takes `summary.json` away until the run has ended again.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
-    pub fn write_config(&self, config: &RunConfig) -> Result<()> {
-        write_json(&self.path.join("config.json"), config).context("cannot write config.json")
+    /// If they cannot be.
+    pub fn begin_again(&self, config: &RunConfig) -> Result<()> {
+        write_json(&self.path.join("config.json"), config).context("cannot write config.json")?;
+        match fs::remove_file(self.path.join("summary.json")) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).context("cannot remove summary.json")
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Where it is.

@@ -15,6 +15,9 @@ mod task;
 #[path = "cli/training.rs"]
 mod training;
 
+#[path = "cli/plot.rs"]
+mod plot;
+
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();
     command.current_dir(folder).env_remove("RUST_LOG");
@@ -121,6 +124,9 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
         .collect();
     assert_eq!(steps, (1..=12).collect::<Vec<u64>>());
     assert!(run.join("checkpoints/step-12/model.safetensors").exists());
+    for name in ["loss", "learning_rate"] {
+        assert!(run.join(format!("pictures/{name}.svg")).exists(), "{name}");
+    }
 
     // A second run has a folder of its own.
     succeed(&train(folder.path()).args(SMALL).output().unwrap());

@@ -4,6 +4,7 @@ mod eval;
 mod generate;
 mod lengths;
 mod model;
+mod plot;
 mod search;
 mod task;
 mod training;
@@ -16,6 +17,7 @@ pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
 pub use lengths::{LengthArgs, Lengths};
 pub use model::{ActivationKind, Norm, PositionKind, Tying};
+pub use plot::{PlotArgs, RunPicture};
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
 pub use training::{ResumeArgs, TrainingArgs};
@@ -49,6 +51,8 @@ pub enum Command {
     Generate(Box<GenerateArgs>),
     /// Decode unseen sequences again, by a model that was trained
     Eval(EvalArgs),
+    /// Draw a run's curves and attention, as SVG and PNG
+    Plot(PlotArgs),
     /// Measure how fast this machine and backend are
     Bench(BenchArgs),
     /// List the backends of this build

@@ -15,6 +15,7 @@ use crate::error::UsageError;
 use crate::evaluate::{self, Decoded};
 use crate::fit::{Ending, Outcome, fit};
 use crate::lengths::{ByLength, LengthSettings};
+use crate::picture::{self, Format};
 use crate::run_folder::RunFolder;
 use crate::task::{AnnotatedCopy, Split, Task, expected};
 use crate::{monitor, output};
@@ -67,15 +68,23 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
     }
     let task = config.resolve()?;
     let device = open_device(&config)?;
-    let folder = RunFolder::open(&args.run)?;
-    let (step, files) = checkpoint::newest(&Checkpoints::of(&args.run))?;
-    let state = checkpoint::read_state(&files)?;
-    let is_over = args.run.join("summary.json").exists() && state.step >= config.steps;
-    if is_over || state.step > config.steps {
-        let what = format!("has taken all of its {step} steps; ask for more with --steps");
-        return Err(UsageError::new("RUN", args.run.display(), what).into());
-    }
-    folder.write_config(&config)?;
+    let mut folder = RunFolder::open(&args.run)?;
+    let checkpoints = Checkpoints::of(&args.run);
+    let files = if checkpoints.steps().is_empty() {
+        // Killed before the first one was written.
+        output::note("the run has no checkpoint yet: it begins again");
+        folder.rewind(0)?;
+        None
+    } else {
+        let (step, files) = checkpoint::newest(&checkpoints)?;
+        let is_over = folder.ended_at() == Some(step) && args.steps.is_none_or(|n| n <= step);
+        if is_over || step > config.steps {
+            let what = format!("has ended after step {step}; ask for more with --steps");
+            return Err(UsageError::new("RUN", args.run.display(), what).into());
+        }
+        Some(files)
+    };
+    folder.begin_again(&config)?;
     let run = Run {
         config: &config,
         task: task.as_ref(),
@@ -83,7 +92,7 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         is_plain: args.plain,
         by_length: None,
     };
-    run.train(folder, Some(&files))
+    run.train(folder, files.as_ref())
 }
 
 fn open_device(config: &RunConfig) -> Result<Device> {
@@ -158,6 +167,7 @@ impl Run<'_> {
             let model = ByLength::new(&outcome.model, &config.model, task, lengths, self.device)?;
             lengths::report(&model, lengths, settings, false, path)?;
         }
+        picture::draw_run(path, Format::Svg)?;
         output::note(&format!("everything about this run: {}", path.display()));
         Ok(())
     }

@@ -6,3 +6,4 @@ pub mod eval;
 pub mod fit;
 pub mod generate;
 mod lengths;
+pub mod plot;

@@ -149,7 +149,6 @@ fn damaged_checkpoints_are_passed_over() {
         let (folder, run) = small_run(&[]);
         let whole = everything(&run, 12);
         damage(&run.join("checkpoints/step-12"));
-        std::fs::remove_file(run.join("summary.json")).unwrap();
         let output = train(folder.path())
             .args(["resume", "run"])
             .output()
@@ -175,6 +174,20 @@ fn damaged_checkpoints_are_passed_over() {
             &["no checkpoint that is whole", "manifest.json"],
         );
     }
+}
+
+#[test]
+fn a_run_killed_before_its_first_checkpoint_begins_again() {
+    let (folder, run) = small_run(&[]);
+    let whole = everything(&run, 12);
+    std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
+    let output = train(folder.path())
+        .args(["resume", "run"])
+        .output()
+        .unwrap();
+    succeed(&output);
+    assert!(text(&output.stderr).contains("has no checkpoint yet"));
+    assert!(everything(&run, 12) == whole);
 }
 
 #[test]
@@ -212,12 +225,12 @@ fn a_run_goes_on_for_more_steps() {
     refused(
         folder.path(),
         &["resume", "run"],
-        &["all of its 12 steps", "--steps"],
+        &["has ended after step 12", "--steps"],
     );
     refused(
         folder.path(),
         &["resume", "run", "--steps", "9"],
-        &["all of its 12 steps"],
+        &["has ended after step 12"],
     );
     let more = ["fit", "--resume", "run", "--steps", "20"];
     succeed(&train(folder.path()).args(more).output().unwrap());
@@ -412,6 +425,11 @@ fn training_ends_where_nothing_better_comes() {
     succeed(&output);
     let summary = json(&folder.path().join("runs/copy-1/summary.json"));
     assert_eq!(summary["steps"], 8);
+    let resume = train(folder.path())
+        .args(["resume", "runs/copy-1"])
+        .output();
+    let error = text(&resume.unwrap().stderr);
+    assert!(error.contains("has ended after step 8"), "{error}");
     assert!(text(&output.stderr).contains("no better evaluation since step 2"));
 }
 
@@ -516,7 +534,6 @@ fn half_precision_learns_and_goes_on_exactly() {
         }
         let whole = everything(&run, 12);
         std::fs::remove_dir_all(run.join("checkpoints/step-12")).unwrap();
-        std::fs::remove_file(run.join("summary.json")).unwrap();
         let again = train(folder.path())
             .args(["resume", "run"])
             .output()

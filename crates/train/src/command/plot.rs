@@ -1,0 +1,91 @@
+//! `train plot`: pictures of runs, of the positional encoding and of the warm-up.
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::checkpoint::Trained;
+use crate::cli::{PlotArgs, RunPicture};
+use crate::device::DeviceName;
+use crate::error::{UsageError, quote};
+use crate::output;
+use crate::picture::attention::attention_maps;
+use crate::picture::{Drawing, Run, positional_encoding, warmup};
+use crate::task::{Split, distinct_examples};
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Wrong flags, a run that cannot be read, a device that does not come up, a picture that cannot be
+/// written.
+pub fn run(args: &PlotArgs) -> Result<()> {
+    args.check()?;
+    let backend = DeviceName::choose(args.backend.as_deref())?;
+    let runs = args.runs.iter().map(|folder| Run::read(folder));
+    let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    if args.positional_encoding {
+        let drawing = positional_encoding(&backend.open()?);
+        save(args, "positional_encoding", &drawing)?;
+    }
+    if args.warmup {
+        save(args, "warmup", &warmup())?;
+    }
+    for picture in RunPicture::value_variants() {
+        if runs.is_empty() || !args.wants(*picture) {
+            continue;
+        }
+        let Some(curve) = picture.curve() else {
+            continue;
+        };
+        match curve.draw(&runs) {
+            Some(drawing) => save(args, curve.name(), &drawing)?,
+            None => {
+                let nobody = match &runs[..] {
+                    [_] => "the run has no data",
+                    _ => "none of the runs has data",
+                };
+                output::note(&format!("no {}.svg: {nobody} for it", curve.name()));
+            }
+        }
+    }
+    if let [run] = &runs[..]
+        && args.wants(RunPicture::Attention)
+    {
+        let is_asked_for = args.source.is_some() || !args.only.is_empty();
+        match (attention(args, run, &backend), is_asked_for) {
+            (Err(error), false) if error.is::<UsageError>() => {
+                output::note(&format!("no attention maps: {error:#}"));
+            }
+            (outcome, _) => outcome?,
+        }
+    }
+    Ok(())
+}
+
+fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<()> {
+    let trained = Trained::load(&run.folder, &backend.open()?)?;
+    let task = trained.task.as_ref();
+    let source = match &args.source {
+        Some(words) => task
+            .parse(words)
+            .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
+        None => {
+            let examples = distinct_examples(task, trained.config.seed, Split::Test, 1);
+            let what = "has no test sequences: say which with --source";
+            let none = || UsageError::new("RUN", run.folder.display(), what);
+            examples.into_iter().next().ok_or_else(none)?.source
+        }
+    };
+    let name = format!("{}, step {}", run.name, trained.step);
+    for maps in attention_maps(&trained.model, task, &source, &name)? {
+        save(args, maps.name, &maps.draw())?;
+    }
+    Ok(())
+}
+
+fn save(args: &PlotArgs, name: &str, drawing: &Drawing) -> Result<()> {
+    for path in drawing.save(&args.folder(), name, args.format())? {
+        output::result(&path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! Attention maps: what every head of every layer looks at.
+
+use anyhow::Result;
+use burn::tensor::Tensor;
+use transformer::generate::GenerateConfig;
+use transformer::{LayerTrace, Transformer, pad_sequences};
+
+use crate::error::{UsageError, quote};
+use crate::task::Task;
+
+/// The attention weights of one stack, for one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionMaps {
+    /// The name of its files.
+    pub name: &'static str,
+    /// Above all.
+    pub title: String,
+    /// What was attended to, in words.
+    pub subtitle: String,
+    /// What the rows are: who looks.
+    pub row_label: &'static str,
+    /// What the columns are: what is looked at.
+    pub column_label: &'static str,
+    /// A token for each row.
+    pub rows: Vec<String>,
+    /// A token for each column.
+    pub columns: Vec<String>,
+    /// The weights of each layer and head, row by row.
+    pub weights: Vec<Vec<Vec<f32>>>,
+    /// Whether a row cannot look at columns after its own.
+    pub is_causal: bool,
+}
+
+/// More tokens than these cannot be told apart in a picture.
+const MOST_TOKENS: usize = 512;
+
+/// What the model attends to while it makes a target of a source, greedily: in the encoder, in the
+/// decoder's self-attention, and from the decoder to the source.
+///
+/// # Errors
+///
+/// A source that the model cannot take.
+pub fn attention_maps(
+    model: &Transformer,
+    task: &dyn Task,
+    source: &[u32],
+    run: &str,
+) -> Result<Vec<AttentionMaps>> {
+    let words = task.show(source);
+    let wrong = |expected: String| UsageError::new("--source", quote(&words), expected);
+    if source.is_empty() {
+        let expected = format!("must have at least one symbol, of {}", task.symbols());
+        return Err(wrong(expected).into());
+    }
+    if source.len() > MOST_TOKENS {
+        let length = source.len();
+        let expected = format!("has {length} symbols, a map can show at most {MOST_TOKENS}");
+        return Err(wrong(expected).into());
+    }
+    let longest = model
+        .decoder
+        .max_len()
+        .unwrap_or(usize::MAX)
+        .min(MOST_TOKENS)
+        - 1;
+    let max_length = (task.max_len() - 1).max(2 * source.len()).min(longest);
+    let config = GenerateConfig::new(task.bos_id(), max_length).with_eos_id(task.eos_id());
+    let found = model
+        .generate(&[source], &config)
+        .map_err(|error| wrong(error.to_string()))?;
+    let hypothesis = &found[0][0];
+
+    let mut predicted = hypothesis.tokens.clone();
+    if let Some(eos) = task.eos_id().filter(|_| hypothesis.is_finished) {
+        predicted.push(eos);
+    }
+    let read = predicted.iter().take(predicted.len().saturating_sub(1));
+    let read: Vec<u32> = std::iter::once(task.bos_id())
+        .chain(read.copied())
+        .collect();
+    let device = model.decoder.input.table().device();
+    let ids = |ids: &[u32]| pad_sequences(&[ids], task.pad_id(), &device);
+    let inspection = model.inspect(ids(source), ids(&read));
+
+    let names = |ids: &[u32]| {
+        ids.iter()
+            .map(|&id| task.show(&[id]))
+            .collect::<Vec<String>>()
+    };
+    let self_attention = |layers: &[LayerTrace]| {
+        let weights = layers
+            .iter()
+            .map(|layer| heads(layer.self_attention.clone()));
+        weights.collect::<Vec<_>>()
+    };
+    let cross = inspection
+        .decoder
+        .iter()
+        .filter_map(|layer| layer.cross_attention.clone());
+    let subtitle = format!(
+        "source {words}  →  target {}",
+        task.show(&hypothesis.tokens)
+    );
+    let maps = [
+        AttentionMaps {
+            name: "attention-encoder",
+            title: format!("Encoder self-attention, run {run}"),
+            subtitle: format!("source {words}"),
+            row_label: "source token (query)",
+            column_label: "source token (key)",
+            rows: names(source),
+            columns: names(source),
+            weights: self_attention(&inspection.encoder),
+            is_causal: false,
+        },
+        AttentionMaps {
+            name: "attention-decoder",
+            title: format!("Decoder self-attention, run {run}"),
+            subtitle: subtitle.clone(),
+            row_label: "target token (query)",
+            column_label: "target token (key)",
+            rows: names(&read),
+            columns: names(&read),
+            weights: self_attention(&inspection.decoder),
+            is_causal: true,
+        },
+        AttentionMaps {
+            name: "attention-cross",
+            title: format!("Cross-attention from decoder to source, run {run}"),
+            subtitle,
+            row_label: "predicted token (query)",
+            column_label: "source token (key)",
+            rows: names(&predicted),
+            columns: names(source),
+            weights: cross.map(heads).collect(),
+            is_causal: false,
+        },
+    ];
+    Ok(maps
+        .into_iter()
+        .filter(|maps| !maps.weights.is_empty())
+        .collect())
+}
+
+/// The weights of each head of the only sequence, row by row.
+fn heads(weights: Tensor<4>) -> Vec<Vec<f32>> {
+    let [_, _, rows, columns] = weights.dims();
+    let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
+    weights
+        .chunks(rows * columns)
+        .map(<[f32]>::to_vec)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::config::RunConfig;
+
+    fn maps(layers: usize, heads: usize, source: &[u32]) -> Result<Vec<AttentionMaps>> {
+        let mut config = RunConfig::copy();
+        config.model = config
+            .model
+            .with_n_encoder_layers(layers)
+            .with_n_decoder_layers(layers)
+            .with_n_heads(heads)
+            .with_d_model(16)
+            .with_d_ff(16);
+        let task = config.resolve()?;
+        let model = config.model.init_seeded(0, &Device::flex())?;
+        attention_maps(&model, task.as_ref(), source, "mine")
+    }
+
+    #[test]
+    fn there_is_a_map_for_every_layer_and_head_of_each_attention() {
+        let maps = maps(3, 2, &[4, 5, 6, 7]).unwrap();
+        let names: Vec<&str> = maps.iter().map(|maps| maps.name).collect();
+        assert_eq!(
+            names,
+            ["attention-encoder", "attention-decoder", "attention-cross"]
+        );
+        for maps in &maps {
+            assert_eq!((maps.weights.len(), maps.weights[0].len()), (3, 2));
+            let columns = maps.columns.len();
+            for weights in maps.weights.iter().flatten() {
+                assert_eq!(weights.len(), maps.rows.len() * columns);
+                for (row, weights) in weights.chunks(columns).enumerate() {
+                    let sum: f32 = weights.iter().sum();
+                    assert!((sum - 1.0).abs() < 1e-5, "{}: {sum}", maps.name);
+                    let masked = weights.iter().skip(row + 1).all(|&weight| weight == 0.0);
+                    assert!(masked || !maps.is_causal, "{}, row {row}", maps.name);
+                }
+            }
+            let svg = maps.draw().svg().unwrap();
+            assert!(svg.contains("run mine"), "{svg}");
+            assert_eq!(svg.matches("\nlayer ").count(), 6);
+            assert!(svg.contains("\nlayer 3, head 2\n"));
+            assert_eq!(svg.contains("masked"), maps.is_causal);
+        }
+        assert_eq!(maps[0].rows, ["1", "2", "3", "4"]);
+        assert_eq!(maps[2].columns, maps[0].columns);
+        // The decoder reads what it predicts, a step later.
+        assert_eq!(maps[1].rows[0], "<bos>");
+        assert_eq!(maps[1].rows[1..], maps[2].rows[..maps[2].rows.len() - 1]);
+    }
+
+    #[test]
+    fn sources_that_no_map_can_show_are_refused() {
+        let error = |source: &[u32]| maps(1, 1, source).unwrap_err().to_string();
+        assert!(error(&[]).contains("--source \"\": must have at least one symbol"));
+        assert!(error(&[4; 600]).contains("has 600 symbols, a map can show at most 512"));
+        let error = error(&[4; 40]);
+        assert!(
+            error.starts_with("--source ") && error.contains("18"),
+            "{error}"
+        );
+    }
+}

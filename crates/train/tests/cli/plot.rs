@@ -1,0 +1,306 @@
+//! `train plot`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use super::{refused, succeed, text, train};
+
+/// A run with two layers and a few evaluations.
+fn trained() -> &'static Path {
+    static RUN: OnceLock<PathBuf> = OnceLock::new();
+    RUN.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let run = folder.join("plot");
+        let _ = fs::remove_dir_all(&run);
+        let flags = "--steps 30 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 2 \
+                     --symbols 9 --max-length 5 --eval-every 10 --run-dir";
+        let mut command = train(folder);
+        succeed(&command.args(flags.split(' ')).arg(&run).output().unwrap());
+        run
+    })
+}
+
+/// A copy of [`trained`] with evaluations and lengths, whatever `fit` writes of them.
+fn run(parent: &Path, name: &str) -> PathBuf {
+    fn copy(from: &Path, to: &Path) {
+        fs::create_dir_all(to).unwrap();
+        for entry in fs::read_dir(from).unwrap() {
+            let entry = entry.unwrap();
+            let to = to.join(entry.file_name());
+            if entry.file_type().unwrap().is_dir() {
+                copy(&entry.path(), &to);
+            } else {
+                fs::copy(entry.path(), to).unwrap();
+            }
+        }
+    }
+    let run = parent.join(name);
+    copy(trained(), &run);
+    let _ = fs::remove_dir_all(run.join("pictures"));
+    let metrics = run.join("metrics.jsonl");
+    let mut lines = fs::read_to_string(&metrics).unwrap();
+    lines += "{\"step\":10,\"valid_loss\":2.5,\"token_accuracy\":0.25}\n\
+              {\"step\":30,\"valid_loss\":2.0,\"token_accuracy\":0.5,\"exact_match\":0.125}\n\
+              {\"step\":31,\"lo";
+    fs::write(metrics, lines).unwrap();
+    let lengths = (1..=8).map(|length| {
+        let (exact, trained) = (1.0 / f64::from(length), length <= 5);
+        format!("{{\"length\":{length},\"sequences\":9,\"exact_match\":{exact},\"token_accuracy\":null,\"trained\":{trained}}}")
+    });
+    let lengths: Vec<String> = lengths.collect();
+    fs::write(
+        run.join("lengths.json"),
+        format!("[{}]", lengths.join(",\n")),
+    )
+    .unwrap();
+    run
+}
+
+/// Runs `plot` in a folder, and returns the files that it names.
+fn plot(folder: &Path, arguments: &[&str]) -> Vec<String> {
+    let output = train(folder).arg("plot").args(arguments).output().unwrap();
+    let stdout = succeed(&output);
+    stdout.lines().map(str::to_owned).collect()
+}
+
+fn svg(folder: &Path, path: &str) -> String {
+    let svg = fs::read_to_string(folder.join(path)).unwrap();
+    assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+    svg
+}
+
+#[test]
+fn a_run_has_all_its_pictures() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    run(folder, "mine");
+    let paths = plot(folder, &["mine"]);
+    let names = [
+        "loss",
+        "accuracy",
+        "learning_rate",
+        "lengths",
+        "attention-encoder",
+        "attention-decoder",
+        "attention-cross",
+    ];
+    assert_eq!(paths, names.map(|name| format!("mine/pictures/{name}.svg")));
+    for (path, title) in paths.iter().zip([
+        "Loss, run mine",
+        "Accuracy on the validation split, run mine",
+        "Learning rate, run mine",
+        "Exact match by length, run mine",
+        "Encoder self-attention, run mine, step 30",
+        "Decoder self-attention, run mine, step 30",
+        "Cross-attention from decoder to source, run mine, step 30",
+    ]) {
+        let svg = svg(folder, path);
+        assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
+        assert!(svg.contains(&format!("\n{title}\n")), "{title}");
+    }
+    for path in &paths[4..] {
+        assert_eq!(svg(folder, path).matches("\nlayer ").count(), 4, "{path}");
+    }
+}
+
+#[test]
+fn pictures_can_be_chosen_and_written_as_png() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    run(folder, "mine");
+    let arguments = [
+        "mine",
+        "--only",
+        "lengths,loss",
+        "--png",
+        "--output",
+        "new/here",
+    ];
+    let paths = plot(folder, &arguments);
+    let expected = ["loss.svg", "loss.png", "lengths.svg", "lengths.png"];
+    assert_eq!(paths, expected.map(|name| format!("new/here/{name}")));
+    for (svg_path, png_path) in [(&paths[0], &paths[1]), (&paths[2], &paths[3])] {
+        let png = fs::read(folder.join(png_path)).unwrap();
+        assert!(png.starts_with(b"\x89PNG\r\n\x1a\n"));
+        let size = |at: usize| u32::from_be_bytes(png[at..at + 4].try_into().unwrap());
+        let svg = svg(folder, svg_path);
+        let half = format!("width=\"{}\" height=\"{}\"", size(16) / 2, size(20) / 2);
+        assert!(svg.contains(&half), "{half}");
+    }
+}
+
+#[test]
+fn attention_is_of_the_source_that_was_given() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    run(folder, "mine");
+    let arguments = ["mine", "--only", "attention", "--source", "7 8 9"];
+    let paths = plot(folder, &arguments);
+    assert_eq!(paths.len(), 3);
+    let encoder = svg(folder, &paths[0]);
+    assert!(encoder.contains("\nsource 7 8 9\n"), "{encoder}");
+    // Each of the four maps names the rows and the columns.
+    assert_eq!(encoder.matches("\n8\n").count(), 8);
+    let decoder = svg(folder, &paths[1]);
+    assert!(decoder.contains("source 7 8 9  →  target "), "{decoder}");
+    assert!(decoder.contains("&lt;bos&gt;") && decoder.contains("masked"));
+    assert!(!svg(folder, &paths[2]).contains("masked"));
+}
+
+#[test]
+fn several_runs_share_the_pictures() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    run(folder, "one");
+    let two = run(folder, "two");
+    let config = fs::read_to_string(two.join("config.json")).unwrap();
+    fs::write(
+        two.join("config.json"),
+        config.replace("\"sinusoidal\"", "\"rotary\""),
+    )
+    .unwrap();
+    let paths = plot(folder, &["one", "two"]);
+    let names = ["loss", "accuracy", "learning_rate", "lengths"];
+    assert_eq!(paths, names.map(|name| format!("pictures/{name}.svg")));
+    for path in &paths {
+        let svg = svg(folder, path);
+        for text in ["of 2 runs", "sinusoidal positions", "rotary positions"] {
+            assert!(svg.contains(text), "{path}: {text}");
+        }
+    }
+}
+
+#[test]
+fn the_papers_pictures_need_no_run() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    let paths = plot(folder, &["--positional-encoding", "--warmup"]);
+    let names = ["pictures/positional_encoding.svg", "pictures/warmup.svg"];
+    assert_eq!(paths, names);
+    assert!(svg(folder, names[0]).contains("dimension 7"));
+    assert!(svg(folder, names[1]).contains("d_model 256, warm-up 4000 steps"));
+    let arguments = ["--warmup", "--output", "figures"];
+    assert_eq!(plot(folder, &arguments), ["figures/warmup.svg"]);
+}
+
+#[test]
+fn what_a_run_does_not_have_is_a_note() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    let mine = run(folder, "mine");
+    fs::remove_dir_all(mine.join("checkpoints")).unwrap();
+    fs::remove_file(mine.join("lengths.json")).unwrap();
+    let old = "{\"step\":1,\"loss\":3.5,\"learning_rate\":0.001,\"tokens\":9}\n";
+    fs::write(mine.join("metrics.jsonl"), old).unwrap();
+    let output = train(folder).args(["plot", "mine"]).output().unwrap();
+    let expected = "mine/pictures/loss.svg\nmine/pictures/learning_rate.svg\n";
+    assert_eq!(succeed(&output), expected);
+    let stderr = text(&output.stderr);
+    let notes: Vec<&str> = stderr.lines().collect();
+    assert_eq!(notes.len(), 3, "{stderr}");
+    assert!(notes[0].starts_with("no accuracy.svg: "), "{stderr}");
+    assert!(notes[1].starts_with("no lengths.svg: "), "{stderr}");
+    assert!(notes[2].contains("has no checkpoint"), "{stderr}");
+}
+
+#[test]
+fn wrong_flags_and_damaged_runs_are_refused_in_one_line() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    let refused = |arguments: &[&str], expected: &[&str]| {
+        let arguments: Vec<&str> = ["plot"].iter().chain(arguments).copied().collect();
+        refused(folder, &arguments, expected);
+    };
+    run(folder, "one");
+    run(folder, "two");
+    refused(&[], &["RUN: is missing", "runs/copy-1", "--warmup"]);
+    refused(
+        &["none"],
+        &["RUN none: does not exist; name the folder of a run"],
+    );
+    refused(&["."], &["RUN .: has no config.json"]);
+    refused(&["one/config.json"], &["one/config.json: is not a folder"]);
+    refused(&["--warmup", "--source", "1"], &["--source 1: needs a RUN"]);
+    refused(
+        &["--warmup", "--only", "loss"],
+        &["--only loss: needs a RUN"],
+    );
+    refused(
+        &["one", "--only", "los"],
+        &["--only", "los", "learning-rate"],
+    );
+    refused(
+        &["one", "--only", "loss", "--source", "1"],
+        &["--source 1: needs attention among --only"],
+    );
+    refused(
+        &["one", "two", "--source", "1"],
+        &["--source 1: needs a single RUN"],
+    );
+    refused(
+        &["one", "two", "--only", "loss,attention"],
+        &["--only attention: needs a single RUN"],
+    );
+    refused(
+        &["one", "--backend", "steam"],
+        &["--backend steam", "one of"],
+    );
+    let attention = |words| ["one", "--only", "attention", "--source", words];
+    refused(
+        &attention("1 2 six"),
+        &["--source \"1 2 six\": \"six\" is not a symbol, which are 1 to 9 in this run"],
+    );
+    refused(
+        &attention(" "),
+        &["--source \"\": must have at least one symbol"],
+    );
+    let long = ["1"; 30].join(" ");
+    refused(&attention(&long), &["--source", "30"]);
+
+    fs::write(folder.join("two/lengths.json"), "[{\"length\":1}]").unwrap();
+    refused(&["two"], &["two/lengths.json: is damaged, must be a list"]);
+    fs::remove_file(folder.join("two/lengths.json")).unwrap();
+    fs::write(
+        folder.join("two/metrics.jsonl"),
+        "{\"step\":1}\n{\"st\n{}\n",
+    )
+    .unwrap();
+    refused(&["two"], &["two/metrics.jsonl: line 2 is damaged"]);
+    fs::remove_file(folder.join("two/metrics.jsonl")).unwrap();
+    refused(&["two"], &["RUN two: has no metrics.jsonl"]);
+    fs::remove_dir_all(folder.join("one/checkpoints")).unwrap();
+    refused(
+        &["one", "--only", "attention"],
+        &["checkpoints: has no checkpoint"],
+    );
+    assert!(!folder.join("one/pictures").exists());
+}
+
+#[test]
+fn pictures_that_cannot_be_written_are_failures() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    fs::write(folder.join("file"), "mine").unwrap();
+    let failed = |arguments: &[&str]| {
+        let output = train(folder).arg("plot").args(arguments).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.contains("cannot write"), "{stderr}");
+        stderr
+    };
+    let stderr = failed(&["--warmup", "--output", "file"]);
+    assert!(stderr.contains("file/warmup.svg"), "{stderr}");
+    // A device that is always full.
+    #[cfg(target_os = "linux")]
+    {
+        let full = Path::new("/dev/full");
+        fs::create_dir(folder.join("full")).unwrap();
+        let temporary = folder.join("full/.warmup.svg.tmp");
+        std::os::unix::fs::symlink(full, temporary).unwrap();
+        let stderr = failed(&["--warmup", "--output", "full"]);
+        assert!(stderr.contains("full/warmup.svg"), "{stderr}");
+        assert!(!folder.join("full/warmup.svg").exists());
+    }
+}
