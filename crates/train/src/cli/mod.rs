@@ -142,7 +142,7 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Training steps [default: 600; annotated: 200]
+    /// Training steps [default: 600; reverse: 1000; sort: 2000; add: 4000; annotated: 200]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
     /// Sequences in a step [default: 64; annotated: 30]
@@ -151,10 +151,10 @@ pub struct FitArgs {
     /// Width of the model [default: 64; annotated: 512]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_model: Option<usize>,
-    /// Attention heads, a divisor of the width [default: 2; annotated: 8]
+    /// Attention heads, a divisor of the width [default: 2; reverse, sort, add: 4; annotated: 8]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub heads: Option<usize>,
-    /// Layers of the encoder, and of the decoder [default: 1; annotated: 2]
+    /// Layers of the encoder, and of the decoder [default: 1; sort, add, annotated: 2]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub layers: Option<usize>,
     /// Inner width of the feed-forward networks [default: 256; annotated: 2048]
@@ -166,7 +166,7 @@ pub struct FitArgs {
     /// Where the layer norms stand [default: pre]
     #[arg(long)]
     pub norm: Option<Norm>,
-    /// How positions enter [default: sinusoidal]
+    /// How positions enter [default: sinusoidal; reverse, sort, add: learned]
     #[arg(long)]
     pub positions: Option<PositionKind>,
     /// The feed-forward networks' non-linearity [default: relu]
@@ -178,10 +178,10 @@ pub struct FitArgs {
     /// How the learning rate falls [default: linear; annotated: noam]
     #[arg(long)]
     pub schedule: Option<ScheduleKind>,
-    /// Scale of the learning rate [default: 1.5; annotated: 1]
+    /// Scale of the learning rate [default: 1.5; reverse, sort, annotated: 1; add: 0.4]
     #[arg(long, allow_negative_numbers = true)]
     pub factor: Option<f64>,
-    /// Steps in which the learning rate rises [default: 100; annotated: 400]
+    /// Steps in which the learning rate rises [default: 100; add: 200; annotated: 400]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub warmup: Option<usize>,
     /// Share of the target distribution spread over all tokens [default: 0]

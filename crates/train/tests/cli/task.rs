@@ -89,3 +89,28 @@ fn flags_of_other_tasks_are_refused() {
         refused(folder.path(), &arguments, &[expected]);
     }
 }
+
+#[test]
+fn small_tasks_are_learned() {
+    let folder = tempfile::tempdir().unwrap();
+    // Sums of two digits take longer; hardly one in a hundred is right by chance.
+    for (task, flags, least) in [
+        (
+            "reverse",
+            "--symbols 9 --max-length 5 --steps 500 --factor 1",
+            0.9,
+        ),
+        (
+            "sort",
+            "--symbols 9 --max-length 5 --steps 500 --factor 1",
+            0.9,
+        ),
+        ("add", "--max-digits 2 --steps 900", 0.1),
+    ] {
+        let size = "--layers 1 --batch-size 32 --d-model 32 --d-ff 64";
+        let stdout = run(folder.path(), &format!("--task {task} {size} {flags}"));
+        let summary = json(&folder.path().join(format!("runs/{task}-1/summary.json")));
+        let exact_match = summary["exact_match"].as_f64().unwrap();
+        assert!(exact_match >= least, "{stdout}");
+    }
+}
