@@ -45,7 +45,7 @@ pub struct PlotArgs {
     /// Draw only these pictures of the run [default: all that it has data for]
     #[arg(long, value_name = "PICTURE,...", value_delimiter = ',')]
     pub only: Vec<RunPicture>,
-    /// Symbols whose attention is drawn, such as "3 1 4" [default: the first of the test split]
+    /// Symbols whose attention is drawn, such as "3 1 4" [default: the longest of the first eight of the test split]
     #[arg(long, value_name = "SYMBOLS")]
     pub source: Option<String>,
     /// Draw dimensions 4 to 7 of a sinusoidal encoding of 20; needs no run

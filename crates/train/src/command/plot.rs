@@ -70,10 +70,11 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<()> {
             .parse(words)
             .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
         None => {
-            let examples = distinct_examples(task, trained.config.seed, Split::Test, 1);
+            let examples = distinct_examples(task, trained.config.seed, Split::Test, 8);
             let what = "has no test sequences: say which with --source";
             let none = || UsageError::new("RUN", run.folder.display(), what);
-            examples.into_iter().next().ok_or_else(none)?.source
+            let longest = examples.into_iter().max_by_key(|example| example.source.len());
+            longest.ok_or_else(none)?.source
         }
     };
     let name = format!("{}, step {}", run.name, trained.step);

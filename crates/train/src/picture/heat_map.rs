@@ -27,6 +27,12 @@ struct Panel {
 }
 
 const PANEL_TITLE: f64 = 20.0;
+const PANEL_TITLE_SIZE: f64 = TOKEN + 1.0;
+
+/// Of the map of one head, both counted from 1.
+fn title(layer: usize, head: usize) -> String {
+    format!("layer {layer}, head {head}")
+}
 
 impl Panel {
     fn new(maps: &AttentionMaps) -> Self {
@@ -51,12 +57,14 @@ impl Panel {
             TOKEN
         } + 8.0;
         let beside = widest(&maps.rows) + 8.0;
+        let heads = maps.weights.first().map_or(0, Vec::len);
+        let title = font::width(&title(maps.weights.len(), heads), PANEL_TITLE_SIZE);
         Self {
             cell,
             every,
             names: (beside, below),
             are_columns_upwards,
-            width: beside + cell * columns as f64,
+            width: beside + (cell * columns as f64).max(title),
             height: PANEL_TITLE + cell * rows as f64 + below,
         }
     }
@@ -79,11 +87,11 @@ impl AttentionMaps {
             for (head, weights) in heads.iter().enumerate() {
                 let x = left + head as f64 * (panel.width + GAP);
                 let y = top + layer as f64 * (panel.height + GAP);
-                let title = format!("layer {}, head {}", layer + 1, head + 1);
+                let title = title(layer + 1, head + 1);
                 let at = (x + panel.names.0, y + 13.0);
                 drawing
                     .marks
-                    .push(style::text(title, at, TOKEN + 1.0, INK, Anchor::Start));
+                    .push(style::text(title, at, PANEL_TITLE_SIZE, INK, Anchor::Start));
                 self.map(
                     &mut drawing,
                     &panel,
