@@ -73,7 +73,9 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<()> {
             let examples = distinct_examples(task, trained.config.seed, Split::Test, 8);
             let what = "has no test sequences: say which with --source";
             let none = || UsageError::new("RUN", run.folder.display(), what);
-            let longest = examples.into_iter().max_by_key(|example| example.source.len());
+            let longest = examples
+                .into_iter()
+                .max_by_key(|example| example.source.len());
             longest.ok_or_else(none)?.source
         }
     };
