@@ -112,7 +112,7 @@ impl<'a> ByLength<'a> {
         }
         let LengthSettings { seed, split, .. } = *settings;
         let examples = examples_of_length(self.task, seed, split, length, settings.sequences);
-        let decoding = evaluate::decoding(self.task, &examples, settings.method.clone());
+        let decoding = evaluate::decoding(self.task, &examples, settings.method);
         if examples.is_empty() || decoding.max_length == 0 {
             return result;
         }

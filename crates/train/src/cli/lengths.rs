@@ -58,7 +58,7 @@ impl LengthArgs {
         let model = lengthened(&run.model, task, lengths);
         let longest = GenerateConfig::new(task.bos_id(), model.max_len)
             .with_eos_id(task.eos_id())
-            .with_method(method.clone());
+            .with_method(method);
         let rows = batch_size.unwrap_or(1).min(sequences);
         check_generation(&longest, &model, rows)?;
         Ok(Some((

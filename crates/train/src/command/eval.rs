@@ -45,9 +45,9 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let run = Trained::load(&args.run, &device)?;
     let task = run.task.as_ref();
     let split = args.split.into();
-    let by_length =
-        args.lengths
-            .settings(&run.config, task, split, method.clone(), args.batch_size)?;
+    let by_length = args
+        .lengths
+        .settings(&run.config, task, split, method, args.batch_size)?;
     if let Some((lengths, settings)) = by_length {
         let model = ByLength::new(&run.model, &run.config.model, task, lengths, &device)?;
         return lengths::report(&model, lengths, &settings, args.json, &args.run);
