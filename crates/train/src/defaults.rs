@@ -18,11 +18,15 @@ impl RunConfig {
         }
     }
 
-    /// Sort. The last steps are for symbols that are there several times.
+    /// Sort. The last steps are for symbols that are there several times, of which longer sequences
+    /// have more.
     pub fn sort() -> Self {
         Self {
-            task: TaskConfig::Sort(SequenceConfig::default()),
-            steps: 2000,
+            task: TaskConfig::Sort(SequenceConfig {
+                max_length: 10,
+                ..SequenceConfig::default()
+            }),
+            steps: 1500,
             ..Self::learned(2, 1.0, 100)
         }
     }
@@ -32,7 +36,7 @@ impl RunConfig {
     pub fn add() -> Self {
         Self {
             task: TaskConfig::Add { max_digits: 4 },
-            steps: 4000,
+            steps: 3000,
             ..Self::learned(2, 0.4, 200)
         }
     }

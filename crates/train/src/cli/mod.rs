@@ -142,7 +142,8 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Training steps [default: 600; reverse: 1000; sort: 2000; add: 4000; annotated: 200]
+    /// Training steps [default: 600; reverse: 1000; sort: 1500; add: 3000; annotated:
+    /// 200]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
     /// Sequences in a step [default: 64; annotated: 30]

@@ -41,7 +41,7 @@ pub struct TaskArgs {
     /// Shortest sequence; not of add [default: 1]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub min_length: Option<usize>,
-    /// Longest sequence; not of add [default: 16]
+    /// Longest sequence; not of add [default: 16; sort: 10]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub max_length: Option<usize>,
     /// Number of different symbols; not of add [default: 32]
