@@ -180,6 +180,8 @@ impl RunConfig {
             ("--patience", self.patience.unwrap_or(1)),
             ("--checkpoint-every", self.checkpoint_every.unwrap_or(1)),
             ("--keep", self.keep),
+            ("eval_size", self.eval_size),
+            ("test_size", self.test_size),
         ] {
             if value == 0 {
                 return Err(UsageError::new(flag, value, "must be at least 1"));
@@ -187,6 +189,19 @@ impl RunConfig {
             if value > 1_000_000_000 {
                 let expected = "must be at most 1000000000";
                 return Err(UsageError::new(flag, value, expected));
+            }
+        }
+        for (flag, value, most) in [
+            ("--accumulate", self.accumulate, 100_000),
+            ("eval_size", self.eval_size, 1_000_000),
+            ("test_size", self.test_size, 1_000_000),
+        ] {
+            if value > most {
+                return Err(UsageError::new(
+                    flag,
+                    value,
+                    format!("must be at most {most}"),
+                ));
             }
         }
         let is_share = |x: f64| x > 0.0 && x < 1.0;

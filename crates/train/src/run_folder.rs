@@ -36,6 +36,9 @@ pub struct StepMetrics {
     pub tokens: usize,
     /// Share of padding among the tokens of sources and targets.
     pub padding: f32,
+    /// Whether the step changed nothing, since its gradients overflowed in f16.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
 }
 
 /// A line of `metrics.jsonl`: one evaluation on the validation split.

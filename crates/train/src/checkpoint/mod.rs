@@ -132,6 +132,7 @@ impl Trained {
                 });
             }
         };
+        check_config(&files, &config)?;
         let name = if files.has(AVERAGE) { AVERAGE } else { MODEL };
         let model = with_parameters(&model, read_parameters(&files, name)?, &files.path(name))?;
         Ok(Self {
@@ -209,6 +210,58 @@ fn mean_of_last(checkpoints: &Checkpoints, k: usize) -> Result<(usize, Parameter
     ))
 }
 
+/// Refuses a configuration that the checkpoint was not made with, where that matters.
+///
+/// # Errors
+///
+/// The first setting that differs.
+pub fn check_config(files: &Files, config: &RunConfig) -> Result<(), UsageError> {
+    const MATTER: [&str; 9] = [
+        "task",
+        "model",
+        "seed",
+        "batch_size",
+        "accumulate",
+        "optimizer",
+        "ema",
+        "precision",
+        "label_smoothing",
+    ];
+    if !files.has(CONFIG) {
+        return Ok(());
+    }
+    let json = files.get(CONFIG).map_err(|error| unusable(&error))?;
+    // Through the same types, so that both round alike.
+    let then: RunConfig = serde_json::from_slice(json).map_err(|error| {
+        let what = format!("is not the configuration of a run ({error})");
+        wrong(&files.path(CONFIG), what)
+    })?;
+    let then = serde_json::to_value(then).expect("it is plain data");
+    let now = serde_json::to_value(config).expect("it is plain data");
+    let differ = |then: &serde_json::Value, now: &serde_json::Value, name: String| {
+        let what = format!(
+            "was made with {name} {then}, but the run's config.json says {now}: put it back there"
+        );
+        Err(wrong(&files.path(CONFIG), what))
+    };
+    for key in MATTER {
+        let (then, now) = (&then[key], &now[key]);
+        if then == now {
+            continue;
+        }
+        if let (Some(then), Some(now)) = (then.as_object(), now.as_object()) {
+            for (inner, now) in now {
+                let then = then.get(inner).unwrap_or(&serde_json::Value::Null);
+                if then != now {
+                    return differ(then, now, format!("{key}.{inner}"));
+                }
+            }
+        }
+        return differ(then, now, key.into());
+    }
+    Ok(())
+}
+
 /// The state of a checkpoint.
 ///
 /// # Errors
@@ -232,6 +285,15 @@ pub fn read_parameters(files: &Files, name: &str) -> Result<Parameters, UsageErr
     weights::from_bytes(bytes).map_err(|error| wrong(&files.path(name), error.to_string()))
 }
 
+/// The first tensor with a number that is not finite.
+pub fn first_infinite(parameters: &Parameters) -> Option<&str> {
+    let is_infinite = |data: &TensorData| data.iter::<f32>().any(|x| !x.is_finite());
+    let mut parameters = parameters.iter();
+    parameters
+        .find(|(_, data)| is_infinite(data))
+        .map(|(name, _)| name.as_str())
+}
+
 /// A model like `model` with the parameters that stood at `path`.
 ///
 /// # Errors
@@ -242,8 +304,7 @@ pub fn with_parameters<M: Module>(
     parameters: Parameters,
     path: &Path,
 ) -> Result<M, UsageError> {
-    let infinite = |data: &TensorData| data.iter::<f32>().any(|x| !x.is_finite());
-    if let Some((name, _)) = parameters.iter().find(|(_, data)| infinite(data)) {
+    if let Some(name) = first_infinite(&parameters) {
         let what = format!("tensor {name} has numbers that are not finite");
         return Err(wrong(path, what));
     }

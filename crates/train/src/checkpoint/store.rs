@@ -93,6 +93,19 @@ impl Checkpoints {
         self.folder.join(format!("step-{step}"))
     }
 
+    /// Whether none has ever been written.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is there, but cannot be read.
+    pub fn is_new(&self) -> std::io::Result<bool> {
+        match fs::read_dir(&self.folder) {
+            Ok(entries) => Ok(entries.count() == 0),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The steps that have one, ascending.
     pub fn steps(&self) -> Vec<usize> {
         let step = |entry: fs::DirEntry| {
@@ -115,6 +128,9 @@ impl Checkpoints {
         let temporary = self.folder.join(format!(".step-{step}.new"));
         let write = || -> std::io::Result<()> {
             fs::create_dir_all(&self.folder)?;
+            if let Some(run) = self.folder.parent() {
+                sync_folder(run)?;
+            }
             remove(&temporary)?;
             fs::create_dir(&temporary)?;
             let entries = files
@@ -217,7 +233,7 @@ impl Checkpoints {
         Err(Unusable::damaged(&self.folder, what))
     }
 
-    /// Removes all but the newest `keep` and those in `also`, and what was left half written.
+    /// Removes all but the newest `keep` and those in `also`.
     ///
     /// # Errors
     ///
@@ -225,13 +241,26 @@ impl Checkpoints {
     pub fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
         let steps = self.steps();
         let old = &steps[..steps.len().saturating_sub(keep)];
-        for step in old.iter().filter(|step| !also.contains(step)) {
-            let path = self.path(*step);
-            // First the manifest: what is half removed is no checkpoint.
-            let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove(&path));
-            removed.with_context(|| format!("cannot remove {}", path.display()))?;
-        }
-        Ok(())
+        let mut old = old.iter().filter(|step| !also.contains(step));
+        old.try_for_each(|&step| self.remove(step))
+    }
+
+    /// Removes those after `step`: the run goes on from there, and what comes after it will be
+    /// written again.
+    ///
+    /// # Errors
+    ///
+    /// If one cannot be removed.
+    pub fn remove_after(&self, step: usize) -> Result<()> {
+        let mut newer = self.steps().into_iter().filter(|&newer| newer > step);
+        newer.try_for_each(|newer| self.remove(newer))
+    }
+
+    fn remove(&self, step: usize) -> Result<()> {
+        let path = self.path(step);
+        // First the manifest: what is half removed is no checkpoint.
+        let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove(&path));
+        removed.with_context(|| format!("cannot remove {}", path.display()))
     }
 
     /// Removes what a killed process left half written, and puts back what it was replacing.

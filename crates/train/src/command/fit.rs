@@ -68,12 +68,15 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
     }
     let task = config.resolve()?;
     let device = open_device(&config)?;
-    let mut folder = RunFolder::open(&args.run)?;
+    let folder = RunFolder::open(&args.run)?;
     let checkpoints = Checkpoints::of(&args.run);
-    let files = if checkpoints.steps().is_empty() {
+    let is_new = checkpoints.is_new().map_err(|error| {
+        let what = format!("cannot be read ({error})");
+        UsageError::new("RUN", checkpoints.folder().display(), what)
+    })?;
+    let files = if is_new && folder.ended_at().is_none() {
         // Killed before the first one was written.
         output::note("the run has no checkpoint yet: it begins again");
-        folder.rewind(0)?;
         None
     } else {
         let (step, files) = checkpoint::newest(&checkpoints)?;
@@ -84,7 +87,6 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         }
         Some(files)
     };
-    folder.begin_again(&config)?;
     let run = Run {
         config: &config,
         task: task.as_ref(),

@@ -83,9 +83,12 @@ pub fn fit(
         device = device.gradient_checkpointing();
     }
     let mut run = Run::new(config, task, device, folder)?;
-    if let Some(files) = from {
-        run.resume(files)?;
+    match from {
+        Some(files) => run.resume(files)?,
+        None => run.folder.rewind(0)?,
     }
+    // Nothing in the folder has been changed before the checkpoint is known to fit.
+    run.folder.begin_again(config)?;
     run.monitor = watch();
     interrupt::watch()?;
     match run.train()? {
@@ -168,6 +171,7 @@ impl<'a> Run<'a> {
     /// Goes back to a checkpoint.
     fn resume(&mut self, files: &Files) -> Result<()> {
         let state = checkpoint::read_state(files)?;
+        checkpoint::check_config(files, self.config)?;
         let read = |name: &str| checkpoint::read_parameters(files, name);
         let model = files.path(checkpoint::MODEL);
         self.model = checkpoint::with_parameters(&self.model, read(checkpoint::MODEL)?, &model)?;
@@ -179,9 +183,9 @@ impl<'a> Run<'a> {
         let unfit = |name: &str, error: weights::WeightsError| {
             UsageError::new("RUN", files.path(name).display(), error.to_string())
         };
-        if state.step > 0 {
+        if state.updates > 0 {
             self.optimizer
-                .load_state(moments, state.step, &sizes, &self.device)
+                .load_state(moments, state.updates, &sizes, &self.device)
                 .map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
         }
         if let Some(average) = &mut self.average {
@@ -196,6 +200,7 @@ impl<'a> Run<'a> {
             ));
         }
         self.folder.rewind(state.metrics_bytes)?;
+        self.checkpoints.remove_after(state.step)?;
         self.saved = Some(state.step);
         self.state = TrainingState {
             threads: self.state.threads,
@@ -211,7 +216,8 @@ impl<'a> Run<'a> {
         let every = config
             .eval_every
             .or(wants_evaluations.then_some(EVALUATE_EVERY));
-        while self.state.step < config.steps {
+        let _listening = interrupt::listen();
+        while self.state.step < config.steps && self.state.ended_of != Some(config.steps) {
             self.step()?;
             let step = self.state.step;
             let is_last = step == config.steps;
@@ -220,6 +226,9 @@ impl<'a> Run<'a> {
             let mut is_best = false;
             if is_due || (is_last && wants_evaluations) {
                 (is_best, ends) = self.evaluate()?;
+            }
+            if is_last || ends {
+                self.state.ended_of = Some(config.steps);
             }
             let is_interrupted = interrupt::is_requested() || self.monitor.wants_to_stop();
             let is_regular = config
@@ -264,7 +273,10 @@ impl<'a> Run<'a> {
             exact_match,
         };
         self.folder.log(&evaluation)?;
-        self.monitor.evaluation(&evaluation)?;
+        if let Err(error) = self.monitor.evaluation(&evaluation) {
+            self.save()?;
+            return Err(error);
+        }
         let value = match config.best_by {
             BestBy::Loss => score.loss,
             BestBy::ExactMatch => exact_match.expect("it was asked for"),
@@ -305,12 +317,18 @@ impl<'a> Run<'a> {
         if self.saved == Some(step) {
             return Ok(path);
         }
+        let parameters = weights::parameters(&self.model);
+        if let Some(name) = checkpoint::first_infinite(&parameters) {
+            self.monitor.finish();
+            bail!(
+                "after step {step}, with learning rate {:.3e}, parameter {name} has numbers that are not finite: lower --factor, raise --warmup or set --clip-norm; {}",
+                self.state.learning_rate,
+                self.last_checkpoint()
+            );
+        }
         self.state.metrics_bytes = self.folder.sync()?;
         let mut files = vec![
-            (
-                checkpoint::MODEL,
-                weights::to_bytes(&weights::parameters(&self.model))?,
-            ),
+            (checkpoint::MODEL, weights::to_bytes(&parameters)?),
             (
                 checkpoint::OPTIMIZER,
                 weights::to_bytes(&self.optimizer.state())?,
@@ -329,6 +347,14 @@ impl<'a> Run<'a> {
         self.saved = Some(step);
         self.saved_at = Instant::now();
         Ok(path)
+    }
+
+    /// Where an error leaves the run.
+    fn last_checkpoint(&self) -> String {
+        match self.saved {
+            Some(step) => format!("the last checkpoint is of step {step}"),
+            None => "there is no checkpoint".into(),
+        }
     }
 
     /// Evaluates, and closes the folder.

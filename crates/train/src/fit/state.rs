@@ -18,6 +18,10 @@ pub struct TrainingState {
     pub tokens: u64,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
+    /// Updates of the optimiser; fewer than steps where f16 has skipped some.
+    pub updates: usize,
+    /// Training has ended, of as many steps as were asked for then.
+    pub ended_of: Option<usize>,
     /// Length of `metrics.jsonl` at this step.
     pub metrics_bytes: u64,
     /// The best evaluation so far.

@@ -39,19 +39,18 @@ impl Run<'_> {
             .schedule
             .learning_rate(step, config.steps, config.model.d_model);
         let loss_scale = self.loss_scale();
-        let mut gradient_norm = gradient_norm(&self.model, &gradients) / loss_scale;
+        let gradient_norm = gradient_norm(&self.model, &gradients) / loss_scale;
         let counts = self.state.loss_scale.as_mut().is_none_or(|scale| {
             let norm = gradient_norm.clone().into_scalar::<f32>();
             scale.observe(norm.is_finite())
         });
         if counts {
+            self.state.updates += 1;
             let model = self.model.clone();
             let rate = learning_rate;
             self.model = self
                 .optimizer
                 .step(rate, model, gradients, &gradient_norm, loss_scale);
-        } else {
-            gradient_norm = gradient_norm.zeros_like();
         }
         if let Some(average) = &mut self.average {
             average.update(step, &self.model);
@@ -64,6 +63,7 @@ impl Run<'_> {
                 gradient_norm: f32::NAN,
                 tokens,
                 padding: padding as f32 / places as f32,
+                skipped: !counts,
             },
             loss,
             gradient_norm,
@@ -119,13 +119,11 @@ impl Run<'_> {
             metrics.gradient_norm = pending.gradient_norm.into_scalar::<f32>();
             self.folder.log(&metrics)?;
             self.monitor.metrics(&metrics);
-            if !metrics.loss.is_finite() || !metrics.gradient_norm.is_finite() {
+            let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
+            if !metrics.loss.is_finite() || !is_finite {
                 self.folder.flush()?;
                 self.monitor.finish();
-                let last = match self.saved {
-                    Some(step) => format!("the checkpoint of step {step} is good"),
-                    None => "there is no checkpoint before it".into(),
-                };
+                let last = self.last_checkpoint();
                 bail!(
                     "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}: lower --factor, raise --warmup or set --clip-norm; {last}",
                     metrics.loss,

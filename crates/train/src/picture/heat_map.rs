@@ -30,7 +30,7 @@ const PANEL_TITLE: f64 = 20.0;
 const PANEL_TITLE_SIZE: f64 = TOKEN + 1.0;
 
 /// Of the map of one head, both counted from 1.
-fn title(layer: usize, head: usize) -> String {
+fn panel_title(layer: usize, head: usize) -> String {
     format!("layer {layer}, head {head}")
 }
 
@@ -58,7 +58,7 @@ impl Panel {
         } + 8.0;
         let beside = widest(&maps.rows) + 8.0;
         let heads = maps.weights.first().map_or(0, Vec::len);
-        let title = font::width(&title(maps.weights.len(), heads), PANEL_TITLE_SIZE);
+        let title = font::width(&panel_title(maps.weights.len(), heads), PANEL_TITLE_SIZE);
         Self {
             cell,
             every,
@@ -87,7 +87,7 @@ impl AttentionMaps {
             for (head, weights) in heads.iter().enumerate() {
                 let x = left + head as f64 * (panel.width + GAP);
                 let y = top + layer as f64 * (panel.height + GAP);
-                let title = title(layer + 1, head + 1);
+                let title = panel_title(layer + 1, head + 1);
                 let at = (x + panel.names.0, y + 13.0);
                 drawing
                     .marks

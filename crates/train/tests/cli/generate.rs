@@ -732,7 +732,7 @@ fn folders_that_are_no_run_are_refused() {
     std::fs::write(&model, &bytes).unwrap();
     let other = config.replace("\"d_ff\": 16", "\"d_ff\": 8");
     std::fs::write(path.join("config.json"), other).unwrap();
-    is_refused(&["model.safetensors: does not fit the model of config.json"]);
+    is_refused(&["step-250/config.json", "made with model.d_ff 16", "says 8"]);
     std::fs::write(path.join("config.json"), &config).unwrap();
     succeed(&train(parent.path()).args(["eval", name]).output().unwrap());
     refused(

@@ -181,6 +181,14 @@ fn a_run_killed_before_its_first_checkpoint_begins_again() {
     let (folder, run) = small_run(&[]);
     let whole = everything(&run, 12);
     std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
+    // A run that has ended is not begun again: whoever took its checkpoints away may bring them back.
+    refused(
+        folder.path(),
+        &["resume", "run"],
+        &["has no checkpoint step-N"],
+    );
+    assert_eq!(losses(&run).len(), 12);
+    std::fs::remove_file(run.join("summary.json")).unwrap();
     let output = train(folder.path())
         .args(["resume", "run"])
         .output()
@@ -207,6 +215,7 @@ fn checkpoints_of_other_programs_and_models_are_refused() {
     let config = run.join("config.json");
     let json = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, json.replace("\"d_ff\": 16", "\"d_ff\": 8")).unwrap();
+    let before = std::fs::read(&config).unwrap();
     for command in [
         &["resume", "run", "--steps", "20"][..],
         &["generate", "run"],
@@ -214,9 +223,20 @@ fn checkpoints_of_other_programs_and_models_are_refused() {
         refused(
             folder.path(),
             command,
-            &["model.safetensors", "does not fit", "[16]", "[8]"],
+            &["step-12/config.json", "made with model.d_ff 16", "says 8"],
         );
     }
+    // Nothing has been touched.
+    assert_eq!(std::fs::read(&config).unwrap(), before);
+    assert!(run.join("summary.json").exists());
+    // Settings that change no shape are noticed, too.
+    let heads = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
+    std::fs::write(&config, heads).unwrap();
+    refused(
+        folder.path(),
+        &["eval", "run"],
+        &["made with model.n_heads 2", "says 4"],
+    );
 }
 
 #[test]
@@ -406,7 +426,7 @@ fn a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint() {
         "at step",
         "learning rate",
         "gradient norm",
-        &format!("the checkpoint of step {last} is good"),
+        &format!("the last checkpoint is of step {last}"),
     ] {
         assert!(stderr.contains(part), "{stderr}");
     }
@@ -430,6 +450,15 @@ fn training_ends_where_nothing_better_comes() {
         .output();
     let error = text(&resume.unwrap().stderr);
     assert!(error.contains("has ended after step 8"), "{error}");
+    // Killed between the last checkpoint and the summary: the end stays where it was.
+    std::fs::remove_file(folder.path().join("runs/copy-1/summary.json")).unwrap();
+    let resume = train(folder.path())
+        .args(["resume", "runs/copy-1"])
+        .output();
+    succeed(&resume.unwrap());
+    let again = json(&folder.path().join("runs/copy-1/summary.json"));
+    assert_eq!(again["steps"], 8);
+    assert_eq!(again["exact_match"], summary["exact_match"]);
     assert!(text(&output.stderr).contains("no better evaluation since step 2"));
 }
 
@@ -542,4 +571,41 @@ fn half_precision_learns_and_goes_on_exactly() {
         assert!(everything(&run, 12) == whole, "{precision}");
         succeed(&train(folder.path()).args(["eval", "run"]).output().unwrap());
     }
+}
+
+#[test]
+fn a_damaged_checkpoint_never_outlives_good_ones() {
+    let (folder, run) = small_run(&["--keep", "1", "--schedule", "noam"]);
+    assert_eq!(newest(&run), 12);
+    let (other, _) = small_run(&["--keep", "3", "--schedule", "noam"]);
+    let [from, to] = [&other, &folder].map(|folder| folder.path().join("run/checkpoints/step-8"));
+    std::fs::create_dir(&to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+    std::fs::write(run.join("checkpoints/step-12/state.json"), "?").unwrap();
+    let resume = ["resume", "run", "--steps", "11"];
+    succeed(&train(folder.path()).args(resume).output().unwrap());
+    assert_eq!(newest(&run), 11);
+    succeed(&train(folder.path()).args(["eval", "run"]).output().unwrap());
+}
+
+#[test]
+fn steps_that_f16_skips_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = "--precision f16 --steps 20 --warmup 20 --schedule noam --factor 8 --norm post \
+        --batch-size 1 --symbols 9 --max-length 2 --d-model 16 --heads 2 --d-ff 16 --run-dir run \
+        --checkpoint-every 1 --keep 100";
+    let arguments = arguments.split_whitespace();
+    succeed(&train(folder.path()).args(arguments).output().unwrap());
+    let run = folder.path().join("run");
+    assert_eq!(losses(&run)[0]["skipped"], true);
+    let whole = everything(&run, 20);
+    for step in 2..=20 {
+        std::fs::remove_dir_all(run.join(format!("checkpoints/step-{step}"))).unwrap();
+    }
+    let output = train(folder.path()).args(["resume", "run"]).output();
+    succeed(&output.unwrap());
+    assert!(everything(&run, 20) == whole);
 }
