@@ -18,16 +18,16 @@ impl RunConfig {
         }
     }
 
-    /// Sort. The last steps are for symbols that are there several times, of which longer sequences
-    /// have more.
+    /// Sort, half as many symbols. The last steps are for those that are there several times.
     pub fn sort() -> Self {
         Self {
             task: TaskConfig::Sort(SequenceConfig {
-                max_length: 10,
+                symbols: 16,
+                max_length: 12,
                 ..SequenceConfig::default()
             }),
-            steps: 1500,
-            ..Self::learned(2, 1.0, 100)
+            steps: 2000,
+            ..Self::learned(2, 0.5, 100)
         }
     }
 

@@ -41,10 +41,10 @@ pub struct TaskArgs {
     /// Shortest sequence; not of add [default: 1]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub min_length: Option<usize>,
-    /// Longest sequence; not of add [default: 16; sort: 10]
+    /// Longest sequence; not of add [default: 16; sort: 12]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub max_length: Option<usize>,
-    /// Number of different symbols; not of add [default: 32]
+    /// Number of different symbols; not of add [default: 32; sort: 16]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub symbols: Option<usize>,
     /// The most digits of a number; of add alone [default: 4]
