@@ -1,13 +1,20 @@
 //! Ctrl-C and SIGTERM: once to stop after the step, twice to stop at once.
 
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Once, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 
 use crate::{monitor, output};
 
 static REQUESTS: AtomicUsize = AtomicUsize::new(0);
+
+/// When the first one came.
+static FIRST: OnceLock<Instant> = OnceLock::new();
+
+/// Requests so soon after the first are the same one.
+const AT_ONCE: Duration = Duration::from_millis(300);
 
 /// Whether there is a loop that will see a request.
 static IS_TRAINING: AtomicBool = AtomicBool::new(false);
@@ -21,14 +28,19 @@ pub(super) fn watch() -> Result<()> {
     static WATCH: Once = Once::new();
     let mut result = Ok(());
     WATCH.call_once(|| {
-        result = ctrlc::set_handler(|| match REQUESTS.fetch_add(1, Ordering::SeqCst) {
-            0 if !IS_TRAINING.load(Ordering::SeqCst) => std::process::exit(130),
-            0 if monitor::has_screen() => {}
-            0 => output::note("stopping after this step; once more to stop at once"),
-            _ => {
-                monitor::leave_screen();
-                // Checkpoints appear whole or not at all, so that the last one is good.
-                std::process::exit(130)
+        result = ctrlc::set_handler(|| {
+            let first = FIRST.get_or_init(Instant::now);
+            match REQUESTS.fetch_add(1, Ordering::SeqCst) {
+                0 if !IS_TRAINING.load(Ordering::SeqCst) => std::process::exit(130),
+                0 if monitor::has_screen() => {}
+                0 => output::note("stopping after this step; once more to stop at once"),
+                // `timeout` and others send a signal to the process and to its group.
+                _ if first.elapsed() < AT_ONCE => {}
+                _ => {
+                    monitor::leave_screen();
+                    // Checkpoints appear whole or not at all, so that the last one is good.
+                    std::process::exit(130)
+                }
             }
         });
     });
