@@ -5,6 +5,7 @@ use transformer::{NormPlacement, TransformerConfig};
 
 use crate::error::UsageError;
 use crate::fit::{BestBy, Precision};
+use crate::lengths::LengthsConfig;
 use crate::optimizer::OptimizerConfig;
 use crate::schedule::Schedule;
 use crate::task::{SequenceConfig, Task};
@@ -81,6 +82,9 @@ pub struct RunConfig {
     pub keep: usize,
     /// Sequences of the test split that are decoded at the end.
     pub test_size: usize,
+    /// Lengths that are evaluated at the end, besides.
+    #[serde(default)]
+    pub eval_lengths: Option<LengthsConfig>,
 }
 
 impl RunConfig {
@@ -131,6 +135,7 @@ impl RunConfig {
             checkpoint_seconds: ten_minutes(),
             keep: three(),
             test_size: 1000,
+            eval_lengths: None,
         }
     }
 
@@ -244,6 +249,9 @@ impl RunConfig {
             return Err(UsageError::new("--warmup", warmup, "must be at least 1"));
         }
         self.optimizer.check()?;
+        self.eval_lengths
+            .as_ref()
+            .map_or(Ok(()), LengthsConfig::check)?;
         self.model.source_vocab_size = task.vocab_size();
         self.model.target_vocab_size = task.vocab_size();
         self.model.pad_id = task.pad_id();

@@ -19,12 +19,12 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
         fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
     let is_toml = path
         .extension()
-        .is_some_and(|extension| extension == "toml");
+        .is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+    let text = text.trim_start_matches('\u{feff}');
     let file: Value = if is_toml {
-        toml::from_str(&text)
-            .map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
+        toml::from_str(text).map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
     } else {
-        serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON ({error})")))?
+        serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON ({error})")))?
     };
     over_defaults(file).map_err(wrong)
 }
@@ -43,7 +43,10 @@ fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
     let keys = config.as_object_mut().expect("it is a structure");
     merge(keys, file, "")?;
-    serde_json::from_value(config).map_err(|error| format!("cannot be used: {error}"))
+    serde_path_to_error::deserialize(config).map_err(|error| {
+        let what = error.inner();
+        format!("cannot be used: {}: {what}", error.path())
+    })
 }
 
 /// Puts the values of a file in the place of the defaults.
@@ -58,11 +61,17 @@ fn merge(
             let known = defaults
                 .keys()
                 .map(|known| (strsim::damerau_levenshtein(known, &key), known));
-            let nearest = known.min().map(|(_, known)| known);
-            let nearest = nearest.map_or(String::new(), |known| {
-                format!("; the nearest known key is {path}{known}")
-            });
-            return Err(format!("has an unknown key {}{nearest}", quote(&whole)));
+            let hint = match known.min() {
+                Some((distance, nearest)) if distance <= nearest.len().max(key.len()) / 2 => {
+                    format!("; the nearest known key is {path}{nearest}")
+                }
+                Some(_) => {
+                    let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
+                    format!("; the known keys are {}", known.join(", "))
+                }
+                None => String::new(),
+            };
+            return Err(format!("has an unknown key {}{hint}", quote(&whole)));
         };
         match (default, value) {
             (Value::Object(defaults), Value::Object(value)) => {
@@ -132,7 +141,8 @@ mod tests {
             ..SequenceConfig::default()
         });
         assert_eq!(config, expected);
-        let toml = "[task]\nname = \"annotated-copy\"";
+        // Some editors of Windows begin a file with a byte order mark.
+        let toml = "\u{feff}[task]\nname = \"annotated-copy\"";
         assert_eq!(read_text("a.toml", toml).unwrap(), RunConfig::annotated());
     }
 
@@ -154,7 +164,26 @@ mod tests {
                 r#"{"steps": "many"}"#,
                 r#"steps is "many", but must be a number"#,
             ),
-            ("a.json", r#"{"steps": 1.5}"#, "cannot be used"),
+            (
+                "a.json",
+                r#"{"steps": 1.5}"#,
+                "cannot be used: steps: invalid type: floating point",
+            ),
+            (
+                "a.TOML",
+                "[model]\nd_ff = -8",
+                "cannot be used: model.d_ff: invalid value: integer `-8`",
+            ),
+            (
+                "a.json",
+                r#"{"ema": "much"}"#,
+                "cannot be used: ema: invalid type: string",
+            ),
+            (
+                "a.json",
+                r#"{"schedule": {"learningrate": 1}}"#,
+                "; the known keys are ",
+            ),
             (
                 "a.json",
                 r#"{"model": 3}"#,

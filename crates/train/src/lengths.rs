@@ -1,6 +1,7 @@
 //! How well a model does on each length, past the lengths of training, too.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context, Result};
@@ -10,12 +11,18 @@ use serde::{Deserialize, Serialize};
 use transformer::generate::Method;
 use transformer::{Positions, Transformer, TransformerConfig};
 
+use crate::disk::write_json;
+use crate::error::UsageError;
 use crate::evaluate;
+use crate::run_folder::wrong;
 use crate::task::{Split, Task, examples_of_length};
+
+/// A run folder's exact match by length.
+pub const FILE: &str = "lengths.json";
 
 /// How well a model does on one length: an object of `lengths.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OfLength {
+pub struct LengthScore {
     /// The length, as the task counts it.
     pub length: usize,
     /// Different sequences that were decoded: fewer than asked for where the split has no more,
@@ -28,6 +35,40 @@ pub struct OfLength {
     /// Whether training had sequences of this length.
     pub trained: bool,
 }
+
+/// Which lengths are evaluated at the end of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthsConfig {
+    /// The lengths, ascending.
+    pub lengths: Vec<usize>,
+    /// Different sequences of each, where there are so many.
+    pub sequences: usize,
+}
+
+impl LengthsConfig {
+    /// Refuses what cannot be evaluated.
+    ///
+    /// # Errors
+    ///
+    /// The first such number.
+    pub fn check(&self) -> Result<(), UsageError> {
+        if !(1..=1_000_000).contains(&self.sequences) {
+            let expected = "must be at least 1 and at most 1000000";
+            return Err(UsageError::new("--sequences", self.sequences, expected));
+        }
+        match self.lengths.iter().find(|&n| !(1..=LONGEST).contains(n)) {
+            None => Ok(()),
+            Some(length) => {
+                let expected = format!("must be at least 1 and at most {LONGEST}");
+                Err(UsageError::new("--eval-lengths", length, expected))
+            }
+        }
+    }
+}
+
+/// Nobody asks for more, and attention to so many takes a gigabyte a sequence.
+pub const LONGEST: usize = 10_000;
 
 /// What is evaluated of each length.
 #[derive(Clone, Debug)]
@@ -98,8 +139,8 @@ impl<'a> ByLength<'a> {
     }
 
     /// Decodes and scores sequences of one length.
-    pub fn of_length(&self, length: usize, settings: &LengthSettings) -> OfLength {
-        let mut result = OfLength {
+    pub fn of_length(&self, length: usize, settings: &LengthSettings) -> LengthScore {
+        let mut result = LengthScore {
             length,
             sequences: 0,
             exact_match: None,
@@ -139,13 +180,30 @@ impl<'a> ByLength<'a> {
 /// # Errors
 ///
 /// If it cannot be written.
-pub fn save(folder: &Path, lengths: &[OfLength]) -> Result<()> {
-    let path = folder.join("lengths.json");
-    let temporary = folder.join("lengths.json.tmp");
-    let json = serde_json::to_string_pretty(lengths)? + "\n";
-    fs::write(&temporary, json)
-        .and_then(|()| fs::rename(&temporary, &path))
-        .with_context(|| format!("cannot write {}", path.display()))
+pub fn save(folder: &Path, lengths: &[LengthScore]) -> Result<()> {
+    let path = folder.join(FILE);
+    write_json(&path, lengths).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// Reads a run folder's `lengths.json`, if it has one; shorter lengths come first.
+///
+/// # Errors
+///
+/// A file that cannot be read or is damaged; the message names it.
+pub fn read(folder: &Path) -> Result<Option<Vec<LengthScore>>, UsageError> {
+    let path = folder.join(FILE);
+    let json = match fs::read(&path) {
+        Ok(json) => json,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(wrong(&path, format!("cannot be read ({error})"))),
+    };
+    let mut scores: Vec<LengthScore> = serde_json::from_slice(&json).map_err(|error| {
+        let what =
+            format!("is damaged, must be a list of lengths as --eval-lengths writes it ({error})");
+        wrong(&path, what)
+    })?;
+    scores.sort_by_key(|score| score.length);
+    Ok(Some(scores))
 }
 
 #[cfg(test)]
@@ -163,7 +221,7 @@ mod tests {
         }
     }
 
-    fn by_length(positions: Positions, lengths: &[usize]) -> Vec<OfLength> {
+    fn by_length(positions: Positions, lengths: &[usize]) -> Vec<LengthScore> {
         let mut config = RunConfig::copy();
         config.model = config.model.with_d_model(8).with_d_ff(8);
         config.model.positions = positions;
@@ -221,9 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let found = by_length(Positions::Learned, &[2, 99]);
         save(folder.path(), &found).unwrap();
-        let json = fs::read(folder.path().join("lengths.json")).unwrap();
-        let read: Vec<OfLength> = serde_json::from_slice(&json).unwrap();
-        assert_eq!(read, found);
+        assert_eq!(read(folder.path()).unwrap(), Some(found.clone()));
         let error = save(&folder.path().join("none"), &found).unwrap_err();
         assert!(error.to_string().contains("lengths.json"), "{error}");
     }

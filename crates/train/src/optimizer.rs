@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{
     Adam, AdamConfig, AdamState, AdamW, AdamWConfig, AdamWState, AdaptiveMomentumState,
     GradientsParams, Optimizer as Rule,
 };
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use serde::{Deserialize, Serialize};
-use transformer::weights::{Parameters, WeightsError};
+use transformer::weights::{MapNamed, Parameters, WeightsError, map_named};
 
 use crate::error::UsageError;
 
@@ -160,13 +160,14 @@ impl Optimizer {
             let scaled = scale.unwrap_or_else(|| norm.ones_like());
             scale = Some(scaled / loss_scale);
         }
-        module.map(&mut Update {
-            optimizer: self,
+        let optimizer = self;
+        let mut update = Update {
+            optimizer,
             learning_rate,
             gradients,
             scale,
-            path: Vec::new(),
-        })
+        };
+        map_named(module, &mut update)
     }
 
     /// The moments as `moment_1.NAME` and `moment_2.NAME`, `[n]` each.
@@ -178,7 +179,8 @@ impl Optimizer {
         self.moments.iter().flat_map(both).collect()
     }
 
-    /// Goes on from these moments, after `steps` steps. `sizes` are the model's parameters.
+    /// Goes on from these moments, after `steps` steps. `shapes` are those of the
+    /// model's parameters.
     ///
     /// # Errors
     ///
@@ -187,7 +189,7 @@ impl Optimizer {
         &mut self,
         mut state: Parameters,
         steps: usize,
-        sizes: &BTreeMap<String, usize>,
+        shapes: &BTreeMap<String, Vec<usize>>,
         device: &Device,
     ) -> Result<(), WeightsError> {
         let device = device.clone().without_autodiff();
@@ -206,7 +208,8 @@ impl Optimizer {
             Ok(Tensor::from_data(data, (&device, DType::F32)))
         };
         let mut moments = BTreeMap::new();
-        for (name, &size) in sizes {
+        for (name, shape) in shapes {
+            let size = shape.iter().product();
             let moment_1 = take(format!("moment_1.{name}"), size)?;
             let moment_2 = take(format!("moment_2.{name}"), size)?;
             let state = AdaptiveMomentumState::new(steps, moment_1, moment_2);
@@ -251,23 +254,13 @@ struct Update<'a> {
     learning_rate: f64,
     gradients: GradientsParams,
     scale: Option<Tensor<1>>,
-    path: Vec<String>,
 }
 
-impl ModuleMapper for Update<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.into());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+impl MapNamed for Update<'_> {
+    fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return param;
         };
-        let name = self.path.join(".");
         param.map(|tensor| {
             let is_trained = tensor.is_require_grad();
             let strategy = tensor.gradient_checkpointing_strategy();

@@ -1,24 +1,23 @@
 //! What a run has learned, written down and read back.
 
 mod store;
+mod trained;
 
-use std::fmt;
-use std::fs;
 use std::path::Path;
-use std::str::FromStr;
 
 use burn::module::Module;
-use burn::tensor::{Device, TensorData};
-use transformer::Transformer;
+use burn::tensor::TensorData;
 use transformer::weights::{self, Parameters};
 
 pub use store::{Checkpoints, FORMAT, Files, Unusable};
+pub use trained::{Trained, Which, load_model};
 
 use crate::config::RunConfig;
-use crate::error::{UsageError, quote};
+use crate::error::UsageError;
 use crate::fit::TrainingState;
 use crate::output;
-use crate::task::Task;
+pub use crate::run_folder::CONFIG;
+use crate::run_folder::wrong;
 
 /// The parameters, as safetensors.
 pub const MODEL: &str = "model.safetensors";
@@ -28,122 +27,6 @@ pub const AVERAGE: &str = "average.safetensors";
 pub const OPTIMIZER: &str = "optimizer.safetensors";
 /// The [`TrainingState`].
 pub const STATE: &str = "state.json";
-/// The run's configuration at that time.
-pub const CONFIG: &str = "config.json";
-
-/// Which checkpoint of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Which {
-    /// The newest that is whole.
-    #[default]
-    Last,
-    /// The best by validation loss or exact match.
-    Best,
-    /// That of one step.
-    Step(usize),
-    /// The mean of the parameters of so many newest ones.
-    Average(usize),
-}
-
-impl FromStr for Which {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let expected = "must be last, best, the number of a step, or average:K of the last K";
-        match text.split_once(':') {
-            None if text == "last" => Ok(Self::Last),
-            None if text == "best" => Ok(Self::Best),
-            None => text.parse().map(Self::Step).map_err(|_| expected.into()),
-            Some(("average", k)) => match k.parse() {
-                Ok(k) if k > 0 => Ok(Self::Average(k)),
-                _ => Err(expected.into()),
-            },
-            Some(_) => Err(expected.into()),
-        }
-    }
-}
-
-impl fmt::Display for Which {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Last => f.write_str("last"),
-            Self::Best => f.write_str("best"),
-            Self::Step(step) => write!(f, "{step}"),
-            Self::Average(k) => write!(f, "average:{k}"),
-        }
-    }
-}
-
-/// A run and what it has learned.
-pub struct Trained {
-    /// Its settings.
-    pub config: RunConfig,
-    /// Its task.
-    pub task: Box<dyn Task>,
-    /// The step of the checkpoint.
-    pub step: usize,
-    /// The model of that step: the moving average where the run has one.
-    pub model: Transformer,
-}
-
-impl Trained {
-    /// Reads the newest checkpoint of a run folder that is whole.
-    ///
-    /// # Errors
-    ///
-    /// As [`load_which`](Self::load_which).
-    pub fn load(folder: &Path, device: &Device) -> Result<Self, UsageError> {
-        Self::load_which(folder, Which::Last, device)
-    }
-
-    /// Reads a checkpoint of a run folder.
-    ///
-    /// # Errors
-    ///
-    /// A folder that is no run's, or whose files cannot be used; the message names the path.
-    pub fn load_which(folder: &Path, which: Which, device: &Device) -> Result<Self, UsageError> {
-        let (config, task) = read_config(folder)?;
-        let model = config
-            .model
-            .init_seeded(config.seed, device)
-            .map_err(|error| no_configuration(folder, &error.to_string()))?;
-        let checkpoints = Checkpoints::of(folder);
-        let (step, files) = match which {
-            Which::Last => newest(&checkpoints)?,
-            Which::Step(step) => at_step(&checkpoints, step)?,
-            Which::Best => {
-                let (_, last) = newest(&checkpoints)?;
-                let best = read_state(&last)?.best.ok_or_else(|| {
-                    let what =
-                        "has no best checkpoint, since there was no evaluation (fit --eval-every)";
-                    wrong(checkpoints.folder(), what)
-                })?;
-                at_step(&checkpoints, best.step)?
-            }
-            Which::Average(k) => {
-                let (step, parameters) = mean_of_last(&checkpoints, k)?;
-                let path = checkpoints.path(step);
-                let model = with_parameters(&model, parameters, &path)?;
-                return Ok(Self {
-                    config,
-                    task,
-                    step,
-                    model,
-                });
-            }
-        };
-        check_config(&files, &config)?;
-        let name = if files.has(AVERAGE) { AVERAGE } else { MODEL };
-        let model = with_parameters(&model, read_parameters(&files, name)?, &files.path(name))?;
-        Ok(Self {
-            config,
-            task,
-            step,
-            model,
-        })
-    }
-}
-
 /// The newest checkpoint that is whole; warns of those that are not.
 ///
 /// # Errors
@@ -177,39 +60,6 @@ fn at_step(checkpoints: &Checkpoints, step: usize) -> Result<(usize, Files), Usa
     Ok((step, files))
 }
 
-/// The mean of the newest `k` checkpoints' parameters, and the newest of their steps.
-fn mean_of_last(checkpoints: &Checkpoints, k: usize) -> Result<(usize, Parameters), UsageError> {
-    let steps = checkpoints.steps();
-    if steps.len() < k {
-        let what = format!(
-            "has {} checkpoints, fewer than {k} (fit --keep)",
-            steps.len()
-        );
-        return Err(wrong(checkpoints.folder(), what));
-    }
-    let mut sums = std::collections::BTreeMap::<String, (Vec<usize>, Vec<f64>)>::new();
-    for &step in &steps[steps.len() - k..] {
-        let (_, files) = at_step(checkpoints, step)?;
-        for (name, data) in read_parameters(&files, MODEL)? {
-            let shape = data.shape().to_vec();
-            let (_, sum) = sums
-                .entry(name)
-                .or_insert_with(|| (shape, vec![0.0; data.num_elements()]));
-            for (sum, x) in sum.iter_mut().zip(data.iter::<f64>()) {
-                *sum += x;
-            }
-        }
-    }
-    let mean = |(name, (shape, sum)): (String, (Vec<usize>, Vec<f64>))| {
-        let mean: Vec<f32> = sum.iter().map(|sum| (sum / k as f64) as f32).collect();
-        (name, TensorData::new(mean, shape))
-    };
-    Ok((
-        *steps.last().expect("there are k"),
-        sums.into_iter().map(mean).collect(),
-    ))
-}
-
 /// Refuses a configuration that the checkpoint was not made with, where that matters.
 ///
 /// # Errors
@@ -227,9 +77,6 @@ pub fn check_config(files: &Files, config: &RunConfig) -> Result<(), UsageError>
         "precision",
         "label_smoothing",
     ];
-    if !files.has(CONFIG) {
-        return Ok(());
-    }
     let json = files.get(CONFIG).map_err(|error| unusable(&error))?;
     // Through the same types, so that both round alike.
     let then: RunConfig = serde_json::from_slice(json).map_err(|error| {
@@ -316,51 +163,6 @@ pub fn with_parameters<M: Module>(
 
 fn unusable(error: &Unusable) -> UsageError {
     UsageError::new("RUN", "", error.to_string())
-}
-
-/// A path below RUN, and what is wrong there.
-fn wrong(path: &Path, what: impl Into<String>) -> UsageError {
-    UsageError::new("RUN", path.display(), what)
-}
-
-fn no_configuration(folder: &Path, error: &str) -> UsageError {
-    let what = format!("is not the configuration of a run ({})", short(error));
-    wrong(&folder.join("config.json"), what)
-}
-
-/// The first words of somebody else's message, without line breaks.
-fn short(message: &str) -> String {
-    let quoted = quote(message);
-    quoted.replacen('"', "", 1).replacen('"', "", 1)
-}
-
-/// The configuration of a run folder, and its task.
-///
-/// # Errors
-///
-/// A folder that is no run's.
-pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Task>), UsageError> {
-    const HINT: &str = "name the folder of a run, such as runs/copy-1";
-    if !folder.is_dir() {
-        let what = if folder.exists() {
-            "is not a folder"
-        } else {
-            "does not exist"
-        };
-        return Err(wrong(folder, format!("{what}; {HINT}")));
-    }
-    let path = folder.join("config.json");
-    if !path.exists() {
-        return Err(wrong(folder, format!("has no config.json; {HINT}")));
-    }
-    let json =
-        fs::read(&path).map_err(|error| wrong(&path, format!("cannot be read ({error})")))?;
-    let mut config: RunConfig = serde_json::from_slice(&json)
-        .map_err(|error| no_configuration(folder, &error.to_string()))?;
-    let task = config
-        .resolve()
-        .map_err(|error| no_configuration(folder, &error.to_string()))?;
-    Ok((config, task))
 }
 
 #[cfg(test)]

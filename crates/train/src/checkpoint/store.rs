@@ -1,13 +1,15 @@
 //! Folders `checkpoints/step-N` that appear whole or not at all, with a checksum of each file.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+
+use crate::disk::{sync_folder, write_through};
 
 /// Version of what a checkpoint holds.
 pub const FORMAT: u32 = 1;
@@ -219,11 +221,20 @@ impl Checkpoints {
     /// If there is none, or one was written by a newer version.
     pub fn newest(&self) -> Result<(usize, Files, Vec<Unusable>), Unusable> {
         let mut skipped = Vec::new();
-        for step in self.steps().into_iter().rev() {
+        let mut steps = self.steps();
+        let mut last = steps.last().copied();
+        while let Some(step) = steps.pop() {
             match self.read(step) {
                 Ok(files) => return Ok((step, files, skipped)),
                 Err(newer @ Unusable::Newer { .. }) => return Err(newer),
                 Err(damaged) => skipped.push(damaged),
+            }
+            // A run that is under way may have written a newer one, and then removed this one.
+            let now = self.steps();
+            if now.last().copied() > last {
+                last = now.last().copied();
+                steps = now;
+                skipped.clear();
             }
         }
         let what = match skipped.first() {
@@ -310,21 +321,6 @@ impl Files {
     pub fn has(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }
-}
-
-/// Writes a file down to the disk.
-fn write_through(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
-}
-
-/// Writes a folder's list of names down to the disk, where the system can.
-pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    #[cfg(unix)]
-    File::open(path)?.sync_all()?;
-    let _ = path;
-    Ok(())
 }
 
 fn remove(path: &Path) -> std::io::Result<()> {

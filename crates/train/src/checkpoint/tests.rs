@@ -1,6 +1,8 @@
+use std::fs;
 use std::path::PathBuf;
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
+use transformer::Transformer;
 
 use super::*;
 use crate::fit::Best;
@@ -9,6 +11,10 @@ use crate::run_folder::RunFolder;
 fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
     let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
     let parameters = weights::to_bytes(&weights::parameters(&model)).unwrap();
+    save_parameters(config, path, step, &parameters);
+}
+
+fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u8]) {
     let state = TrainingState {
         step,
         best: Some(Best {
@@ -18,7 +24,12 @@ fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
         ..TrainingState::default()
     };
     let state = serde_json::to_vec(&state).unwrap();
-    let files = [(MODEL, parameters), (STATE, state)];
+    let config = serde_json::to_vec(config).unwrap();
+    let files = [
+        (MODEL, parameters.to_vec()),
+        (STATE, state),
+        (CONFIG, config),
+    ];
     Checkpoints::of(path).save(step, &files).unwrap();
 }
 
@@ -147,6 +158,7 @@ fn models_that_are_not_the_runs_are_refused() {
     let (_parent, path) = run();
     let config = path.join("config.json");
     let json = fs::read_to_string(&config).unwrap();
+    let fresh = fs::read(path.join("checkpoints/step-10").join(MODEL)).unwrap();
     for (name, value, other) in [
         ("d_ff", 3, 5),
         ("n_decoder_layers", 1, 2),
@@ -156,24 +168,36 @@ fn models_that_are_not_the_runs_are_refused() {
         assert!(json.contains(&field(value)), "{json}");
         fs::write(&config, json.replace(&field(value), &field(other))).unwrap();
         let error = refused(&path);
+        let differs = format!("was made with model.{name} {value}, but");
+        assert!(error.contains(&differs), "{error}");
+        // Somebody changed both.
+        let changed: RunConfig = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+        save_parameters(&changed, &path, 11, &fresh);
+        let error = refused(&path);
         assert!(
             error.contains("model.safetensors: does not fit the model of config.json: "),
             "{error}"
         );
+        fs::remove_dir_all(path.join("checkpoints/step-11")).unwrap();
     }
     fs::write(&config, &json).unwrap();
+    let config: RunConfig = serde_json::from_str(&json).unwrap();
+    save_parameters(&config, &path, 11, &fresh);
     let mut parameters = parameters(&path, "last");
     let name = "decoder.layers.0.feed_forward.w_1.bias";
     parameters.insert(name.into(), TensorData::from([1.0, f32::NAN, 2.0]));
-    let files = [(MODEL, weights::to_bytes(&parameters).unwrap())];
-    Checkpoints::of(&path).save(11, &files).unwrap();
+    save_parameters(&config, &path, 11, &weights::to_bytes(&parameters).unwrap());
     let error = refused(&path);
     assert!(
         error.contains(&format!("tensor {name} has numbers that are not finite")),
         "{error}"
     );
-    let files = [(MODEL, b"something else, under a right checksum".to_vec())];
-    Checkpoints::of(&path).save(12, &files).unwrap();
+    save_parameters(
+        &config,
+        &path,
+        12,
+        b"something else, under a right checksum",
+    );
     assert!(refused(&path).contains("is not a whole safetensors file"));
 }
 

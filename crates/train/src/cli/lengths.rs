@@ -3,14 +3,12 @@
 use clap::Args;
 use transformer::generate::{GenerateConfig, Method};
 
+use super::search::needs;
 use super::{check_generation, whole_number};
 use crate::config::RunConfig;
 use crate::error::{UsageError, quote};
-use crate::lengths::{LengthSettings, lengthened};
+use crate::lengths::{LONGEST, LengthSettings, LengthsConfig, lengthened};
 use crate::task::{Split, Task};
-
-/// Nobody asks for more, and attention to so many takes a gigabyte a sequence.
-const LONGEST: usize = 10_000;
 
 /// Sequences of each length, unless somebody says otherwise.
 const SEQUENCES: usize = 250;
@@ -32,46 +30,52 @@ pub struct LengthArgs {
 }
 
 impl LengthArgs {
-    /// The evaluation that these flags ask for, if any.
+    /// The lengths that these flags ask for, if any.
     ///
     /// # Errors
     ///
     /// The first flag that no evaluation can be made with.
-    pub fn settings(
-        &self,
-        run: &RunConfig,
-        task: &dyn Task,
-        split: Split,
-        method: Method,
-        batch_size: Option<usize>,
-    ) -> Result<Option<(&[usize], LengthSettings)>, UsageError> {
+    pub fn config(&self) -> Result<Option<LengthsConfig>, UsageError> {
         let there = self.eval_lengths.is_some();
-        super::search::needs("--sequences", self.sequences, "--eval-lengths", there)?;
+        needs("--sequences", self.sequences, "--eval-lengths", there)?;
         let Some(Lengths(lengths)) = &self.eval_lengths else {
             return Ok(None);
         };
-        let sequences = self.sequences.unwrap_or(SEQUENCES);
-        if !(1..=1_000_000).contains(&sequences) {
-            let expected = "must be at least 1 and at most 1000000";
-            return Err(UsageError::new("--sequences", sequences, expected));
-        }
-        let model = lengthened(&run.model, task, lengths);
-        let longest = GenerateConfig::new(task.bos_id(), model.max_len)
-            .with_eos_id(task.eos_id())
-            .with_method(method);
-        let rows = batch_size.unwrap_or(1).min(sequences);
-        check_generation(&longest, &model, rows)?;
-        Ok(Some((
-            lengths,
-            LengthSettings {
-                seed: run.seed,
-                split,
-                sequences,
-                method,
-                batch_size,
-            },
-        )))
+        let config = LengthsConfig {
+            lengths: lengths.clone(),
+            sequences: self.sequences.unwrap_or(SEQUENCES),
+        };
+        config.check()?;
+        Ok(Some(config))
     }
+}
+
+/// How the model of a run is evaluated by length.
+///
+/// # Errors
+///
+/// The first setting that no evaluation can be made with.
+pub fn length_settings(
+    asked: &LengthsConfig,
+    run: &RunConfig,
+    task: &dyn Task,
+    split: Split,
+    method: Method,
+    batch_size: Option<usize>,
+) -> Result<LengthSettings, UsageError> {
+    let model = lengthened(&run.model, task, &asked.lengths);
+    let longest = GenerateConfig::new(task.bos_id(), model.max_len)
+        .with_eos_id(task.eos_id())
+        .with_method(method);
+    let rows = batch_size.unwrap_or(1).min(asked.sequences);
+    check_generation(&longest, &model, rows)?;
+    Ok(LengthSettings {
+        seed: run.seed,
+        split,
+        sequences: asked.sequences,
+        method,
+        batch_size,
+    })
 }
 
 /// `4,8,16`, `1..32`, or both: `1..8,16`.

@@ -15,7 +15,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
-pub use lengths::{LengthArgs, Lengths};
+pub use lengths::{LengthArgs, Lengths, length_settings};
 pub use model::{ActivationKind, Norm, PositionKind, Tying};
 pub use plot::{PlotArgs, RunPicture};
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
@@ -247,7 +247,8 @@ impl FitArgs {
         config.eval_every = self.eval_every.or(config.eval_every);
         config.target = self.target.or(config.target);
         config.schedule = self.schedule(config.schedule);
-        self.training.apply(&mut config);
+        self.training.apply(&mut config)?;
+        config.eval_lengths = self.lengths.config()?.or(config.eval_lengths);
         Ok(config)
     }
 

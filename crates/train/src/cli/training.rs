@@ -4,8 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::search::needs;
 use super::{set, whole_number};
 use crate::config::RunConfig;
+use crate::error::UsageError;
 use crate::fit::{BestBy, Precision};
 use crate::optimizer::OptimizerKind;
 
@@ -53,7 +55,11 @@ pub struct TrainingArgs {
 
 impl TrainingArgs {
     /// Puts what was given into the configuration.
-    pub(super) fn apply(&self, config: &mut RunConfig) {
+    ///
+    /// # Errors
+    ///
+    /// A flag that would change nothing.
+    pub(super) fn apply(&self, config: &mut RunConfig) -> Result<(), UsageError> {
         let optimizer = &mut config.optimizer;
         set(&mut optimizer.kind, self.optimizer);
         set(&mut optimizer.weight_decay, self.weight_decay);
@@ -67,6 +73,13 @@ impl TrainingArgs {
         config.checkpoint_every = self.checkpoint_every.or(config.checkpoint_every);
         config.checkpoint_seconds = self.checkpoint_seconds.or(config.checkpoint_seconds);
         set(&mut config.keep, self.keep);
+        let is_adamw = config.optimizer.kind == OptimizerKind::AdamW;
+        needs(
+            "--weight-decay",
+            self.weight_decay,
+            "--optimizer adamw",
+            is_adamw,
+        )
     }
 }
 

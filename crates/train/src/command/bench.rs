@@ -13,8 +13,8 @@ use transformer::{NormPlacement, Transformer, TransformerConfig};
 use crate::cli::{BenchArgs, Shape, check_generation};
 use crate::device::DeviceName;
 use crate::error::UsageError;
+use crate::memory::{forget_peak_rss, peak_rss_bytes};
 use crate::output;
-use crate::run_folder::{forget_peak_rss, peak_rss_bytes};
 
 /// Runs of which the best counts, after one that does not.
 const RUNS: usize = 3;

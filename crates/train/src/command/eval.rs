@@ -8,7 +8,7 @@ use transformer::generate::Method;
 
 use super::lengths;
 use crate::checkpoint::Trained;
-use crate::cli::{EvalArgs, HeldOut, check_batch_size, check_generation};
+use crate::cli::{EvalArgs, HeldOut, check_batch_size, check_generation, length_settings};
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::evaluate;
@@ -45,10 +45,10 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let run = Trained::load_which(&args.run, args.checkpoint, &device)?;
     let task = run.task.as_ref();
     let split = args.split.into();
-    let by_length = args
-        .lengths
-        .settings(&run.config, task, split, method, args.batch_size)?;
-    if let Some((lengths, settings)) = by_length {
+    if let Some(asked) = args.lengths.config()? {
+        let size = args.batch_size;
+        let settings = length_settings(&asked, &run.config, task, split, method, size)?;
+        let lengths = &asked.lengths;
         let model = ByLength::new(&run.model, &run.config.model, task, lengths, &device)?;
         return lengths::report(&model, lengths, &settings, args.json, &args.run);
     }

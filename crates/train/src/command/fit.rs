@@ -8,15 +8,15 @@ use transformer::generate::Method;
 
 use super::lengths;
 use crate::checkpoint::{self, Checkpoints, Files};
-use crate::cli::{FitArgs, ResumeArgs};
+use crate::cli::{FitArgs, ResumeArgs, length_settings};
 use crate::config::{RunConfig, TaskConfig};
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::evaluate::{self, Decoded};
 use crate::fit::{Ending, Outcome, fit};
-use crate::lengths::{ByLength, LengthSettings};
+use crate::lengths::{ByLength, LengthSettings, LengthsConfig};
 use crate::picture::{self, Format};
-use crate::run_folder::RunFolder;
+use crate::run_folder::{RunFolder, read_config};
 use crate::task::{AnnotatedCopy, Split, Task, expected};
 use crate::{monitor, output};
 
@@ -38,9 +38,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
     if args.print_config {
         return output::result(&serde_json::to_string_pretty(&config)?);
     }
-    let by_length =
-        args.lengths
-            .settings(&config, task.as_ref(), Split::Test, Method::Greedy, None)?;
+    by_length(&config, task.as_ref())?;
     let device = open_device(&config)?;
     let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
     let run = Run {
@@ -48,7 +46,6 @@ pub fn run(args: &FitArgs) -> Result<()> {
         task: task.as_ref(),
         device: &device,
         is_plain: args.plain,
-        by_length,
     };
     run.train(folder, None)
 }
@@ -59,7 +56,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
 ///
 /// A folder that is no run's or is in use, checkpoints that cannot be used, and what stops `fit`.
 pub fn resume(args: &ResumeArgs) -> Result<()> {
-    let (mut config, _) = checkpoint::read_config(&args.run)?;
+    let (mut config, _) = read_config(&args.run)?;
     if let Some(backend) = &args.backend {
         config.backend = DeviceName::choose(Some(backend))?.to_string();
     }
@@ -92,7 +89,6 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         task: task.as_ref(),
         device: &device,
         is_plain: args.plain,
-        by_length: None,
     };
     run.train(folder, files.as_ref())
 }
@@ -108,7 +104,18 @@ struct Run<'a> {
     task: &'a dyn Task,
     device: &'a Device,
     is_plain: bool,
-    by_length: Option<(&'a [usize], LengthSettings)>,
+}
+
+/// What is evaluated by length at the end.
+fn by_length(
+    config: &RunConfig,
+    task: &dyn Task,
+) -> Result<Option<(Vec<usize>, LengthSettings)>, UsageError> {
+    let settings = |asked: &LengthsConfig| {
+        let settings = length_settings(asked, config, task, Split::Test, Method::Greedy, None)?;
+        Ok((asked.lengths.clone(), settings))
+    };
+    config.eval_lengths.as_ref().map(settings).transpose()
 }
 
 impl Run<'_> {
@@ -165,9 +172,9 @@ impl Run<'_> {
             "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
             summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
         ))?;
-        if let Some((lengths, settings)) = &self.by_length {
-            let model = ByLength::new(&outcome.model, &config.model, task, lengths, self.device)?;
-            lengths::report(&model, lengths, settings, false, path)?;
+        if let Some((lengths, settings)) = by_length(config, task)? {
+            let model = ByLength::new(&outcome.model, &config.model, task, &lengths, self.device)?;
+            lengths::report(&model, &lengths, &settings, false, path)?;
         }
         picture::draw_run(path, Format::Svg)?;
         output::note(&format!("everything about this run: {}", path.display()));

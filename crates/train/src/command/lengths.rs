@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::lengths::{ByLength, LengthSettings, OfLength, save};
+use crate::lengths::{ByLength, LengthScore, LengthSettings, save};
 use crate::output;
 
 /// Prints a row for each length as it comes, and writes the file.
@@ -31,7 +31,7 @@ pub(super) fn report(
     save(folder, &rows)
 }
 
-fn line(row: &OfLength, json: bool) -> Result<String> {
+fn line(row: &LengthScore, json: bool) -> Result<String> {
     if json {
         return Ok(serde_json::to_string(row)?);
     }
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn rows_stand_under_their_header() {
-        let mut row = OfLength {
+        let mut row = LengthScore {
             length: 16,
             sequences: 250,
             exact_match: Some(1.0),
@@ -61,7 +61,7 @@ mod tests {
         };
         let expected = "    16        250       1.0000          0.9877  trained";
         assert_eq!(line(&row, false).unwrap(), expected);
-        row = OfLength {
+        row = LengthScore {
             sequences: 0,
             exact_match: None,
             token_accuracy: None,

@@ -8,7 +8,7 @@ use crate::cli::{PlotArgs, RunPicture};
 use crate::device::DeviceName;
 use crate::error::{UsageError, quote};
 use crate::output;
-use crate::picture::attention::attention_maps;
+use crate::picture::attention::{AttentionMaps, attention_maps};
 use crate::picture::{Drawing, Run, positional_encoding, warmup};
 use crate::task::{Split, distinct_examples};
 
@@ -23,6 +23,8 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| Run::read(folder));
     let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    // Before anything is written: a wrong source shall leave nothing behind.
+    let maps = attention(args, &runs, &backend)?;
     if args.positional_encoding {
         let drawing = positional_encoding(&backend.open()?);
         save(args, "positional_encoding", &drawing)?;
@@ -48,21 +50,31 @@ pub fn run(args: &PlotArgs) -> Result<()> {
             }
         }
     }
-    if let [run] = &runs[..]
-        && args.wants(RunPicture::Attention)
-    {
-        let is_asked_for = args.source.is_some() || !args.only.is_empty();
-        match (attention(args, run, &backend), is_asked_for) {
-            (Err(error), false) if error.is::<UsageError>() => {
-                output::note(&format!("no attention maps: {error:#}"));
-            }
-            (outcome, _) => outcome?,
-        }
+    for maps in maps {
+        save(args, maps.name, &maps.draw())?;
     }
     Ok(())
 }
 
-fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<()> {
+/// The maps that are asked for; none, and a note, where there can be none and nobody insists.
+fn attention(args: &PlotArgs, runs: &[Run], backend: &DeviceName) -> Result<Vec<AttentionMaps>> {
+    let [run] = runs else {
+        return Ok(Vec::new());
+    };
+    if !args.wants(RunPicture::Attention) {
+        return Ok(Vec::new());
+    }
+    let is_asked_for = args.source.is_some() || !args.only.is_empty();
+    match maps_of(args, run, backend) {
+        Err(error) if !is_asked_for && error.is::<UsageError>() => {
+            output::note(&format!("no attention maps: {error:#}"));
+            Ok(Vec::new())
+        }
+        outcome => outcome,
+    }
+}
+
+fn maps_of(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<AttentionMaps>> {
     let trained = Trained::load(&run.folder, &backend.open()?)?;
     let task = trained.task.as_ref();
     let source = match &args.source {
@@ -80,10 +92,7 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<()> {
         }
     };
     let name = format!("{}, step {}", run.name, trained.step);
-    for maps in attention_maps(&trained.model, task, &source, &name)? {
-        save(args, maps.name, &maps.draw())?;
-    }
-    Ok(())
+    attention_maps(&trained.model, task, &source, &name)
 }
 
 fn save(args: &PlotArgs, name: &str, drawing: &Drawing) -> Result<()> {

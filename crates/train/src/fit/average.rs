@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use transformer::weights::{Parameters, WeightsError};
+use transformer::weights::{
+    MapNamed, Parameters, VisitNamed, WeightsError, map_named, visit_named,
+};
 
 /// `average = decay * average + (1 - decay) * parameters` after each step; the decay is smaller in
 /// the first steps, `(1 + step) / (10 + step)`, so that the beginning is soon forgotten.
@@ -33,19 +35,13 @@ impl MovingAverage {
     }
 
     fn visit<M: Module>(&mut self, module: &M, decay: f64) {
-        module.visit(&mut Update {
-            tensors: &mut self.tensors,
-            decay,
-            path: Vec::new(),
-        });
+        let tensors = &mut self.tensors;
+        visit_named(module, &mut Update { tensors, decay });
     }
 
     /// A module like `module`, without gradients, with the average as its parameters.
     pub fn module<M: Module>(&self, module: &M) -> M {
-        module.valid().map(&mut Replace {
-            tensors: &self.tensors,
-            path: Vec::new(),
-        })
+        map_named(module.valid(), &mut Replace(&self.tensors))
     }
 
     /// Goes on from an average of `parameters`, which suit the module it was made for.
@@ -85,19 +81,10 @@ impl MovingAverage {
 struct Update<'a> {
     tensors: &'a mut BTreeMap<String, Tensor<1>>,
     decay: f64,
-    path: Vec<String>,
 }
 
-impl ModuleVisitor for Update<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.into());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+impl VisitNamed for Update<'_> {
+    fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
         let tensor = param.val();
         let tensor = if tensor.device().is_autodiff() {
             tensor.inner()
@@ -105,7 +92,6 @@ impl ModuleVisitor for Update<'_> {
             tensor
         };
         let tensor = tensor.flatten(0, D - 1);
-        let name = self.path.join(".");
         let average = match self.tensors.remove(&name) {
             Some(average) => average * self.decay + tensor * (1.0 - self.decay),
             None => tensor,
@@ -114,22 +100,11 @@ impl ModuleVisitor for Update<'_> {
     }
 }
 
-struct Replace<'a> {
-    tensors: &'a BTreeMap<String, Tensor<1>>,
-    path: Vec<String>,
-}
+struct Replace<'a>(&'a BTreeMap<String, Tensor<1>>);
 
-impl ModuleMapper for Replace<'_> {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.into());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let average = self.tensors[&self.path.join(".")].clone();
+impl MapNamed for Replace<'_> {
+    fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let average = self.0[&name].clone();
         param.map(|tensor| average.reshape(tensor.shape()))
     }
 }

@@ -1,33 +1,33 @@
 //! The training loop.
 
 mod average;
+mod evaluation;
 mod interrupt;
 mod precision;
+mod saving;
 mod state;
 mod step;
 #[cfg(test)]
 mod tests;
 
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use transformer::{CrossEntropy, Transformer, weights};
+use transformer::{CrossEntropy, Transformer};
 
 pub use average::MovingAverage;
 pub use precision::{LossScale, Precision};
 pub use state::{Best, BestBy, TrainingState};
 
-use crate::checkpoint::{self, Checkpoints, Files};
+use crate::checkpoint::{Checkpoints, Files};
 use crate::config::RunConfig;
-use crate::error::UsageError;
-use crate::evaluate::{self, Decoded, TeacherForced};
+use crate::evaluate::Decoded;
 use crate::monitor::{Monitor, Nobody};
 use crate::optimizer::Optimizer;
-use crate::output;
-use crate::run_folder::{Evaluation, RunFolder, StepMetrics, Summary, peak_rss_bytes};
+use crate::run_folder::{RunFolder, StepMetrics, Summary};
 use crate::task::{Example, Split, Task, distinct_examples};
 
 /// How a run ended.
@@ -168,48 +168,6 @@ impl<'a> Run<'a> {
         })
     }
 
-    /// Goes back to a checkpoint.
-    fn resume(&mut self, files: &Files) -> Result<()> {
-        let state = checkpoint::read_state(files)?;
-        checkpoint::check_config(files, self.config)?;
-        let read = |name: &str| checkpoint::read_parameters(files, name);
-        let model = files.path(checkpoint::MODEL);
-        self.model = checkpoint::with_parameters(&self.model, read(checkpoint::MODEL)?, &model)?;
-        let sizes = weights::parameters(&self.model).into_iter();
-        let sizes = sizes
-            .map(|(name, data)| (name, data.num_elements()))
-            .collect();
-        let moments = read(checkpoint::OPTIMIZER)?;
-        let unfit = |name: &str, error: weights::WeightsError| {
-            UsageError::new("RUN", files.path(name).display(), error.to_string())
-        };
-        if state.updates > 0 {
-            self.optimizer
-                .load_state(moments, state.updates, &sizes, &self.device)
-                .map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
-        }
-        if let Some(average) = &mut self.average {
-            average
-                .load(read(checkpoint::AVERAGE)?, &self.device)
-                .map_err(|error| unfit(checkpoint::AVERAGE, error))?;
-        }
-        if state.threads != self.state.threads {
-            output::note(&format!(
-                "warning: the run had {} threads and has {} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={} repeats it exactly",
-                state.threads, self.state.threads, state.threads
-            ));
-        }
-        self.folder.rewind(state.metrics_bytes)?;
-        self.checkpoints.remove_after(state.step)?;
-        self.saved = Some(state.step);
-        self.state = TrainingState {
-            threads: self.state.threads,
-            version: std::mem::take(&mut self.state.version),
-            ..state
-        };
-        Ok(())
-    }
-
     fn train(&mut self) -> Result<Stop> {
         let config = self.config;
         let wants_evaluations = config.target.is_some() || config.patience.is_some();
@@ -253,164 +211,6 @@ impl<'a> Run<'a> {
         }
         self.monitor.finish();
         Ok(Stop::Done)
-    }
-
-    /// Whether this evaluation is the best so far, and whether training has come to its end.
-    fn evaluate(&mut self) -> Result<(bool, bool)> {
-        self.read_losses()?;
-        let config = self.config;
-        let model = self.evaluated_model();
-        let score = self.score(&model, &self.validation);
-        let wants_exact_match = config.target.is_some() || config.best_by == BestBy::ExactMatch;
-        let exact_match = wants_exact_match.then(|| {
-            let decoded = evaluate::decode_greedily(&model, self.task, &self.validation);
-            evaluate::exact_match(&decoded)
-        });
-        let evaluation = Evaluation {
-            step: self.state.step,
-            valid_loss: score.loss,
-            token_accuracy: score.token_accuracy,
-            exact_match,
-        };
-        self.folder.log(&evaluation)?;
-        if let Err(error) = self.monitor.evaluation(&evaluation) {
-            self.save()?;
-            return Err(error);
-        }
-        let value = match config.best_by {
-            BestBy::Loss => score.loss,
-            BestBy::ExactMatch => exact_match.expect("it was asked for"),
-        };
-        let is_best = self.state.evaluated(config.best_by, value);
-        let is_reached = matches!((config.target, exact_match), (Some(t), Some(x)) if x >= t);
-        let is_stuck = config
-            .patience
-            .is_some_and(|patience| self.state.since_best >= patience);
-        if is_stuck {
-            let best = self.state.best.map_or(0, |best| best.step);
-            self.monitor.note(&format!(
-                "no better evaluation since step {best}: training ends"
-            ));
-        }
-        Ok((is_best, is_reached || is_stuck))
-    }
-
-    /// The moving average where there is one.
-    fn evaluated_model(&self) -> Transformer {
-        let model = match &self.average {
-            Some(average) => average.module(&self.model),
-            None => self.model.valid(),
-        };
-        self.config.precision.computing(&model)
-    }
-
-    fn score(&self, model: &Transformer, examples: &[Example]) -> TeacherForced {
-        let batch_size = evaluate::default_batch_size(self.task);
-        evaluate::teacher_forced(model, self.task, examples, batch_size, &self.device)
-    }
-
-    /// Writes a checkpoint, unless that of this step is there already.
-    fn save(&mut self) -> Result<PathBuf> {
-        let step = self.state.step;
-        self.read_losses()?;
-        let path = self.checkpoints.path(step);
-        if self.saved == Some(step) {
-            return Ok(path);
-        }
-        let parameters = weights::parameters(&self.model);
-        if let Some(name) = checkpoint::first_infinite(&parameters) {
-            self.monitor.finish();
-            bail!(
-                "after step {step}, with learning rate {:.3e}, parameter {name} has numbers that are not finite: lower --factor, raise --warmup or set --clip-norm; {}",
-                self.state.learning_rate,
-                self.last_checkpoint()
-            );
-        }
-        self.state.metrics_bytes = self.folder.sync()?;
-        let mut files = vec![
-            (checkpoint::MODEL, weights::to_bytes(&parameters)?),
-            (
-                checkpoint::OPTIMIZER,
-                weights::to_bytes(&self.optimizer.state())?,
-            ),
-            (checkpoint::STATE, serde_json::to_vec_pretty(&self.state)?),
-            (checkpoint::CONFIG, serde_json::to_vec_pretty(self.config)?),
-        ];
-        if let Some(average) = &self.average {
-            let parameters = weights::parameters(&average.module(&self.model));
-            files.push((checkpoint::AVERAGE, weights::to_bytes(&parameters)?));
-        }
-        self.checkpoints.save(step, &files)?;
-        tracing::info!(path = %path.display(), "saved a checkpoint");
-        let best = self.state.best.map(|best| best.step);
-        self.checkpoints.prune(self.config.keep, best.as_slice())?;
-        self.saved = Some(step);
-        self.saved_at = Instant::now();
-        Ok(path)
-    }
-
-    /// Where an error leaves the run.
-    fn last_checkpoint(&self) -> String {
-        match self.saved {
-            Some(step) => format!("the last checkpoint is of step {step}"),
-            None => "there is no checkpoint".into(),
-        }
-    }
-
-    /// Evaluates, and closes the folder.
-    fn finish(self) -> Result<Outcome> {
-        let config = self.config;
-        let test = distinct_examples(self.task, config.seed, Split::Test, config.test_size);
-        let model = match self.best_model()? {
-            Some(best) => best,
-            None => self.evaluated_model(),
-        };
-        let decoded = evaluate::decode_greedily(&model, self.task, &test);
-        let train_seconds = self.state.train_seconds;
-        let summary = Summary {
-            task: config.task.name().into(),
-            backend: config.backend.clone(),
-            parameters: model.num_params(),
-            steps: self.state.step,
-            train_seconds,
-            exact_match: evaluate::exact_match(&decoded),
-            test_sequences: decoded.len(),
-            token_accuracy: self.score(&model, &test).token_accuracy,
-            valid_loss: self.score(&model, &self.validation).loss,
-            tokens_per_second: self.state.tokens as f64 / train_seconds,
-            peak_rss_bytes: peak_rss_bytes(),
-            seed: config.seed,
-            version: env!("CARGO_PKG_VERSION"),
-        };
-        self.folder.finish(&summary)?;
-        Ok(Outcome {
-            summary,
-            decoded,
-            model,
-        })
-    }
-
-    /// The best model, if training ended because nothing better came.
-    fn best_model(&self) -> Result<Option<Transformer>> {
-        let Some(best) = self.state.best else {
-            return Ok(None);
-        };
-        let is_stuck = self
-            .config
-            .patience
-            .is_some_and(|patience| self.state.since_best >= patience);
-        if !is_stuck {
-            return Ok(None);
-        }
-        let files = self.checkpoints.read(best.step)?;
-        let name = match self.average {
-            Some(_) => checkpoint::AVERAGE,
-            None => checkpoint::MODEL,
-        };
-        let parameters = checkpoint::read_parameters(&files, name)?;
-        let model = self.model.valid();
-        let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
-        Ok(Some(self.config.precision.computing(&model)))
     }
 }
 

@@ -1,12 +1,15 @@
 //! One training step.
 
-use super::*;
+use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
 use burn::optim::{GradientsAccumulator, GradientsParams};
-use burn::tensor::FloatDType;
+use burn::tensor::{FloatDType, Tensor};
 
+use super::{Pending, Precision, READ_EVERY, Run};
 use crate::batch::Batch;
 use crate::optimizer::gradient_norm;
+use crate::run_folder::StepMetrics;
 
 impl Run<'_> {
     /// Takes one step: one or several batches, whose gradients are added up as those of one large

@@ -1,4 +1,5 @@
 use super::*;
+use transformer::weights;
 
 use crate::schedule::Schedule;
 use crate::task::{SequenceConfig, TaskConfig};

@@ -37,17 +37,18 @@ const PADDING: Number = ("Padding", Some("%"), false);
 const CPU: Number = ("CPU", Some("%"), true);
 const MEMORY: Number = ("Memory", Some("MiB"), false);
 
+/// The list on the screen has room for the first ones only; all of them have a plot.
 const NUMBERS: [Number; 10] = [
     LOSS,
-    PERPLEXITY,
-    TOKEN_ACCURACY,
     EXACT_MATCH,
+    TOKEN_ACCURACY,
+    SPEED,
+    MEMORY,
+    PERPLEXITY,
     LEARNING_RATE,
     GRADIENT_NORM,
-    SPEED,
     PADDING,
     CPU,
-    MEMORY,
 ];
 
 /// The dashboard: plots and progress on the whole screen, until [`finish`](Monitor::finish).

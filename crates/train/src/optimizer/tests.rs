@@ -125,12 +125,12 @@ fn a_reloaded_optimizer_goes_on_to_the_last_bit() {
             optimizer.step(0.1, module.clone(), gradients, &norm, 1.0)
         };
         let module = step(&mut optimizer, &module, first);
-        let sizes = BTreeMap::from([("weight".into(), 2), ("bias".into(), 1)]);
+        let shapes = BTreeMap::from([("weight".into(), vec![2, 1]), ("bias".into(), vec![1])]);
         let mut reloaded = Optimizer::new(&config);
         let state = optimizer.state();
         assert_eq!(state.len(), 4);
         reloaded
-            .load_state(state.clone(), 1, &sizes, &device)
+            .load_state(state.clone(), 1, &shapes, &device)
             .unwrap();
         let go_on = |optimizer: &mut Optimizer| {
             let gradients = gradients(&module, [-1.0, 0.5], 2.0);
@@ -140,7 +140,7 @@ fn a_reloaded_optimizer_goes_on_to_the_last_bit() {
         assert_eq!(reloaded.state(), optimizer.state());
 
         let mut refused = |state: Parameters| {
-            let error = reloaded.load_state(state, 1, &sizes, &device);
+            let error = reloaded.load_state(state, 1, &shapes, &device);
             error.unwrap_err().to_string()
         };
         let mut less = state.clone();

@@ -1,7 +1,7 @@
 //! Maps of attention weights: a cell for each pair of tokens, the darker the heavier.
 
 use super::attention::AttentionMaps;
-use super::drawing::{Anchor, Color, Drawing, Mark};
+use super::drawing::{Anchor, Color, Drawing, Mark, Point};
 use super::font;
 use super::style::{self, INK, LABEL};
 
@@ -40,7 +40,7 @@ impl Panel {
         let longest = rows.max(columns) as f64;
         // Every token has room for its name, up to 32 of them.
         let cell = if longest <= 32.0 {
-            (240.0 / longest).clamp(12.0, 30.0).floor()
+            (240.0 / longest).clamp(12.0, 60.0).floor()
         } else {
             (384.0 / longest).max(2.0)
         };
@@ -143,17 +143,7 @@ impl AttentionMaps {
             }
         }
         let (right, bottom) = (left + width, top + height);
-        drawing.marks.push(Mark::Line {
-            points: vec![
-                (left, top),
-                (right, top),
-                (right, bottom),
-                (left, bottom),
-                (left, top),
-            ],
-            color: BORDER,
-            width: 1.0,
-        });
+        drawing.marks.push(frame((left, top), (right, bottom)));
         let middle = |index: usize| cell * (index as f64 + 0.5);
         for (row, name) in self.rows.iter().enumerate().step_by(panel.every) {
             let at = (left - 4.0, top + middle(row) + 0.36 * TOKEN);
@@ -186,17 +176,7 @@ impl AttentionMaps {
             });
         }
         let (right, bottom) = (left + WIDTH, top + HEIGHT);
-        drawing.marks.push(Mark::Line {
-            points: vec![
-                (left, top),
-                (right, top),
-                (right, bottom),
-                (left, bottom),
-                (left, top),
-            ],
-            color: BORDER,
-            width: 1.0,
-        });
+        drawing.marks.push(frame((left, top), (right, bottom)));
         for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
             let y = bottom - HEIGHT * tick;
             drawing.marks.push(Mark::Line {
@@ -247,6 +227,21 @@ fn ramp(weight: f32) -> Color {
     let mix =
         |i: usize| (STOPS[below][i] + part * (STOPS[below + 1][i] - STOPS[below][i])).round() as u8;
     Color(mix(0), mix(1), mix(2))
+}
+
+/// The border around a map or its scale.
+fn frame((left, top): Point, (right, bottom): Point) -> Mark {
+    Mark::Line {
+        points: vec![
+            (left, top),
+            (right, top),
+            (right, bottom),
+            (left, bottom),
+            (left, top),
+        ],
+        color: BORDER,
+        width: 1.0,
+    }
 }
 
 #[cfg(test)]

@@ -1,46 +1,12 @@
 //! Exact match by length, past the lengths that were trained, too: how positions extrapolate.
 
-use std::path::Path;
-
-use serde::Deserialize;
-
 use super::axis::Axis;
 use super::drawing::{Drawing, Point};
 use super::line_chart::{self, Band, LineChart, Series};
 use super::marker::Marker;
 use super::run::{self, Run};
 use super::style;
-use crate::error::UsageError;
-
-/// One length in `lengths.json`.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct LengthScore {
-    /// Symbols of each source.
-    pub length: usize,
-    /// Share of the sequences that were decoded just right.
-    pub exact_match: Option<f64>,
-    /// Share of the tokens that were predicted right.
-    pub token_accuracy: Option<f64>,
-    /// Whether the run was trained on this length.
-    pub trained: bool,
-}
-
-/// Reads `lengths.json`.
-///
-/// # Errors
-///
-/// A file that cannot be read or is damaged; the message names it.
-pub fn read(path: &Path) -> Result<Vec<LengthScore>, UsageError> {
-    let wrong = |what| UsageError::new("RUN", path.display(), what);
-    let json = std::fs::read(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
-    let mut scores: Vec<LengthScore> = serde_json::from_slice(&json).map_err(|error| {
-        wrong(format!(
-            "is damaged, must be a list of lengths as --eval-lengths writes it ({error})"
-        ))
-    })?;
-    scores.sort_by_key(|score| score.length);
-    Ok(scores)
-}
+use crate::lengths::LengthScore;
 
 /// Draws one line for each run that has lengths, and of a single run the token accuracy, too;
 /// nothing if none has any.
@@ -141,7 +107,10 @@ fn trained_range(scores: &[LengthScore]) -> Option<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::lengths;
     use crate::picture::drawing::Color;
     use crate::picture::run::tests::run;
 
@@ -156,9 +125,9 @@ mod tests {
             )
         };
         let json: Vec<String> = (1..=24).rev().map(score).collect();
-        let path = run.folder.join("lengths.json");
+        let path = run.folder.join(lengths::FILE);
         std::fs::write(&path, format!("[{}]", json.join(","))).unwrap();
-        run.lengths = Some(read(&path).unwrap());
+        run.lengths = lengths::read(&run.folder).unwrap();
         run
     }
 

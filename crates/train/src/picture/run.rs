@@ -1,13 +1,13 @@
 //! What pictures need to know of a run.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::lengths::{self, LengthScore};
 use super::metrics::Metrics;
 use crate::error::UsageError;
+use crate::lengths::{self, LengthScore};
+use crate::run_folder::{CONFIG, read_config_json, wrong};
 
 /// A run folder, as far as pictures need it.
 #[derive(Clone, Debug)]
@@ -31,39 +31,22 @@ impl Run {
     ///
     /// A folder that is no run's, or whose files are damaged; the message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
-        const HINT: &str = "name the folder of a run, such as runs/copy-1";
-        let wrong = |path: &Path, what: String| UsageError::new("RUN", path.display(), what);
-        if !folder.is_dir() {
-            let what = if folder.exists() {
-                "is not a folder"
-            } else {
-                "does not exist"
-            };
-            return Err(wrong(folder, format!("{what}; {HINT}")));
-        }
-        let path = folder.join("config.json");
-        if !path.exists() {
-            return Err(wrong(folder, format!("has no config.json; {HINT}")));
-        }
-        let json =
-            fs::read(&path).map_err(|error| wrong(&path, format!("cannot be read ({error})")))?;
+        let json = read_config_json(folder)?;
         let config: Value = serde_json::from_slice(&json)
             .ok()
             .filter(Value::is_object)
-            .ok_or_else(|| wrong(&path, "is not the configuration of a run".into()))?;
+            .ok_or_else(|| wrong(&folder.join(CONFIG), "is not the configuration of a run"))?;
         let path = folder.join("metrics.jsonl");
         if !path.exists() {
             let what = "has no metrics.jsonl; take a run that has trained for some steps";
-            return Err(wrong(folder, what.into()));
+            return Err(wrong(folder, what));
         }
         let metrics = Metrics::read(&path)?;
-        let path = folder.join("lengths.json");
-        let lengths = path.exists().then(|| lengths::read(&path)).transpose()?;
         Ok(Self {
             name: name(folder),
             folder: folder.into(),
             metrics,
-            lengths,
+            lengths: lengths::read(folder)?,
             config,
         })
     }
@@ -117,6 +100,8 @@ pub fn title(what: &str, runs: &[Run]) -> String {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A run with these files.

@@ -33,13 +33,22 @@ fn lengths_are_reported_past_those_of_training() {
     let file = folder.join("runs/copy-1/lengths.json");
     let of_fit = json(&file);
 
+    // The folder's config.json asks for the same again.
+    let steps = json(&folder.join("runs/copy-1/config.json"))["steps"].as_u64();
+    let steps = steps.unwrap() + 1;
+    let resumed = run(folder, &format!("resume runs/copy-1 --steps {steps}"));
+    let (_, table) = resumed.split_once("s of training\n").unwrap();
+    assert_eq!(table.lines().count(), 4, "{resumed}");
+    let of_resumed = json(&file);
+    assert_eq!(of_resumed.as_array().unwrap().len(), 3);
+
     // The same sequences, decoded by what was saved.
     let again = run(
         folder,
         "eval runs/copy-1 --eval-lengths 5,6,12 --sequences 20 --json",
     );
-    assert_eq!(Value::from(objects(&again)), of_fit);
-    assert_eq!(json(&file), of_fit);
+    assert_eq!(Value::from(objects(&again)), of_resumed);
+    assert_eq!(json(&file), of_resumed);
     let fields = |value: &Value| {
         value
             .as_object()

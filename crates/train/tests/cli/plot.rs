@@ -199,9 +199,9 @@ fn what_a_run_does_not_have_is_a_note() {
     let stderr = text(&output.stderr);
     let notes: Vec<&str> = stderr.lines().collect();
     assert_eq!(notes.len(), 3, "{stderr}");
-    assert!(notes[0].starts_with("no accuracy.svg: "), "{stderr}");
-    assert!(notes[1].starts_with("no lengths.svg: "), "{stderr}");
-    assert!(notes[2].contains("has no checkpoint"), "{stderr}");
+    assert!(notes[0].contains("has no checkpoint"), "{stderr}");
+    assert!(notes[1].starts_with("no accuracy.svg: "), "{stderr}");
+    assert!(notes[2].starts_with("no lengths.svg: "), "{stderr}");
 }
 
 #[test]
@@ -257,6 +257,12 @@ fn wrong_flags_and_damaged_runs_are_refused_in_one_line() {
     );
     let long = ["1"; 30].join(" ");
     refused(&attention(&long), &["--source", "30"]);
+    // Not even the pictures that need no source.
+    refused(
+        &["one", "--source", "x", "--output", "o"],
+        &["--source \"x\""],
+    );
+    assert!(!folder.join("o").exists());
 
     fs::write(folder.join("two/lengths.json"), "[{\"length\":1}]").unwrap();
     refused(&["two"], &["two/lengths.json: is damaged, must be a list"]);

@@ -524,7 +524,8 @@ fn settings_of_the_training_that_cannot_be_are_refused() {
     for (flag, value) in [
         ("--clip-norm", "0"),
         ("--clip-norm", "nan"),
-        ("--weight-decay", "-1"),
+        // Adam has none.
+        ("--weight-decay", "0.1"),
         ("--accumulate", "0"),
         ("--ema", "1"),
         ("--ema", "0"),
@@ -537,6 +538,8 @@ fn settings_of_the_training_that_cannot_be_are_refused() {
     ] {
         refused(folder.path(), &["fit", flag, value], &[flag]);
     }
+    let decay = ["--optimizer", "adamw", "--weight-decay", "-1"];
+    refused(folder.path(), &decay, &["--weight-decay -1: must be 0"]);
     assert!(!folder.path().join("runs").exists());
 }
 

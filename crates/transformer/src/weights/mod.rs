@@ -3,11 +3,15 @@
 //! A file is safetensors, with the names that [`parameters`] gives, in the order of the alphabet:
 //! the same parameters are the same bytes.
 
+mod named;
+
 use std::collections::BTreeMap;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{DType, Tensor, TensorData};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+
+pub use named::{MapNamed, VisitNamed, map_named, visit_named};
 
 /// Parameters by name.
 pub type Parameters = BTreeMap<String, TensorData>;
@@ -63,30 +67,15 @@ fn and_more(others: usize) -> String {
 
 /// The module's parameters, each by its path in the module.
 pub fn parameters<M: Module>(module: &M) -> Parameters {
-    struct Collect {
-        path: Vec<String>,
-        found: Parameters,
-    }
-    impl ModuleVisitor for Collect {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.path.push(name.into());
-        }
-
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.path.pop();
-        }
-
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.found
-                .insert(self.path.join("."), param.val().into_data());
+    struct Values(Parameters);
+    impl VisitNamed for Values {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            self.0.insert(name, param.val().into_data());
         }
     }
-    let mut collect = Collect {
-        path: Vec::new(),
-        found: Parameters::new(),
-    };
-    module.visit(&mut collect);
-    collect.found
+    let mut values = Values(Parameters::new());
+    visit_named(module, &mut values);
+    values.0
 }
 
 /// A module like `module` with these parameters, on its device and in its precision.
@@ -118,30 +107,15 @@ pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, We
             });
         }
     }
-    Ok(module.clone().map(&mut Replace {
-        path: Vec::new(),
-        given,
-    }))
+    Ok(map_named(module.clone(), &mut Replace(given)))
 }
 
 /// Puts the given tensors in the place of the module's, by name.
-struct Replace {
-    path: Vec<String>,
-    given: Parameters,
-}
+struct Replace(Parameters);
 
-impl ModuleMapper for Replace {
-    fn enter_module(&mut self, name: &str, _: &str) {
-        self.path.push(name.into());
-    }
-
-    fn exit_module(&mut self, _: &str, _: &str) {
-        self.path.pop();
-    }
-
-    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let name = self.path.join(".");
-        let data = self.given.remove(&name).expect("all names were compared");
+impl MapNamed for Replace {
+    fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let data = self.0.remove(&name).expect("all names were compared");
         param.map(|tensor| {
             let is_trained = tensor.is_require_grad();
             let precision = tensor.dtype();
@@ -151,31 +125,16 @@ impl ModuleMapper for Replace {
 }
 
 /// The shapes of the module's parameters, which stay on their device.
-fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
-    struct Shapes {
-        path: Vec<String>,
-        found: BTreeMap<String, Vec<usize>>,
-    }
-    impl ModuleVisitor for Shapes {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.path.push(name.into());
-        }
-
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.path.pop();
-        }
-
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            self.found
-                .insert(self.path.join("."), param.shape().to_vec());
+pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    struct Shapes(BTreeMap<String, Vec<usize>>);
+    impl VisitNamed for Shapes {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            self.0.insert(name, param.shape().to_vec());
         }
     }
-    let mut shapes = Shapes {
-        path: Vec::new(),
-        found: BTreeMap::new(),
-    };
-    module.visit(&mut shapes);
-    shapes.found
+    let mut shapes = Shapes(BTreeMap::new());
+    visit_named(module, &mut shapes);
+    shapes.0
 }
 
 /// The bytes of a safetensors file.

@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
+use transformer::weights::{MapNamed, VisitNamed, map_named, visit_named};
 
 /// A backend under test and how far it may be from the reference.
 pub struct Backend {
@@ -115,19 +116,15 @@ impl Fixture {
     /// Sets every parameter of the module to the fixture's of the same path.
     pub fn fill<M: Module>(&self, module: M, device: &Device) -> M {
         struct Fill<'a> {
-            path: Vec<String>,
             params: HashMap<String, TensorData>,
             device: &'a Device,
         }
-        impl ModuleMapper for Fill<'_> {
-            fn enter_module(&mut self, name: &str, _: &str) {
-                self.path.push(name.into());
-            }
-            fn exit_module(&mut self, _: &str, _: &str) {
-                self.path.pop();
-            }
-            fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-                let path = self.path.join(".");
+        impl MapNamed for Fill<'_> {
+            fn map<const D: usize>(
+                &mut self,
+                path: String,
+                param: Param<Tensor<D>>,
+            ) -> Param<Tensor<D>> {
                 let data = self
                     .params
                     .remove(&path)
@@ -140,11 +137,10 @@ impl Fixture {
             }
         }
         let mut fill = Fill {
-            path: Vec::new(),
             params: self.part("param").tensors,
             device,
         };
-        let module = module.map(&mut fill);
+        let module = map_named(module, &mut fill);
         let left: Vec<_> = fill.params.keys().collect();
         assert!(left.is_empty(), "the module has no {left:?}");
         module
@@ -247,32 +243,21 @@ type Visited = (String, TensorData, Option<TensorData>);
 
 fn visit<M: Module>(module: &M, gradients: Option<&Gradients>) -> Vec<Visited> {
     struct Visit<'a> {
-        path: Vec<String>,
         found: Vec<Visited>,
         gradients: Option<&'a Gradients>,
     }
-    impl ModuleVisitor for Visit<'_> {
-        fn enter_module(&mut self, name: &str, _: &str) {
-            self.path.push(name.into());
-        }
-        fn exit_module(&mut self, _: &str, _: &str) {
-            self.path.pop();
-        }
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+    impl VisitNamed for Visit<'_> {
+        fn visit<const D: usize>(&mut self, path: String, param: &Param<Tensor<D>>) {
             let gradient = self.gradients.and_then(|g| param.val().grad(g));
-            self.found.push((
-                self.path.join("."),
-                param.val().into_data(),
-                gradient.map(Tensor::into_data),
-            ));
+            let gradient = gradient.map(Tensor::into_data);
+            self.found.push((path, param.val().into_data(), gradient));
         }
     }
     let mut visit = Visit {
-        path: Vec::new(),
         found: Vec::new(),
         gradients,
     };
-    module.visit(&mut visit);
+    visit_named(module, &mut visit);
     visit.found
 }
 

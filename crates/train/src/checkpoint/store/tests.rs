@@ -109,6 +109,23 @@ fn only_the_newest_and_the_chosen_are_kept() {
 }
 
 #[test]
+fn a_reader_beside_a_run_that_removes_old_ones_finds_the_newest() {
+    let (_run, checkpoints) = checkpoints(&[1]);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for step in 2..300 {
+                save(&checkpoints, step);
+                checkpoints.prune(1, &[]).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let (_, _, skipped) = checkpoints.newest().unwrap();
+            assert!(skipped.is_empty(), "{skipped:?}");
+        }
+    });
+}
+
+#[test]
 fn what_was_half_written_or_half_replaced_is_put_right() {
     let (_run, checkpoints) = checkpoints(&[1, 2]);
     let at = |name: &str| checkpoints.folder().join(name);

@@ -1,5 +1,8 @@
 //! The folder that a run lives in and explains itself by.
 
+mod records;
+
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{BufWriter, ErrorKind, Read, Seek, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +12,19 @@ use serde::Serialize;
 
 use crate::checkpoint::Checkpoints;
 use crate::config::RunConfig;
-use crate::error::UsageError;
+use crate::disk::write_json;
+use crate::error::{UsageError, quote};
+use crate::task::Task;
+
+pub use records::{Evaluation, StepMetrics, Summary};
+
+/// The configuration, of a run or of one of its checkpoints.
+pub const CONFIG: &str = "config.json";
+
+const LOCK: &str = "lock";
+
+/// The flag that names a new folder.
+const RUN_DIR: &str = "--run-dir";
 
 /// An open run folder: `config.json`, `metrics.jsonl`, `summary.json`, `checkpoints/step-N/`. No
 /// other process can train in it as long as it is open.
@@ -19,71 +34,6 @@ pub struct RunFolder {
     metrics: BufWriter<File>,
     /// Locked; the system unlocks it when the process ends, however it ends.
     _lock: File,
-}
-
-/// A line of `metrics.jsonl`: one training step.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct StepMetrics {
-    /// Counted from 1.
-    pub step: usize,
-    /// Mean loss a token, in nats, with label smoothing.
-    pub loss: f32,
-    /// Learning rate.
-    pub learning_rate: f64,
-    /// Length of the gradient over all parameters, before clipping.
-    pub gradient_norm: f32,
-    /// Target tokens that are not padding.
-    pub tokens: usize,
-    /// Share of padding among the tokens of sources and targets.
-    pub padding: f32,
-    /// Whether the step changed nothing, since its gradients overflowed in f16.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub skipped: bool,
-}
-
-/// A line of `metrics.jsonl`: one evaluation on the validation split.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Evaluation {
-    /// After this step.
-    pub step: usize,
-    /// Mean loss a token, in nats, without label smoothing.
-    pub valid_loss: f64,
-    /// Share of tokens that are the likeliest, given the right ones before them.
-    pub token_accuracy: f64,
-    /// Share of sequences that greedy decoding gets just right, where it was looked at.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub exact_match: Option<f64>,
-}
-
-/// What a run came to: `summary.json`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Summary {
-    /// Name of the task.
-    pub task: String,
-    /// Name of the backend.
-    pub backend: String,
-    /// Number of parameters.
-    pub parameters: usize,
-    /// Training steps taken.
-    pub steps: usize,
-    /// Seconds spent on them, without evaluations.
-    pub train_seconds: f64,
-    /// Share of unseen sequences that greedy decoding gets just right.
-    pub exact_match: f64,
-    /// Number of those sequences.
-    pub test_sequences: usize,
-    /// Share of their tokens predicted right, given the right ones before.
-    pub token_accuracy: f64,
-    /// Mean loss a token on the validation split, in nats, without label smoothing.
-    pub valid_loss: f64,
-    /// Target tokens, without padding, a second of training.
-    pub tokens_per_second: f64,
-    /// The most memory that the process held, where the system tells (Linux).
-    pub peak_rss_bytes: Option<u64>,
-    /// Seed of the run.
-    pub seed: u64,
-    /// Version of this program.
-    pub version: &'static str,
 }
 
 impl RunFolder {
@@ -98,11 +48,11 @@ impl RunFolder {
             Some(path) => claim(path)?,
             None => next_free(Path::new("runs"), config.task.name())?,
         };
-        let lock = lock(&path)?;
-        write_json(&path.join("config.json"), config)
-            .map_err(|error| cannot_write(&path, &error))?;
+        let lock = lock(&path, RUN_DIR)?;
+        write_json(&path.join(CONFIG), config)
+            .map_err(|error| cannot_write(RUN_DIR, &path, &error))?;
         let metrics = File::create(path.join("metrics.jsonl"))
-            .map_err(|error| cannot_write(&path, &error))?;
+            .map_err(|error| cannot_write(RUN_DIR, &path, &error))?;
         Ok(Self {
             path,
             metrics: BufWriter::new(metrics),
@@ -116,14 +66,14 @@ impl RunFolder {
     ///
     /// A folder that cannot be written, or another process that trains in it.
     pub fn open(path: &Path) -> Result<Self> {
-        let lock = lock(path)?;
+        let lock = lock(path, "RUN")?;
         Checkpoints::of(path).tidy();
         let metrics = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
             .open(path.join("metrics.jsonl"))
-            .map_err(|error| cannot_write(path, &error))?;
+            .map_err(|error| cannot_write("RUN", path, &error))?;
         Ok(Self {
             path: path.into(),
             metrics: BufWriter::new(metrics),
@@ -169,7 +119,7 @@ impl RunFolder {
     ///
     /// If they cannot be.
     pub fn begin_again(&self, config: &RunConfig) -> Result<()> {
-        write_json(&self.path.join("config.json"), config).context("cannot write config.json")?;
+        write_json(&self.path.join(CONFIG), config).context("cannot write config.json")?;
         match fs::remove_file(self.path.join("summary.json")) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
                 Err(error).context("cannot remove summary.json")
@@ -227,22 +177,22 @@ impl RunFolder {
 }
 
 /// Locks the folder against other processes, until the file is closed.
-fn lock(folder: &Path) -> Result<File, UsageError> {
-    let path = folder.join("lock");
+fn lock(folder: &Path, what: &str) -> Result<File, UsageError> {
+    let path = folder.join(LOCK);
     let mut file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .read(true)
         .write(true)
         .open(&path)
-        .map_err(|error| cannot_write(folder, &error))?;
+        .map_err(|error| cannot_write(what, folder, &error))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut process = String::new();
             let _ = file.read_to_string(&mut process);
             return Err(UsageError::new(
-                "RUN",
+                what,
                 folder.display(),
                 format!(
                     "is in use by another process ({}); wait until it has ended",
@@ -256,30 +206,30 @@ fn lock(folder: &Path) -> Result<File, UsageError> {
     let name = format!("process {}\n", std::process::id());
     file.set_len(0)
         .and_then(|()| file.write_all(name.as_bytes()))
-        .map_err(|error| cannot_write(folder, &error))?;
+        .map_err(|error| cannot_write(what, folder, &error))?;
     Ok(file)
 }
 
-fn cannot_write(path: &Path, error: &std::io::Error) -> UsageError {
-    UsageError::new(
-        "--run-dir",
-        path.display(),
-        format!("cannot be written ({error}); name a folder that can"),
-    )
+/// `what` says where the folder was named.
+fn cannot_write(what: &str, path: &Path, error: &std::io::Error) -> UsageError {
+    let expected = format!("cannot be written ({error}); name a folder that can");
+    UsageError::new(what, path.display(), expected)
 }
 
 /// A new or empty folder at this path.
 fn claim(path: &Path) -> Result<PathBuf, UsageError> {
-    fs::create_dir_all(path).map_err(|error| cannot_write(path, &error))?;
-    let mut entries = fs::read_dir(path).map_err(|error| cannot_write(path, &error))?;
-    if entries.next().is_some() {
-        let what = if path.join("config.json").exists() {
+    fs::create_dir_all(path).map_err(|error| cannot_write(RUN_DIR, path, &error))?;
+    let mut entries = fs::read_dir(path).map_err(|error| cannot_write(RUN_DIR, path, &error))?;
+    // What a process leaves that was killed before it wrote its config.json.
+    let is_left = |name: &OsStr| name == LOCK || name == "config.json.tmp";
+    if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
+        let what = if path.join(CONFIG).exists() {
             "already holds a run"
         } else {
             "is not empty"
         };
         return Err(UsageError::new(
-            "--run-dir",
+            RUN_DIR,
             path.display(),
             format!("{what}; name another folder, or remove this one first"),
         ));
@@ -289,8 +239,8 @@ fn claim(path: &Path) -> Result<PathBuf, UsageError> {
 
 /// Creates `NAME-N` with the smallest `N` above all that are there.
 fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError> {
-    fs::create_dir_all(parent).map_err(|error| cannot_write(parent, &error))?;
-    let entries = fs::read_dir(parent).map_err(|error| cannot_write(parent, &error))?;
+    fs::create_dir_all(parent).map_err(|error| cannot_write(RUN_DIR, parent, &error))?;
+    let entries = fs::read_dir(parent).map_err(|error| cannot_write(RUN_DIR, parent, &error))?;
     let taken = entries.filter_map(|entry| {
         let file_name = entry.ok()?.file_name();
         let number = file_name.to_str()?.strip_prefix(name)?.strip_prefix('-')?;
@@ -303,36 +253,59 @@ fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError> {
             Ok(()) => return Ok(path),
             // Another run was faster.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot_write(&path, &error)),
+            Err(error) => return Err(cannot_write(RUN_DIR, &path, &error)),
         }
     }
     unreachable!("there are not that many runs")
 }
 
-/// Through a temporary file, so that no reader ever sees half of it.
-fn write_json(path: &Path, value: &impl Serialize) -> std::io::Result<()> {
-    let temporary = path.with_extension("json.tmp");
-    let mut json = serde_json::to_vec_pretty(value)?;
-    json.push(b'\n');
-    let mut file = File::create(&temporary)?;
-    file.write_all(&json)?;
-    file.sync_all()?;
-    fs::rename(&temporary, path)
+/// A path of a run folder, and what is wrong there.
+pub(crate) fn wrong(path: &Path, what: impl Into<String>) -> UsageError {
+    UsageError::new("RUN", path.display(), what)
 }
 
-/// The most memory that this process held so far, in bytes, where the system tells.
-pub fn peak_rss_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let line = status
-        .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))?;
-    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kibibytes * 1024)
+/// The bytes of a run folder's `config.json`.
+///
+/// # Errors
+///
+/// A folder that is no run's.
+pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
+    const HINT: &str = "name the folder of a run, such as runs/copy-1";
+    if !folder.is_dir() {
+        let what = if folder.exists() {
+            "is not a folder"
+        } else {
+            "does not exist"
+        };
+        return Err(wrong(folder, format!("{what}; {HINT}")));
+    }
+    let path = folder.join(CONFIG);
+    if !path.exists() {
+        return Err(wrong(folder, format!("has no config.json; {HINT}")));
+    }
+    fs::read(&path).map_err(|error| wrong(&path, format!("cannot be read ({error})")))
 }
 
-/// Begins to count [`peak_rss_bytes`] anew, where the system can (Linux).
-pub fn forget_peak_rss() {
-    let _ = fs::write("/proc/self/clear_refs", "5");
+/// The configuration of a run folder, and its task.
+///
+/// # Errors
+///
+/// A folder that is no run's.
+pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Task>), UsageError> {
+    let json = read_config_json(folder)?;
+    let unusable = |error: &str| {
+        // The first words of somebody else's message, without line breaks.
+        let quoted = quote(error);
+        let short = quoted.replacen('"', "", 1).replacen('"', "", 1);
+        let what = format!("is not the configuration of a run ({short})");
+        wrong(&folder.join(CONFIG), what)
+    };
+    let mut config: RunConfig =
+        serde_json::from_slice(&json).map_err(|error| unusable(&error.to_string()))?;
+    let task = config
+        .resolve()
+        .map_err(|error| unusable(&error.to_string()))?;
+    Ok((config, task))
 }
 
 #[cfg(test)]
@@ -360,6 +333,8 @@ mod tests {
         let path = parent.path().join("a/b");
         assert_eq!(claim(&path).unwrap(), path);
         assert_eq!(claim(&path).unwrap(), path);
+        drop(lock(&path, "RUN").unwrap());
+        assert_eq!(claim(&path).unwrap(), path);
         fs::write(path.join("notes"), "").unwrap();
         assert!(
             claim(&path)
@@ -367,7 +342,7 @@ mod tests {
                 .to_string()
                 .contains("is not empty")
         );
-        fs::write(path.join("config.json"), "").unwrap();
+        fs::write(path.join(CONFIG), "").unwrap();
         let error = claim(&path).unwrap_err().to_string();
         assert!(error.contains("already holds a run"), "{error}");
     }
