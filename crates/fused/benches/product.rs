@@ -70,7 +70,11 @@ fn step(criterion: &mut Criterion) {
                         row_stride: columns,
                         column_stride: 1,
                     };
-                    black_box(product(m, &x[..m * rows], w, None));
+                    black_box(product(
+                        Matrix::contiguous(&x[..m * rows], m, rows),
+                        w,
+                        None,
+                    ));
                 }
             });
         });

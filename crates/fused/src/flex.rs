@@ -1,15 +1,18 @@
 //! To flex's own tensors and back.
 
-use burn::backend::tensor::{BoolTensor, FloatTensor};
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{
     BackendTensor, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind, Flex,
 };
-use burn::tensor::{Bool, BoolStore, DType, Tensor, TensorData};
+use burn::tensor::{Bool, BoolStore, DType, Device, Tensor, TensorData};
 
-type FlexTensor = FloatTensor<Flex>;
+pub(crate) type FlexTensor = FloatTensor<Flex>;
 
 /// The tensor itself if it is on flex, in f32, and no gradient goes through it.
 pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
+    if !crate::is_enabled() {
+        return None;
+    }
     match tensor.clone().into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Float(tensor)) if tensor.dtype() == DType::F32 => {
             Some(tensor)
@@ -34,10 +37,74 @@ pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTenso
 }
 
 /// A new tensor of these values.
-pub(crate) fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
-    let tensor = FlexTensor::from_data(TensorData::new(values, shape));
+pub(crate) fn primitive(values: Vec<f32>, shape: &[usize]) -> FlexTensor {
+    FlexTensor::from_data(TensorData::new(values, shape.to_vec()))
+}
+
+/// The tensor with its own strides if a product can take them: no dimension is repeated or
+/// backwards.
+pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
+    match tensor.layout().strides().iter().all(|&stride| stride > 0) {
+        true => tensor,
+        false => tensor.to_contiguous(),
+    }
+}
+
+/// The elements of a contiguous tensor.
+pub(crate) fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("it is contiguous")
+}
+
+/// The elements of a tensor of ids.
+pub(crate) fn ids(tensor: IntTensor<Flex>) -> Vec<i64> {
+    tensor.into_data().iter().collect()
+}
+
+/// Changes all elements, in place where nobody else holds them.
+pub(crate) fn with_mut(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32])) {
+    if !tensor.layout().is_contiguous() {
+        *tensor = tensor.to_contiguous();
+    }
+    let (start, end) = tensor
+        .layout()
+        .contiguous_offsets()
+        .expect("it is contiguous");
+    if tensor.is_unique() {
+        f(&mut tensor.storage_mut()[start..end]);
+    } else {
+        let mut values: Vec<f32> = tensor.storage()[start..end].to_vec();
+        f(&mut values);
+        *tensor = primitive(values, tensor.layout().shape());
+    }
+}
+
+/// The tensor of Burn's that this one stands for.
+pub(crate) fn from_primitive<const D: usize>(tensor: FlexTensor) -> Tensor<D> {
     Tensor::from_dispatch(DispatchTensor {
         kind: DispatchTensorKind::Flex(BackendTensor::Float(tensor)),
         autodiff: DispatchAutodiffContext::Disabled,
     })
+}
+
+/// The inverse, for tensors that this crate [`takes`], without autodiff.
+pub(crate) fn into_primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
+    match tensor.into_dispatch().kind {
+        DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => tensor,
+        other => panic!("{other:?} is no tensor of flex without autodiff"),
+    }
+}
+
+/// Whether the operations of this crate's extension take the tensor, with or without gradients.
+pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    let device = tensor.device();
+    let has_backward = cfg!(feature = "autodiff") || !device.is_autodiff();
+    crate::is_enabled()
+        && has_backward
+        && tensor.dtype() == DType::F32
+        && device.without_autodiff() == Device::flex()
+}
+
+/// A new tensor of Burn's.
+pub(crate) fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+    from_primitive(primitive(values, &shape))
 }

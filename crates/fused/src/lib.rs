@@ -8,16 +8,30 @@
 
 #![recursion_limit = "256"]
 
+mod adam;
 mod attention_step;
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod autodiff;
+mod cross_entropy;
+mod dropout;
+#[cfg(feature = "flex")]
+mod extension;
 #[cfg(feature = "flex")]
 mod flex;
+mod layer_norm;
 mod linear;
 mod log_sum_exp;
 mod pool;
 #[cfg(feature = "flex")]
 pub mod product;
+mod switch;
 
+pub use adam::{Adam, Moving};
 pub use attention_step::{Places, attention_step};
+pub use cross_entropy::cross_entropy;
+pub use dropout::dropout;
+pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use log_sum_exp::log_sum_exp;
 pub use pool::in_pool;
+pub use switch::{enable, is_enabled};

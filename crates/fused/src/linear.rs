@@ -34,45 +34,15 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
         bias.as_ref().map(Tensor::dims)
     );
     #[cfg(feature = "flex")]
-    if let Some(y) = on_flex(&x, &weight, bias.as_ref()) {
-        return y;
+    if crate::flex::takes(&x) && crate::flex::takes(&weight) {
+        use crate::extension::FusedOps;
+        use burn::backend::Dispatch;
+
+        let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
+        return Tensor::from_dispatch(match bias {
+            Some(bias) => Dispatch::fused_linear(x, weight, bias.into_dispatch()),
+            None => Dispatch::fused_product(x, weight),
+        });
     }
     module::linear(x, weight, bias)
-}
-
-/// None where the arguments are not for this path: another backend or precision, or a gradient to
-/// come.
-#[cfg(feature = "flex")]
-fn on_flex(x: &Tensor<2>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) -> Option<Tensor<2>> {
-    use crate::flex::{float, tensor};
-    use crate::product::{Matrix, product};
-
-    let weight_tensor = float(weight)?;
-    let layout = weight_tensor.layout();
-    let [row_stride, column_stride] = *layout.strides() else {
-        return None;
-    };
-    if row_stride == 0 || column_stride == 0 {
-        return None;
-    }
-    let [m, _] = x.dims();
-    let [rows, columns] = weight.dims();
-    let matrix = Matrix {
-        data: &weight_tensor.storage()[layout.start_offset()..],
-        rows,
-        columns,
-        row_stride: row_stride.try_into().ok()?,
-        column_stride: column_stride.try_into().ok()?,
-    };
-    let x = float(x)?.to_contiguous();
-    let bias = match bias {
-        Some(bias) => Some(float(bias)?.to_contiguous()),
-        None => None,
-    };
-    let bias = bias
-        .as_ref()
-        .map(|bias| bias.as_slice().expect("it is contiguous"));
-    let x = x.as_slice().expect("it is contiguous");
-    let y = product(m, x, matrix, bias);
-    Some(tensor(y, [m, columns]))
 }

@@ -16,6 +16,10 @@ fn one() -> usize {
     1
 }
 
+fn yes() -> bool {
+    true
+}
+
 fn three() -> usize {
     3
 }
@@ -57,6 +61,9 @@ pub struct RunConfig {
     /// Whether activations are computed again in the backward pass instead of being kept.
     #[serde(default)]
     pub gradient_checkpointing: bool,
+    /// Whether operations have their fast paths where the backend has some.
+    #[serde(default = "yes")]
+    pub fused: bool,
     /// `ε` of the loss.
     pub label_smoothing: f64,
     /// Steps between evaluations on the validation split; none for no evaluation.
@@ -125,6 +132,7 @@ impl RunConfig {
             ema: None,
             precision: Precision::F32,
             gradient_checkpointing: false,
+            fused: true,
             label_smoothing: 0.0,
             eval_every: None,
             eval_size: 500,

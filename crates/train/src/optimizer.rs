@@ -1,16 +1,14 @@
 //! Adam and AdamW over a whole model, with global-norm clipping.
 //!
-//! The rules for a single tensor are Burn's. The moments are kept here, by parameter name, so that
-//! a checkpoint holds them in a fixed order and they come back on the device where they were.
+//! The rule for a single tensor is [`fused::Adam`]. The moments are kept here, by parameter name, so
+//! that a checkpoint holds them in a fixed order and they come back on the device where they were.
 
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::{
-    Adam, AdamConfig, AdamState, AdamW, AdamWConfig, AdamWState, AdaptiveMomentumState,
-    GradientsParams, Optimizer as Rule,
-};
+use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor, TensorData};
+use fused::{Adam, Moving};
 use serde::{Deserialize, Serialize};
 use transformer::weights::{MapNamed, Parameters, WeightsError, map_named};
 
@@ -94,48 +92,27 @@ impl OptimizerConfig {
     }
 }
 
-#[derive(Clone)]
-enum Rules {
-    Adam(Adam),
-    AdamW { decayed: AdamW, plain: AdamW },
-}
-
 /// An optimiser and its moments.
 #[derive(Clone)]
 pub struct Optimizer {
-    rules: Rules,
-    clip_norm: Option<f32>,
-    /// By parameter name, each as one long row.
-    moments: BTreeMap<String, AdaptiveMomentumState<1>>,
+    config: OptimizerConfig,
+    /// By parameter name.
+    moments: BTreeMap<String, Moments>,
+}
+
+/// Of one parameter, as one long row each, after `time` updates.
+#[derive(Clone)]
+struct Moments {
+    time: usize,
+    first: Tensor<1>,
+    second: Tensor<1>,
 }
 
 impl Optimizer {
     /// With moments of zero.
     pub fn new(config: &OptimizerConfig) -> Self {
-        let adamw = |weight_decay| {
-            AdamWConfig::new()
-                .with_beta_1(config.beta_1)
-                .with_beta_2(config.beta_2)
-                .with_epsilon(config.epsilon)
-                .with_weight_decay(weight_decay)
-                .build()
-        };
-        let rules = match config.kind {
-            OptimizerKind::Adam => Rules::Adam(
-                AdamConfig::new()
-                    .with_beta_1(config.beta_1)
-                    .with_beta_2(config.beta_2)
-                    .with_epsilon(config.epsilon)
-                    .build(),
-            ),
-            OptimizerKind::AdamW => Rules::AdamW {
-                decayed: adamw(config.weight_decay),
-                plain: adamw(0.0),
-            },
-        };
         Self {
-            rules,
-            clip_norm: config.clip_norm,
+            config: *config,
             moments: BTreeMap::new(),
         }
     }
@@ -150,7 +127,7 @@ impl Optimizer {
         norm: &Tensor<1>,
         loss_scale: f64,
     ) -> M {
-        let mut scale = self.clip_norm.map(|longest| {
+        let mut scale = self.config.clip_norm.map(|longest| {
             (norm.clone() + 1e-6)
                 .recip()
                 .mul_scalar(longest)
@@ -172,8 +149,8 @@ impl Optimizer {
 
     /// The moments as `moment_1.NAME` and `moment_2.NAME`, `[n]` each.
     pub fn state(&self) -> Parameters {
-        let both = |(name, state): (&String, &AdaptiveMomentumState<1>)| {
-            [("moment_1", &state.moment_1), ("moment_2", &state.moment_2)]
+        let both = |(name, moments): (&String, &Moments)| {
+            [("moment_1", &moments.first), ("moment_2", &moments.second)]
                 .map(|(moment, tensor)| (format!("{moment}.{name}"), tensor.to_data()))
         };
         self.moments.iter().flat_map(both).collect()
@@ -210,10 +187,12 @@ impl Optimizer {
         let mut moments = BTreeMap::new();
         for (name, shape) in shapes {
             let size = shape.iter().product();
-            let moment_1 = take(format!("moment_1.{name}"), size)?;
-            let moment_2 = take(format!("moment_2.{name}"), size)?;
-            let state = AdaptiveMomentumState::new(steps, moment_1, moment_2);
-            moments.insert(name.clone(), state);
+            let of_parameter = Moments {
+                time: steps,
+                first: take(format!("moment_1.{name}"), size)?,
+                second: take(format!("moment_2.{name}"), size)?,
+            };
+            moments.insert(name.clone(), of_parameter);
         }
         if let Some(name) = state.keys().next().cloned() {
             let others = state.len() - 1;
@@ -294,27 +273,45 @@ impl Optimizer {
         name: String,
         rank: usize,
         learning_rate: f64,
-        tensor: Tensor<1>,
+        parameter: Tensor<1>,
         gradient: Tensor<1>,
     ) -> Tensor<1> {
-        let before = self.moments.remove(&name);
-        let (tensor, after) = match &self.rules {
-            Rules::Adam(rule) => {
-                let before = before.map(AdamState::new);
-                let (tensor, after) = rule.step(learning_rate, tensor, gradient, before);
-                (tensor, after.map(|state| state.momentum))
-            }
-            Rules::AdamW { decayed, plain } => {
-                // Biases and norms are the parameters of rank 1.
-                let rule = if rank == 1 { plain } else { decayed };
-                let before = before.map(AdamWState::new);
-                let (tensor, after) = rule.step(learning_rate, tensor, gradient, before);
-                (tensor, after.map(|state| state.momentum))
-            }
+        let config = &self.config;
+        let before = self.moments.remove(&name).unwrap_or_else(|| Moments {
+            time: 0,
+            first: parameter.zeros_like(),
+            second: parameter.zeros_like(),
+        });
+        let time = before.time + 1;
+        let adam = Adam {
+            learning_rate,
+            beta_1: config.beta_1,
+            beta_2: config.beta_2,
+            epsilon: config.epsilon,
+            // Biases and norms are the parameters of rank 1.
+            weight_decay: match config.kind {
+                OptimizerKind::AdamW if rank > 1 => config.weight_decay,
+                _ => 0.0,
+            },
+            time,
         };
-        self.moments
-            .insert(name, after.expect("both rules have moments"));
-        tensor
+        let moving = Moving {
+            parameter,
+            moment_1: before.first,
+            moment_2: before.second,
+        };
+        let Moving {
+            parameter,
+            moment_1: first,
+            moment_2: second,
+        } = adam.step(moving, gradient);
+        let after = Moments {
+            time,
+            first,
+            second,
+        };
+        self.moments.insert(name, after);
+        parameter
     }
 }
 

@@ -1,7 +1,6 @@
 //! The decoder (paper, section 3.1): input layer, N layers, final norm, generator.
 
 use burn::module::Module;
-use burn::nn::LayerNorm;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
@@ -14,6 +13,7 @@ use crate::generator::Generator;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, LayerCache, Memory, Step};
+use crate::norm::LayerNorm;
 use crate::position::{self, RotaryEncoding};
 use crate::residual::Residual;
 use crate::trace::LayerTrace;

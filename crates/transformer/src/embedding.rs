@@ -6,6 +6,7 @@ use burn::tensor::module::embedding;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::config::TransformerConfig;
+use crate::dropout::dropout;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::position::PositionEncoding;
@@ -93,7 +94,7 @@ impl InputLayer {
         if let Some(position) = &self.position {
             x = x + position.forward(offset, length).unsqueeze();
         }
-        self.dropout.forward(x)
+        dropout(&self.dropout, x)
     }
 
     /// The embedding table `[V, D]`.

@@ -1,7 +1,6 @@
 //! The encoder (paper, section 3.1): input layer, N layers, final norm.
 
 use burn::module::Module;
-use burn::nn::LayerNorm;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::SelfAttention;
@@ -11,6 +10,7 @@ use crate::error::ConfigError;
 use crate::feed_forward::FeedForward;
 use crate::init::Init;
 use crate::mask::AttentionMask;
+use crate::norm::LayerNorm;
 use crate::position::{self, RotaryEncoding, Rotation};
 use crate::residual::Residual;
 use crate::trace::LayerTrace;

@@ -10,6 +10,7 @@ use burn::tensor::activation::{self, relu, sigmoid, silu};
 use burn::tensor::{Device, Tensor};
 
 use crate::config::{Activation, TransformerConfig};
+use crate::dropout::dropout;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
@@ -54,7 +55,7 @@ impl FeedForward {
     /// - output: `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let inner = activate(self.activation, linear(&self.w_1, x));
-        linear(&self.w_2, self.dropout.forward(inner))
+        linear(&self.w_2, dropout(&self.dropout, inner))
     }
 }
 

@@ -4,12 +4,13 @@
 //! so that no later random operation on the device can interleave with them.
 
 use burn::module::Param;
-use burn::nn::{Embedding, LayerNorm, LayerNormConfig, Linear};
+use burn::nn::{Embedding, Linear};
 use burn::tensor::{Device, Distribution, Tensor, TensorData};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
 use crate::config::TransformerConfig;
+use crate::norm::LayerNorm;
 
 /// Draws the parameters of one model.
 pub(crate) struct Init<'a> {
@@ -89,12 +90,6 @@ impl<'a> Init<'a> {
 
     /// Scale 1, shift 0.
     pub fn layer_norm(&mut self, config: &TransformerConfig) -> LayerNorm {
-        let norm = LayerNormConfig::new(config.d_model)
-            .with_epsilon(config.norm_epsilon)
-            .init(self.device);
-        // Burn creates them at first access.
-        norm.gamma.val();
-        norm.beta.as_ref().map(|beta| beta.val());
-        norm
+        LayerNorm::build(config.d_model, config.norm_epsilon, self.device)
     }
 }

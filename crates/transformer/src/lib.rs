@@ -28,6 +28,7 @@
 #![recursion_limit = "256"]
 
 mod config;
+mod dropout;
 mod error;
 mod init;
 mod linear;
@@ -47,6 +48,7 @@ pub mod inspect;
 pub mod loss;
 pub mod memory;
 pub mod model;
+pub mod norm;
 pub mod position;
 pub mod residual;
 pub mod weights;
@@ -60,6 +62,7 @@ pub use loss::CrossEntropy;
 pub use mask::AttentionMask;
 pub use memory::{DecoderCache, Memory};
 pub use model::Transformer;
+pub use norm::LayerNorm;
 pub use sequence::{check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};

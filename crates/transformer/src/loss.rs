@@ -8,7 +8,6 @@
 //!
 //! which is `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
 
-use burn::tensor::activation::log_softmax;
 use burn::tensor::{Int, Tensor};
 
 use crate::error::ConfigError;
@@ -85,18 +84,13 @@ impl CrossEntropy {
             target.dims()
         );
         let rows = batch * length;
-        let target = target.reshape([rows, 1]);
-        let is_pad = target.clone().equal_elem(self.pad_id);
-        let log_probabilities = log_softmax(logits.reshape([rows, vocab_size]), 1);
-        let right = log_probabilities.clone().gather(1, target);
-        let mut loss = right * (self.smoothing - 1.0);
-        if self.smoothing > 0.0 {
-            loss = loss - log_probabilities.mean_dim(1) * self.smoothing;
-        }
-        let tokens = is_pad.clone().bool_not().float().sum().detach();
+        let target = target.reshape([rows]);
+        let tokens = target.clone().not_equal_elem(self.pad_id).float();
+        let logits = logits.reshape([rows, vocab_size]);
+        let loss = fused::cross_entropy(logits, target, self.pad_id, self.smoothing);
         LossSum {
-            sum: loss.mask_fill(is_pad, 0.0).sum(),
-            tokens,
+            sum: loss.sum(),
+            tokens: tokens.sum().detach(),
         }
     }
 }

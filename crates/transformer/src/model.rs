@@ -61,7 +61,7 @@ impl Transformer {
     ///
     /// If the parts differ in width.
     pub fn from_parts(encoder: Encoder, decoder: Decoder, pad_id: u32) -> Self {
-        let width = |norm: &burn::nn::LayerNorm| norm.gamma.dims()[0];
+        let width = |norm: &crate::LayerNorm| norm.gamma.dims()[0];
         let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
         let decoder_width = width(&decoder.layers[0].self_attention_residual.norm);
         assert_eq!(

@@ -2,11 +2,13 @@
 //! all layers and both placements.
 
 use burn::module::Module;
-use burn::nn::{Dropout, DropoutConfig, LayerNorm};
+use burn::nn::{Dropout, DropoutConfig};
 use burn::tensor::Tensor;
 
 use crate::config::{NormPlacement, TransformerConfig};
+use crate::dropout::dropout;
 use crate::init::Init;
+use crate::norm::LayerNorm;
 
 /// `norm(x + dropout(sublayer(x)))`, or with the norm in front `x + dropout(sublayer(norm(x)))`.
 #[derive(Module, Debug)]
@@ -41,12 +43,12 @@ impl Residual {
     ) -> Tensor<3> {
         match self.placement {
             NormPlacement::Post => {
-                let y = self.dropout.forward(sublayer(x.clone()));
+                let y = dropout(&self.dropout, sublayer(x.clone()));
                 self.norm.forward(x + y)
             }
             NormPlacement::Pre => {
                 let y = sublayer(self.norm.forward(x.clone()));
-                x + self.dropout.forward(y)
+                x + dropout(&self.dropout, y)
             }
         }
     }

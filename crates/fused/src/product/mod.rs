@@ -35,30 +35,65 @@ pub struct Matrix<'a> {
     pub column_stride: usize,
 }
 
-/// `x W + b`: `x` is `[m, W.rows]` and the output `[m, W.columns]`, both row after row.
+impl<'a> Matrix<'a> {
+    /// A matrix row after row.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many elements.
+    pub fn contiguous(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert!(
+            data.len() == rows * columns,
+            "{} numbers as [{rows}, {columns}]",
+            data.len()
+        );
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
+    }
+
+    /// The same elements, with rows for columns.
+    #[must_use]
+    pub fn transposed(self) -> Self {
+        Self {
+            data: self.data,
+            rows: self.columns,
+            columns: self.rows,
+            row_stride: self.column_stride,
+            column_stride: self.row_stride,
+        }
+    }
+}
+
+/// `x W + b`: `x` is `[m, W.rows]` and the output `[m, W.columns]`, row after row.
 ///
 /// # Panics
 ///
 /// If the sizes do not fit together.
-pub fn product(m: usize, x: &[f32], w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
-    let (k, n) = (w.rows, w.columns);
+pub fn product(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+    let (m, n) = (x.rows, w.columns);
     assert!(
-        x.len() == m * k && bias.is_none_or(|bias| bias.len() == n),
-        "{m} rows of {} numbers times [{k}, {n}]",
-        x.len()
+        x.columns == w.rows && bias.is_none_or(|bias| bias.len() == n),
+        "[{m}, {}] times [{}, {n}]",
+        x.columns,
+        w.rows
     );
     let mut y = match bias {
         Some(bias) => bias.repeat(m),
         None => vec![0.0; m * n],
     };
-    if !y.is_empty() {
-        add_product(m, x, w, &mut y);
+    if !y.is_empty() && w.rows > 0 {
+        add_product(x, w, &mut y);
     }
     y
 }
 
-fn add_product(m: usize, x: &[f32], w: Matrix<'_>, y: &mut [f32]) {
-    let (k, n) = (w.rows, w.columns);
+fn add_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32]) {
+    let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {
         work if work < PARALLEL => 1,
         _ => rayon::current_num_threads(),
@@ -74,7 +109,8 @@ fn add_product(m: usize, x: &[f32], w: Matrix<'_>, y: &mut [f32]) {
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
         let first_part = parts.len();
         parts.extend((0..n).step_by(width).map(|first_column| Part {
-            x: &x[first_row * k..],
+            x,
+            first_row,
             w,
             first_column,
             y: Vec::with_capacity(height),
@@ -119,7 +155,7 @@ mod tests {
             row_stride,
             column_stride,
         };
-        product(x.len() / k, x, w, bias)
+        product(Matrix::contiguous(x, x.len() / k, k), w, bias)
     }
 
     const SIZES: [(usize, usize); 7] = [
@@ -179,6 +215,23 @@ mod tests {
                 let expected = run(&x, &w, k, n, None, false);
                 assert!(
                     run(&x, &transposed, k, n, None, true) == expected,
+                    "{m} {k} {n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_transposed_left_matrix_gives_the_same_bits() {
+        for (k, n) in SIZES {
+            let w = numbers(k * n, 1);
+            for m in [1, 7, 20, 150] {
+                let x = numbers(m * k, 3);
+                let transposed: Vec<f32> = (0..m * k).map(|i| x[i % m * k + i / m]).collect();
+                let x_t = Matrix::contiguous(&transposed, k, m).transposed();
+                assert!(
+                    product(x_t, Matrix::contiguous(&w, k, n), None)
+                        == run(&x, &w, k, n, None, false),
                     "{m} {k} {n}"
                 );
             }

@@ -33,8 +33,8 @@ thread_local! {
 
 /// Some rows and columns of the output, for one thread.
 pub(super) struct Part<'a> {
-    /// From the first row of this part.
-    pub x: &'a [f32],
+    pub x: Matrix<'a>,
+    pub first_row: usize,
     pub w: Matrix<'a>,
     pub first_column: usize,
     pub y: Vec<&'a mut [f32]>,
@@ -45,7 +45,7 @@ impl WithSimd for Part<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if self.y.len() <= FEW && self.w.column_stride == 1 {
+        if self.y.len() <= FEW && self.w.column_stride == 1 && self.x.column_stride == 1 {
             self.direct(simd);
         } else {
             // Not in a closure: that would be compiled without the vector instructions.
@@ -132,8 +132,7 @@ impl Part<'_> {
     ) {
         let (k, stride) = (self.w.rows, self.w.row_stride);
         let depth = STREAMS.min(k - first);
-        let x: [&[f32]; R] =
-            std::array::from_fn(|row| &self.x[(at.row + row) * k + first..][..depth]);
+        let x: [&[f32]; R] = std::array::from_fn(|row| &self.x_row(at.row + row)[first..][..depth]);
         // What the compiler needs to see that no index is out of bounds.
         for x in x {
             assert!(x.len() == depth);
@@ -287,20 +286,50 @@ impl Part<'_> {
         }
     }
 
+    /// Row `row` of this part, from its first column on; its columns lie side by side.
+    #[inline(always)]
+    fn x_row(&self, row: usize) -> &[f32] {
+        &self.x.data[(self.first_row + row) * self.x.row_stride..]
+    }
+
     /// Some columns of `x`, in tiles `[depth, ROWS]`; rows beyond the last are arbitrary.
     #[inline(always)]
     fn pack_x(&self, first: usize, depth: usize, packed: &mut [f32]) {
-        let (k, m) = (self.w.rows, self.y.len());
+        let m = self.y.len();
         let tiles = packed.chunks_exact_mut(depth * ROWS);
+        if self.x.column_stride != 1 {
+            self.pack_strided_x(first, tiles);
+            return;
+        }
         for (tile, row) in tiles.zip((0..m).step_by(ROWS)) {
             let x: [&[f32]; ROWS] =
-                std::array::from_fn(|i| &self.x[(row + i).min(m - 1) * k + first..][..depth]);
+                std::array::from_fn(|i| &self.x_row((row + i).min(m - 1))[first..][..depth]);
             for x in x {
                 assert!(x.len() == depth);
             }
             for (i, to) in tile.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
                 for (to, x) in to.iter_mut().zip(&x) {
                     *to = x[i];
+                }
+            }
+        }
+    }
+
+    /// The same, column after column.
+    #[inline(always)]
+    fn pack_strided_x(&self, first: usize, tiles: std::slice::ChunksExactMut<'_, f32>) {
+        let (x, m) = (self.x, self.y.len());
+        for (tile, row) in tiles.zip((0..m).step_by(ROWS)) {
+            let rows = ROWS.min(m - row);
+            let begin = (self.first_row + row) * x.row_stride;
+            for (i, to) in tile.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
+                let from = &x.data[begin + (first + i) * x.column_stride..];
+                if x.row_stride == 1 && rows == ROWS {
+                    to.copy_from_slice(&from[..ROWS]);
+                } else {
+                    for (to, from) in to.iter_mut().zip(from.iter().step_by(x.row_stride)) {
+                        *to = *from;
+                    }
                 }
             }
         }

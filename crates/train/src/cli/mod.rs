@@ -18,6 +18,7 @@ pub use generate::GenerateArgs;
 pub use lengths::{LengthArgs, Lengths, length_settings};
 pub use model::{ActivationKind, Norm, PositionKind, Tying};
 pub use plot::{PlotArgs, RunPicture};
+pub(crate) use search::needs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
 pub use training::{ResumeArgs, TrainingArgs};
@@ -64,6 +65,8 @@ pub enum Command {
 pub enum Measured {
     /// Targets from sources, by random weights, of a fixed length
     Generate,
+    /// Training steps with dropout 0.1 and Adam
+    Train,
 }
 
 /// Models of a size that others measure, too.
@@ -86,10 +89,10 @@ pub struct BenchArgs {
     /// On which model [default: all of them]
     #[arg(long)]
     pub shape: Option<Shape>,
-    /// Sources at a time [default: 1, and the shape's own batch]
+    /// Sequences at a time [default: the shape's own batch; generate: 1, too]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub batch_size: Option<usize>,
-    /// Width of the beam, 1 for greedy decoding [default: 1, and 5]
+    /// Width of the beam, 1 for greedy decoding; of generate [default: 1, and 5]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub beam: Option<usize>,
     /// Tokens of every source and target [default: the shape's own]
@@ -98,6 +101,12 @@ pub struct BenchArgs {
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
+    /// No fast paths: every operation as the backend has it
+    #[arg(long)]
+    pub no_fused: bool,
+    /// Measure every backend of this build
+    #[arg(long, conflicts_with = "backend")]
+    pub all: bool,
     /// Print one JSON object a line
     #[arg(long)]
     pub json: bool,

@@ -115,7 +115,7 @@ pub fn check_generation(
 }
 
 /// Refuses a flag that says nothing without another one.
-pub(super) fn needs(
+pub(crate) fn needs(
     flag: &str,
     value: Option<impl fmt::Display>,
     other: &str,

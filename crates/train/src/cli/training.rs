@@ -36,6 +36,9 @@ pub struct TrainingArgs {
     /// Compute activations again in the backward pass instead of keeping them
     #[arg(long)]
     pub gradient_checkpointing: bool,
+    /// No fast paths: every operation as the backend has it
+    #[arg(long)]
+    pub no_fused: bool,
     /// What makes an evaluation the best [default: loss]
     #[arg(long)]
     pub best_by: Option<BestBy>,
@@ -68,6 +71,7 @@ impl TrainingArgs {
         config.ema = self.ema.or(config.ema);
         set(&mut config.precision, self.precision);
         config.gradient_checkpointing |= self.gradient_checkpointing;
+        config.fused &= !self.no_fused;
         set(&mut config.best_by, self.best_by);
         config.patience = self.patience.or(config.patience);
         config.checkpoint_every = self.checkpoint_every.or(config.checkpoint_every);

@@ -55,8 +55,8 @@ impl Run<'_> {
     /// The moving average where there is one.
     fn evaluated_model(&self) -> Transformer {
         let model = match &self.average {
-            Some(average) => average.module(&self.model),
-            None => self.model.valid(),
+            Some(average) => average.module(self.learner.model()),
+            None => self.learner.model().valid(),
         };
         self.config.precision.computing(&model)
     }
@@ -117,7 +117,7 @@ impl Run<'_> {
             None => checkpoint::MODEL,
         };
         let parameters = checkpoint::read_parameters(&files, name)?;
-        let model = self.model.valid();
+        let model = self.learner.model().valid();
         let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
         Ok(Some(self.config.precision.computing(&model)))
     }

@@ -3,6 +3,7 @@
 mod average;
 mod evaluation;
 mod interrupt;
+mod learner;
 mod precision;
 mod saving;
 mod state;
@@ -16,9 +17,10 @@ use std::time::Instant;
 use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::{Device, Tensor};
-use transformer::{CrossEntropy, Transformer};
+use transformer::Transformer;
 
 pub use average::MovingAverage;
+pub use learner::Learner;
 pub use precision::{LossScale, Precision};
 pub use state::{Best, BestBy, TrainingState};
 
@@ -26,7 +28,6 @@ use crate::checkpoint::{Checkpoints, Files};
 use crate::config::RunConfig;
 use crate::evaluate::Decoded;
 use crate::monitor::{Monitor, Nobody};
-use crate::optimizer::Optimizer;
 use crate::run_folder::{RunFolder, StepMetrics, Summary};
 use crate::task::{Example, Split, Task, distinct_examples};
 
@@ -78,6 +79,7 @@ pub fn fit(
     from: Option<&Files>,
     watch: impl FnOnce() -> Box<dyn Monitor>,
 ) -> Result<Ending> {
+    fused::enable(config.fused);
     let mut device = device.clone().autodiff();
     if config.gradient_checkpointing {
         device = device.gradient_checkpointing();
@@ -120,9 +122,7 @@ struct Run<'a> {
     folder: RunFolder,
     checkpoints: Checkpoints,
     monitor: Box<dyn Monitor>,
-    criterion: CrossEntropy,
-    model: Transformer,
-    optimizer: Optimizer,
+    learner: Learner,
     average: Option<MovingAverage>,
     state: TrainingState,
     pending: Vec<Pending>,
@@ -140,13 +140,13 @@ impl<'a> Run<'a> {
         folder: RunFolder,
     ) -> Result<Self> {
         let model = config.model.init_seeded(config.seed, &device)?;
-        let model = config.precision.master(model);
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
+        let learner = Learner::new(config, model)?;
         Ok(Self {
-            criterion: CrossEntropy::new(config.label_smoothing, task.pad_id())?,
-            optimizer: Optimizer::new(&config.optimizer),
-            average: config.ema.map(|decay| MovingAverage::new(decay, &model)),
+            average: config
+                .ema
+                .map(|decay| MovingAverage::new(decay, learner.model())),
             state: TrainingState {
                 seed: config.seed,
                 threads: threads(),
@@ -161,7 +161,7 @@ impl<'a> Run<'a> {
             device,
             folder,
             monitor: Box::new(Nobody),
-            model,
+            learner,
             pending: Vec::new(),
             saved: None,
             saved_at: Instant::now(),

@@ -18,14 +18,17 @@ impl Run<'_> {
         checkpoint::check_config(files, self.config)?;
         let read = |name: &str| checkpoint::read_parameters(files, name);
         let model = files.path(checkpoint::MODEL);
-        self.model = checkpoint::with_parameters(&self.model, read(checkpoint::MODEL)?, &model)?;
-        let shapes = weights::shapes(&self.model);
+        let parameters = read(checkpoint::MODEL)?;
+        let resumed = checkpoint::with_parameters(self.learner.model(), parameters, &model)?;
+        self.learner.set_model(resumed);
+        let shapes = weights::shapes(self.learner.model());
         let moments = read(checkpoint::OPTIMIZER)?;
         let unfit = |name: &str, error: weights::WeightsError| {
             UsageError::new("RUN", files.path(name).display(), error.to_string())
         };
         if state.updates > 0 {
-            self.optimizer
+            self.learner
+                .optimizer_mut()
                 .load_state(moments, state.updates, &shapes, &self.device)
                 .map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
         }
@@ -59,7 +62,7 @@ impl Run<'_> {
         if self.saved == Some(step) {
             return Ok(path);
         }
-        let parameters = weights::parameters(&self.model);
+        let parameters = weights::parameters(self.learner.model());
         if let Some(name) = checkpoint::first_infinite(&parameters) {
             self.monitor.finish();
             bail!(
@@ -73,13 +76,13 @@ impl Run<'_> {
             (checkpoint::MODEL, weights::to_bytes(&parameters)?),
             (
                 checkpoint::OPTIMIZER,
-                weights::to_bytes(&self.optimizer.state())?,
+                weights::to_bytes(&self.learner.optimizer().state())?,
             ),
             (checkpoint::STATE, serde_json::to_vec_pretty(&self.state)?),
             (checkpoint::CONFIG, serde_json::to_vec_pretty(self.config)?),
         ];
         if let Some(average) = &self.average {
-            let parameters = weights::parameters(&average.module(&self.model));
+            let parameters = weights::parameters(&average.module(self.learner.model()));
             files.push((checkpoint::AVERAGE, weights::to_bytes(&parameters)?));
         }
         self.checkpoints.save(step, &files)?;

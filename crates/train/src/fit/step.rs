@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 use burn::optim::{GradientsAccumulator, GradientsParams};
-use burn::tensor::{FloatDType, Tensor};
+use burn::tensor::Tensor;
 
-use super::{Pending, Precision, READ_EVERY, Run};
+use super::{Pending, READ_EVERY, Run};
 use crate::batch::Batch;
 use crate::optimizer::gradient_norm;
 use crate::run_folder::StepMetrics;
@@ -42,21 +42,18 @@ impl Run<'_> {
             .schedule
             .learning_rate(step, config.steps, config.model.d_model);
         let loss_scale = self.loss_scale();
-        let gradient_norm = gradient_norm(&self.model, &gradients) / loss_scale;
+        let gradient_norm = gradient_norm(self.learner.model(), &gradients) / loss_scale;
         let counts = self.state.loss_scale.as_mut().is_none_or(|scale| {
             let norm = gradient_norm.clone().into_scalar::<f32>();
             scale.observe(norm.is_finite())
         });
         if counts {
             self.state.updates += 1;
-            let model = self.model.clone();
-            let rate = learning_rate;
-            self.model = self
-                .optimizer
-                .step(rate, model, gradients, &gradient_norm, loss_scale);
+            self.learner
+                .update(learning_rate, gradients, &gradient_norm, loss_scale);
         }
         if let Some(average) = &mut self.average {
-            average.update(step, &self.model);
+            average.update(step, self.learner.model());
         }
         self.pending.push(Pending {
             metrics: StepMetrics {
@@ -85,22 +82,16 @@ impl Run<'_> {
 
     /// The mean loss a token over all batches, `[1]`, and its gradients.
     fn gradients(&self, batches: Vec<Batch>, tokens: usize) -> (Tensor<1>, GradientsParams) {
-        let precision = self.config.precision;
-        let model = precision.computing(&self.model);
+        let model = self.learner.model();
         let mut accumulator = GradientsAccumulator::new();
         let mut sum: Option<Tensor<1>> = None;
         for batch in batches {
-            let mut logits = model.forward(batch.source, batch.target);
-            if precision != Precision::F32 {
-                logits = logits.cast(FloatDType::F32);
-            }
-            let loss = self.criterion.sum(logits, batch.right).sum / tokens as f64;
+            let loss = self.learner.loss(batch, tokens);
             let scaled = match self.state.loss_scale {
                 Some(scale) => loss.clone() * scale.factor,
                 None => loss.clone(),
             };
-            let gradients = GradientsParams::from_grads(scaled.backward(), &self.model);
-            accumulator.accumulate(&self.model, gradients);
+            accumulator.accumulate(model, self.learner.gradients(scaled));
             let loss = loss.inner();
             sum = Some(match sum {
                 Some(sum) => sum + loss,

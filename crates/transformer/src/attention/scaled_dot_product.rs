@@ -10,6 +10,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
 
+use crate::dropout::dropout as apply_dropout;
 use crate::mask::AttentionMask;
 
 /// Attention without dropout.
@@ -88,7 +89,7 @@ pub(super) fn attend(
     }
     let weights = attention_weights(query, key, mask);
     let kept = keep_weights.then(|| weights.clone());
-    (dropout.forward(weights).matmul(value), kept)
+    (apply_dropout(dropout, weights).matmul(value), kept)
 }
 
 fn shape_d_head(query: &Tensor<4>) -> usize {

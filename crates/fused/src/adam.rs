@@ -1,0 +1,177 @@
+//! Adam and AdamW: one pass over a parameter and its moments.
+
+use burn::tensor::Tensor;
+
+/// One update: Kingma and Ba's, with Loshchilov and Hutter's decoupled decay.
+#[derive(Clone, Copy, Debug)]
+pub struct Adam {
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Decay of the first moment.
+    pub beta_1: f32,
+    /// Decay of the second moment.
+    pub beta_2: f32,
+    /// Added to the root of the second moment.
+    pub epsilon: f32,
+    /// Decay of the parameters, times the learning rate.
+    pub weight_decay: f32,
+    /// Number of this update, from 1.
+    pub time: usize,
+}
+
+/// A parameter and its moments, each `[N]`, without autodiff.
+#[derive(Clone, Debug)]
+pub struct Moving {
+    /// The parameter.
+    pub parameter: Tensor<1>,
+    /// Mean of the gradients.
+    pub moment_1: Tensor<1>,
+    /// Mean of their squares.
+    pub moment_2: Tensor<1>,
+}
+
+impl Adam {
+    /// `m = β1 m + (1 - β1) g`, `v = β2 v + (1 - β2) g²`, and then
+    /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
+    ///
+    /// What nobody else holds is changed in place.
+    ///
+    /// # Panics
+    ///
+    /// If the sizes differ.
+    pub fn step(&self, moving: Moving, gradient: Tensor<1>) -> Moving {
+        let sizes = [
+            moving.parameter.dims(),
+            moving.moment_1.dims(),
+            moving.moment_2.dims(),
+        ];
+        assert!(
+            sizes.iter().all(|size| *size == gradient.dims()),
+            "the gradient is {:?}, but parameter and moments are {sizes:?}",
+            gradient.dims()
+        );
+        #[cfg(feature = "flex")]
+        if crate::flex::takes(&moving.parameter) {
+            return self.on_flex(moving, gradient);
+        }
+        let Self {
+            learning_rate,
+            weight_decay,
+            epsilon,
+            ..
+        } = *self;
+        let (beta_1, beta_2) = (self.beta_1, self.beta_2);
+        let moment_1 = moving.moment_1 * beta_1 + gradient.clone() * (1.0 - beta_1);
+        let moment_2 = moving.moment_2 * beta_2 + gradient.square() * (1.0 - beta_2);
+        let [rate, deviation] = self.corrections();
+        let update = moment_1.clone() * rate / (moment_2.clone().sqrt() * deviation + epsilon);
+        let parameter = match weight_decay {
+            0.0 => moving.parameter,
+            decay => moving.parameter * (1.0 - learning_rate * f64::from(decay)),
+        };
+        Moving {
+            parameter: parameter - update,
+            moment_1,
+            moment_2,
+        }
+    }
+
+    /// `η / (1 - β1^t)` and `1 / sqrt(1 - β2^t)`.
+    fn corrections(&self) -> [f64; 2] {
+        let power = |beta: f32| f64::from(beta).powf(self.time as f64);
+        [
+            self.learning_rate / (1.0 - power(self.beta_1)),
+            1.0 / (1.0 - power(self.beta_2)).sqrt(),
+        ]
+    }
+
+    #[cfg(feature = "flex")]
+    fn on_flex(&self, moving: Moving, gradient: Tensor<1>) -> Moving {
+        use crate::flex::{from_primitive, into_primitive, slice, with_mut};
+
+        let gradient = into_primitive(gradient).to_contiguous();
+        let gradient = slice(&gradient);
+        let mut parameter = into_primitive(moving.parameter);
+        let mut moment_1 = into_primitive(moving.moment_1);
+        let mut moment_2 = into_primitive(moving.moment_2);
+        with_mut(&mut parameter, |parameter| {
+            with_mut(&mut moment_1, |moment_1| {
+                with_mut(&mut moment_2, |moment_2| {
+                    kernel::step(self, parameter, moment_1, moment_2, gradient);
+                });
+            });
+        });
+        Moving {
+            parameter: from_primitive(parameter),
+            moment_1: from_primitive(moment_1),
+            moment_2: from_primitive(moment_2),
+        }
+    }
+}
+
+#[cfg(feature = "flex")]
+mod kernel {
+    use pulp::{Arch, Simd, WithSimd};
+    use rayon::prelude::*;
+
+    use super::Adam;
+
+    /// Elements that a thread takes at a time.
+    const PIECE: usize = 1 << 14;
+
+    pub(super) fn step(adam: &Adam, w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32]) {
+        let [rate, deviation] = adam.corrections();
+        let decay = adam.learning_rate * f64::from(adam.weight_decay);
+        let arch = Arch::new();
+        let run = |(((w, m), v), g)| {
+            arch.dispatch(Piece {
+                w,
+                m,
+                v,
+                g,
+                beta_1: adam.beta_1,
+                beta_2: adam.beta_2,
+                epsilon: adam.epsilon,
+                rate: rate as f32,
+                deviation: deviation as f32,
+                keep: (1.0 - decay) as f32,
+            });
+        };
+        if w.len() <= PIECE {
+            run((((w, m), v), g));
+            return;
+        }
+        let moving = w.par_chunks_mut(PIECE).zip(m.par_chunks_mut(PIECE));
+        let moving = moving.zip(v.par_chunks_mut(PIECE));
+        moving.zip(g.par_chunks(PIECE)).for_each(run);
+    }
+
+    struct Piece<'a> {
+        w: &'a mut [f32],
+        m: &'a mut [f32],
+        v: &'a mut [f32],
+        g: &'a [f32],
+        beta_1: f32,
+        beta_2: f32,
+        epsilon: f32,
+        rate: f32,
+        deviation: f32,
+        keep: f32,
+    }
+
+    impl WithSimd for Piece<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let (beta_1, beta_2) = (self.beta_1, self.beta_2);
+            let moments = self.m.iter_mut().zip(self.v);
+            for ((w, (m, v)), &g) in self.w.iter_mut().zip(moments).zip(self.g) {
+                *m = beta_1 * *m + (1.0 - beta_1) * g;
+                *v = beta_2 * *v + (1.0 - beta_2) * (g * g);
+                let update = *m * self.rate / (v.sqrt() * self.deviation + self.epsilon);
+                *w = *w * self.keep - update;
+            }
+        }
+    }
+}

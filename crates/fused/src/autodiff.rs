@@ -1,0 +1,273 @@
+//! Backward passes, over any backend that has the operations.
+
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, OpsPrep, Tracked, unary};
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Autodiff, Backend};
+
+use crate::extension::FusedOps;
+
+impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
+    fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        let prepared = Linear.prepare::<C>([x.node(), weight.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let kept = Kept::of(&mut prep, &x, &weight);
+                prep.finish(
+                    kept,
+                    B::fused_product(x.into_primitive(), weight.into_primitive()),
+                )
+            }
+            OpsKind::UnTracked(prep) => prep.finish(B::fused_product(
+                x.into_primitive(),
+                weight.into_primitive(),
+            )),
+        }
+    }
+
+    fn fused_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let prepared = Linear.prepare::<C>([x.node(), weight.node(), bias.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let kept = Kept::of(&mut prep, &x, &weight);
+                let y = B::fused_linear(
+                    x.into_primitive(),
+                    weight.into_primitive(),
+                    bias.into_primitive(),
+                );
+                prep.finish(kept, y)
+            }
+            OpsKind::UnTracked(prep) => {
+                let y = B::fused_linear(
+                    x.into_primitive(),
+                    weight.into_primitive(),
+                    bias.into_primitive(),
+                );
+                prep.finish(y)
+            }
+        }
+    }
+
+    fn fused_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = CrossEntropy.prepare::<C>([logits.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let kept = prep.checkpoint(&logits);
+                let logits = logits.into_primitive();
+                let loss = B::fused_cross_entropy(logits, target.clone(), pad_id, smoothing);
+                prep.finish((kept, target, pad_id, smoothing), loss)
+            }
+            OpsKind::UnTracked(prep) => {
+                let logits = logits.into_primitive();
+                prep.finish(B::fused_cross_entropy(logits, target, pad_id, smoothing))
+            }
+        }
+    }
+
+    fn fused_cross_entropy_backward(
+        _: FloatTensor<Self>,
+        _: IntTensor<Self>,
+        _: FloatTensor<Self>,
+        _: u32,
+        _: f64,
+    ) -> FloatTensor<Self> {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = (prep.checkpoint(&x), prep.checkpoint(&gamma), epsilon);
+                let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
+                prep.finish(state, B::fused_layer_norm(x, gamma, beta, epsilon))
+            }
+            OpsKind::UnTracked(prep) => {
+                let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
+                prep.finish(B::fused_layer_norm(x, gamma, beta, epsilon))
+            }
+        }
+    }
+
+    fn fused_layer_norm_backward(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_dropout(x: FloatTensor<Self>, key: u64, probability: f64) -> FloatTensor<Self> {
+        let prepared = Dropout.prepare::<C>([x.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let y = B::fused_dropout(x.into_primitive(), key, probability);
+                prep.finish((key, probability), y)
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(B::fused_dropout(x.into_primitive(), key, probability))
+            }
+        }
+    }
+
+    fn fused_sum_rows(_: FloatTensor<Self>) -> FloatTensor<Self> {
+        unreachable!("{ONCE}")
+    }
+}
+
+const ONCE: &str = "backward passes are not differentiated";
+
+/// `dz_v = dloss (p_v - ε / V)`, less `dloss (1 - ε)` for the target.
+#[derive(Debug)]
+struct CrossEntropy;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for CrossEntropy {
+    /// Logits, target, padding and smoothing.
+    type State = (NodeId, IntTensor<B>, u32, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (logits, target, pad_id, smoothing) = ops.state;
+        let logits = checkpointer.retrieve_node_output(logits);
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_cross_entropy_backward(logits, target, grad, pad_id, smoothing)
+        });
+    }
+}
+
+/// See `layer_norm`.
+#[derive(Debug)]
+struct LayerNorm;
+
+impl<B: Backend + FusedOps> Backward<B, 3> for LayerNorm {
+    /// `x`, gamma and epsilon.
+    type State = (NodeId, NodeId, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (x, gamma, epsilon) = ops.state;
+        let x = checkpointer.retrieve_node_output(x);
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let grad = grads.consume::<B>(&ops.node);
+        let (x, gamma, beta) = B::fused_layer_norm_backward(x, gamma, grad, epsilon);
+        for (node, grad) in ops.parents.into_iter().zip([x, gamma, beta]) {
+            if let Some(node) = node {
+                grads.register::<B>(node.id, grad);
+            }
+        }
+    }
+}
+
+/// The same elements of the gradient are dropped.
+#[derive(Debug)]
+struct Dropout;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for Dropout {
+    /// Key and probability.
+    type State = (u64, f64);
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (key, probability) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_dropout(grad, key, probability)
+        });
+    }
+}
+
+/// `dx = dy W^T`, `dW = x^T dy`, `db = sum of dy's rows`.
+#[derive(Debug)]
+struct Linear;
+
+/// What the gradients are made of: each where the other one has a gradient.
+#[derive(Clone, Debug)]
+struct Kept {
+    x: Option<NodeId>,
+    weight: Option<NodeId>,
+}
+
+impl Kept {
+    fn of<B: Backend, C: CheckpointStrategy, const N: usize>(
+        prep: &mut OpsPrep<Linear, B, Self, C, N, Tracked>,
+        x: &FloatTensor<Autodiff<B, C>>,
+        weight: &FloatTensor<Autodiff<B, C>>,
+    ) -> Self
+    where
+        Linear: Backward<B, N, State = Self>,
+    {
+        Self {
+            x: weight.is_tracked().then(|| prep.checkpoint(x)),
+            weight: x.is_tracked().then(|| prep.checkpoint(weight)),
+        }
+    }
+
+    fn backward<B: Backend + FusedOps>(
+        self,
+        [x, weight]: [Option<NodeId>; 2],
+        grad: FloatTensor<B>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let mut transposed = |kept: Option<NodeId>| {
+            let id = kept.expect("it was kept for this");
+            B::float_transpose(checkpointer.retrieve_node_output(id))
+        };
+        if let Some(node) = weight {
+            let grad = B::fused_product(transposed(self.x), grad.clone());
+            grads.register::<B>(node, grad);
+        }
+        if let Some(node) = x {
+            let grad = B::fused_product(grad, transposed(self.weight));
+            grads.register::<B>(node, grad);
+        }
+    }
+}
+
+impl<B: Backend + FusedOps> Backward<B, 2> for Linear {
+    type State = Kept;
+
+    fn backward(self, ops: Ops<Kept, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let parents = ops.parents.map(|node| node.map(|node| node.id));
+        let grad = grads.consume::<B>(&ops.node);
+        ops.state.backward::<B>(parents, grad, grads, checkpointer);
+    }
+}
+
+impl<B: Backend + FusedOps> Backward<B, 3> for Linear {
+    type State = Kept;
+
+    fn backward(self, ops: Ops<Kept, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let [x, weight, bias] = ops.parents.map(|node| node.map(|node| node.id));
+        let grad = grads.consume::<B>(&ops.node);
+        if let Some(node) = bias {
+            grads.register::<B>(node, B::fused_sum_rows(grad.clone()));
+        }
+        ops.state
+            .backward::<B>([x, weight], grad, grads, checkpointer);
+    }
+}

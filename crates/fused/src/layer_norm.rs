@@ -1,0 +1,234 @@
+//! Layer normalisation in one pass each way.
+
+use burn::tensor::{Tensor, module};
+
+/// `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis, with the variance
+/// divided by `D`.
+///
+/// # Shapes
+///
+/// - x: `[N, D]`
+/// - gamma, beta: `[D]`
+/// - output: `[N, D]`
+///
+/// # Panics
+///
+/// If the sizes do not fit together.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0, 3.0]], &device);
+/// let (gamma, beta) = (Tensor::ones([2], &device), Tensor::zeros([2], &device));
+/// let y = fused::layer_norm(x, gamma, beta, 0.0).into_data();
+/// assert_eq!(y.iter::<f32>().collect::<Vec<_>>(), [-1.0, 1.0]);
+/// ```
+pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    assert!(
+        gamma.dims() == [width] && beta.dims() == [width],
+        "x is [{rows}, {width}], but gamma is {:?} and beta {:?}",
+        gamma.dims(),
+        beta.dims()
+    );
+    // Burn's own is as good where there is no gradient.
+    #[cfg(feature = "flex")]
+    if x.device().is_autodiff() && crate::flex::takes(&x) && crate::flex::takes(&gamma) {
+        use crate::extension::FusedOps;
+        use burn::backend::Dispatch;
+
+        return Tensor::from_dispatch(Dispatch::fused_layer_norm(
+            x.into_dispatch(),
+            gamma.into_dispatch(),
+            beta.into_dispatch(),
+            epsilon,
+        ));
+    }
+    module::layer_norm(x, gamma, Some(beta), epsilon)
+}
+
+#[cfg(feature = "flex")]
+pub(crate) use kernel::{backward, forward};
+
+#[cfg(feature = "flex")]
+mod kernel {
+    use pulp::{Arch, Simd, WithSimd};
+    use rayon::prelude::*;
+
+    /// Elements that a thread takes at a time, about. Sums over rows are made of these pieces, so
+    /// that they do not depend on the number of threads.
+    const PIECE: usize = 1 << 14;
+
+    fn rows_of_piece(width: usize) -> usize {
+        (PIECE / width.max(1)).max(1)
+    }
+
+    /// The rows, normalised, scaled and shifted.
+    pub(crate) fn forward(x: &[f32], gamma: &[f32], beta: &[f32], epsilon: f32) -> Vec<f32> {
+        let width = gamma.len();
+        let mut output = vec![0.0; x.len()];
+        let piece = width * rows_of_piece(width);
+        let arch = Arch::new();
+        let run = |(output, x): (&mut [f32], &[f32])| {
+            arch.dispatch(Forward {
+                x,
+                gamma,
+                beta,
+                epsilon,
+                output,
+            });
+        };
+        output
+            .par_chunks_mut(piece.max(1))
+            .zip(x.par_chunks(piece.max(1)))
+            .for_each(run);
+        output
+    }
+
+    struct Forward<'a> {
+        x: &'a [f32],
+        gamma: &'a [f32],
+        beta: &'a [f32],
+        epsilon: f32,
+        output: &'a mut [f32],
+    }
+
+    impl WithSimd for Forward<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let (gamma, beta) = (self.gamma, self.beta);
+            let width = gamma.len();
+            for (y, x) in self.output.chunks_mut(width).zip(self.x.chunks(width)) {
+                let Moments { mean, scale } = moments(x, self.epsilon);
+                for (((y, x), gamma), beta) in y.iter_mut().zip(x).zip(gamma).zip(beta) {
+                    *y = (x - mean) * scale * gamma + beta;
+                }
+            }
+        }
+    }
+
+    /// Of one row.
+    struct Moments {
+        mean: f32,
+        /// One over the standard deviation.
+        scale: f32,
+    }
+
+    #[inline(always)]
+    fn moments(x: &[f32], epsilon: f32) -> Moments {
+        let width = x.len() as f32;
+        let mean = sum_of(x, x, |x, _| x) / width;
+        let variance = sum_of(x, x, |x, _| (x - mean) * (x - mean)) / width;
+        Moments {
+            mean,
+            scale: 1.0 / (variance + epsilon).sqrt(),
+        }
+    }
+
+    /// Sum of `term` over both rows, in lanes that the compiler makes vectors of.
+    #[inline(always)]
+    fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
+        const LANES: usize = 32;
+        let mut sums = [0.0f32; LANES];
+        let (a, a_rest) = a.as_chunks::<LANES>();
+        let (b, b_rest) = b.as_chunks::<LANES>();
+        for (a, b) in a.iter().zip(b) {
+            for lane in 0..LANES {
+                sums[lane] += term(a[lane], b[lane]);
+            }
+        }
+        for (sum, (&a, &b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+            *sum += term(a, b);
+        }
+        sums.iter().sum()
+    }
+
+    /// Of all inputs.
+    pub(crate) struct Gradients {
+        pub x: Vec<f32>,
+        pub gamma: Vec<f32>,
+        pub beta: Vec<f32>,
+    }
+
+    /// With `h = (x - mean) / deviation` and `g = dy gamma`:
+    /// `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
+    pub(crate) fn backward(x: &[f32], gamma: &[f32], grad: &[f32], epsilon: f32) -> Gradients {
+        let width = gamma.len();
+        let mut output = vec![0.0; x.len()];
+        let piece = (width * rows_of_piece(width)).max(1);
+        let arch = Arch::new();
+        let run = |((output, x), grad): ((&mut [f32], &[f32]), &[f32])| {
+            let mut sums = vec![0.0; 2 * width];
+            arch.dispatch(Backward {
+                x,
+                gamma,
+                grad,
+                epsilon,
+                output,
+                sums: &mut sums,
+            });
+            sums
+        };
+        let parts: Vec<Vec<f32>> = output
+            .par_chunks_mut(piece)
+            .zip(x.par_chunks(piece))
+            .zip(grad.par_chunks(piece))
+            .map(run)
+            .collect();
+        let mut gamma = vec![0.0; 2 * width];
+        for part in parts {
+            for (sum, x) in gamma.iter_mut().zip(part) {
+                *sum += x;
+            }
+        }
+        let beta = gamma.split_off(width);
+        Gradients {
+            x: output,
+            gamma,
+            beta,
+        }
+    }
+
+    struct Backward<'a> {
+        x: &'a [f32],
+        gamma: &'a [f32],
+        grad: &'a [f32],
+        epsilon: f32,
+        output: &'a mut [f32],
+        /// Of gamma's gradient, and of beta's.
+        sums: &'a mut [f32],
+    }
+
+    impl WithSimd for Backward<'_> {
+        type Output = ();
+
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, _: S) {
+            let gamma = self.gamma;
+            let width = gamma.len();
+            let (gamma_sums, beta_sums) = self.sums.split_at_mut(width);
+            let rows = self.output.chunks_mut(width).zip(self.x.chunks(width));
+            for ((dx, x), dy) in rows.zip(self.grad.chunks(width)) {
+                let Moments { mean, scale } = moments(x, self.epsilon);
+                // First `g`, which stands where `dx` will.
+                for ((g, dy), gamma) in dx.iter_mut().zip(dy).zip(gamma) {
+                    *g = dy * gamma;
+                }
+                let g_mean = sum_of(dx, dx, |g, _| g) / width as f32;
+                let gh_mean = sum_of(dx, x, |g, x| g * ((x - mean) * scale)) / width as f32;
+                for (dx, x) in dx.iter_mut().zip(x) {
+                    *dx = (*dx - g_mean - (x - mean) * scale * gh_mean) * scale;
+                }
+                for ((sum, dy), x) in gamma_sums.iter_mut().zip(dy).zip(x) {
+                    *sum += dy * ((x - mean) * scale);
+                }
+                for (sum, dy) in beta_sums.iter_mut().zip(dy) {
+                    *sum += dy;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! The loss and its gradient against sums in f64.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use proptest::prelude::*;
+
+const PAD: i64 = 1;
+
+struct Case {
+    logits: Vec<f32>,
+    target: Vec<i64>,
+    vocab_size: usize,
+    smoothing: f64,
+}
+
+impl Case {
+    fn new(rows: usize, vocab_size: usize, scale: f32, smoothing: f64, seed: usize) -> Self {
+        let number = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f32 / 1001.0 - 1.0;
+        Self {
+            logits: (0..rows * vocab_size).map(|i| scale * number(i)).collect(),
+            target: (0..rows)
+                .map(|i| ((i * 31 + seed) % vocab_size) as i64)
+                .collect(),
+            vocab_size,
+            smoothing,
+        }
+    }
+
+    /// The loss of each row, and the gradient of the sum of `weight(row) * loss`.
+    fn by_hand(&self, weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
+        let v = self.vocab_size as f64;
+        let (mut losses, mut gradients) = (Vec::new(), Vec::new());
+        let rows = self.logits.chunks(self.vocab_size).zip(&self.target);
+        for (row, (logits, &target)) in rows.enumerate() {
+            let largest = logits
+                .iter()
+                .fold(f64::NEG_INFINITY, |m, &x| m.max(x.into()));
+            let sum: f64 = logits.iter().map(|&x| (f64::from(x) - largest).exp()).sum();
+            let log_p = |i: usize| f64::from(logits[i]) - largest - sum.ln();
+            let all: f64 = (0..self.vocab_size).map(log_p).sum();
+            let is_real = f64::from(target != PAD);
+            let right = log_p(target as usize);
+            losses.push(is_real * -((1.0 - self.smoothing) * right + self.smoothing / v * all));
+            gradients.extend((0..self.vocab_size).map(|i| {
+                let is_right = f64::from(i as i64 == target);
+                let wanted = (1.0 - self.smoothing) * is_right + self.smoothing / v;
+                is_real * weight(row) * (log_p(i).exp() - wanted)
+            }));
+        }
+        (losses, gradients)
+    }
+
+    fn check(&self) {
+        let rows = self.target.len();
+        let device = Device::flex().autodiff();
+        let logits = TensorData::new(self.logits.clone(), [rows, self.vocab_size]);
+        let logits = Tensor::<2>::from_data(logits, &device).require_grad();
+        let target = TensorData::new(self.target.clone(), [rows]);
+        let target = Tensor::<1, Int>::from_data(target, &device);
+        let loss = fused::cross_entropy(logits.clone(), target, PAD as u32, self.smoothing);
+        let weight = |row: usize| 0.5 + row as f64;
+        let weights: Vec<f32> = (0..rows).map(|row| weight(row) as f32).collect();
+        let weights = Tensor::<1>::from_data(TensorData::new(weights, [rows]), &device);
+        let gradients = (loss.clone() * weights).sum().backward();
+        let (losses, expected) = self.by_hand(weight);
+        assert_close("loss", &loss.into_data(), &losses);
+        let gradient = logits.grad(&gradients).unwrap().into_data();
+        assert_close("dlogits", &gradient, &expected);
+    }
+}
+
+fn assert_close(name: &str, actual: &TensorData, expected: &[f64]) {
+    assert_eq!(actual.num_elements(), expected.len(), "{name}");
+    let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+    for (actual, expected) in actual.iter::<f64>().zip(expected) {
+        assert!(
+            (actual - expected).abs() < 2e-6 * largest,
+            "{name}: {actual}, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn losses_and_gradients_are_those_of_the_formula() {
+    for (rows, vocab_size) in [(1, 2), (7, 11), (40, 16), (9, 1000), (3, 10_007)] {
+        for smoothing in [0.0, 0.1] {
+            for scale in [0.0, 1.0, 20.0] {
+                Case::new(rows, vocab_size, scale, smoothing, 3).check();
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_batch_has_them(
+        rows in 1..50usize,
+        vocab_size in 2..70usize,
+        scale in 0.0f32..30.0,
+        smoothing in 0.0..0.9,
+        seed in 0..1000usize,
+    ) {
+        Case::new(rows, vocab_size, scale, smoothing, seed).check();
+    }
+}
+
+#[test]
+fn what_is_not_a_number_is_not_hidden() {
+    let device = Device::flex();
+    let mut case = Case::new(3, 40, 1.0, 0.0, 1);
+    case.logits[45] = f32::NAN;
+    let logits = Tensor::<2>::from_data(TensorData::new(case.logits, [3, 40]), &device);
+    let target = Tensor::<1, Int>::from_data([3, 4, 5], &device);
+    let loss = fused::cross_entropy(logits, target, 1, 0.0).into_data();
+    let finite: Vec<bool> = loss.iter::<f32>().map(f32::is_finite).collect();
+    assert_eq!(finite, [true, false, true]);
+}
+
+#[test]
+#[should_panic(expected = "target 5 is no id of a vocabulary of 5")]
+fn a_target_outside_the_vocabulary_is_refused() {
+    let device = Device::flex();
+    let target = Tensor::<1, Int>::from_data([5], &device);
+    fused::cross_entropy(Tensor::<2>::zeros([1, 5], &device), target, 0, 0.0);
+}
+
+#[test]
+#[should_panic(expected = "logits are [2, 5], but the target is [3]")]
+fn other_numbers_of_rows_are_refused() {
+    let device = Device::flex();
+    let target = Tensor::<1, Int>::from_data([0, 1, 2], &device);
+    fused::cross_entropy(Tensor::<2>::zeros([2, 5], &device), target, 0, 0.0);
+}

@@ -1,0 +1,132 @@
+//! Values against sums in f64, gradients against finite differences of these.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use proptest::prelude::*;
+
+const EPSILON: f64 = 1e-5;
+
+fn numbers(n: usize, seed: usize) -> Vec<f64> {
+    let number = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f64 / 1001.0 - 1.0;
+    (0..n).map(number).collect()
+}
+
+fn by_hand(x: &[f64], gamma: &[f64], beta: &[f64]) -> Vec<f64> {
+    let width = gamma.len();
+    let row = |x: &[f64]| -> Vec<f64> {
+        let mean = x.iter().sum::<f64>() / width as f64;
+        let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / width as f64;
+        let scaled = x.iter().zip(gamma).zip(beta);
+        scaled
+            .map(|((x, gamma), beta)| (x - mean) / (variance + EPSILON).sqrt() * gamma + beta)
+            .collect()
+    };
+    x.chunks(width).flat_map(row).collect()
+}
+
+fn check(rows: usize, width: usize, offset: f64, seed: usize) {
+    let x: Vec<f64> = numbers(rows * width, seed)
+        .iter()
+        .map(|x| x + offset)
+        .collect();
+    let (gamma, beta) = (numbers(width, seed + 1), numbers(width, seed + 2));
+    let dy = numbers(rows * width, seed + 3);
+    let device = Device::flex().autodiff();
+    let data = |numbers: &[f64]| -> Vec<f32> { numbers.iter().map(|&x| x as f32).collect() };
+    let matrix = |numbers: &[f64]| {
+        Tensor::<2>::from_data(TensorData::new(data(numbers), [rows, width]), &device)
+    };
+    let row = |numbers: &[f64]| {
+        Tensor::<1>::from_data(TensorData::new(data(numbers), [width]), &device).require_grad()
+    };
+    let leaves = (matrix(&x).require_grad(), row(&gamma), row(&beta));
+    let y = fused::layer_norm(
+        leaves.0.clone(),
+        leaves.1.clone(),
+        leaves.2.clone(),
+        EPSILON,
+    );
+    let gradients = (y.clone() * matrix(&dy)).sum().backward();
+    assert_close("y", &y.into_data(), &by_hand(&x, &gamma, &beta));
+
+    let loss = |x: &[f64], gamma: &[f64], beta: &[f64]| -> f64 {
+        let y = by_hand(x, gamma, beta);
+        y.iter().zip(&dy).map(|(y, dy)| y * dy).sum()
+    };
+    let differences = |at: &[f64], loss: &dyn Fn(&[f64]) -> f64| -> Vec<f64> {
+        let step = 1e-5;
+        let moved = |i: usize, by: f64| {
+            let mut at = at.to_vec();
+            at[i] += by;
+            loss(&at)
+        };
+        (0..at.len())
+            .map(|i| (moved(i, step) - moved(i, -step)) / (2.0 * step))
+            .collect()
+    };
+    let found = leaves.0.grad(&gradients).unwrap().into_data();
+    assert_close("dx", &found, &differences(&x, &|x| loss(x, &gamma, &beta)));
+    let found = leaves.1.grad(&gradients).unwrap().into_data();
+    let expected = differences(&gamma, &|gamma| loss(&x, gamma, &beta));
+    assert_close("dgamma", &found, &expected);
+    let found = leaves.2.grad(&gradients).unwrap().into_data();
+    let expected = differences(&beta, &|beta| loss(&x, &gamma, beta));
+    assert_close("dbeta", &found, &expected);
+}
+
+fn assert_close(name: &str, actual: &TensorData, expected: &[f64]) {
+    assert_eq!(actual.num_elements(), expected.len(), "{name}");
+    let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+    for (actual, expected) in actual.iter::<f64>().zip(expected) {
+        assert!(
+            (actual - expected).abs() < 2e-5 * largest,
+            "{name}: {actual}, not {expected}"
+        );
+    }
+}
+
+#[test]
+fn values_and_gradients_are_those_of_the_formula() {
+    for (rows, width) in [(1, 2), (3, 8), (7, 33), (5, 64), (2, 70)] {
+        check(rows, width, 0.0, 5);
+    }
+    // A mean far from zero takes digits from nothing but the inputs.
+    check(3, 40, 5.0, 6);
+}
+
+#[test]
+fn sums_over_many_rows_are_whole() {
+    let device = Device::flex().autodiff();
+    let [rows, width] = [3000, 24];
+    let x = numbers(rows * width, 1).iter().map(|&x| x as f32).collect();
+    let x = Tensor::<2>::from_data(TensorData::new::<f32, _>(x, [rows, width]), &device);
+    let gamma = Tensor::<1>::ones([width], &device).require_grad();
+    let beta = Tensor::<1>::zeros([width], &device).require_grad();
+    let y = fused::layer_norm(x, gamma.clone(), beta.clone(), EPSILON);
+    let gradients = (y.clone() * y.clone()).sum().backward();
+    // `d Σ y² / dgamma = 2 Σ y h`, where `h = y`.
+    let expected: Vec<f64> = y.clone().square().sum_dim(0).into_data().iter().collect();
+    let expected: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
+    let found = gamma.grad(&gradients).unwrap().into_data();
+    assert_close("dgamma", &found, &expected);
+    let expected: Vec<f64> = y.sum_dim(0).into_data().iter().collect();
+    let expected: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
+    let found = beta.grad(&gradients).unwrap().into_data();
+    assert_close("dbeta", &found, &expected);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(50))]
+
+    #[test]
+    fn any_size_has_them(rows in 1..6usize, width in 2..40usize, seed in 0..1000usize) {
+        check(rows, width, 0.3, seed);
+    }
+}
+
+#[test]
+#[should_panic(expected = "x is [1, 3], but gamma is [2] and beta [3]")]
+fn other_sizes_are_refused() {
+    let device = Device::flex();
+    let ones = |n: usize| Tensor::<1>::ones([n], &device);
+    fused::layer_norm(Tensor::ones([1, 3], &device), ones(2), ones(3), EPSILON);
+}

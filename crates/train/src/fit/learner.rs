@@ -1,0 +1,84 @@
+//! A model and what it learns by: one batch, one update.
+
+use anyhow::Result;
+use burn::optim::GradientsParams;
+use burn::tensor::{FloatDType, Tensor};
+use transformer::{CrossEntropy, Transformer};
+
+use super::Precision;
+use crate::batch::Batch;
+use crate::config::RunConfig;
+use crate::optimizer::Optimizer;
+
+/// A model under training: what `fit` takes its steps with, and what `bench` measures.
+pub struct Learner {
+    /// Away only while it is updated, so that nothing else holds its tensors then.
+    model: Option<Transformer>,
+    optimizer: Optimizer,
+    criterion: CrossEntropy,
+    precision: Precision,
+}
+
+impl Learner {
+    /// With moments of zero.
+    ///
+    /// # Errors
+    ///
+    /// A label smoothing that cannot be.
+    pub fn new(config: &RunConfig, model: Transformer) -> Result<Self> {
+        Ok(Self {
+            model: Some(config.precision.master(model)),
+            optimizer: Optimizer::new(&config.optimizer),
+            criterion: CrossEntropy::new(config.label_smoothing, config.model.pad_id)?,
+            precision: config.precision,
+        })
+    }
+
+    /// The model, its parameters in f32.
+    pub fn model(&self) -> &Transformer {
+        self.model.as_ref().expect("no update is under way")
+    }
+
+    /// Another one of the same shape.
+    pub(super) fn set_model(&mut self, model: Transformer) {
+        self.model = Some(model);
+    }
+
+    /// The optimiser.
+    pub fn optimizer(&self) -> &Optimizer {
+        &self.optimizer
+    }
+
+    /// The optimiser.
+    pub(super) fn optimizer_mut(&mut self) -> &mut Optimizer {
+        &mut self.optimizer
+    }
+
+    /// The forward pass: the batch's share of the mean loss over `tokens` tokens, `[1]`.
+    pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
+        let model = self.precision.computing(self.model());
+        let mut logits = model.forward(batch.source, batch.target);
+        if self.precision != Precision::F32 {
+            logits = logits.cast(FloatDType::F32);
+        }
+        self.criterion.sum(logits, batch.right).sum / tokens as f64
+    }
+
+    /// The backward pass of a loss that was multiplied by the loss scale.
+    pub fn gradients(&self, loss: Tensor<1>) -> GradientsParams {
+        GradientsParams::from_grads(loss.backward(), self.model())
+    }
+
+    /// One update of all parameters; see [`Optimizer::step`].
+    pub fn update(
+        &mut self,
+        learning_rate: f64,
+        gradients: GradientsParams,
+        norm: &Tensor<1>,
+        loss_scale: f64,
+    ) {
+        let model = self.model.take().expect("no update is under way");
+        let optimizer = &mut self.optimizer;
+        self.model = Some(optimizer.step(learning_rate, model, gradients, norm, loss_scale));
+    }
+}

@@ -1,0 +1,54 @@
+//! Layer normalisation (paper, section 3.1; Ba, Kiros and Hinton, 2016):
+//!
+//! ```text
+//! LayerNorm(x) = (x - mean) / sqrt(variance + ε) γ + β
+//! ```
+
+use burn::module::{Module, Param};
+use burn::tensor::{Device, FloatDType, Tensor};
+
+/// Normalises each vector, then scales and shifts it.
+#[derive(Module, Debug)]
+pub struct LayerNorm {
+    /// The scale, `[D]`.
+    pub gamma: Param<Tensor<1>>,
+    /// The shift, `[D]`.
+    pub beta: Param<Tensor<1>>,
+    epsilon: f64,
+}
+
+impl LayerNorm {
+    /// Scale 1, shift 0.
+    pub(crate) fn build(d_model: usize, epsilon: f64, device: &Device) -> Self {
+        Self {
+            gamma: Param::from_tensor(Tensor::ones([d_model], device)),
+            beta: Param::from_tensor(Tensor::zeros([d_model], device)),
+            epsilon,
+        }
+    }
+
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `D` is not the layer's.
+    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        let [batch, length, d_model] = x.dims();
+        let (gamma, beta) = (self.gamma.val(), self.beta.val());
+        let precision: FloatDType = x.dtype().into();
+        let rows = x.reshape([batch * length, d_model]);
+        let y = match precision {
+            // Squares do not fit, or lose too much.
+            FloatDType::F16 | FloatDType::BF16 => {
+                let single = FloatDType::F32;
+                let (gamma, beta) = (gamma.cast(single), beta.cast(single));
+                fused::layer_norm(rows.cast(single), gamma, beta, self.epsilon).cast(precision)
+            }
+            _ => fused::layer_norm(rows, gamma, beta, self.epsilon),
+        };
+        y.reshape([batch, length, d_model])
+    }
+}
