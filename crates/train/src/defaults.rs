@@ -26,8 +26,8 @@ impl RunConfig {
                 max_length: 12,
                 ..SequenceConfig::default()
             }),
-            steps: 2000,
-            ..Self::learned(2, 0.5, 100)
+            steps: 3000,
+            ..Self::learned(2, 1.0, 100)
         }
     }
 

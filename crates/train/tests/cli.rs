@@ -5,6 +5,8 @@ use std::process::Output;
 
 use assert_cmd::Command;
 
+#[path = "cli/bench.rs"]
+mod bench;
 #[path = "cli/generate.rs"]
 mod generate;
 #[path = "cli/lengths.rs"]

@@ -66,7 +66,7 @@ fn at_step(checkpoints: &Checkpoints, step: usize) -> Result<(usize, Files), Usa
 ///
 /// The first setting that differs.
 pub fn check_config(files: &Files, config: &RunConfig) -> Result<(), UsageError> {
-    const MATTER: [&str; 9] = [
+    const MATTER: [&str; 10] = [
         "task",
         "model",
         "seed",
@@ -75,6 +75,7 @@ pub fn check_config(files: &Files, config: &RunConfig) -> Result<(), UsageError>
         "optimizer",
         "ema",
         "precision",
+        "fused",
         "label_smoothing",
     ];
     let json = files.get(CONFIG).map_err(|error| unusable(&error))?;

@@ -151,7 +151,7 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Training steps [default: 600; reverse: 1000; sort: 2000; add: 3000; annotated:
+    /// Training steps [default: 600; reverse: 1000; sort, add: 3000; annotated:
     /// 200]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
@@ -188,7 +188,7 @@ pub struct FitArgs {
     /// How the learning rate falls [default: linear; annotated: noam]
     #[arg(long)]
     pub schedule: Option<ScheduleKind>,
-    /// Scale of the learning rate [default: 1.5; reverse, annotated: 1; sort: 0.5; add:
+    /// Scale of the learning rate [default: 1.5; reverse, sort, annotated: 1; add:
     /// 0.4]
     #[arg(long, allow_negative_numbers = true)]
     pub factor: Option<f64>,

@@ -1,0 +1,80 @@
+//! `train bench`, and what its fast paths compute.
+
+use serde_json::Value;
+
+use super::task::{TINY, run};
+use super::{json, losses, refused};
+
+#[test]
+fn a_training_step_is_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --json";
+    let line: Value = serde_json::from_str(&run(folder.path(), flags)).unwrap();
+    assert_eq!(line["what"], "train");
+    assert_eq!(line["shape"], "tiny");
+    assert_eq!((&line["batch"], &line["length"]), (&2.into(), &3.into()));
+    let number = |name: &str| line[name].as_f64().unwrap();
+    let parts = ["forward_ms", "backward_ms", "optimizer_ms"].map(number);
+    assert!(parts.iter().all(|&part| part > 0.0), "{line}");
+    assert!(number("step_ms") > parts[1], "{line}");
+    assert!(number("tokens_per_second") > 0.0 && number("gflops") > 0.0);
+}
+
+#[test]
+fn generation_is_measured_on_every_backend_of_the_build() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "bench --shape tiny --batch-size 2 --length 3 --beam 2 --all";
+    let table = run(folder.path(), flags);
+    let rows: Vec<&str> = table.lines().collect();
+    assert!(rows[0].starts_with("shape  batch  beam"), "{table}");
+    assert!(
+        rows[1..].iter().any(|row| row.ends_with("  flex")),
+        "{table}"
+    );
+}
+
+#[test]
+fn measurements_that_cannot_be_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, expected) in [
+        ("--what train --beam 3", "--beam 3: needs --what generate"),
+        ("--batch-size 0", "--batch-size 0: must be at least 1"),
+        ("--length 99999", "--length 99999: must be at least 1"),
+        ("--what luck", "--what"),
+        ("--all --backend flex", "--backend"),
+    ] {
+        let arguments: Vec<&str> = ["bench"].into_iter().chain(flags.split(' ')).collect();
+        refused(folder.path(), &arguments, &[expected]);
+    }
+}
+
+#[test]
+fn fast_paths_compute_what_plain_operations_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let losses_of = |run_dir: &str, flags: &str| -> Vec<f64> {
+        let small = format!("fit {TINY} --symbols 9 --max-length 5 --dropout 0");
+        run(
+            folder.path(),
+            &format!("{small} --run-dir {run_dir} {flags}"),
+        );
+        let lines = losses(&folder.path().join(run_dir));
+        let loss = |line: &Value| line["loss"].as_f64().unwrap();
+        lines.iter().map(loss).collect()
+    };
+    let fast = losses_of("fast", "");
+    let plain = losses_of("plain", "--no-fused");
+    assert_eq!(fast.len(), plain.len());
+    assert_ne!(fast, plain);
+    for (fast, plain) in fast.iter().zip(&plain) {
+        assert!((fast - plain).abs() < 1e-4, "{fast}, plain {plain}");
+    }
+    let config = json(&folder.path().join("plain/config.json"));
+    assert_eq!(config["fused"], false);
+    // A run goes on as it was begun.
+    let steps = fast.len() + 5;
+    for run_dir in ["fast", "plain"] {
+        run(folder.path(), &format!("resume {run_dir} --steps {steps}"));
+    }
+    let config = json(&folder.path().join("plain/config.json"));
+    assert_eq!(config["fused"], false);
+}
