@@ -121,7 +121,7 @@ impl RunConfig {
                 .with_norm_placement(NormPlacement::Pre),
             backend: String::new(),
             seed: 0,
-            steps: 600,
+            steps: 800,
             batch_size: 64,
             accumulate: 1,
             optimizer: OptimizerConfig::default(),

@@ -151,7 +151,7 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Training steps [default: 600; reverse: 1000; sort, add: 3000; annotated:
+    /// Training steps [default: 800; reverse: 1000; sort, add: 3000; annotated:
     /// 200]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
