@@ -61,14 +61,16 @@ pub fn cross_entropy(
 }
 
 #[cfg(feature = "flex")]
-pub(crate) use kernel::{Settings, backward, forward};
+pub(crate) use kernel::{Settings, forward};
+
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+pub(crate) use gradient::backward;
 
 #[cfg(feature = "flex")]
 mod kernel {
-    use pulp::{Arch, Simd, WithSimd};
     use rayon::prelude::*;
 
-    use crate::log_sum_exp::{exponentials, log_sum_exp};
+    use crate::log_sum_exp::log_sum_exp;
 
     /// Elements that a thread takes at a time, about.
     const PIECE: usize = 1 << 14;
@@ -82,12 +84,12 @@ mod kernel {
     }
 
     impl Settings {
-        fn rows_at_a_time(&self) -> usize {
+        pub(super) fn rows_at_a_time(&self) -> usize {
             (PIECE / self.vocab_size.max(1)).max(1)
         }
 
         /// The target as an index; none for padding.
-        fn index(&self, target: i64) -> Option<usize> {
+        pub(super) fn index(&self, target: i64) -> Option<usize> {
             if target == i64::from(self.pad_id) {
                 return None;
             }
@@ -136,6 +138,15 @@ mod kernel {
         }
         sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x)).sum::<f64>()
     }
+}
+
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod gradient {
+    use pulp::{Arch, Simd, WithSimd};
+    use rayon::prelude::*;
+
+    use super::Settings;
+    use crate::log_sum_exp::{exponentials, log_sum_exp};
 
     /// `dlogits`, from the gradient of each row's loss.
     pub(crate) fn backward(

@@ -7,6 +7,7 @@ use burn::backend::{Backend, Flex, backend_extension};
 use crate::cross_entropy;
 use crate::dropout::drop_in_place;
 use crate::flex::{self, FlexTensor};
+#[cfg(feature = "autodiff")]
 use crate::layer_norm;
 use crate::product::{Matrix, product};
 
@@ -32,6 +33,7 @@ pub(crate) trait FusedOps: Backend {
     ) -> FloatTensor<Self>;
 
     /// The gradient of the logits, from that of each row's loss.
+    #[cfg(feature = "autodiff")]
     fn fused_cross_entropy_backward(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
@@ -41,6 +43,7 @@ pub(crate) trait FusedOps: Backend {
     ) -> FloatTensor<Self>;
 
     /// The rows of `[N, D]`, normalised, times gamma, plus beta.
+    #[cfg(feature = "autodiff")]
     fn fused_layer_norm(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -49,6 +52,7 @@ pub(crate) trait FusedOps: Backend {
     ) -> FloatTensor<Self>;
 
     /// The gradients of x, gamma and beta.
+    #[cfg(feature = "autodiff")]
     fn fused_layer_norm_backward(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -60,6 +64,7 @@ pub(crate) trait FusedOps: Backend {
     fn fused_dropout(x: FloatTensor<Self>, key: u64, probability: f64) -> FloatTensor<Self>;
 
     /// Sums over the rows of `[M, N]`: `[N]`.
+    #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self>;
 }
 
@@ -89,6 +94,7 @@ impl FusedOps for Flex {
         flex::primitive(loss, &[target.len()])
     }
 
+    #[cfg(feature = "autodiff")]
     fn fused_cross_entropy_backward(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
@@ -104,6 +110,7 @@ impl FusedOps for Flex {
         flex::primitive(output, &[target.len(), settings.vocab_size])
     }
 
+    #[cfg(feature = "autodiff")]
     fn fused_layer_norm(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -116,6 +123,7 @@ impl FusedOps for Flex {
         flex::primitive(y, x.layout().shape())
     }
 
+    #[cfg(feature = "autodiff")]
     fn fused_layer_norm_backward(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -139,6 +147,7 @@ impl FusedOps for Flex {
         x
     }
 
+    #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let x = x.to_contiguous();
         let columns = x.layout().shape()[1];

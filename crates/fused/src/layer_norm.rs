@@ -33,7 +33,7 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64)
         beta.dims()
     );
     // Burn's own is as good where there is no gradient.
-    #[cfg(feature = "flex")]
+    #[cfg(all(feature = "flex", feature = "autodiff"))]
     if x.device().is_autodiff() && crate::flex::takes(&x) && crate::flex::takes(&gamma) {
         use crate::extension::FusedOps;
         use burn::backend::Dispatch;
@@ -48,10 +48,10 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64)
     module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 
-#[cfg(feature = "flex")]
+#[cfg(all(feature = "flex", feature = "autodiff"))]
 pub(crate) use kernel::{backward, forward};
 
-#[cfg(feature = "flex")]
+#[cfg(all(feature = "flex", feature = "autodiff"))]
 mod kernel {
     use pulp::{Arch, Simd, WithSimd};
     use rayon::prelude::*;

@@ -1,10 +1,11 @@
 //! Operations of the Transformer that have a fast path of their own on some backends, and are
 //! plain Burn operations on all others.
 //!
-//! With the feature `flex`, tensors of that backend that need no gradient take the paths of this
-//! crate: vector instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, no
-//! unsafe code. Results are a function of each row alone: a row's product is the same number, bit
-//! for bit, whatever other rows stand in the batch.
+//! With the feature `flex`, f32 tensors of that backend take the paths of this crate: vector
+//! instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, no unsafe code. With
+//! `autodiff` as well, so do tensors under training, with backward passes of this crate. Results
+//! do not depend on the number of threads, and a row's product is the same number, bit for bit,
+//! whatever other rows stand in the batch.
 
 #![recursion_limit = "256"]
 

@@ -91,7 +91,7 @@ pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32
 }
 
 /// Writes `exp(x - largest)` for each `x`.
-#[cfg(feature = "flex")]
+#[cfg(all(feature = "flex", feature = "autodiff"))]
 #[inline(always)]
 pub(crate) fn exponentials<S: Simd>(simd: S, x: &[f32], largest: f32, y: &mut [f32]) {
     let largest = simd.splat_f32s(largest);

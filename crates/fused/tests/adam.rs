@@ -1,15 +1,13 @@
 //! The update against its formula in f64, by the fast path and by plain operations.
 
+mod common;
+
 use burn::tensor::{Device, Tensor, TensorData};
+use common::{assert_close, numbers};
 use fused::{Adam, Moving};
 
 /// The switch is the process's.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
-
-fn numbers(n: usize, seed: usize) -> Vec<f64> {
-    let number = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f64 / 1001.0 - 1.0;
-    (0..n).map(number).collect()
-}
 
 fn tensor(numbers: &[f64]) -> Tensor<1> {
     let data: Vec<f32> = numbers.iter().map(|&x| x as f32).collect();
@@ -54,12 +52,7 @@ fn check(n: usize, weight_decay: f32, is_shared: bool) {
         ("first moment", &moving.moment_1, &m),
         ("second moment", &moving.moment_2, &v),
     ] {
-        for (found, expected) in found.to_data().iter::<f64>().zip(expected) {
-            assert!(
-                (found - expected).abs() < 2e-6,
-                "{name}: {found}, {expected}"
-            );
-        }
+        assert_close(name, &found.to_data(), expected, 2e-6);
     }
 }
 

@@ -1,14 +1,13 @@
 //! Values against sums in f64, gradients against finite differences of these.
 
+mod common;
+
 use burn::tensor::{Device, Tensor, TensorData};
+use common::{assert_close, numbers};
 use proptest::prelude::*;
 
 const EPSILON: f64 = 1e-5;
-
-fn numbers(n: usize, seed: usize) -> Vec<f64> {
-    let number = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f64 / 1001.0 - 1.0;
-    (0..n).map(number).collect()
-}
+const TOLERANCE: f64 = 2e-5;
 
 fn by_hand(x: &[f64], gamma: &[f64], beta: &[f64]) -> Vec<f64> {
     let width = gamma.len();
@@ -46,7 +45,7 @@ fn check(rows: usize, width: usize, offset: f64, seed: usize) {
         EPSILON,
     );
     let gradients = (y.clone() * matrix(&dy)).sum().backward();
-    assert_close("y", &y.into_data(), &by_hand(&x, &gamma, &beta));
+    assert_close("y", &y.into_data(), &by_hand(&x, &gamma, &beta), TOLERANCE);
 
     let loss = |x: &[f64], gamma: &[f64], beta: &[f64]| -> f64 {
         let y = by_hand(x, gamma, beta);
@@ -64,24 +63,18 @@ fn check(rows: usize, width: usize, offset: f64, seed: usize) {
             .collect()
     };
     let found = leaves.0.grad(&gradients).unwrap().into_data();
-    assert_close("dx", &found, &differences(&x, &|x| loss(x, &gamma, &beta)));
+    assert_close(
+        "dx",
+        &found,
+        &differences(&x, &|x| loss(x, &gamma, &beta)),
+        TOLERANCE,
+    );
     let found = leaves.1.grad(&gradients).unwrap().into_data();
     let expected = differences(&gamma, &|gamma| loss(&x, gamma, &beta));
-    assert_close("dgamma", &found, &expected);
+    assert_close("dgamma", &found, &expected, TOLERANCE);
     let found = leaves.2.grad(&gradients).unwrap().into_data();
     let expected = differences(&beta, &|beta| loss(&x, &gamma, beta));
-    assert_close("dbeta", &found, &expected);
-}
-
-fn assert_close(name: &str, actual: &TensorData, expected: &[f64]) {
-    assert_eq!(actual.num_elements(), expected.len(), "{name}");
-    let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
-    for (actual, expected) in actual.iter::<f64>().zip(expected) {
-        assert!(
-            (actual - expected).abs() < 2e-5 * largest,
-            "{name}: {actual}, not {expected}"
-        );
-    }
+    assert_close("dbeta", &found, &expected, TOLERANCE);
 }
 
 #[test]
@@ -107,11 +100,11 @@ fn sums_over_many_rows_are_whole() {
     let expected: Vec<f64> = y.clone().square().sum_dim(0).into_data().iter().collect();
     let expected: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
     let found = gamma.grad(&gradients).unwrap().into_data();
-    assert_close("dgamma", &found, &expected);
+    assert_close("dgamma", &found, &expected, TOLERANCE);
     let expected: Vec<f64> = y.sum_dim(0).into_data().iter().collect();
     let expected: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
     let found = beta.grad(&gradients).unwrap().into_data();
-    assert_close("dbeta", &found, &expected);
+    assert_close("dbeta", &found, &expected, TOLERANCE);
 }
 
 proptest! {

@@ -57,6 +57,10 @@ impl LengthsConfig {
             let expected = "must be at least 1 and at most 1000000";
             return Err(UsageError::new("--sequences", self.sequences, expected));
         }
+        if self.lengths.is_empty() {
+            let expected = "must name at least one length, such as 4,8,16 or 1..32";
+            return Err(UsageError::new("--eval-lengths", "", expected));
+        }
         match self.lengths.iter().find(|&n| !(1..=LONGEST).contains(n)) {
             None => Ok(()),
             Some(length) => {

@@ -55,18 +55,6 @@ impl<'a> Matrix<'a> {
             column_stride: 1,
         }
     }
-
-    /// The same elements, with rows for columns.
-    #[must_use]
-    pub fn transposed(self) -> Self {
-        Self {
-            data: self.data,
-            rows: self.columns,
-            columns: self.rows,
-            row_stride: self.column_stride,
-            column_stride: self.row_stride,
-        }
-    }
 }
 
 /// `x W + b`: `x` is `[m, W.rows]` and the output `[m, W.columns]`, row after row.
@@ -228,7 +216,13 @@ mod tests {
             for m in [1, 7, 20, 150] {
                 let x = numbers(m * k, 3);
                 let transposed: Vec<f32> = (0..m * k).map(|i| x[i % m * k + i / m]).collect();
-                let x_t = Matrix::contiguous(&transposed, k, m).transposed();
+                let x_t = Matrix {
+                    data: &transposed,
+                    rows: m,
+                    columns: k,
+                    row_stride: 1,
+                    column_stride: m,
+                };
                 assert!(
                     product(x_t, Matrix::contiguous(&w, k, n), None)
                         == run(&x, &w, k, n, None, false),

@@ -25,7 +25,6 @@ const STREAMS: usize = 16;
 /// Rows and columns of the matrix that are packed at a time, so that they stay in the L2 cache.
 const PACK_ROWS: usize = 256;
 const PACK_COLUMNS: usize = 192;
-const PACK_STRIDED_ROWS: usize = 16;
 
 thread_local! {
     /// Packed rows of `x`, and a packed piece of the matrix.
@@ -361,16 +360,12 @@ impl Part<'_> {
                 }
             }
         } else {
-            // So many rows at a time that what is written stays in the L1 cache.
-            for row in (0..depth).step_by(PACK_STRIDED_ROWS) {
-                let rows = PACK_STRIDED_ROWS.min(depth - row);
-                for (place, column) in columns.clone().enumerate() {
-                    let begin = (place / panel * depth + row) * panel + place % panel;
-                    let line = w.data[from(row, column)..].iter().step_by(w.row_stride);
-                    let places = packed[begin..].iter_mut().step_by(panel);
-                    for (to, &from) in places.zip(line).take(rows) {
-                        *to = from;
-                    }
+            for (place, column) in columns.enumerate() {
+                let begin = place / panel * depth * panel + place % panel;
+                let line = w.data[from(0, column)..].iter().step_by(w.row_stride);
+                let places = packed[begin..].iter_mut().step_by(panel);
+                for (to, &from) in places.zip(line).take(depth) {
+                    *to = from;
                 }
             }
         }

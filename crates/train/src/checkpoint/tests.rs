@@ -202,6 +202,29 @@ fn models_that_are_not_the_runs_are_refused() {
 }
 
 #[test]
+fn the_mean_is_of_the_moving_averages_where_there_are_some() {
+    let (_parent, path) = run();
+    let json = fs::read(path.join(CONFIG)).unwrap();
+    let config: RunConfig = serde_json::from_slice(&json).unwrap();
+    let bytes = |seed| {
+        let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
+        weights::to_bytes(&weights::parameters(&model)).unwrap()
+    };
+    for (step, seed) in [(11, 1), (12, 2)] {
+        let files = [
+            (MODEL, bytes(seed + 10)),
+            (AVERAGE, bytes(seed)),
+            (CONFIG, json.clone()),
+        ];
+        Checkpoints::of(&path).save(step, &files).unwrap();
+    }
+    // Steps 9 and 10 have these as their parameters.
+    let averages = parameters(&path, "average:2");
+    Checkpoints::of(&path).remove_after(10).unwrap();
+    assert_eq!(averages, parameters(&path, "average:2"));
+}
+
+#[test]
 fn flipped_bits_are_noticed() {
     let (_parent, path) = run();
     let model = path.join("checkpoints/step-10/model.safetensors");

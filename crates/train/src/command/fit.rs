@@ -64,6 +64,7 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         config.steps = steps;
     }
     let task = config.resolve()?;
+    by_length(&config, task.as_ref())?;
     let device = open_device(&config)?;
     let folder = RunFolder::open(&args.run)?;
     let checkpoints = Checkpoints::of(&args.run);

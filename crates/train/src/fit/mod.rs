@@ -64,6 +64,9 @@ const READ_EVERY: usize = 10;
 /// Trains a model and decodes the test sequences; writes everything to the run folder. Goes on
 /// from a checkpoint where one is given. `watch` is asked for a monitor when all is ready.
 ///
+/// Switches the fast paths of the whole process on or off ([`fused::enable`]), as the configuration
+/// says.
+///
 /// Parameters, batches and dropout are functions of (seed, step), so that on CPU backends the same
 /// configuration gives the same losses, bit for bit, however often it is stopped and resumed.
 ///

@@ -37,7 +37,7 @@ const PADDING: Number = ("Padding", Some("%"), false);
 const CPU: Number = ("CPU", Some("%"), true);
 const MEMORY: Number = ("Memory", Some("MiB"), false);
 
-/// The list on the screen has room for the first ones only; all of them have a plot.
+/// In the order of their plots. The list beside them has the order of their first values.
 const NUMBERS: [Number; 10] = [
     LOSS,
     EXACT_MATCH,
@@ -160,21 +160,21 @@ impl Monitor for Dashboard {
         terminal::let_signals_through();
         let loss = f64::from(metrics.loss);
         self.show(Split::Train, LOSS, loss, 4);
-        self.show(Split::Train, PERPLEXITY, loss.exp(), 3);
-        self.show(Split::Train, LEARNING_RATE, metrics.learning_rate, 4);
-        self.show(Split::Train, GRADIENT_NORM, metrics.gradient_norm.into(), 4);
-        let padding = 100.0 * f64::from(metrics.padding);
-        self.show(Split::Train, PADDING, padding, 1);
         // The numbers of several steps come at once.
         if self.elapsed >= Duration::from_millis(100) {
             let speed = self.tokens as f64 / self.elapsed.as_secs_f64();
             (self.tokens, self.elapsed) = (0, Duration::ZERO);
             self.show(Split::Train, SPEED, speed, 0);
             if let Some((cpu, memory)) = self.usage() {
-                self.show(Split::Train, CPU, cpu, 0);
                 self.show(Split::Train, MEMORY, memory, 0);
+                self.show(Split::Train, CPU, cpu, 0);
             }
         }
+        self.show(Split::Train, LEARNING_RATE, metrics.learning_rate, 4);
+        self.show(Split::Train, GRADIENT_NORM, metrics.gradient_norm.into(), 4);
+        self.show(Split::Train, PERPLEXITY, loss.exp(), 3);
+        let padding = 100.0 * f64::from(metrics.padding);
+        self.show(Split::Train, PADDING, padding, 1);
     }
 
     fn evaluation(&mut self, evaluation: &Evaluation) -> Result<()> {
