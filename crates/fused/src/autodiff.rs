@@ -5,9 +5,10 @@ use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, OpsPrep, Tracked, unary};
-use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend};
 
+use crate::dropout::Dropout;
 use crate::extension::FusedOps;
 
 impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
@@ -53,6 +54,104 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
                 prep.finish(y)
             }
         }
+    }
+
+    fn fused_self_attention(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let prepared = SelfAttention.prepare::<C>([packed.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let node = prep.checkpoint(&packed);
+                let packed = packed.into_primitive();
+                let (output, log_sums) =
+                    B::fused_self_attention_forward(packed, mask.clone(), dropout);
+                let kept = KeptAttention {
+                    inputs: [node],
+                    mask,
+                    dropout,
+                    output: output.clone(),
+                    log_sums,
+                };
+                prep.finish(kept, output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let packed = packed.into_primitive();
+                prep.finish(B::fused_self_attention(packed, mask, dropout))
+            }
+        }
+    }
+
+    fn fused_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let nodes = [prep.checkpoint(&query), prep.checkpoint(&packed)];
+                let (query, packed) = (query.into_primitive(), packed.into_primitive());
+                let (output, log_sums) =
+                    B::fused_cross_attention_forward(query, packed, mask.clone(), dropout);
+                let kept = KeptAttention {
+                    inputs: nodes,
+                    mask,
+                    dropout,
+                    output: output.clone(),
+                    log_sums,
+                };
+                prep.finish(kept, output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let (query, packed) = (query.into_primitive(), packed.into_primitive());
+                let y = B::fused_cross_attention(query, packed, mask, dropout);
+                prep.finish(y)
+            }
+        }
+    }
+
+    fn fused_self_attention_forward(
+        _: FloatTensor<Self>,
+        _: BoolTensor<Self>,
+        _: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_cross_attention_forward(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: BoolTensor<Self>,
+        _: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_self_attention_backward(
+        _: FloatTensor<Self>,
+        _: BoolTensor<Self>,
+        _: Dropout,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_cross_attention_backward(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: BoolTensor<Self>,
+        _: Dropout,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        unreachable!("{ONCE}")
     }
 
     fn fused_cross_entropy(
@@ -115,16 +214,14 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         unreachable!("{ONCE}")
     }
 
-    fn fused_dropout(x: FloatTensor<Self>, key: u64, probability: f64) -> FloatTensor<Self> {
-        let prepared = Dropout.prepare::<C>([x.node()]);
+    fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let prepared = Dropping.prepare::<C>([x.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let y = B::fused_dropout(x.into_primitive(), key, probability);
-                prep.finish((key, probability), y)
+                let y = B::fused_dropout(x.into_primitive(), dropout);
+                prep.finish(dropout, y)
             }
-            OpsKind::UnTracked(prep) => {
-                prep.finish(B::fused_dropout(x.into_primitive(), key, probability))
-            }
+            OpsKind::UnTracked(prep) => prep.finish(B::fused_dropout(x.into_primitive(), dropout)),
         }
     }
 
@@ -134,6 +231,78 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
 }
 
 const ONCE: &str = "backward passes are not differentiated";
+
+/// See `attention::kernel`.
+#[derive(Debug)]
+struct SelfAttention;
+
+/// See `attention::kernel`.
+#[derive(Debug)]
+struct CrossAttention;
+
+/// What both backward passes are made of.
+#[derive(Clone, Debug)]
+struct KeptAttention<B: Backend, const N: usize> {
+    inputs: [NodeId; N],
+    mask: BoolTensor<B>,
+    dropout: Dropout,
+    output: FloatTensor<B>,
+    log_sums: FloatTensor<B>,
+}
+
+impl<B: Backend + FusedOps> Backward<B, 1> for SelfAttention {
+    type State = KeptAttention<B, 1>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let kept = ops.state;
+        let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            let (output, log_sums) = (kept.output, kept.log_sums);
+            B::fused_self_attention_backward(
+                packed,
+                kept.mask,
+                kept.dropout,
+                output,
+                log_sums,
+                grad,
+            )
+        });
+    }
+}
+
+impl<B: Backend + FusedOps> Backward<B, 2> for CrossAttention {
+    type State = KeptAttention<B, 2>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let kept = ops.state;
+        let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<B>(&ops.node);
+        let (query, packed) = B::fused_cross_attention_backward(
+            query,
+            packed,
+            kept.mask,
+            kept.dropout,
+            kept.output,
+            kept.log_sums,
+            grad,
+        );
+        for (node, grad) in ops.parents.into_iter().zip([query, packed]) {
+            if let Some(node) = node {
+                grads.register::<B>(node.id, grad);
+            }
+        }
+    }
+}
 
 /// `dz_v = dloss (p_v - ε / V)`, less `dloss (1 - ε)` for the target.
 #[derive(Debug)]
@@ -186,16 +355,15 @@ impl<B: Backend + FusedOps> Backward<B, 3> for LayerNorm {
 
 /// The same elements of the gradient are dropped.
 #[derive(Debug)]
-struct Dropout;
+struct Dropping;
 
-impl<B: Backend + FusedOps> Backward<B, 1> for Dropout {
-    /// Key and probability.
-    type State = (u64, f64);
+impl<B: Backend + FusedOps> Backward<B, 1> for Dropping {
+    type State = Dropout;
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let (key, probability) = ops.state;
+        let dropout = ops.state;
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::fused_dropout(grad, key, probability)
+            B::fused_dropout(grad, dropout)
         });
     }
 }

@@ -40,8 +40,11 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<D> {
         use crate::extension::FusedOps;
         use burn::backend::Dispatch;
 
-        let key = draw_key(&x.device());
-        let y = Dispatch::fused_dropout(x.into_dispatch(), key, probability);
+        let dropout = Dropout {
+            key: draw_key(&x.device()),
+            probability,
+        };
+        let y = Dispatch::fused_dropout(x.into_dispatch(), dropout);
         return Tensor::from_dispatch(y);
     }
     let keep = 1.0 - probability;
@@ -51,7 +54,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<D> {
 
 /// 64 random bits of the device.
 #[cfg(feature = "flex")]
-fn draw_key(device: &burn::tensor::Device) -> u64 {
+pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
     let device = device.clone().without_autodiff();
     let random = Tensor::<1>::random([3], Distribution::Default, &device).into_data();
     let bits = |x: f32| (x * (1 << 24) as f32) as u64;
@@ -61,7 +64,7 @@ fn draw_key(device: &burn::tensor::Device) -> u64 {
 }
 
 #[cfg(feature = "flex")]
-pub(crate) use kernel::drop_in_place;
+pub(crate) use kernel::{Dropout, drop_in_place};
 
 #[cfg(feature = "flex")]
 mod kernel {
@@ -71,26 +74,49 @@ mod kernel {
     /// Elements that share a key; also what a thread takes at a time.
     const CHUNK: usize = 1 << 14;
 
-    /// Drops elements of a tensor.
-    pub(crate) fn drop_in_place(x: &mut [f32], key: u64, probability: f64) {
-        let settings = |chunk: usize| {
-            let key = mix_64(key ^ mix_64(chunk as u64));
-            Drop {
+    /// What is dropped, as a function of the place. The default drops nothing.
+    #[derive(Clone, Copy, Debug, Default)]
+    pub(crate) struct Dropout {
+        pub key: u64,
+        pub probability: f64,
+    }
+
+    impl Dropout {
+        /// Drops elements on this thread; the first one has place `first`.
+        pub(crate) fn apply(self, x: &mut [f32], first: usize) {
+            if self.probability == 0.0 {
+                return;
+            }
+            let arch = Arch::new();
+            let until_next = (CHUNK - first % CHUNK).min(x.len());
+            let (begun, whole) = x.split_at_mut(until_next);
+            arch.dispatch(self.pass(begun, first));
+            for (x, first) in whole
+                .chunks_mut(CHUNK)
+                .zip((first + until_next..).step_by(CHUNK))
+            {
+                arch.dispatch(self.pass(x, first));
+            }
+        }
+
+        /// Some elements of one chunk.
+        fn pass(self, x: &mut [f32], first: usize) -> Pass<'_> {
+            let key = mix_64(self.key ^ mix_64((first / CHUNK) as u64));
+            let threshold = (self.probability * 2.0f64.powi(32)).round();
+            Pass {
                 keys: [key as u32, (key >> 32) as u32],
                 // Values below are dropped; 2^32 of them cannot be written.
-                below: (probability * 2.0f64.powi(32))
-                    .round()
-                    .min(f64::from(u32::MAX)) as u32,
-                scale: (1.0 / (1.0 - probability)) as f32,
-            }
-        };
-        let arch = Arch::new();
-        let run = |(index, x)| {
-            arch.dispatch(Pass {
-                drop: settings(index),
+                below: threshold.min(f64::from(u32::MAX)) as u32,
+                scale: (1.0 / (1.0 - self.probability)) as f32,
+                first: (first % CHUNK) as u32,
                 x,
-            });
-        };
+            }
+        }
+    }
+
+    /// Drops elements of a tensor.
+    pub(crate) fn drop_in_place(x: &mut [f32], dropout: Dropout) {
+        let run = |(index, x): (usize, &mut [f32])| dropout.apply(x, index * CHUNK);
         match x.len() <= CHUNK {
             true => x.chunks_mut(CHUNK).enumerate().for_each(run),
             false => x.par_chunks_mut(CHUNK).enumerate().for_each(run),
@@ -105,10 +131,13 @@ mod kernel {
         x ^ (x >> 31)
     }
 
-    struct Drop {
+    struct Pass<'a> {
         keys: [u32; 2],
         below: u32,
         scale: f32,
+        /// Place in the chunk of the first element.
+        first: u32,
+        x: &'a mut [f32],
     }
 
     impl WithSimd for Pass<'_> {
@@ -116,21 +145,15 @@ mod kernel {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) {
-            let Drop { keys, below, scale } = self.drop;
-            for (index, x) in self.x.iter_mut().enumerate() {
-                let random = mix_32((index as u32) ^ keys[0]).wrapping_add(keys[1]);
-                *x = if mix_32(random) < below {
+            let [low, high] = self.keys;
+            for (x, place) in self.x.iter_mut().zip(self.first..) {
+                *x = if mix_32(mix_32(place ^ low).wrapping_add(high)) < self.below {
                     0.0
                 } else {
-                    *x * scale
+                    *x * self.scale
                 };
             }
         }
-    }
-
-    struct Pass<'a> {
-        drop: Drop,
-        x: &'a mut [f32],
     }
 
     /// A bijection that changes about half of the bits for each bit of `x`, with the constants of

@@ -1,11 +1,14 @@
 //! The operations as a Burn backend extension: on flex by the kernels of this crate, and through
 //! autodiff with backward passes of their own.
 
-use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Backend, Flex, backend_extension};
 
+use crate::attention::inputs::Inputs;
+#[cfg(feature = "autodiff")]
+use crate::attention::kernel::Backward;
 use crate::cross_entropy;
-use crate::dropout::drop_in_place;
+use crate::dropout::{Dropout, drop_in_place};
 use crate::flex::{self, FlexTensor};
 #[cfg(feature = "autodiff")]
 use crate::layer_norm;
@@ -23,6 +26,62 @@ pub(crate) trait FusedOps: Backend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
+
+    /// Attention of a sequence to itself: `[B, T, 3 H, K]` to `[B, T, H K]`. The mask's axes have
+    /// the scores' sizes or 1.
+    fn fused_self_attention(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self>;
+
+    /// Attention of `[B, T, H, K]` to `[B, S, 2 H, K]`: `[B, T, H K]`.
+    fn fused_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self>;
+
+    /// The output, and the logarithms of the rows' sums, `[B, H, T]`.
+    #[cfg(feature = "autodiff")]
+    fn fused_self_attention_forward(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// The same of a sequence to another.
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_attention_forward(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// The gradient of queries, keys and values.
+    #[cfg(feature = "autodiff")]
+    fn fused_self_attention_backward(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+        output: FloatTensor<Self>,
+        log_sums: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// The gradients of the queries, and of keys and values.
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_attention_backward(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+        output: FloatTensor<Self>,
+        log_sums: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
     /// The loss of each row of `[N, V]`, 0 where the target is `pad_id`: `[N]`.
     fn fused_cross_entropy(
@@ -61,7 +120,7 @@ pub(crate) trait FusedOps: Backend {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 
     /// Elements are dropped as a function of the key and their place.
-    fn fused_dropout(x: FloatTensor<Self>, key: u64, probability: f64) -> FloatTensor<Self>;
+    fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
 
     /// Sums over the rows of `[M, N]`: `[N]`.
     #[cfg(feature = "autodiff")]
@@ -80,6 +139,91 @@ impl FusedOps for Flex {
     ) -> FloatTensor<Self> {
         let bias = bias.to_contiguous();
         linear(x, weight, Some(flex::slice(&bias)))
+    }
+
+    fn fused_self_attention(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        Inputs::packed(packed, mask, dropout).forward().0
+    }
+
+    fn fused_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        Inputs::apart(query, packed, mask, dropout).forward().0
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_self_attention_forward(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        Inputs::packed(packed, mask, dropout).forward()
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_attention_forward(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        Inputs::apart(query, packed, mask, dropout).forward()
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_self_attention_backward(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+        output: FloatTensor<Self>,
+        log_sums: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let shape = packed.layout().shape().clone();
+        let inputs = Inputs::packed(packed, mask, dropout);
+        let kept = [output, log_sums, grad].map(|tensor| tensor.to_contiguous());
+        let [output, log_sums, grad] = kept.each_ref().map(flex::slice);
+        let of = Backward {
+            output,
+            log_sums,
+            grad,
+        };
+        let grad = inputs.attention().backward_packed(shape[0], of);
+        flex::primitive(grad, &shape)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_attention_backward(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+        output: FloatTensor<Self>,
+        log_sums: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let shapes = [&query, &packed].map(|tensor| tensor.layout().shape().clone());
+        let inputs = Inputs::apart(query, packed, mask, dropout);
+        let kept = [output, log_sums, grad].map(|tensor| tensor.to_contiguous());
+        let [output, log_sums, grad] = kept.each_ref().map(flex::slice);
+        let of = Backward {
+            output,
+            log_sums,
+            grad,
+        };
+        let (query, packed) = inputs.attention().backward(shapes[0][0], of);
+        let [left, right] = shapes;
+        (
+            flex::primitive(query, &left),
+            flex::primitive(packed, &right),
+        )
     }
 
     fn fused_cross_entropy(
@@ -141,9 +285,9 @@ impl FusedOps for Flex {
         )
     }
 
-    fn fused_dropout(x: FloatTensor<Self>, key: u64, probability: f64) -> FloatTensor<Self> {
+    fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
         let mut x = x;
-        flex::with_mut(&mut x, |x| drop_in_place(x, key, probability));
+        flex::with_mut(&mut x, |x| drop_in_place(x, dropout));
         x
     }
 

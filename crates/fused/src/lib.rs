@@ -10,7 +10,7 @@
 #![recursion_limit = "256"]
 
 mod adam;
-mod attention_step;
+mod attention;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
 mod cross_entropy;
@@ -28,7 +28,7 @@ pub mod product;
 mod switch;
 
 pub use adam::{Adam, Moving};
-pub use attention_step::{Places, attention_step};
+pub use attention::{Places, attention_step, cross_attention, self_attention};
 pub use cross_entropy::cross_entropy;
 pub use dropout::dropout;
 pub use layer_norm::layer_norm;

@@ -9,7 +9,7 @@ mod part;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use part::{Part, ROWS};
+use part::{Part, ROWS, Start};
 
 /// Numbers in a cache line.
 const LINE: usize = 16;
@@ -70,17 +70,40 @@ pub fn product(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
         x.columns,
         w.rows
     );
-    let mut y = match bias {
-        Some(bias) => bias.repeat(m),
-        None => vec![0.0; m * n],
-    };
-    if !y.is_empty() && w.rows > 0 {
-        add_product(x, w, &mut y);
+    if w.rows == 0 {
+        return bias.map_or_else(|| vec![0.0; m * n], |bias| bias.repeat(m));
+    }
+    let mut y = vec![0.0; m * n];
+    if !y.is_empty() {
+        let start = bias.map_or(Start::Zero, Start::Bias);
+        fill(x, w, start, &mut y);
     }
     y
 }
 
-fn add_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32]) {
+/// `y += x W` on this thread, for rows that lie anywhere.
+pub(crate) fn add_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
+    on_this_thread(x, w, Start::Output, y);
+}
+
+/// `y = x W` on this thread, for rows that lie anywhere.
+pub(crate) fn set_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
+    on_this_thread(x, w, Start::Zero, y);
+}
+
+fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut [f32]]) {
+    assert!(x.rows == y.len() && x.columns == w.rows);
+    Arch::new().dispatch(Part {
+        x,
+        first_row: 0,
+        w,
+        first_column: 0,
+        start,
+        y,
+    });
+}
+
+fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32]) {
     let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {
         work if work < PARALLEL => 1,
@@ -93,27 +116,32 @@ fn add_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32]) {
     let height = m.div_ceil(high).next_multiple_of(ROWS);
     // Whole cache lines.
     let width = n.div_ceil(wide).next_multiple_of(LINE);
-    let mut parts = Vec::with_capacity(threads);
+    let mut parts: Vec<(usize, usize, Vec<&mut [f32]>)> = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
         let first_part = parts.len();
-        parts.extend((0..n).step_by(width).map(|first_column| Part {
-            x,
-            first_row,
-            w,
-            first_column,
-            y: Vec::with_capacity(height),
-        }));
+        let columns = (0..n).step_by(width);
+        parts.extend(columns.map(|column| (first_row, column, Vec::with_capacity(height))));
         for row in y.chunks_mut(n) {
             for (part, segment) in parts[first_part..].iter_mut().zip(row.chunks_mut(width)) {
-                part.y.push(segment);
+                part.2.push(segment);
             }
         }
     }
     let arch = Arch::new();
+    let run = |(first_row, first_column, mut y): (usize, usize, Vec<&mut [f32]>)| {
+        arch.dispatch(Part {
+            x,
+            first_row,
+            w,
+            first_column,
+            start,
+            y: &mut y,
+        });
+    };
     if parts.len() == 1 {
-        parts.into_iter().for_each(|part| arch.dispatch(part));
+        parts.into_iter().for_each(run);
     } else {
-        parts.into_par_iter().for_each(|part| arch.dispatch(part));
+        parts.into_par_iter().for_each(run);
     }
 }
 

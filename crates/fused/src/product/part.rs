@@ -32,15 +32,27 @@ thread_local! {
 }
 
 /// Some rows and columns of the output, for one thread.
-pub(super) struct Part<'a> {
+pub(super) struct Part<'a, 'y, 'z> {
     pub x: Matrix<'a>,
     pub first_row: usize,
     pub w: Matrix<'a>,
     pub first_column: usize,
-    pub y: Vec<&'a mut [f32]>,
+    pub start: Start<'a>,
+    pub y: &'y mut [&'z mut [f32]],
 }
 
-impl WithSimd for Part<'_> {
+/// What the products are added to.
+#[derive(Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// Zeros; what the output held is not read.
+    Zero,
+    /// These, the same in every row, one for each column of the whole matrix.
+    Bias(&'a [f32]),
+    /// What the output holds.
+    Output,
+}
+
+impl WithSimd for Part<'_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -63,7 +75,7 @@ struct At {
     column: usize,
 }
 
-impl Part<'_> {
+impl Part<'_, '_, '_> {
     #[inline(always)]
     fn direct<S: Simd>(mut self, simd: S) {
         let (k, m) = (self.w.rows, self.y.len());
@@ -138,7 +150,7 @@ impl Part<'_> {
             assert!(x.len() == depth);
         }
         let w = &self.w.data[first * stride + self.first_column + at.column..];
-        let mut sums = self.load::<S, R, V, WHOLE>(simd, at);
+        let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
         let width = match WHOLE {
             true => V * S::F32_LANES,
             false => self.y[0].len() - at.column,
@@ -181,13 +193,16 @@ impl Part<'_> {
                 {
                     let w = S::as_simd_f32s(w).0;
                     match (end - column) / S::F32_LANES {
-                        0 => self.packed_column::<S, 1, false>(simd, column, packed_x, w),
+                        0 => self.packed_column::<S, 1, false>(simd, first, column, packed_x, w),
                         1 if end - column == S::F32_LANES => {
-                            self.packed_column::<S, 1, true>(simd, column, packed_x, w);
+                            self.packed_column::<S, 1, true>(simd, first, column, packed_x, w);
                         }
-                        1 => self.packed_column::<S, 2, false>(simd, column, packed_x, w),
-                        2 => self.packed_column::<S, VECTORS, false>(simd, column, packed_x, w),
-                        _ => self.packed_column::<S, VECTORS, true>(simd, column, packed_x, w),
+                        1 => self.packed_column::<S, 2, false>(simd, first, column, packed_x, w),
+                        2 => self
+                            .packed_column::<S, VECTORS, false>(simd, first, column, packed_x, w),
+                        _ => {
+                            self.packed_column::<S, VECTORS, true>(simd, first, column, packed_x, w)
+                        }
                     }
                 }
             }
@@ -200,6 +215,7 @@ impl Part<'_> {
     fn packed_column<S: Simd, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
+        first: usize,
         column: usize,
         packed_x: &[f32],
         w: &[S::f32s],
@@ -210,10 +226,10 @@ impl Part<'_> {
             let x = x.as_chunks::<ROWS>().0;
             let at = At { row, column };
             if S::F32_LANES == 8 {
-                self.packed_tile::<S, 0, 4, V, WHOLE>(simd, at, x, w);
-                self.packed_tile::<S, 4, 4, V, WHOLE>(simd, at, x, w);
+                self.packed_tile::<S, 0, 4, V, WHOLE>(simd, first, at, x, w);
+                self.packed_tile::<S, 4, 4, V, WHOLE>(simd, first, at, x, w);
             } else {
-                self.packed_tile::<S, 0, ROWS, V, WHOLE>(simd, at, x, w);
+                self.packed_tile::<S, 0, ROWS, V, WHOLE>(simd, first, at, x, w);
             }
         }
     }
@@ -223,12 +239,13 @@ impl Part<'_> {
     fn packed_tile<S: Simd, const H: usize, const R: usize, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
+        first: usize,
         At { row, column }: At,
         x: &[[f32; ROWS]],
         w: &[[S::f32s; VECTORS]],
     ) {
         let row = row + H;
-        let mut sums = self.load::<S, R, V, WHOLE>(simd, At { row, column });
+        let mut sums = self.load::<S, R, V, WHOLE>(simd, first, At { row, column });
         for (x, w) in x.iter().zip(w) {
             for row in 0..R {
                 let x = simd.splat_f32s(x[H + row]);
@@ -240,14 +257,27 @@ impl Part<'_> {
         self.store::<S, R, V, WHOLE>(simd, At { row, column }, sums);
     }
 
-    /// The sums so far; zeros for rows beyond the last. `WHOLE` if no column is.
+    /// The sums of the matrix's rows before `first`; zeros for rows beyond the last. `WHOLE` if no
+    /// column is.
     #[inline(always)]
     fn load<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &self,
         simd: S,
+        first: usize,
         at: At,
     ) -> [[S::f32s; V]; R] {
         let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        if first == 0 {
+            match self.start {
+                Start::Zero => return sums,
+                Start::Bias(bias) => {
+                    let bias = &bias[self.first_column + at.column..];
+                    let width = (self.y[0].len() - at.column).min(V * S::F32_LANES);
+                    return [load_vectors::<S, V>(simd, &bias[..width]); R];
+                }
+                Start::Output => {}
+            }
+        }
         let rows = self.y.get(at.row..).unwrap_or_default();
         // A loop of `R` turns, which leaves the sums in registers.
         for (i, sums) in sums.iter_mut().enumerate() {

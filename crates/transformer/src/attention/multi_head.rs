@@ -12,7 +12,7 @@ use burn::nn::{Dropout, DropoutConfig, Linear};
 use burn::tensor::{Device, Tensor};
 
 use super::cache::{BeamPlaces, KeyValue, KeyValueCache, Keys, Rows};
-use super::scaled_dot_product::attend;
+use super::scaled_dot_product::{attend, cross_attention, self_attention};
 use crate::config::TransformerConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
@@ -88,6 +88,12 @@ impl SelfAttention {
             let rotated = packed.clone().narrow(2, 0, 2 * n_heads).swap_dims(1, 2);
             let rotated = rotation.apply(rotated).swap_dims(1, 2);
             packed = Tensor::cat(vec![rotated, packed.narrow(2, 2 * n_heads, n_heads)], 2);
+        }
+        if cache.is_none()
+            && !keep_weights
+            && let Some(context) = self_attention(&packed, mask, &self.dropout)
+        {
+            return (linear(&self.w_o, context), None);
         }
         let query = packed.clone().narrow(2, 0, n_heads);
         let new = packed.narrow(2, n_heads, 2 * n_heads);
@@ -218,6 +224,12 @@ impl CrossAttention {
         let query = split_heads(linear(&self.w_q, x), self.n_heads);
         let beams = rows.beams.as_ref();
         if is_step && let Some(context) = memory.step(&query, None, mask, beams) {
+            return (linear(&self.w_o, context), None);
+        }
+        if beams.is_none()
+            && !keep_weights
+            && let Some(context) = cross_attention(&query, &memory.packed, mask, &self.dropout)
+        {
             return (linear(&self.w_o, context), None);
         }
         let mut memory = KeyValue::from_packed(memory.packed);

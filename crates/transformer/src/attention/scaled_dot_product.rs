@@ -10,7 +10,7 @@ use burn::tensor::activation::softmax;
 use burn::tensor::module::attention;
 use burn::tensor::ops::AttentionModuleOptions;
 
-use crate::dropout::dropout as apply_dropout;
+use crate::dropout::{dropout as apply_dropout, probability};
 use crate::mask::AttentionMask;
 
 /// Attention without dropout.
@@ -73,6 +73,28 @@ pub fn attention_weights(
         Some(blind) => weights.mask_fill(blind.clone().expand(shape), 0.0),
         None => weights,
     }
+}
+
+/// Attention by its fast path, where there is one: queries, keys and values `[B, T, 3 H, K]` to
+/// `[B, T, D]`.
+pub(super) fn self_attention(
+    packed: &Tensor<4>,
+    mask: Option<&AttentionMask>,
+    dropout: &Dropout,
+) -> Option<Tensor<3>> {
+    let mask = mask.map(AttentionMask::blocked);
+    fused::self_attention(packed, mask, probability(dropout))
+}
+
+/// The same from queries `[B, T, H, K]` to keys and values `[B, S, 2 H, K]`.
+pub(super) fn cross_attention(
+    query: &Tensor<4>,
+    packed: &Tensor<4>,
+    mask: Option<&AttentionMask>,
+    dropout: &Dropout,
+) -> Option<Tensor<3>> {
+    let mask = mask.map(AttentionMask::blocked);
+    fused::cross_attention(query, packed, mask, probability(dropout))
 }
 
 /// Attention with dropout on the weights, and the weights before dropout where they are asked for.

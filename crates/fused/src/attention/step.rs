@@ -232,7 +232,7 @@ impl pulp::WithSimd for Rows<'_> {
 
 #[cfg(feature = "flex")]
 #[inline(always)]
-fn dot<S: pulp::Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
+pub(super) fn dot<S: pulp::Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
     let (a, a_tail) = S::as_simd_f32s(a);
     let (b, b_tail) = S::as_simd_f32s(b);
     let mut sum = simd.splat_f32s(0.0);

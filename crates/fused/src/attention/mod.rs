@@ -1,0 +1,131 @@
+//! Attention where keys and values lie, as the packed projections left them.
+
+#[cfg(feature = "flex")]
+pub(crate) mod inputs;
+#[cfg(feature = "flex")]
+pub(crate) mod kernel;
+mod step;
+
+use burn::tensor::{Bool, Tensor};
+
+pub use step::{Places, attention_step};
+
+/// `dropout(softmax(Q K^T / sqrt(K))) V` of a sequence with itself; none where there is no fast
+/// path. Nothing of size `T x T` is kept for the backward pass, which computes the weights again.
+///
+/// # Shapes
+///
+/// - packed: queries, keys and values, `[B, T, 3 H, K]`
+/// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
+/// - output: `[B, T, H K]`; zeros for a query whose keys are all blocked
+///
+/// # Panics
+///
+/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+pub fn self_attention(
+    packed: &Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    dropout: f64,
+) -> Option<Tensor<3>> {
+    let [batch, length, heads, _] = packed.dims();
+    assert!(
+        heads.is_multiple_of(3),
+        "queries, keys and values have {heads} heads together, which is no multiple of 3"
+    );
+    check(mask, [batch, heads / 3, length, length], dropout);
+    #[cfg(feature = "flex")]
+    if crate::flex::takes(packed) {
+        use crate::extension::FusedOps;
+        use burn::backend::Dispatch;
+
+        let device = packed.device();
+        let (mask, dropout) = (dispatch_mask(mask, &device)?, draw(dropout, &device));
+        let packed = packed.clone().into_dispatch();
+        let y = Dispatch::fused_self_attention(packed, mask, dropout);
+        return Some(Tensor::from_dispatch(y));
+    }
+    None
+}
+
+/// The same from one sequence to another.
+///
+/// # Shapes
+///
+/// - query: `[B, T, H, K]`
+/// - packed: keys and values, `[B, S, 2 H, K]`
+/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+/// - output: `[B, T, H K]`; zeros for a query whose keys are all blocked
+///
+/// # Panics
+///
+/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+pub fn cross_attention(
+    query: &Tensor<4>,
+    packed: &Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    dropout: f64,
+) -> Option<Tensor<3>> {
+    let (left, right) = (query.dims(), packed.dims());
+    let [batch, t, n_heads, d_head] = left;
+    let s = right[1];
+    assert!(
+        right == [batch, s, 2 * n_heads, d_head],
+        "the query is {left:?}, but keys and values are {right:?}"
+    );
+    check(mask, [batch, n_heads, t, s], dropout);
+    #[cfg(feature = "flex")]
+    if crate::flex::takes(query) && crate::flex::takes(packed) {
+        use crate::extension::FusedOps;
+        use burn::backend::Dispatch;
+
+        let device = query.device();
+        let (mask, dropout) = (dispatch_mask(mask, &device)?, draw(dropout, &device));
+        let (query, packed) = (
+            query.clone().into_dispatch(),
+            packed.clone().into_dispatch(),
+        );
+        let y = Dispatch::fused_cross_attention(query, packed, mask, dropout);
+        return Some(Tensor::from_dispatch(y));
+    }
+    None
+}
+
+fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
+    assert!(
+        (0.0..1.0).contains(&dropout),
+        "a probability of dropout must be at least 0 and less than 1, not {dropout}"
+    );
+    let Some(mask) = mask.map(Tensor::dims) else {
+        return;
+    };
+    let fits = |(&size, &wanted): (&usize, &usize)| size == wanted || size == 1;
+    assert!(
+        mask.iter().zip(&scores).all(fits),
+        "the mask is {mask:?}, but the scores are {scores:?}"
+    );
+}
+
+/// No dropout, and no key drawn, without autodiff.
+#[cfg(feature = "flex")]
+fn draw(probability: f64, device: &burn::tensor::Device) -> crate::dropout::Dropout {
+    match probability > 0.0 && device.is_autodiff() {
+        true => crate::dropout::Dropout {
+            key: crate::dropout::draw_key(device),
+            probability,
+        },
+        false => crate::dropout::Dropout::default(),
+    }
+}
+
+/// One element that blocks nothing stands for no mask.
+#[cfg(feature = "flex")]
+fn dispatch_mask(
+    mask: Option<&Tensor<4, Bool>>,
+    device: &burn::tensor::Device,
+) -> Option<burn::backend::tensor::BoolTensor<burn::backend::Dispatch>> {
+    let mask = match mask {
+        Some(mask) => mask.clone(),
+        None => Tensor::from_data([[[[false]]]], &device.clone().without_autodiff()),
+    };
+    crate::flex::bool(&mask).map(|_| mask.into_dispatch())
+}

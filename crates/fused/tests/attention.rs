@@ -1,0 +1,280 @@
+//! Attention against the same in plain Burn, forward and backward, and against numbers by hand.
+
+mod common;
+
+use std::sync::Mutex;
+
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, Device, Tensor, TensorData};
+use common::{assert_close, floats};
+use proptest::prelude::*;
+
+/// Random numbers are the device's, which the tests share.
+static RANDOM: Mutex<()> = Mutex::new(());
+
+#[derive(Clone, Copy, Debug)]
+enum Masking {
+    None,
+    Padding,
+    Causal,
+    /// Each query of each head has its own, and some see nothing.
+    Scattered,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    batch: usize,
+    n_heads: usize,
+    t: usize,
+    /// None for a sequence with itself.
+    s: Option<usize>,
+    d_head: usize,
+    masking: Masking,
+    dropout: f64,
+}
+
+impl Case {
+    fn mask(&self) -> Option<Tensor<4, Bool>> {
+        let Self {
+            batch, n_heads, t, ..
+        } = *self;
+        let s = self.s.unwrap_or(t);
+        let (shape, blocked): ([usize; 4], Vec<bool>) = match self.masking {
+            Masking::None => return None,
+            Masking::Padding => (
+                [batch, 1, 1, s],
+                (0..batch * s).map(|i| i % s > (i / s * 7) % s).collect(),
+            ),
+            Masking::Causal => ([1, 1, t, s], (0..t * s).map(|i| i % s > i / s).collect()),
+            Masking::Scattered => (
+                [batch, n_heads, t, s],
+                (0..batch * n_heads * t * s)
+                    .map(|i| i / s % 5 == 3 || (i * 7919) % 31 < 11)
+                    .collect(),
+            ),
+        };
+        // As a model has it, which makes its masks on the device of its tokens.
+        let device = Device::flex().autodiff();
+        Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
+    }
+
+    /// Queries `[B, T, H, K]`, keys and values `[B, S, 2 H, K]`, or all in one.
+    fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
+        let Self {
+            batch,
+            n_heads,
+            t,
+            d_head,
+            ..
+        } = *self;
+        let tensor = |seed, shape: [usize; 4]| {
+            let values = floats(shape.iter().product(), seed, 2.0);
+            let tensor = Tensor::<4>::from_data(TensorData::new(values, shape), device);
+            match device.is_autodiff() {
+                true => tensor.require_grad(),
+                false => tensor,
+            }
+        };
+        match self.s {
+            None => vec![tensor(1, [batch, t, 3 * n_heads, d_head])],
+            Some(s) => vec![
+                tensor(1, [batch, t, n_heads, d_head]),
+                tensor(2, [batch, s, 2 * n_heads, d_head]),
+            ],
+        }
+    }
+
+    fn fused(&self, inputs: &[Tensor<4>]) -> Tensor<3> {
+        let mask = self.mask();
+        match inputs {
+            [packed] => fused::self_attention(packed, mask.as_ref(), self.dropout),
+            [query, packed] => fused::cross_attention(query, packed, mask.as_ref(), self.dropout),
+            _ => unreachable!(),
+        }
+        .expect("flex has it")
+    }
+
+    fn plain(&self, inputs: &[Tensor<4>]) -> Tensor<3> {
+        let Self {
+            batch,
+            n_heads,
+            t,
+            d_head,
+            ..
+        } = *self;
+        let heads = |x: &Tensor<4>, first: usize| {
+            x.clone()
+                .narrow(2, first * n_heads, n_heads)
+                .swap_dims(1, 2)
+        };
+        let [query, key, value] = match inputs {
+            [packed] => [0, 1, 2].map(|first| heads(packed, first)),
+            [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
+            _ => unreachable!(),
+        };
+        let s = key.dims()[2];
+        let scores = query.matmul(key.swap_dims(2, 3)) / (d_head as f64).sqrt();
+        let weights = match self.mask() {
+            None => softmax(scores, 3),
+            Some(mask) => {
+                let mask = mask.expand([batch, n_heads, t, s]);
+                let weights = softmax(scores.mask_fill(mask.clone(), -1e30), 3);
+                weights.mask_fill(mask.all_dim(3).expand([batch, n_heads, t, s]), 0.0)
+            }
+        };
+        let weights = fused::dropout(weights, self.dropout);
+        let context = weights.matmul(value).swap_dims(1, 2);
+        context.reshape([batch, t, n_heads * d_head])
+    }
+
+    /// The output, and the gradients of its sum, weighted.
+    fn run(&self, f: impl Fn(&Self, &[Tensor<4>]) -> Tensor<3>) -> Vec<TensorData> {
+        let device = Device::flex().autodiff();
+        let inputs = self.inputs(&device);
+        device.seed(42);
+        let output = f(self, &inputs);
+        let shape = output.dims();
+        let weights = TensorData::new(floats(shape.iter().product(), 3, 1.0), shape);
+        let weighted = output.clone() * Tensor::from_data(weights, &device);
+        let gradients = weighted.sum().backward();
+        let mut all = vec![output.into_data()];
+        all.extend(
+            inputs
+                .iter()
+                .map(|x| x.grad(&gradients).unwrap().into_data()),
+        );
+        all
+    }
+
+    fn check(&self) {
+        let _guard = RANDOM
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let (actual, expected) = (self.run(Self::fused), self.run(Self::plain));
+        assert_eq!(actual.len(), expected.len());
+        for ((actual, expected), name) in actual.iter().zip(&expected).zip(["y", "dx", "dkv"]) {
+            assert_eq!(actual.shape(), expected.shape(), "{name}");
+            let expected: Vec<f64> = expected.iter().collect();
+            assert_close(&format!("{name} of {self:?}"), actual, &expected, 2e-5);
+        }
+    }
+}
+
+const CASE: Case = Case {
+    batch: 2,
+    n_heads: 2,
+    t: 5,
+    s: None,
+    d_head: 4,
+    masking: Masking::None,
+    dropout: 0.0,
+};
+
+#[test]
+fn more_rows_than_a_block_are_the_same_as_plain_burn() {
+    // Weights of a head are more than dropout's chunks, too.
+    let long = Case {
+        batch: 1,
+        t: 200,
+        d_head: 16,
+        dropout: 0.3,
+        ..CASE
+    };
+    long.check();
+    Case {
+        masking: Masking::Causal,
+        ..long
+    }
+    .check();
+    Case {
+        masking: Masking::Scattered,
+        ..long
+    }
+    .check();
+    Case {
+        s: Some(131),
+        masking: Masking::Scattered,
+        ..long
+    }
+    .check();
+}
+
+#[test]
+fn the_smallest_ones_are_right() {
+    Case {
+        batch: 1,
+        n_heads: 1,
+        t: 1,
+        d_head: 1,
+        ..CASE
+    }
+    .check();
+    Case {
+        s: Some(1),
+        d_head: 1,
+        dropout: 0.5,
+        ..CASE
+    }
+    .check();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn any_attention_is_that_of_plain_burn(
+        batch in 1..4usize,
+        n_heads in 1..4usize,
+        t in 1..40usize,
+        s in prop::option::of(1..40usize),
+        d_head in 1..20usize,
+        masking in prop::sample::select(vec![
+            Masking::None, Masking::Padding, Masking::Causal, Masking::Scattered,
+        ]),
+        dropout in prop::sample::select(vec![0.0, 0.1, 0.5]),
+    ) {
+        Case { batch, n_heads, t, s, d_head, masking, dropout }.check();
+    }
+}
+
+#[test]
+fn a_query_that_sees_nothing_is_zero_and_has_no_gradient() {
+    let device = Device::flex().autodiff();
+    let packed = CASE.inputs(&device).remove(0);
+    let mask = Tensor::<4, Bool>::from_data([[[[true]]]], &Device::flex());
+    let y = fused::self_attention(&packed, Some(&mask), 0.0).unwrap();
+    let gradients = y.clone().sum().backward();
+    assert!(y.into_data().iter::<f32>().all(|y| y == 0.0));
+    let grad = packed.grad(&gradients).unwrap().into_data();
+    assert!(grad.iter::<f32>().all(|x| x == 0.0));
+}
+
+#[test]
+fn padding_changes_no_bit() {
+    let inputs = CASE.inputs(&Device::flex());
+    let alone = CASE.fused(&inputs).into_data();
+    let padded = Tensor::cat(vec![inputs[0].clone(), inputs[0].clone().ones_like()], 1);
+    let mask = Tensor::<4, Bool>::from_data(
+        [[[[
+            false, false, false, false, false, true, true, true, true, true,
+        ]]]],
+        &Device::flex(),
+    );
+    let y = fused::self_attention(&padded, Some(&mask), 0.0).unwrap();
+    assert_eq!(y.narrow(1, 0, 5).into_data(), alone);
+}
+
+#[test]
+#[should_panic(expected = "the mask is [1, 1, 4, 5], but the scores are [2, 2, 5, 5]")]
+fn a_mask_of_another_shape_is_refused() {
+    let mask = Tensor::<4, Bool>::from_data([[[[false; 5]; 4]]], &Device::flex());
+    let _ = fused::self_attention(&CASE.inputs(&Device::flex())[0], Some(&mask), 0.0);
+}
+
+#[test]
+#[should_panic(expected = "the query is [2, 5, 2, 4], but keys and values are [2, 7, 2, 4]")]
+fn keys_without_values_are_refused() {
+    let query = Tensor::<4>::zeros([2, 5, 2, 4], &Device::flex());
+    let packed = Tensor::<4>::zeros([2, 7, 2, 4], &Device::flex());
+    let _ = fused::cross_attention(&query, &packed, None, 0.0);
+}
