@@ -228,6 +228,76 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
     fn fused_sum_rows(_: FloatTensor<Self>) -> FloatTensor<Self> {
         unreachable!("{ONCE}")
     }
+
+    fn fused_residual(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let prepared = Residual.prepare::<C>([x.node(), y.node()]);
+        let sum = B::fused_residual(x.into_primitive(), y.into_primitive(), dropout);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(dropout, sum),
+            OpsKind::UnTracked(prep) => prep.finish(sum),
+        }
+    }
+
+    fn fused_residual_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let parents = [&x, &y, &gamma, &beta].map(|tensor| tensor.node());
+        let prepared = ResidualNorm.prepare::<C>(parents);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let kept = prep.checkpoint(&gamma);
+                let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
+                let (output, sum) =
+                    B::fused_residual_norm_forward(x, y, gamma, beta, dropout, epsilon);
+                prep.finish((sum, kept, dropout, epsilon), output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
+                prep.finish(B::fused_residual_norm(x, y, gamma, beta, dropout, epsilon))
+            }
+        }
+    }
+
+    fn fused_residual_norm_forward(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: Dropout,
+        _: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_dropped(_: FloatTensor<Self>, _: Dropout) -> FloatTensor<Self> {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let prepared = Relu.prepare::<C>([x.node()]);
+        let y = B::fused_relu(x.into_primitive(), dropout);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish((y.clone(), dropout.probability), y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
+    fn fused_relu_backward(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: f64,
+    ) -> FloatTensor<Self> {
+        unreachable!("{ONCE}")
+    }
 }
 
 const ONCE: &str = "backward passes are not differentiated";
@@ -350,6 +420,82 @@ impl<B: Backend + FusedOps> Backward<B, 3> for LayerNorm {
                 grads.register::<B>(node.id, grad);
             }
         }
+    }
+}
+
+/// `dx = dz`, and `dy` the same with the same elements dropped.
+#[derive(Debug)]
+struct Residual;
+
+impl<B: Backend + FusedOps> Backward<B, 2> for Residual {
+    type State = Dropout;
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        let parents = ops.parents.map(|node| node.map(|node| node.id));
+        register_residual::<B>(parents, grad, ops.state, grads);
+    }
+}
+
+fn register_residual<B: Backend + FusedOps>(
+    [x, y]: [Option<NodeId>; 2],
+    grad: FloatTensor<B>,
+    dropout: Dropout,
+    grads: &mut Gradients,
+) {
+    if let Some(node) = y {
+        let grad = match dropout.probability > 0.0 {
+            true => B::fused_dropped(grad.clone(), dropout),
+            false => grad.clone(),
+        };
+        grads.register::<B>(node, grad);
+    }
+    if let Some(node) = x {
+        grads.register::<B>(node, grad);
+    }
+}
+
+/// Layer norm's, then the residual's.
+#[derive(Debug)]
+struct ResidualNorm;
+
+impl<B: Backend + FusedOps> Backward<B, 4> for ResidualNorm {
+    /// The sum, gamma, dropout and epsilon.
+    type State = (FloatTensor<B>, NodeId, Dropout, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 4>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (sum, gamma, dropout, epsilon) = ops.state;
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let grad = grads.consume::<B>(&ops.node);
+        let (grad, gamma, beta) = B::fused_layer_norm_backward(sum, gamma, grad, epsilon);
+        let [x, y, gamma_node, beta_node] = ops.parents.map(|node| node.map(|node| node.id));
+        for (node, grad) in [(gamma_node, gamma), (beta_node, beta)] {
+            if let Some(node) = node {
+                grads.register::<B>(node, grad);
+            }
+        }
+        register_residual::<B>([x, y], grad, dropout, grads);
+    }
+}
+
+/// See `relu`.
+#[derive(Debug)]
+struct Relu;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for Relu {
+    /// The output, and the probability of dropout.
+    type State = (FloatTensor<B>, f64);
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (y, probability) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_relu_backward(y, grad, probability)
+        });
     }
 }
 

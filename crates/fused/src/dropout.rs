@@ -28,10 +28,7 @@ use burn::tensor::{Distribution, Tensor};
 /// # }
 /// ```
 pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<D> {
-    assert!(
-        (0.0..1.0).contains(&probability),
-        "a probability of dropout must be at least 0 and less than 1, not {probability}"
-    );
+    check(probability);
     if probability == 0.0 || !x.device().is_autodiff() {
         return x;
     }
@@ -40,10 +37,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<D> {
         use crate::extension::FusedOps;
         use burn::backend::Dispatch;
 
-        let dropout = Dropout {
-            key: draw_key(&x.device()),
-            probability,
-        };
+        let dropout = Dropout::draw(probability, &x.device());
         let y = Dispatch::fused_dropout(x.into_dispatch(), dropout);
         return Tensor::from_dispatch(y);
     }
@@ -52,9 +46,16 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<D> {
     x * mask * (1.0 / keep)
 }
 
+pub(crate) fn check(probability: f64) {
+    assert!(
+        (0.0..1.0).contains(&probability),
+        "a probability of dropout must be at least 0 and less than 1, not {probability}"
+    );
+}
+
 /// 64 random bits of the device.
 #[cfg(feature = "flex")]
-pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
+fn draw_key(device: &burn::tensor::Device) -> u64 {
     let device = device.clone().without_autodiff();
     let random = Tensor::<1>::random([3], Distribution::Default, &device).into_data();
     let bits = |x: f32| (x * (1 << 24) as f32) as u64;
@@ -63,16 +64,19 @@ pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
         .fold(0, |key: u64, x| key.rotate_left(24) ^ bits(x))
 }
 
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+pub(crate) use kernel::dropped;
 #[cfg(feature = "flex")]
-pub(crate) use kernel::{Dropout, drop_in_place};
+pub(crate) use kernel::{CHUNK, Dropout, drop_in_place};
 
 #[cfg(feature = "flex")]
 mod kernel {
+    use burn::tensor::Device;
     use pulp::{Arch, Simd, WithSimd};
     use rayon::prelude::*;
 
     /// Elements that share a key; also what a thread takes at a time.
-    const CHUNK: usize = 1 << 14;
+    pub(crate) const CHUNK: usize = 1 << 14;
 
     /// What is dropped, as a function of the place. The default drops nothing.
     #[derive(Clone, Copy, Debug, Default)]
@@ -82,6 +86,17 @@ mod kernel {
     }
 
     impl Dropout {
+        /// With a new key; nothing, and no key drawn, without autodiff.
+        pub(crate) fn draw(probability: f64, device: &Device) -> Self {
+            match probability > 0.0 && device.is_autodiff() {
+                true => Self {
+                    key: super::draw_key(device),
+                    probability,
+                },
+                false => Self::default(),
+            }
+        }
+
         /// Drops elements on this thread; the first one has place `first`.
         pub(crate) fn apply(self, x: &mut [f32], first: usize) {
             if self.probability == 0.0 {
@@ -121,6 +136,18 @@ mod kernel {
             true => x.chunks_mut(CHUNK).enumerate().for_each(run),
             false => x.par_chunks_mut(CHUNK).enumerate().for_each(run),
         }
+    }
+
+    /// A copy of which elements are dropped.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn dropped(x: &[f32], dropout: Dropout) -> Vec<f32> {
+        let mut output = vec![0.0; x.len()];
+        let pieces = output.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK));
+        pieces.enumerate().for_each(|(index, (output, x))| {
+            output.copy_from_slice(x);
+            dropout.apply(output, index * CHUNK);
+        });
+        output
     }
 
     /// SplitMix64's mix.

@@ -8,11 +8,14 @@ use crate::attention::inputs::Inputs;
 #[cfg(feature = "autodiff")]
 use crate::attention::kernel::Backward;
 use crate::cross_entropy;
+#[cfg(feature = "autodiff")]
+use crate::dropout::dropped;
 use crate::dropout::{Dropout, drop_in_place};
 use crate::flex::{self, FlexTensor};
-#[cfg(feature = "autodiff")]
-use crate::layer_norm;
+use crate::layer_norm::Norm;
 use crate::product::{Matrix, product};
+use crate::relu;
+use crate::residual::{add_to_dropped, normalize_sum};
 
 /// What flex has kernels for. Tensors are f32.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
@@ -121,6 +124,49 @@ pub(crate) trait FusedOps: Backend {
 
     /// Elements are dropped as a function of the key and their place.
     fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
+
+    /// `x + dropout(y)`: `[N, D]` both.
+    fn fused_residual(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self>;
+
+    /// The same, its rows normalised, times gamma, plus beta.
+    fn fused_residual_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> FloatTensor<Self>;
+
+    /// The same, and the sum before it is normalised.
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_norm_forward(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// A copy of which elements are dropped.
+    #[cfg(feature = "autodiff")]
+    fn fused_dropped(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
+
+    /// `dropout(max(x, 0))`.
+    fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
+
+    /// The gradient of x, from the output and its gradient.
+    #[cfg(feature = "autodiff")]
+    fn fused_relu_backward(
+        y: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self>;
 
     /// Sums over the rows of `[M, N]`: `[N]`.
     #[cfg(feature = "autodiff")]
@@ -262,8 +308,7 @@ impl FusedOps for Flex {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
-        let [rows, scale, shift] = [&x, &gamma, &beta].map(flex::slice);
-        let y = layer_norm::forward(rows, scale, shift, epsilon as f32);
+        let y = norm(&gamma, &beta, epsilon).forward(flex::slice(&x));
         flex::primitive(y, x.layout().shape())
     }
 
@@ -275,9 +320,9 @@ impl FusedOps for Flex {
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
         let [x, gamma, grad] = [x, gamma, grad].map(|tensor| tensor.to_contiguous());
-        let [rows, scale, dy] = [&x, &gamma, &grad].map(flex::slice);
-        let found = layer_norm::backward(rows, scale, dy, epsilon as f32);
-        let width = [scale.len()];
+        let norm = norm(&gamma, &gamma, epsilon);
+        let found = norm.backward(flex::slice(&x), flex::slice(&grad));
+        let width = [norm.gamma.len()];
         (
             flex::primitive(found.x, x.layout().shape()),
             flex::primitive(found.gamma, &width),
@@ -291,18 +336,116 @@ impl FusedOps for Flex {
         x
     }
 
+    fn fused_residual(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let (x, mut y) = (x.to_contiguous(), y);
+        flex::with_mut(&mut y, |y| add_to_dropped(y, flex::slice(&x), dropout));
+        y
+    }
+
+    fn fused_residual_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        residual_norm([x, y, gamma, beta], dropout, epsilon).0
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_norm_forward(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        residual_norm([x, y, gamma, beta], dropout, epsilon)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_dropped(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let x = x.to_contiguous();
+        flex::primitive(dropped(flex::slice(&x), dropout), x.layout().shape())
+    }
+
+    fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let mut x = x;
+        flex::with_mut(&mut x, |x| relu::forward(x, dropout));
+        x
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_relu_backward(
+        y: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        let (y, mut grad) = (y.to_contiguous(), grad);
+        flex::with_mut(&mut grad, |grad| {
+            relu::backward(grad, flex::slice(&y), probability);
+        });
+        grad
+    }
+
     #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let x = x.to_contiguous();
         let columns = x.layout().shape()[1];
-        let mut sums = vec![0.0f32; columns];
-        for row in flex::slice(&x).chunks(columns.max(1)) {
-            for (sum, x) in sums.iter_mut().zip(row) {
-                *sum += x;
-            }
-        }
+        let sums = sum_rows(flex::slice(&x), columns);
         flex::primitive(sums, &[columns])
     }
+}
+
+/// `layer_norm(x + dropout(y))`, and the sum.
+fn residual_norm(
+    [x, mut y, gamma, beta]: [FlexTensor; 4],
+    dropout: Dropout,
+    epsilon: f64,
+) -> (FlexTensor, FlexTensor) {
+    let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
+    let norm = norm(&gamma, &beta, epsilon);
+    let mut output = Vec::new();
+    flex::with_mut(&mut y, |y| {
+        output = normalize_sum(y, flex::slice(&x), dropout, norm);
+    });
+    (flex::primitive(output, x.layout().shape()), y)
+}
+
+fn norm<'a>(gamma: &'a FlexTensor, beta: &'a FlexTensor, epsilon: f64) -> Norm<'a> {
+    Norm {
+        gamma: flex::slice(gamma),
+        beta: flex::slice(beta),
+        epsilon: epsilon as f32,
+    }
+}
+
+/// In pieces whose sums are added up, so that they do not depend on the number of threads.
+#[cfg(feature = "autodiff")]
+fn sum_rows(x: &[f32], columns: usize) -> Vec<f32> {
+    use rayon::prelude::*;
+
+    const ROWS: usize = 64;
+    let add = |mut sums: Vec<f32>, row: &[f32]| {
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum += x;
+        }
+        sums
+    };
+    let columns = columns.max(1);
+    let piece = |rows: &[f32]| rows.chunks(columns).fold(vec![0.0f32; columns], add);
+    let pieces: Vec<Vec<f32>> = x.par_chunks(ROWS * columns).map(piece).collect();
+    let mut sums = vec![0.0; columns];
+    for piece in &pieces {
+        sums = add(sums, piece);
+    }
+    sums
 }
 
 fn settings(logits: &FlexTensor, pad_id: u32, smoothing: f64) -> cross_entropy::Settings {

@@ -48,49 +48,53 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64)
     module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 
-#[cfg(all(feature = "flex", feature = "autodiff"))]
-pub(crate) use kernel::{backward, forward};
+#[cfg(feature = "flex")]
+pub(crate) use kernel::{Norm, PIECE};
 
-#[cfg(all(feature = "flex", feature = "autodiff"))]
+#[cfg(feature = "flex")]
 mod kernel {
     use pulp::{Arch, Simd, WithSimd};
     use rayon::prelude::*;
 
     /// Elements that a thread takes at a time, about. Sums over rows are made of these pieces, so
     /// that they do not depend on the number of threads.
-    const PIECE: usize = 1 << 14;
+    pub(crate) const PIECE: usize = 1 << 14;
 
-    fn rows_of_piece(width: usize) -> usize {
-        (PIECE / width.max(1)).max(1)
+    /// What all rows have in common.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Norm<'a> {
+        pub gamma: &'a [f32],
+        pub beta: &'a [f32],
+        pub epsilon: f32,
     }
 
-    /// The rows, normalised, scaled and shifted.
-    pub(crate) fn forward(x: &[f32], gamma: &[f32], beta: &[f32], epsilon: f32) -> Vec<f32> {
-        let width = gamma.len();
-        let mut output = vec![0.0; x.len()];
-        let piece = width * rows_of_piece(width);
-        let arch = Arch::new();
-        let run = |(output, x): (&mut [f32], &[f32])| {
-            arch.dispatch(Forward {
-                x,
-                gamma,
-                beta,
-                epsilon,
-                output,
-            });
-        };
-        output
-            .par_chunks_mut(piece.max(1))
-            .zip(x.par_chunks(piece.max(1)))
-            .for_each(run);
-        output
+    impl Norm<'_> {
+        /// Elements of some whole rows.
+        pub(crate) fn piece(&self) -> usize {
+            let width = self.gamma.len().max(1);
+            width * (PIECE / width).max(1)
+        }
+
+        /// The rows, normalised, scaled and shifted.
+        #[cfg(feature = "autodiff")]
+        pub(crate) fn forward(&self, x: &[f32]) -> Vec<f32> {
+            let mut output = vec![0.0; x.len()];
+            let pieces = output.par_chunks_mut(self.piece());
+            let pieces = pieces.zip(x.par_chunks(self.piece()));
+            pieces.for_each(|(output, x)| self.forward_piece(x, output));
+            output
+        }
+
+        /// The same on this thread.
+        pub(crate) fn forward_piece(&self, x: &[f32], output: &mut [f32]) {
+            let norm = *self;
+            Arch::new().dispatch(Forward { x, norm, output });
+        }
     }
 
     struct Forward<'a> {
         x: &'a [f32],
-        gamma: &'a [f32],
-        beta: &'a [f32],
-        epsilon: f32,
+        norm: Norm<'a>,
         output: &'a mut [f32],
     }
 
@@ -99,10 +103,14 @@ mod kernel {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) {
-            let (gamma, beta) = (self.gamma, self.beta);
+            let Norm {
+                gamma,
+                beta,
+                epsilon,
+            } = self.norm;
             let width = gamma.len();
             for (y, x) in self.output.chunks_mut(width).zip(self.x.chunks(width)) {
-                let Moments { mean, scale } = moments(x, self.epsilon);
+                let Moments { mean, scale } = moments(x, epsilon);
                 for (((y, x), gamma), beta) in y.iter_mut().zip(x).zip(gamma).zip(beta) {
                     *y = (x - mean) * scale * gamma + beta;
                 }
@@ -147,72 +155,75 @@ mod kernel {
     }
 
     /// Of all inputs.
+    #[cfg(feature = "autodiff")]
     pub(crate) struct Gradients {
         pub x: Vec<f32>,
         pub gamma: Vec<f32>,
         pub beta: Vec<f32>,
     }
 
-    /// With `h = (x - mean) / deviation` and `g = dy gamma`:
-    /// `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
-    pub(crate) fn backward(x: &[f32], gamma: &[f32], grad: &[f32], epsilon: f32) -> Gradients {
-        let width = gamma.len();
-        let mut output = vec![0.0; x.len()];
-        let piece = (width * rows_of_piece(width)).max(1);
-        let arch = Arch::new();
-        let run = |((output, x), grad): ((&mut [f32], &[f32]), &[f32])| {
-            let mut sums = vec![0.0; 2 * width];
-            arch.dispatch(Backward {
-                x,
-                gamma,
-                grad,
-                epsilon,
-                output,
-                sums: &mut sums,
-            });
-            sums
-        };
-        let parts: Vec<Vec<f32>> = output
-            .par_chunks_mut(piece)
-            .zip(x.par_chunks(piece))
-            .zip(grad.par_chunks(piece))
-            .map(run)
-            .collect();
-        let mut gamma = vec![0.0; 2 * width];
-        for part in parts {
-            for (sum, x) in gamma.iter_mut().zip(part) {
-                *sum += x;
+    #[cfg(feature = "autodiff")]
+    impl Norm<'_> {
+        /// With `h = (x - mean) / deviation` and `g = dy gamma`:
+        /// `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
+        pub(crate) fn backward(&self, x: &[f32], grad: &[f32]) -> Gradients {
+            let (width, piece) = (self.gamma.len(), self.piece());
+            let mut output = vec![0.0; x.len()];
+            let arch = Arch::new();
+            let run = |((output, x), grad): ((&mut [f32], &[f32]), &[f32])| {
+                let mut sums = vec![0.0; 2 * width];
+                arch.dispatch(Backward {
+                    x,
+                    norm: *self,
+                    grad,
+                    output,
+                    sums: &mut sums,
+                });
+                sums
+            };
+            let parts: Vec<Vec<f32>> = output
+                .par_chunks_mut(piece)
+                .zip(x.par_chunks(piece))
+                .zip(grad.par_chunks(piece))
+                .map(run)
+                .collect();
+            let mut gamma = vec![0.0; 2 * width];
+            for part in parts {
+                for (sum, x) in gamma.iter_mut().zip(part) {
+                    *sum += x;
+                }
             }
-        }
-        let beta = gamma.split_off(width);
-        Gradients {
-            x: output,
-            gamma,
-            beta,
+            let beta = gamma.split_off(width);
+            Gradients {
+                x: output,
+                gamma,
+                beta,
+            }
         }
     }
 
+    #[cfg(feature = "autodiff")]
     struct Backward<'a> {
         x: &'a [f32],
-        gamma: &'a [f32],
+        norm: Norm<'a>,
         grad: &'a [f32],
-        epsilon: f32,
         output: &'a mut [f32],
         /// Of gamma's gradient, and of beta's.
         sums: &'a mut [f32],
     }
 
+    #[cfg(feature = "autodiff")]
     impl WithSimd for Backward<'_> {
         type Output = ();
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) {
-            let gamma = self.gamma;
+            let Norm { gamma, epsilon, .. } = self.norm;
             let width = gamma.len();
             let (gamma_sums, beta_sums) = self.sums.split_at_mut(width);
             let rows = self.output.chunks_mut(width).zip(self.x.chunks(width));
             for ((dx, x), dy) in rows.zip(self.grad.chunks(width)) {
-                let Moments { mean, scale } = moments(x, self.epsilon);
+                let Moments { mean, scale } = moments(x, epsilon);
                 // First `g`, which stands where `dx` will.
                 for ((g, dy), gamma) in dx.iter_mut().zip(dy).zip(gamma) {
                     *g = dy * gamma;

@@ -25,6 +25,9 @@ mod log_sum_exp;
 mod pool;
 #[cfg(feature = "flex")]
 pub mod product;
+mod relu;
+mod residual;
+mod sum_of_squares;
 mod switch;
 
 pub use adam::{Adam, Moving};
@@ -35,4 +38,7 @@ pub use layer_norm::layer_norm;
 pub use linear::linear;
 pub use log_sum_exp::log_sum_exp;
 pub use pool::in_pool;
+pub use relu::relu;
+pub use residual::{residual, residual_norm};
+pub use sum_of_squares::sum_of_squares;
 pub use switch::{enable, is_enabled};

@@ -212,7 +212,7 @@ pub fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tens
     impl ModuleVisitor for Squares<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             if let Some(gradient) = self.gradients.get::<D>(param.id) {
-                let square = gradient.square().sum();
+                let square = fused::sum_of_squares(&gradient);
                 self.sum = Some(match self.sum.take() {
                     Some(sum) => sum + square,
                     None => square,

@@ -10,7 +10,7 @@ use burn::tensor::activation::{self, relu, sigmoid, silu};
 use burn::tensor::{Device, Tensor};
 
 use crate::config::{Activation, TransformerConfig};
-use crate::dropout::dropout;
+use crate::dropout::{dropout, probability};
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
@@ -54,8 +54,12 @@ impl FeedForward {
     /// - x: `[B, T, D]`
     /// - output: `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
-        let inner = activate(self.activation, linear(&self.w_1, x));
-        linear(&self.w_2, dropout(&self.dropout, inner))
+        let inner = linear(&self.w_1, x);
+        let inner = match self.activation {
+            Activation::Relu => fused::relu(inner, probability(&self.dropout)),
+            other => dropout(&self.dropout, activate(other, inner)),
+        };
+        linear(&self.w_2, inner)
     }
 }
 

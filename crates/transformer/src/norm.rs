@@ -37,10 +37,31 @@ impl LayerNorm {
     /// If `D` is not the layer's.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let [batch, length, d_model] = x.dims();
-        let (gamma, beta) = (self.gamma.val(), self.beta.val());
-        let precision: FloatDType = x.dtype().into();
         let rows = x.reshape([batch * length, d_model]);
-        let y = match precision {
+        self.normalize(rows).reshape([batch, length, d_model])
+    }
+
+    /// The rows of `x + dropout(y)`.
+    ///
+    /// # Shapes
+    ///
+    /// - x, y: `[N, D]`
+    /// - output: `[N, D]`
+    pub(crate) fn forward_residual(&self, x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
+        match x.dtype().into() {
+            FloatDType::F16 | FloatDType::BF16 => self.normalize(fused::residual(x, y, dropout)),
+            _ => {
+                let (gamma, beta) = (self.gamma.val(), self.beta.val());
+                fused::residual_norm(x, y, gamma, beta, dropout, self.epsilon)
+            }
+        }
+    }
+
+    /// The rows of `[N, D]`.
+    fn normalize(&self, rows: Tensor<2>) -> Tensor<2> {
+        let (gamma, beta) = (self.gamma.val(), self.beta.val());
+        let precision: FloatDType = rows.dtype().into();
+        match precision {
             // Squares do not fit, or lose too much.
             FloatDType::F16 | FloatDType::BF16 => {
                 let single = FloatDType::F32;
@@ -48,7 +69,6 @@ impl LayerNorm {
                 fused::layer_norm(rows.cast(single), gamma, beta, self.epsilon).cast(precision)
             }
             _ => fused::layer_norm(rows, gamma, beta, self.epsilon),
-        };
-        y.reshape([batch, length, d_model])
+        }
     }
 }

@@ -6,7 +6,7 @@ use burn::nn::{Dropout, DropoutConfig};
 use burn::tensor::Tensor;
 
 use crate::config::{NormPlacement, TransformerConfig};
-use crate::dropout::dropout;
+use crate::dropout::probability;
 use crate::init::Init;
 use crate::norm::LayerNorm;
 
@@ -41,15 +41,19 @@ impl Residual {
         x: Tensor<3>,
         sublayer: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> Tensor<3> {
-        match self.placement {
+        let [batch, length, d_model] = x.dims();
+        let rows = |x: Tensor<3>| x.reshape([batch * length, d_model]);
+        let dropout = probability(&self.dropout);
+        let y = match self.placement {
             NormPlacement::Post => {
-                let y = dropout(&self.dropout, sublayer(x.clone()));
-                self.norm.forward(x + y)
+                let y = sublayer(x.clone());
+                self.norm.forward_residual(rows(x), rows(y), dropout)
             }
             NormPlacement::Pre => {
                 let y = sublayer(self.norm.forward(x.clone()));
-                x + dropout(&self.dropout, y)
+                fused::residual(rows(x), rows(y), dropout)
             }
-        }
+        };
+        y.reshape([batch, length, d_model])
     }
 }

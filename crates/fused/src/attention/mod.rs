@@ -35,11 +35,15 @@ pub fn self_attention(
     check(mask, [batch, heads / 3, length, length], dropout);
     #[cfg(feature = "flex")]
     if crate::flex::takes(packed) {
+        use crate::dropout::Dropout;
         use crate::extension::FusedOps;
         use burn::backend::Dispatch;
 
         let device = packed.device();
-        let (mask, dropout) = (dispatch_mask(mask, &device)?, draw(dropout, &device));
+        let (mask, dropout) = (
+            dispatch_mask(mask, &device)?,
+            Dropout::draw(dropout, &device),
+        );
         let packed = packed.clone().into_dispatch();
         let y = Dispatch::fused_self_attention(packed, mask, dropout);
         return Some(Tensor::from_dispatch(y));
@@ -75,11 +79,15 @@ pub fn cross_attention(
     check(mask, [batch, n_heads, t, s], dropout);
     #[cfg(feature = "flex")]
     if crate::flex::takes(query) && crate::flex::takes(packed) {
+        use crate::dropout::Dropout;
         use crate::extension::FusedOps;
         use burn::backend::Dispatch;
 
         let device = query.device();
-        let (mask, dropout) = (dispatch_mask(mask, &device)?, draw(dropout, &device));
+        let (mask, dropout) = (
+            dispatch_mask(mask, &device)?,
+            Dropout::draw(dropout, &device),
+        );
         let (query, packed) = (
             query.clone().into_dispatch(),
             packed.clone().into_dispatch(),
@@ -91,10 +99,7 @@ pub fn cross_attention(
 }
 
 fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
-    assert!(
-        (0.0..1.0).contains(&dropout),
-        "a probability of dropout must be at least 0 and less than 1, not {dropout}"
-    );
+    crate::dropout::check(dropout);
     let Some(mask) = mask.map(Tensor::dims) else {
         return;
     };
@@ -103,18 +108,6 @@ fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
         mask.iter().zip(&scores).all(fits),
         "the mask is {mask:?}, but the scores are {scores:?}"
     );
-}
-
-/// No dropout, and no key drawn, without autodiff.
-#[cfg(feature = "flex")]
-fn draw(probability: f64, device: &burn::tensor::Device) -> crate::dropout::Dropout {
-    match probability > 0.0 && device.is_autodiff() {
-        true => crate::dropout::Dropout {
-            key: crate::dropout::draw_key(device),
-            probability,
-        },
-        false => crate::dropout::Dropout::default(),
-    }
 }
 
 /// One element that blocks nothing stands for no mask.

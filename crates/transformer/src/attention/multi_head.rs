@@ -89,35 +89,31 @@ impl SelfAttention {
             let rotated = rotation.apply(rotated).swap_dims(1, 2);
             packed = Tensor::cat(vec![rotated, packed.narrow(2, 2 * n_heads, n_heads)], 2);
         }
-        if cache.is_none()
+        let query = packed.clone().narrow(2, 0, n_heads);
+        let new = packed.clone().narrow(2, n_heads, 2 * n_heads);
+        let mut past_and_new = None;
+        if let Some((cache, rows)) = cache {
+            let is_first = cache.is_empty();
+            let keys = Keys {
+                packed: cache.append(new.clone()),
+                length: cache.len(),
+            };
+            let past = rows.past.as_ref();
+            if length == 1
+                && !keep_weights
+                && let Some(context) = keys.step(&query, past, None, None)
+            {
+                return (linear(&self.w_o, context), None);
+            }
+            past_and_new = (!is_first).then(|| keys.of_targets(batch, past));
+        }
+        if past_and_new.is_none()
             && !keep_weights
             && let Some(context) = self_attention(&packed, mask, &self.dropout)
         {
             return (linear(&self.w_o, context), None);
         }
-        let query = packed.clone().narrow(2, 0, n_heads);
-        let new = packed.narrow(2, n_heads, 2 * n_heads);
-        let all = match cache {
-            None => KeyValue::from_packed(new),
-            Some((cache, rows)) => {
-                let is_first = cache.is_empty();
-                let keys = Keys {
-                    packed: cache.append(new.clone()),
-                    length: cache.len(),
-                };
-                let past = rows.past.as_ref();
-                if length == 1
-                    && !keep_weights
-                    && let Some(context) = keys.step(&query, past, None, None)
-                {
-                    return (linear(&self.w_o, context), None);
-                }
-                match is_first {
-                    true => KeyValue::from_packed(new),
-                    false => keys.of_targets(batch, past),
-                }
-            }
-        };
+        let all = past_and_new.unwrap_or_else(|| KeyValue::from_packed(new));
         let KeyValue { key, value } = all;
         let query = query.swap_dims(1, 2);
         let (context, weights) = attend(query, key, value, mask, &self.dropout, keep_weights);

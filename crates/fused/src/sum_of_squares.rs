@@ -1,0 +1,49 @@
+//! The squared length of a tensor.
+
+use burn::tensor::Tensor;
+
+/// `Σ x²`, without a copy of `x` on flex: `[1]`. Gradients do not go through it there.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+///
+/// let x = Tensor::<2>::from_data([[1.0, -2.0], [0.0, 2.0]], &Device::flex());
+/// assert_eq!(fused::sum_of_squares(&x).into_scalar::<f32>(), 9.0);
+/// ```
+pub fn sum_of_squares<const D: usize>(x: &Tensor<D>) -> Tensor<1> {
+    #[cfg(feature = "flex")]
+    if let Some(x) = crate::flex::float(x) {
+        let x = x.to_contiguous();
+        return crate::flex::tensor(vec![sum(crate::flex::slice(&x)) as f32], [1]);
+    }
+    x.clone().square().sum()
+}
+
+/// In pieces, so that it does not depend on the number of threads.
+#[cfg(feature = "flex")]
+fn sum(x: &[f32]) -> f64 {
+    use rayon::prelude::*;
+
+    const PIECE: usize = 1 << 14;
+    const LANES: usize = 64;
+    let piece = |x: &[f32]| {
+        pulp::Arch::new().dispatch(|| {
+            let mut sums = [0.0f32; LANES];
+            let (lines, rest) = x.as_chunks::<LANES>();
+            for line in lines {
+                for (sum, x) in sums.iter_mut().zip(line) {
+                    *sum += x * x;
+                }
+            }
+            for (sum, x) in sums.iter_mut().zip(rest) {
+                *sum += x * x;
+            }
+            sums.iter().map(|&x| f64::from(x)).sum()
+        })
+    };
+    let pieces: Vec<f64> = match x.len() > PIECE {
+        true => x.par_chunks(PIECE).map(piece).collect(),
+        false => x.chunks(PIECE).map(piece).collect(),
+    };
+    pieces.iter().sum()
+}
