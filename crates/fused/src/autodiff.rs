@@ -162,11 +162,11 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         let prepared = CrossEntropy.prepare::<C>([logits.node()]);
         match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(mut prep) => {
-                let kept = prep.checkpoint(&logits);
+            OpsKind::Tracked(prep) => {
                 let logits = logits.into_primitive();
-                let loss = B::fused_cross_entropy(logits, target.clone(), pad_id, smoothing);
-                prep.finish((kept, target, pad_id, smoothing), loss)
+                let loss =
+                    B::fused_cross_entropy(logits.clone(), target.clone(), pad_id, smoothing);
+                prep.finish((logits, target, pad_id, smoothing), loss)
             }
             OpsKind::UnTracked(prep) => {
                 let logits = logits.into_primitive();
@@ -379,17 +379,11 @@ impl<B: Backend + FusedOps> Backward<B, 2> for CrossAttention {
 struct CrossEntropy;
 
 impl<B: Backend + FusedOps> Backward<B, 1> for CrossEntropy {
-    /// Logits, target, padding and smoothing.
-    type State = (NodeId, IntTensor<B>, u32, f64);
+    /// Logits, which become their gradient if nobody else has them, target, padding and smoothing.
+    type State = (FloatTensor<B>, IntTensor<B>, u32, f64);
 
-    fn backward(
-        self,
-        ops: Ops<Self::State, 1>,
-        grads: &mut Gradients,
-        checkpointer: &mut Checkpointer,
-    ) {
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let (logits, target, pad_id, smoothing) = ops.state;
-        let logits = checkpointer.retrieve_node_output(logits);
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
             B::fused_cross_entropy_backward(logits, target, grad, pad_id, smoothing)
         });

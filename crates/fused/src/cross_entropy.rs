@@ -70,6 +70,8 @@ pub(crate) use gradient::backward;
 mod kernel {
     use rayon::prelude::*;
 
+    use crate::buffers::Buffer;
+
     use crate::log_sum_exp::log_sum_exp;
 
     /// Elements that a thread takes at a time, about.
@@ -105,7 +107,7 @@ mod kernel {
     }
 
     /// The losses of all rows.
-    pub(crate) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Vec<f32> {
+    pub(crate) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buffer {
         let Settings {
             vocab_size,
             smoothing,
@@ -122,9 +124,11 @@ mod kernel {
             if mean.is_nan() { f32::NAN } else { loss as f32 }
         };
         let rows = logits.par_chunks(vocab_size).zip(target);
+        let mut losses = Buffer::arbitrary(target.len());
         rows.with_min_len(settings.rows_at_a_time())
-            .map(loss)
-            .collect()
+            .zip(losses.par_iter_mut())
+            .for_each(|(row, to)| *to = loss(row));
+        losses
     }
 
     /// In f64, in lanes that the processor adds side by side.
@@ -146,30 +150,24 @@ mod gradient {
     use rayon::prelude::*;
 
     use super::Settings;
-    use crate::log_sum_exp::{exponentials, log_sum_exp};
+    use crate::log_sum_exp::{exponentiate, log_sum_exp};
 
-    /// `dlogits`, from the gradient of each row's loss.
-    pub(crate) fn backward(
-        settings: Settings,
-        logits: &[f32],
-        target: &[i64],
-        grad: &[f32],
-    ) -> Vec<f32> {
+    /// The logits to their gradient, from that of each row's loss.
+    pub(crate) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], grad: &[f32]) {
         let Settings {
             vocab_size,
             smoothing,
             ..
         } = settings;
-        let mut output = vec![0.0; logits.len()];
-        let row = |(row, (output, logits)): (usize, (&mut [f32], &[f32]))| {
+        let row = |(row, logits): (usize, &mut [f32])| {
             let Some(right) = settings.index(target[row]) else {
+                logits.fill(0.0);
                 return;
             };
             let grad = grad[row];
             let normaliser = log_sum_exp(logits);
             let rounded = normaliser as f32;
             Arch::new().dispatch(Row {
-                output,
                 logits,
                 normaliser: rounded,
                 // Of large logits, an f32 would lose digits that count.
@@ -177,20 +175,14 @@ mod gradient {
                 grad,
                 spread: (smoothing / vocab_size as f64) as f32,
             });
-            output[right] -= grad * (1.0 - smoothing) as f32;
+            logits[right] -= grad * (1.0 - smoothing) as f32;
         };
-        let rows = output
-            .par_chunks_mut(vocab_size)
-            .zip(logits.par_chunks(vocab_size));
-        rows.enumerate()
-            .with_min_len(settings.rows_at_a_time())
-            .for_each(row);
-        output
+        let rows = logits.par_chunks_mut(vocab_size).enumerate();
+        rows.with_min_len(settings.rows_at_a_time()).for_each(row);
     }
 
     struct Row<'a> {
-        output: &'a mut [f32],
-        logits: &'a [f32],
+        logits: &'a mut [f32],
         normaliser: f32,
         rest: f32,
         grad: f32,
@@ -202,8 +194,8 @@ mod gradient {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, simd: S) {
-            exponentials(simd, self.logits, self.normaliser, self.output);
-            for y in self.output.iter_mut() {
+            exponentiate(simd, self.logits, self.normaliser);
+            for y in self.logits.iter_mut() {
                 *y = self.grad * (*y * self.rest - self.spread);
             }
         }

@@ -75,6 +75,9 @@ mod kernel {
     use pulp::{Arch, Simd, WithSimd};
     use rayon::prelude::*;
 
+    #[cfg(feature = "autodiff")]
+    use crate::buffers::Buffer;
+
     /// Elements that share a key; also what a thread takes at a time.
     pub(crate) const CHUNK: usize = 1 << 14;
 
@@ -140,8 +143,8 @@ mod kernel {
 
     /// A copy of which elements are dropped.
     #[cfg(feature = "autodiff")]
-    pub(crate) fn dropped(x: &[f32], dropout: Dropout) -> Vec<f32> {
-        let mut output = vec![0.0; x.len()];
+    pub(crate) fn dropped(x: &[f32], dropout: Dropout) -> Buffer {
+        let mut output = Buffer::arbitrary(x.len());
         let pieces = output.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK));
         pieces.enumerate().for_each(|(index, (output, x))| {
             output.copy_from_slice(x);

@@ -7,6 +7,7 @@ use burn::backend::{Backend, Flex, backend_extension};
 use crate::attention::inputs::Inputs;
 #[cfg(feature = "autodiff")]
 use crate::attention::kernel::Backward;
+use crate::buffers::Buffer;
 use crate::cross_entropy;
 #[cfg(feature = "autodiff")]
 use crate::dropout::dropped;
@@ -293,11 +294,12 @@ impl FusedOps for Flex {
         smoothing: f64,
     ) -> FloatTensor<Self> {
         let settings = settings(&logits, pad_id, smoothing);
-        let (logits, target) = (logits.to_contiguous(), flex::ids(target));
-        let grad = grad.to_contiguous();
-        let (values, grad) = (flex::slice(&logits), flex::slice(&grad));
-        let output = cross_entropy::backward(settings, values, &target, grad);
-        flex::primitive(output, &[target.len(), settings.vocab_size])
+        let (mut logits, grad) = (logits, grad.to_contiguous());
+        let target = flex::ids(target);
+        flex::with_mut(&mut logits, |logits| {
+            cross_entropy::backward(settings, logits, &target, flex::slice(&grad));
+        });
+        logits
     }
 
     #[cfg(feature = "autodiff")]
@@ -411,10 +413,7 @@ fn residual_norm(
 ) -> (FlexTensor, FlexTensor) {
     let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
     let norm = norm(&gamma, &beta, epsilon);
-    let mut output = Vec::new();
-    flex::with_mut(&mut y, |y| {
-        output = normalize_sum(y, flex::slice(&x), dropout, norm);
-    });
+    let output = flex::with_mut(&mut y, |y| normalize_sum(y, flex::slice(&x), dropout, norm));
     (flex::primitive(output, x.layout().shape()), y)
 }
 
@@ -428,22 +427,25 @@ fn norm<'a>(gamma: &'a FlexTensor, beta: &'a FlexTensor, epsilon: f64) -> Norm<'
 
 /// In pieces whose sums are added up, so that they do not depend on the number of threads.
 #[cfg(feature = "autodiff")]
-fn sum_rows(x: &[f32], columns: usize) -> Vec<f32> {
+fn sum_rows(x: &[f32], columns: usize) -> Buffer {
     use rayon::prelude::*;
 
     const ROWS: usize = 64;
-    let add = |mut sums: Vec<f32>, row: &[f32]| {
+    let add = |sums: &mut [f32], row: &[f32]| {
         for (sum, x) in sums.iter_mut().zip(row) {
             *sum += x;
         }
-        sums
     };
     let columns = columns.max(1);
-    let piece = |rows: &[f32]| rows.chunks(columns).fold(vec![0.0f32; columns], add);
+    let piece = |rows: &[f32]| {
+        let mut sums = vec![0.0; columns];
+        rows.chunks(columns).for_each(|row| add(&mut sums, row));
+        sums
+    };
     let pieces: Vec<Vec<f32>> = x.par_chunks(ROWS * columns).map(piece).collect();
-    let mut sums = vec![0.0; columns];
+    let mut sums = Buffer::zeros(columns);
     for piece in &pieces {
-        sums = add(sums, piece);
+        add(&mut sums, piece);
     }
     sums
 }
@@ -459,7 +461,9 @@ fn settings(logits: &FlexTensor, pad_id: u32, smoothing: f64) -> cross_entropy::
 fn linear(x: FlexTensor, weight: FlexTensor, bias: Option<&[f32]>) -> FlexTensor {
     let (x, weight) = (flex::strided(x), flex::strided(weight));
     let (x, weight) = (matrix(&x), matrix(&weight));
-    flex::primitive(product(x, weight, bias), &[x.rows, weight.columns])
+    let mut y = Buffer::arbitrary(x.rows * weight.columns);
+    product(x, weight, bias, &mut y);
+    flex::primitive(y, &[x.rows, weight.columns])
 }
 
 fn matrix(x: &FlexTensor) -> Matrix<'_> {

@@ -4,7 +4,9 @@ use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{
     BackendTensor, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind, Flex,
 };
-use burn::tensor::{Bool, BoolStore, DType, Device, Tensor, TensorData};
+use burn::tensor::{Bool, BoolStore, DType, Device, Tensor};
+
+use crate::buffers::Buffer;
 
 pub(crate) type FlexTensor = FloatTensor<Flex>;
 
@@ -37,8 +39,8 @@ pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTenso
 }
 
 /// A new tensor of these values.
-pub(crate) fn primitive(values: Vec<f32>, shape: &[usize]) -> FlexTensor {
-    FlexTensor::from_data(TensorData::new(values, shape.to_vec()))
+pub(crate) fn primitive(values: Buffer, shape: &[usize]) -> FlexTensor {
+    FlexTensor::from_data(values.into_data(shape))
 }
 
 /// The tensor with its own strides if a product can take them: no dimension is repeated or
@@ -61,7 +63,7 @@ pub(crate) fn ids(tensor: IntTensor<Flex>) -> Vec<i64> {
 }
 
 /// Changes all elements, in place where nobody else holds them.
-pub(crate) fn with_mut(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32])) {
+pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) -> T) -> T {
     if !tensor.layout().is_contiguous() {
         *tensor = tensor.to_contiguous();
     }
@@ -70,11 +72,13 @@ pub(crate) fn with_mut(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32])) {
         .contiguous_offsets()
         .expect("it is contiguous");
     if tensor.is_unique() {
-        f(&mut tensor.storage_mut()[start..end]);
+        f(&mut tensor.storage_mut()[start..end])
     } else {
-        let mut values: Vec<f32> = tensor.storage()[start..end].to_vec();
-        f(&mut values);
+        let mut values = Buffer::arbitrary(end - start);
+        values.copy_from_slice(&tensor.storage()[start..end]);
+        let found = f(&mut values);
         *tensor = primitive(values, tensor.layout().shape());
+        found
     }
 }
 
@@ -105,6 +109,6 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
 }
 
 /// A new tensor of Burn's.
-pub(crate) fn tensor<const D: usize>(values: Vec<f32>, shape: [usize; D]) -> Tensor<D> {
+pub(crate) fn tensor<const D: usize>(values: Buffer, shape: [usize; D]) -> Tensor<D> {
     from_primitive(primitive(values, &shape))
 }

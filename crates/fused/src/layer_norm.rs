@@ -54,7 +54,11 @@ pub(crate) use kernel::{Norm, PIECE};
 #[cfg(feature = "flex")]
 mod kernel {
     use pulp::{Arch, Simd, WithSimd};
+    #[cfg(feature = "autodiff")]
     use rayon::prelude::*;
+
+    #[cfg(feature = "autodiff")]
+    use crate::buffers::Buffer;
 
     /// Elements that a thread takes at a time, about. Sums over rows are made of these pieces, so
     /// that they do not depend on the number of threads.
@@ -77,8 +81,8 @@ mod kernel {
 
         /// The rows, normalised, scaled and shifted.
         #[cfg(feature = "autodiff")]
-        pub(crate) fn forward(&self, x: &[f32]) -> Vec<f32> {
-            let mut output = vec![0.0; x.len()];
+        pub(crate) fn forward(&self, x: &[f32]) -> Buffer {
+            let mut output = Buffer::arbitrary(x.len());
             let pieces = output.par_chunks_mut(self.piece());
             let pieces = pieces.zip(x.par_chunks(self.piece()));
             pieces.for_each(|(output, x)| self.forward_piece(x, output));
@@ -157,9 +161,9 @@ mod kernel {
     /// Of all inputs.
     #[cfg(feature = "autodiff")]
     pub(crate) struct Gradients {
-        pub x: Vec<f32>,
-        pub gamma: Vec<f32>,
-        pub beta: Vec<f32>,
+        pub x: Buffer,
+        pub gamma: Buffer,
+        pub beta: Buffer,
     }
 
     #[cfg(feature = "autodiff")]
@@ -168,7 +172,7 @@ mod kernel {
         /// `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
         pub(crate) fn backward(&self, x: &[f32], grad: &[f32]) -> Gradients {
             let (width, piece) = (self.gamma.len(), self.piece());
-            let mut output = vec![0.0; x.len()];
+            let mut output = Buffer::arbitrary(x.len());
             let arch = Arch::new();
             let run = |((output, x), grad): ((&mut [f32], &[f32]), &[f32])| {
                 let mut sums = vec![0.0; 2 * width];
@@ -187,13 +191,15 @@ mod kernel {
                 .zip(grad.par_chunks(piece))
                 .map(run)
                 .collect();
-            let mut gamma = vec![0.0; 2 * width];
+            let (mut gamma, mut beta) = (Buffer::zeros(width), Buffer::zeros(width));
             for part in parts {
-                for (sum, x) in gamma.iter_mut().zip(part) {
-                    *sum += x;
+                let (of_gamma, of_beta) = part.split_at(width);
+                for (sums, part) in [(&mut gamma, of_gamma), (&mut beta, of_beta)] {
+                    for (sum, x) in sums.iter_mut().zip(part) {
+                        *sum += x;
+                    }
                 }
             }
-            let beta = gamma.split_off(width);
             Gradients {
                 x: output,
                 gamma,

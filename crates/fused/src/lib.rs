@@ -13,6 +13,8 @@ mod adam;
 mod attention;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
+#[cfg(feature = "flex")]
+mod buffers;
 mod cross_entropy;
 mod dropout;
 #[cfg(feature = "flex")]
@@ -32,6 +34,8 @@ mod switch;
 
 pub use adam::{Adam, Moving};
 pub use attention::{Places, attention_step, cross_attention, self_attention};
+#[cfg(feature = "flex")]
+pub use buffers::free_buffers;
 pub use cross_entropy::cross_entropy;
 pub use dropout::dropout;
 pub use layer_norm::layer_norm;

@@ -90,17 +90,6 @@ pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32
     simd.reduce_sum_f32s(sums)
 }
 
-/// Writes `exp(x - largest)` for each `x`.
-#[cfg(all(feature = "flex", feature = "autodiff"))]
-#[inline(always)]
-pub(crate) fn exponentials<S: Simd>(simd: S, x: &[f32], largest: f32, y: &mut [f32]) {
-    let largest = simd.splat_f32s(largest);
-    for (y, x) in y.chunks_mut(S::F32_LANES).zip(x.chunks(S::F32_LANES)) {
-        let x = simd.sub_f32s(simd.partial_load_f32s(x), largest);
-        simd.partial_store_f32s(y, exp(simd, x));
-    }
-}
-
 /// `exp(x)` for `x <= 0`, within 2 units in the last place; 0 below -87 and for NaN.
 ///
 /// `x = n ln 2 + r` with `|r| <= ln 2 / 2`; `exp(r)` by its Taylor polynomial, and `2^n` by the

@@ -27,17 +27,21 @@ pub(crate) use kernel::forward;
 
 #[cfg(feature = "flex")]
 mod kernel {
+    use pulp::Arch;
     use rayon::prelude::*;
 
     use crate::dropout::{CHUNK, Dropout};
 
     /// In place.
     pub(crate) fn forward(x: &mut [f32], dropout: Dropout) {
+        let arch = Arch::new();
         let run = |(index, x): (usize, &mut [f32])| {
-            for x in x.iter_mut() {
-                // Not `max`, which would hide NaN.
-                *x = if *x < 0.0 { 0.0 } else { *x };
-            }
+            arch.dispatch(|| {
+                for x in x.iter_mut() {
+                    // Not `max`, which would hide NaN.
+                    *x = if *x < 0.0 { 0.0 } else { *x };
+                }
+            });
             dropout.apply(x, index * CHUNK);
         };
         x.par_chunks_mut(CHUNK).enumerate().for_each(run);
@@ -47,12 +51,15 @@ mod kernel {
     /// output `y`, too.
     #[cfg(feature = "autodiff")]
     pub(crate) fn backward(grad: &mut [f32], y: &[f32], probability: f64) {
+        let arch = Arch::new();
         let scale = (1.0 / (1.0 - probability)) as f32;
         let pieces = grad.par_chunks_mut(CHUNK).zip(y.par_chunks(CHUNK));
         pieces.for_each(|(grad, y)| {
-            for (grad, y) in grad.iter_mut().zip(y) {
-                *grad = if *y <= 0.0 { 0.0 } else { *grad * scale };
-            }
+            arch.dispatch(|| {
+                for (grad, y) in grad.iter_mut().zip(y) {
+                    *grad = if *y <= 0.0 { 0.0 } else { *grad * scale };
+                }
+            });
         });
     }
 }

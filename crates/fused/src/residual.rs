@@ -86,8 +86,10 @@ pub(crate) use kernel::{add_to_dropped, normalize_sum};
 
 #[cfg(feature = "flex")]
 mod kernel {
+    use pulp::Arch;
     use rayon::prelude::*;
 
+    use crate::buffers::Buffer;
     use crate::dropout::Dropout;
     use crate::layer_norm::{self, Norm};
 
@@ -107,8 +109,8 @@ mod kernel {
         x: &[f32],
         dropout: Dropout,
         norm: Norm<'_>,
-    ) -> Vec<f32> {
-        let mut output = vec![0.0; x.len()];
+    ) -> Buffer {
+        let mut output = Buffer::arbitrary(x.len());
         let piece = norm.piece();
         let pieces = y.par_chunks_mut(piece).zip(x.par_chunks(piece));
         let pieces = pieces.zip(output.par_chunks_mut(piece)).enumerate();
@@ -121,8 +123,10 @@ mod kernel {
 
     fn add_piece(y: &mut [f32], x: &[f32], dropout: Dropout, first: usize) {
         dropout.apply(y, first);
-        for (y, x) in y.iter_mut().zip(x) {
-            *y += x;
-        }
+        Arch::new().dispatch(|| {
+            for (y, x) in y.iter_mut().zip(x) {
+                *y += x;
+            }
+        });
     }
 }

@@ -14,7 +14,10 @@ pub fn sum_of_squares<const D: usize>(x: &Tensor<D>) -> Tensor<1> {
     #[cfg(feature = "flex")]
     if let Some(x) = crate::flex::float(x) {
         let x = x.to_contiguous();
-        return crate::flex::tensor(vec![sum(crate::flex::slice(&x)) as f32], [1]);
+        // Not by `from_data`, which would take the device's default kind of number.
+        let mut output = crate::buffers::Buffer::zeros(1);
+        output[0] = sum(crate::flex::slice(&x)) as f32;
+        return crate::flex::tensor(output, [1]);
     }
     x.clone().square().sum()
 }

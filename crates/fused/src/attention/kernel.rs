@@ -13,6 +13,7 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
+use crate::buffers::Buffer;
 use crate::dropout::Dropout;
 #[cfg(feature = "autodiff")]
 use crate::product::add_product;
@@ -120,11 +121,14 @@ impl Attention<'_> {
 
     /// The output `[B, T, H K]`, and for each row of weights the logarithm of its sum,
     /// `[B, H, T]`: infinity where all keys are blocked.
-    pub(crate) fn forward(&self, batch: usize) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn forward(&self, batch: usize) -> (Buffer, Buffer) {
         let (t, width) = (self.query.length, self.width());
-        let mut output = vec![0.0; batch * t * width];
-        let mut log_sums = vec![0.0; batch * self.n_heads * t];
-        if !output.is_empty() && self.key.length > 0 {
+        let mut output = Buffer::arbitrary(batch * t * width);
+        let mut log_sums = Buffer::arbitrary(batch * self.n_heads * t);
+        if self.key.length == 0 {
+            output.fill(0.0);
+            log_sums.fill(f32::INFINITY);
+        } else if !output.is_empty() {
             let is_large = self.is_large(batch);
             let rows = output.chunks_mut(t * width);
             let rows = rows.zip(log_sums.chunks_mut(self.n_heads * t)).enumerate();
@@ -200,9 +204,9 @@ pub(crate) struct Backward<'a> {
 #[cfg(feature = "autodiff")]
 impl Attention<'_> {
     /// The gradient of `[B, T, 3 H, K]`, which queries, keys and values are packed in.
-    pub(crate) fn backward_packed(&self, batch: usize, of: Backward<'_>) -> Vec<f32> {
+    pub(crate) fn backward_packed(&self, batch: usize, of: Backward<'_>) -> Buffer {
         let (n, d_head) = (3 * self.n_heads, self.query.d_head);
-        let mut grad = vec![0.0; batch * self.query.length * n * d_head];
+        let mut grad = Buffer::arbitrary(batch * self.query.length * n * d_head);
         if !grad.is_empty() {
             let rows = grad.chunks_mut(self.query.length * n * d_head).enumerate();
             for_each(self.is_large(batch), rows.collect(), |(row, grad)| {
@@ -216,11 +220,14 @@ impl Attention<'_> {
     }
 
     /// The gradients of the queries `[B, T, H, K]` and of keys and values `[B, S, 2 H, K]`.
-    pub(crate) fn backward(&self, batch: usize, of: Backward<'_>) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn backward(&self, batch: usize, of: Backward<'_>) -> (Buffer, Buffer) {
         let (width, d_head) = (self.width(), self.query.d_head);
         let (t, s) = (self.query.length * width, self.key.length * 2 * width);
-        let (mut query, mut packed) = (vec![0.0; batch * t], vec![0.0; batch * s]);
-        if !query.is_empty() && !packed.is_empty() {
+        let (mut query, mut packed) = (Buffer::arbitrary(batch * t), Buffer::arbitrary(batch * s));
+        if query.is_empty() || packed.is_empty() {
+            query.fill(0.0);
+            packed.fill(0.0);
+        } else {
             let rows = query.chunks_mut(t).zip(packed.chunks_mut(s)).enumerate();
             for_each(
                 self.is_large(batch),
@@ -304,8 +311,9 @@ impl Attention<'_> {
                 row_stride: 1,
                 column_stride: s,
             };
-            add_product(transposed(weights), grad, &mut d_value);
-            add_product(transposed(gradients), query, &mut d_key);
+            let product = if first == 0 { set_product } else { add_product };
+            product(transposed(weights), grad, &mut d_value);
+            product(transposed(gradients), query, &mut d_key);
             set_product(Matrix::contiguous(gradients, n, s), key, d_query);
         }
     }

@@ -97,7 +97,7 @@ fn on_flex(
         d_head,
     };
     let width = n_heads * d_head;
-    let mut output = vec![0.0; rows * width];
+    let mut output = crate::buffers::Buffer::zeros(rows * width);
     let arch = Arch::new();
     if rows * length * width < PARALLEL {
         arch.dispatch(Rows {

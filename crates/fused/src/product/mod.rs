@@ -57,31 +57,36 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// `x W + b`: `x` is `[m, W.rows]` and the output `[m, W.columns]`, row after row.
+/// `y = x W + b`: `x` is `[m, W.rows]` and `y` `[m, W.columns]`, row after row; what it held is not
+/// read.
 ///
 /// # Panics
 ///
 /// If the sizes do not fit together.
-pub fn product(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+pub fn product(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
     let (m, n) = (x.rows, w.columns);
     assert!(
-        x.columns == w.rows && bias.is_none_or(|bias| bias.len() == n),
-        "[{m}, {}] times [{}, {n}]",
+        x.columns == w.rows && bias.is_none_or(|bias| bias.len() == n) && y.len() == m * n,
+        "[{m}, {}] times [{}, {n}] in {} numbers",
         x.columns,
-        w.rows
+        w.rows,
+        y.len()
     );
+    if y.is_empty() {
+        return;
+    }
     if w.rows == 0 {
-        return bias.map_or_else(|| vec![0.0; m * n], |bias| bias.repeat(m));
+        match bias {
+            Some(bias) => y.chunks_mut(n).for_each(|y| y.copy_from_slice(bias)),
+            None => y.fill(0.0),
+        }
+    } else {
+        fill(x, w, bias.map_or(Start::Zero, Start::Bias), y);
     }
-    let mut y = vec![0.0; m * n];
-    if !y.is_empty() {
-        let start = bias.map_or(Start::Zero, Start::Bias);
-        fill(x, w, start, &mut y);
-    }
-    y
 }
 
 /// `y += x W` on this thread, for rows that lie anywhere.
+#[cfg(feature = "autodiff")]
 pub(crate) fn add_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
     on_this_thread(x, w, Start::Output, y);
 }
@@ -171,7 +176,13 @@ mod tests {
             row_stride,
             column_stride,
         };
-        product(Matrix::contiguous(x, x.len() / k, k), w, bias)
+        multiply(Matrix::contiguous(x, x.len() / k, k), w, bias)
+    }
+
+    fn multiply(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+        let mut y = vec![f32::NAN; x.rows * w.columns];
+        product(x, w, bias, &mut y);
+        y
     }
 
     const SIZES: [(usize, usize); 7] = [
@@ -252,7 +263,7 @@ mod tests {
                     column_stride: m,
                 };
                 assert!(
-                    product(x_t, Matrix::contiguous(&w, k, n), None)
+                    multiply(x_t, Matrix::contiguous(&w, k, n), None)
                         == run(&x, &w, k, n, None, false),
                     "{m} {k} {n}"
                 );
@@ -263,5 +274,11 @@ mod tests {
     #[test]
     fn nothing_times_a_matrix_is_nothing() {
         assert!(run(&[], &[1.0, 2.0], 1, 2, None, false).is_empty());
+        let (x, w) = (Matrix::contiguous(&[], 2, 0), Matrix::contiguous(&[], 0, 3));
+        assert_eq!(multiply(x, w, None), [0.0; 6]);
+        assert_eq!(
+            multiply(x, w, Some(&[1.0, 2.0, 3.0])),
+            [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
+        );
     }
 }

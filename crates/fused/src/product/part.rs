@@ -49,6 +49,7 @@ pub(super) enum Start<'a> {
     /// These, the same in every row, one for each column of the whole matrix.
     Bias(&'a [f32]),
     /// What the output holds.
+    #[cfg_attr(not(feature = "autodiff"), allow(dead_code))]
     Output,
 }
 

@@ -1,0 +1,107 @@
+//! `cargo bench -p fused --bench operations`: forward and backward pass of each operation at the
+//! shapes of the paper's base model (16 sequences of 64 tokens), by its fast path and in plain
+//! Burn.
+#![allow(missing_docs)] // criterion's macros make public functions
+
+use std::hint::black_box;
+
+use burn::tensor::{Bool, Device, Distribution, Int, Tensor};
+use criterion::{Criterion, criterion_group, criterion_main};
+
+const BATCH: usize = 16;
+const LENGTH: usize = 64;
+const D_MODEL: usize = 512;
+const N_HEADS: usize = 8;
+const D_FF: usize = 2048;
+const VOCAB_SIZE: usize = 10_000;
+const DROPOUT: f64 = 0.1;
+
+fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
+    let device = Device::flex().autodiff();
+    Tensor::random(shape, Distribution::Uniform(-1.0, 1.0), &device).require_grad()
+}
+
+/// Attention of plain Burn, as the model has it where there is no fast path.
+fn plain_attention(query: Tensor<4>, key: Tensor<4>, value: Tensor<4>, mask: &Tensor<4, Bool>) {
+    let [query, key, value] = [query, key, value].map(|x| x.swap_dims(1, 2));
+    let [batch, n_heads, t, d_head] = query.dims();
+    let s = key.dims()[2];
+    let scores = (query / (d_head as f64).sqrt()).matmul(key.swap_dims(2, 3));
+    let mask = mask.clone().expand([batch, n_heads, t, s]);
+    let weights = burn::tensor::activation::softmax(scores.mask_fill(mask, -1e30), 3);
+    let context = fused::dropout(weights, DROPOUT)
+        .matmul(value)
+        .swap_dims(1, 2);
+    backward(context.reshape([batch, t, n_heads * d_head]));
+}
+
+fn backward<const D: usize>(y: Tensor<D>) {
+    black_box(y.sum().backward());
+}
+
+fn operations(criterion: &mut Criterion) {
+    let rows = BATCH * LENGTH;
+    let device = Device::flex().autodiff();
+    let x = random([rows, D_MODEL]);
+    let y = random([rows, D_MODEL]);
+    let inner = random([rows, D_FF]);
+    let (gamma, beta) = (random([D_MODEL]), random([D_MODEL]));
+    let (weight, bias) = (random([D_MODEL, D_FF]), random([D_FF]));
+    let d_head = D_MODEL / N_HEADS;
+    let packed = random([BATCH, LENGTH, 3 * N_HEADS, d_head]);
+    let query = random([BATCH, LENGTH, N_HEADS, d_head]);
+    let memory = random([BATCH, LENGTH, 2 * N_HEADS, d_head]);
+    let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
+    let logits = random([rows, VOCAB_SIZE]);
+    let target = Tensor::<1, Int>::arange(1..rows as i64 + 1, &device);
+    for is_fused in [true, false] {
+        fused::enable(is_fused);
+        let mut group = criterion.benchmark_group(if is_fused { "fused" } else { "plain" });
+        group.sample_size(10);
+        let mut bench = |name: &str, run: &dyn Fn()| {
+            group.bench_function(name, |bencher| bencher.iter(run));
+        };
+        bench("linear", &|| {
+            backward(fused::linear(x.clone(), weight.clone(), Some(bias.clone())));
+        });
+        bench(
+            "self-attention",
+            &|| match fused::self_attention(&packed, Some(&mask), DROPOUT) {
+                Some(y) => backward(y),
+                None => {
+                    let part = |first| packed.clone().narrow(2, first * N_HEADS, N_HEADS);
+                    plain_attention(part(0), part(1), part(2), &mask);
+                }
+            },
+        );
+        bench("cross-attention", &|| match fused::cross_attention(
+            &query,
+            &memory,
+            Some(&mask),
+            DROPOUT,
+        ) {
+            Some(y) => backward(y),
+            None => {
+                let part = |first| memory.clone().narrow(2, first * N_HEADS, N_HEADS);
+                plain_attention(query.clone(), part(0), part(1), &mask);
+            }
+        });
+        bench("residual_norm", &|| {
+            let (x, y, gamma, beta) = (x.clone(), y.clone(), gamma.clone(), beta.clone());
+            backward(fused::residual_norm(x, y, gamma, beta, DROPOUT, 1e-5));
+        });
+        bench("relu", &|| backward(fused::relu(inner.clone(), DROPOUT)));
+        bench("dropout", &|| backward(fused::dropout(x.clone(), DROPOUT)));
+        bench("cross_entropy", &|| {
+            backward(fused::cross_entropy(logits.clone(), target.clone(), 0, 0.1));
+        });
+        bench("sum_of_squares", &|| {
+            black_box(fused::sum_of_squares(&weight.clone().inner()));
+        });
+        group.finish();
+    }
+    fused::enable(true);
+}
+
+criterion_group!(benches, operations);
+criterion_main!(benches);
