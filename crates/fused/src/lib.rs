@@ -31,6 +31,8 @@ mod relu;
 mod residual;
 mod sum_of_squares;
 mod switch;
+#[cfg(feature = "flex")]
+mod transpose;
 
 pub use adam::{Adam, Moving};
 pub use attention::{Places, attention_step, cross_attention, self_attention};

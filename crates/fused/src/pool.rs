@@ -6,7 +6,7 @@ use burn::tensor::Device;
 /// costs more than many operations of a small model.
 pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
     #[cfg(feature = "flex")]
-    if *device == Device::flex() {
+    if device.clone().without_autodiff() == Device::flex() {
         return rayon::scope(|_| f());
     }
     let _ = device;

@@ -18,6 +18,7 @@ use crate::dropout::Dropout;
 #[cfg(feature = "autodiff")]
 use crate::product::add_product;
 use crate::product::{Matrix, set_product};
+use crate::transpose::copy_transposed;
 
 /// Rows of weights at a time, so that they stay in the cache.
 const BLOCK: usize = 64;
@@ -334,25 +335,8 @@ fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
 
 /// `x^T`, row after row.
 fn transpose<'a>(x: Matrix<'_>, to: &'a mut Vec<f32>) -> Matrix<'a> {
-    const ROWS: usize = 8;
     to.resize(x.rows * x.columns, 0.0);
-    let whole = x.rows / ROWS * ROWS;
-    for first in (0..whole).step_by(ROWS) {
-        let from: [&[f32]; ROWS] =
-            std::array::from_fn(|i| &x.data[(first + i) * x.row_stride..][..x.columns]);
-        for column in 0..x.columns {
-            let to = &mut to[column * x.rows + first..][..ROWS];
-            for (to, from) in to.iter_mut().zip(from) {
-                *to = from[column];
-            }
-        }
-    }
-    for row in whole..x.rows {
-        let from = &x.data[row * x.row_stride..][..x.columns];
-        for (to, &from) in to[row..].iter_mut().step_by(x.rows).zip(from) {
-            *to = from;
-        }
-    }
+    copy_transposed(x.data, x.row_stride, [x.rows, x.columns], to, x.rows);
     Matrix::contiguous(to, x.columns, x.rows)
 }
 

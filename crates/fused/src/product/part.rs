@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use pulp::{Simd, WithSimd};
 
 use super::{LINE, Matrix};
+use crate::transpose::copy_transposed;
 
 /// Rows of a tile, and vectors of each of them: 24 sums in the 32 registers of AVX-512 and NEON.
 /// AVX2 has 16 and takes half of the rows at a time.
@@ -333,16 +334,9 @@ impl Part<'_, '_, '_> {
             return;
         }
         for (tile, row) in tiles.zip((0..m).step_by(ROWS)) {
-            let x: [&[f32]; ROWS] =
-                std::array::from_fn(|i| &self.x_row((row + i).min(m - 1))[first..][..depth]);
-            for x in x {
-                assert!(x.len() == depth);
-            }
-            for (i, to) in tile.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
-                for (to, x) in to.iter_mut().zip(&x) {
-                    *to = x[i];
-                }
-            }
+            let from = &self.x_row(row)[first..];
+            let shape = [ROWS.min(m - row), depth];
+            copy_transposed(from, self.x.row_stride, shape, tile, ROWS);
         }
     }
 
@@ -389,6 +383,18 @@ impl Part<'_, '_, '_> {
                     let vectors = load_vectors::<S, VECTORS>(simd, piece);
                     S::as_mut_simd_f32s(to).0.copy_from_slice(&vectors);
                 }
+            }
+        } else if w.row_stride == 1 {
+            for (index, column) in columns.clone().step_by(panel).enumerate() {
+                let to = &mut packed[index * depth * panel..][..depth * panel];
+                let shape = [panel.min(columns.end - column), depth];
+                copy_transposed(
+                    &w.data[from(0, column)..],
+                    w.column_stride,
+                    shape,
+                    to,
+                    panel,
+                );
             }
         } else {
             for (place, column) in columns.enumerate() {

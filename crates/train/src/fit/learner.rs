@@ -56,17 +56,21 @@ impl Learner {
 
     /// The forward pass: the batch's share of the mean loss over `tokens` tokens, `[1]`.
     pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
-        let model = self.precision.computing(self.model());
-        let mut logits = model.forward(batch.source, batch.target);
-        if self.precision != Precision::F32 {
-            logits = logits.cast(FloatDType::F32);
-        }
-        self.criterion.sum(logits, batch.right).sum / tokens as f64
+        fused::in_pool(&batch.source.device(), || {
+            let model = self.precision.computing(self.model());
+            let mut logits = model.forward(batch.source, batch.target);
+            if self.precision != Precision::F32 {
+                logits = logits.cast(FloatDType::F32);
+            }
+            self.criterion.sum(logits, batch.right).sum / tokens as f64
+        })
     }
 
     /// The backward pass of a loss that was multiplied by the loss scale.
     pub fn gradients(&self, loss: Tensor<1>) -> GradientsParams {
-        GradientsParams::from_grads(loss.backward(), self.model())
+        fused::in_pool(&loss.device(), || {
+            GradientsParams::from_grads(loss.backward(), self.model())
+        })
     }
 
     /// One update of all parameters; see [`Optimizer::step`].
@@ -79,6 +83,8 @@ impl Learner {
     ) {
         let model = self.model.take().expect("no update is under way");
         let optimizer = &mut self.optimizer;
-        self.model = Some(optimizer.step(learning_rate, model, gradients, norm, loss_scale));
+        self.model = Some(fused::in_pool(&norm.device(), || {
+            optimizer.step(learning_rate, model, gradients, norm, loss_scale)
+        }));
     }
 }
