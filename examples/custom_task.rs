@@ -74,6 +74,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let watch = || Box::new(Plain::new(0, config.steps)) as _;
     let ending = fit(&config, &task, &Device::flex(), folder, None, watch)?;
     let Ending::Done(trained) = ending else {
+        println!("stopped, and saved");
         return Ok(());
     };
 
@@ -85,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             .generate(&[task.parse(word)?], &decoding)?;
         println!("{word} -> {}", task.show(&found[0][0].tokens));
     }
-    let exact_match = trained.summary.exact_match;
+    let exact_match = trained.close()?.exact_match;
     println!("{exact_match:.3} of 1000 unseen words are right");
     assert!(exact_match > 0.9, "the task was not learned");
     Ok(())

@@ -26,10 +26,38 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     } else {
         serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON ({error})")))?
     };
-    over_defaults(file).map_err(wrong)
+    let config = over_defaults(file.clone()).map_err(wrong)?;
+    check_derived(&file, &config).map_err(wrong)?;
+    Ok(config)
 }
 
-fn over_defaults(file: Value) -> Result<RunConfig, String> {
+/// Refuses sizes that follow from the task and are not what follows.
+fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
+    let mut resolved = config.clone();
+    if resolved.resolve().is_err() {
+        // For another reason, which will be told.
+        return Ok(());
+    }
+    let resolved = serde_json::to_value(resolved.model).expect("it is plain data");
+    for key in [
+        "source_vocab_size",
+        "target_vocab_size",
+        "max_len",
+        "pad_id",
+    ] {
+        let said = file.get("model").and_then(|model| model.get(key));
+        if let Some(said) = said.filter(|&said| *said != resolved[key]) {
+            let right = &resolved[key];
+            return Err(format!(
+                "model.{key} is {said}, but follows from the task: {right}; leave it out"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A file's values, and for what it does not say its task's defaults.
+pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let Value::Object(file) = file else {
         return Err("must be an object with the keys of a run's config.json".into());
     };
@@ -38,6 +66,9 @@ fn over_defaults(file: Value) -> Result<RunConfig, String> {
         Some(Value::String(name)) => name,
         Some(other) => return Err(format!("task.name is {other}, but must be a word")),
     };
+    if name == "custom" {
+        return Err("task: is a task of another program, which must read this run itself".into());
+    }
     let defaults =
         RunConfig::of_task(name).ok_or_else(|| format!("task.name {} is no task", quote(name)))?;
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
@@ -193,6 +224,16 @@ mod tests {
                 "a.json",
                 r#"{"task": {"name": "fly"}}"#,
                 r#"task.name "fly" is no task"#,
+            ),
+            (
+                "a.json",
+                r#"{"model": {"max_len": 3}}"#,
+                "model.max_len is 3, but follows from the task: 18; leave it out",
+            ),
+            (
+                "a.json",
+                r#"{"task": {"name": "custom", "title": "mine"}}"#,
+                "is a task of another program",
             ),
             ("a.json", "[1]", "must be an object"),
             ("a.json", "{", "is not JSON"),

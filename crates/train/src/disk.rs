@@ -26,7 +26,10 @@ pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> std:
     let temporary = path.with_extension("json.tmp");
     let mut json = serde_json::to_vec_pretty(value)?;
     json.push(b'\n');
-    write_through(&temporary, &json)?;
-    fs::rename(&temporary, path)?;
+    let written = write_through(&temporary, &json).and_then(|()| fs::rename(&temporary, path));
+    written.inspect_err(|_| {
+        // Of a full disk, not even a part.
+        let _ = fs::remove_file(&temporary);
+    })?;
     sync_folder(path.parent().expect("a file is in a folder"))
 }

@@ -33,17 +33,44 @@ pub const STATE: &str = "state.json";
 ///
 /// If there is none.
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, Files), UsageError> {
-    let (step, files, skipped) = checkpoints.newest().map_err(|error| match &error {
-        Unusable::Damaged { .. } if checkpoints.steps().is_empty() => {
-            let what = "has no checkpoint step-N; wait until the run has saved one, or train again";
-            wrong(checkpoints.folder(), what)
-        }
-        _ => unusable(&error),
-    })?;
+    let (step, files, skipped) = checkpoints
+        .newest(check_files)
+        .map_err(|error| match &error {
+            Unusable::Damaged { .. } if checkpoints.steps().is_empty() => {
+                let what =
+                    "has no checkpoint step-N; wait until the run has saved one, or train again";
+                wrong(checkpoints.folder(), what)
+            }
+            _ => unusable(&error),
+        })?;
     for damaged in skipped {
         output::note(&format!("warning: {damaged}; going back to step {step}"));
     }
     Ok((step, files))
+}
+
+/// Refuses a checkpoint without one of the files of every checkpoint, or of another step than its
+/// folder says.
+fn check_files(step: usize, files: &Files) -> Result<(), Unusable> {
+    for name in [CONFIG, MODEL, STATE] {
+        files.get(name)?;
+    }
+    #[derive(serde::Deserialize)]
+    struct Step {
+        step: usize,
+    }
+    let state = files.get(STATE)?;
+    match serde_json::from_slice(state) {
+        Ok(Step { step: found }) if found == step => Ok(()),
+        Ok(Step { step: found }) => {
+            let what = format!("is of step {found}, but its folder says {step}");
+            Err(Unusable::damaged(&files.path(STATE), what))
+        }
+        Err(error) => {
+            let what = format!("is not the state of a run ({error})");
+            Err(Unusable::damaged(&files.path(STATE), what))
+        }
+    }
 }
 
 fn at_step(checkpoints: &Checkpoints, step: usize) -> Result<(usize, Files), UsageError> {
@@ -57,6 +84,7 @@ fn at_step(checkpoints: &Checkpoints, step: usize) -> Result<(usize, Files), Usa
         return Err(wrong(checkpoints.folder(), what));
     }
     let files = checkpoints.read(step).map_err(|error| unusable(&error))?;
+    check_files(step, &files).map_err(|error| unusable(&error))?;
     Ok((step, files))
 }
 

@@ -189,6 +189,9 @@ impl Checkpoints {
         }
         let foreign = |error| Unusable::damaged(&path, format!("is no manifest ({error})"));
         let Version { format } = serde_json::from_slice(&bytes).map_err(foreign)?;
+        if format == 0 {
+            return Err(Unusable::damaged(&path, "is of format 0, which never was"));
+        }
         if format > FORMAT {
             let path = path.display().to_string();
             return Err(Unusable::Newer { path, format });
@@ -196,6 +199,10 @@ impl Checkpoints {
         let manifest: Manifest = serde_json::from_slice(&bytes).map_err(foreign)?;
         let mut files = BTreeMap::new();
         for (name, entry) in manifest.files {
+            if Path::new(&name).file_name() != Some(name.as_ref()) {
+                let what = format!("names {name:?}, which is no file of this folder");
+                return Err(Unusable::damaged(&path, what));
+            }
             let path = folder.join(&name);
             let length = fs::metadata(&path).map(|file| file.len());
             // Before anything is read: a file that has grown may not fit into memory.
@@ -214,17 +221,22 @@ impl Checkpoints {
         Ok(Files { folder, files })
     }
 
-    /// The newest checkpoint that is good, and why newer ones are not.
+    /// The newest checkpoint that is good, and has what `check` asks for, and why newer ones are
+    /// not.
     ///
     /// # Errors
     ///
     /// If there is none, or one was written by a newer version.
-    pub fn newest(&self) -> Result<(usize, Files, Vec<Unusable>), Unusable> {
+    pub fn newest(
+        &self,
+        check: impl Fn(usize, &Files) -> Result<(), Unusable>,
+    ) -> Result<(usize, Files, Vec<Unusable>), Unusable> {
         let mut skipped = Vec::new();
         let mut steps = self.steps();
         let mut last = steps.last().copied();
         while let Some(step) = steps.pop() {
-            match self.read(step) {
+            let read = self.read(step);
+            match read.and_then(|files| check(step, &files).map(|()| files)) {
                 Ok(files) => return Ok((step, files, skipped)),
                 Err(newer @ Unusable::Newer { .. }) => return Err(newer),
                 Err(damaged) => skipped.push(damaged),

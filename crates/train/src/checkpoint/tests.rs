@@ -14,7 +14,7 @@ fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
     save_parameters(config, path, step, &parameters);
 }
 
-fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u8]) {
+fn state(step: usize) -> Vec<u8> {
     let state = TrainingState {
         step,
         best: Some(Best {
@@ -23,11 +23,14 @@ fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u
         }),
         ..TrainingState::default()
     };
-    let state = serde_json::to_vec(&state).unwrap();
+    serde_json::to_vec(&state).unwrap()
+}
+
+fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u8]) {
     let config = serde_json::to_vec(config).unwrap();
     let files = [
         (MODEL, parameters.to_vec()),
-        (STATE, state),
+        (STATE, state(step)),
         (CONFIG, config),
     ];
     Checkpoints::of(path).save(step, &files).unwrap();
@@ -214,6 +217,7 @@ fn the_mean_is_of_the_moving_averages_where_there_are_some() {
         let files = [
             (MODEL, bytes(seed + 10)),
             (AVERAGE, bytes(seed)),
+            (STATE, state(step)),
             (CONFIG, json.clone()),
         ];
         Checkpoints::of(&path).save(step, &files).unwrap();

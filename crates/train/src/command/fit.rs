@@ -80,7 +80,13 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
         let (step, files) = checkpoint::newest(&checkpoints)?;
         let is_over = folder.ended_at() == Some(step) && args.steps.is_none_or(|n| n <= step);
         if is_over || step > config.steps {
-            let what = format!("has ended after step {step}; ask for more with --steps");
+            let what = match is_over {
+                true => format!("has ended after step {step}; ask for more with --steps"),
+                false => format!(
+                    "is at step {step}, past --steps {}; ask for more",
+                    config.steps
+                ),
+            };
             return Err(UsageError::new("RUN", args.run.display(), what).into());
         }
         Some(files)
@@ -140,7 +146,12 @@ impl Run<'_> {
             monitor::choose(self.is_plain, config.task.name(), first, config.steps)
         };
         match fit(config, self.task, self.device, folder, from, watch)? {
-            Ending::Done(outcome) => self.report(&outcome, &path),
+            Ending::Done(outcome) => {
+                self.report(&outcome, &path)?;
+                outcome.close()?;
+                output::note(&format!("everything about this run: {}", path.display()));
+                Ok(())
+            }
             Ending::Interrupted { step, checkpoint } => {
                 output::note(&format!(
                     "stopped after step {step}, which is saved in {}; go on with\n  train resume {}",
@@ -178,7 +189,6 @@ impl Run<'_> {
             lengths::report(&model, &lengths, &settings, false, path)?;
         }
         picture::draw_run(path, Format::Svg)?;
-        output::note(&format!("everything about this run: {}", path.display()));
         Ok(())
     }
 }

@@ -8,6 +8,7 @@ use super::{BestBy, Outcome, Run};
 use crate::checkpoint;
 use crate::evaluate::{self, TeacherForced};
 use crate::memory::peak_rss_bytes;
+use crate::output;
 use crate::run_folder::{Evaluation, Summary};
 use crate::task::{Example, Split, distinct_examples};
 
@@ -18,16 +19,13 @@ impl Run<'_> {
         let config = self.config;
         let model = self.evaluated_model();
         let score = self.score(&model, &self.validation);
-        let wants_exact_match = config.target.is_some() || config.best_by == BestBy::ExactMatch;
-        let exact_match = wants_exact_match.then(|| {
-            let decoded = evaluate::decode_greedily(&model, self.task, &self.validation);
-            evaluate::exact_match(&decoded)
-        });
+        let decoded = evaluate::decode_greedily(&model, self.task, &self.validation);
+        let exact_match = evaluate::exact_match(&decoded);
         let evaluation = Evaluation {
             step: self.state.step,
             valid_loss: score.loss,
             token_accuracy: score.token_accuracy,
-            exact_match,
+            exact_match: Some(exact_match),
         };
         self.folder.log(&evaluation)?;
         if let Err(error) = self.monitor.evaluation(&evaluation) {
@@ -36,10 +34,10 @@ impl Run<'_> {
         }
         let value = match config.best_by {
             BestBy::Loss => score.loss,
-            BestBy::ExactMatch => exact_match.expect("it was asked for"),
+            BestBy::ExactMatch => exact_match,
         };
         let is_best = self.state.evaluated(config.best_by, value);
-        let is_reached = matches!((config.target, exact_match), (Some(t), Some(x)) if x >= t);
+        let is_reached = config.target.is_some_and(|target| exact_match >= target);
         let is_stuck = config
             .patience
             .is_some_and(|patience| self.state.since_best >= patience);
@@ -66,13 +64,18 @@ impl Run<'_> {
         evaluate::teacher_forced(model, self.task, examples, batch_size, &self.device)
     }
 
-    /// Evaluates, and closes the folder.
+    /// Evaluates on the test split.
     pub(super) fn finish(self) -> Result<Outcome> {
         let config = self.config;
         let test = distinct_examples(self.task, config.seed, Split::Test, config.test_size);
-        let model = match self.best_model()? {
-            Some(best) => best,
-            None => self.evaluated_model(),
+        let model = match self.best_model() {
+            Ok(Some(best)) => best,
+            Ok(None) => self.evaluated_model(),
+            Err(error) => {
+                let how = "the last model takes the place of the best one";
+                output::note(&format!("warning: {error}; {how}"));
+                self.evaluated_model()
+            }
         };
         let decoded = evaluate::decode_greedily(&model, self.task, &test);
         let train_seconds = self.state.train_seconds;
@@ -91,11 +94,11 @@ impl Run<'_> {
             seed: config.seed,
             version: env!("CARGO_PKG_VERSION"),
         };
-        self.folder.finish(&summary)?;
         Ok(Outcome {
             summary,
             decoded,
             model,
+            folder: self.folder,
         })
     }
 

@@ -31,7 +31,10 @@ pub(super) fn watch() -> Result<()> {
         result = ctrlc::set_handler(|| {
             let first = FIRST.get_or_init(Instant::now);
             match REQUESTS.fetch_add(1, Ordering::SeqCst) {
-                0 if !IS_TRAINING.load(Ordering::SeqCst) => std::process::exit(130),
+                0 if !IS_TRAINING.load(Ordering::SeqCst) => {
+                    output::note("stopped; `train resume` goes on where the run was");
+                    std::process::exit(130)
+                }
                 0 if monitor::has_screen() => {}
                 0 => output::note("stopping after this step; once more to stop at once"),
                 // `timeout` and others send a signal to the process and to its group.

@@ -33,7 +33,7 @@ use crate::task::{Example, Split, Task, distinct_examples};
 
 /// How a run ended.
 pub enum Ending {
-    /// It came to its end.
+    /// It came to its end; [`Outcome::close`] says so in its folder.
     Done(Box<Outcome>),
     /// Somebody stopped it; it can go on from a checkpoint.
     Interrupted {
@@ -52,10 +52,23 @@ pub struct Outcome {
     pub decoded: Vec<Decoded>,
     /// The trained model.
     pub model: Transformer,
+    folder: RunFolder,
 }
 
-/// Steps between two evaluations where `--target` or `--patience` asks for them and
-/// `--eval-every` does not.
+impl Outcome {
+    /// Writes `summary.json`, which says that the run has come to its end. Until then, whoever is
+    /// interrupted can resume it for what comes after training.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn close(self) -> Result<Summary> {
+        self.folder.finish(&self.summary)?;
+        Ok(self.summary)
+    }
+}
+
+/// Steps between two evaluations where the configuration does not say.
 const EVALUATE_EVERY: usize = 100;
 
 /// Steps between two readings of the loss: each makes the host wait for the device.
@@ -173,19 +186,16 @@ impl<'a> Run<'a> {
 
     fn train(&mut self) -> Result<Stop> {
         let config = self.config;
-        let wants_evaluations = config.target.is_some() || config.patience.is_some();
-        let every = config
-            .eval_every
-            .or(wants_evaluations.then_some(EVALUATE_EVERY));
+        let every = config.eval_every.unwrap_or(EVALUATE_EVERY);
+        let asks_for_last = config.target.is_some() || config.patience.is_some();
         let _listening = interrupt::listen();
         while self.state.step < config.steps && self.state.ended_of != Some(config.steps) {
             self.step()?;
             let step = self.state.step;
             let is_last = step == config.steps;
-            let is_due = every.is_some_and(|every| step.is_multiple_of(every));
             let mut ends = false;
             let mut is_best = false;
-            if is_due || (is_last && wants_evaluations) {
+            if step.is_multiple_of(every) || (is_last && asks_for_last) {
                 (is_best, ends) = self.evaluate()?;
             }
             if is_last || ends {

@@ -119,7 +119,7 @@ impl Run<'_> {
                 self.monitor.finish();
                 let last = self.last_checkpoint();
                 bail!(
-                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}: lower --factor, raise --warmup or set --clip-norm; {last}",
+                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}: begin a new run with a lower --factor, a longer --warmup or --clip-norm; {last}",
                     metrics.loss,
                     metrics.step,
                     metrics.learning_rate,

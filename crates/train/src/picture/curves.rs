@@ -119,7 +119,7 @@ pub fn learning_rate(runs: &[Run]) -> Option<Drawing> {
     let values = series
         .iter()
         .flat_map(|series| series.points.iter().map(|(_, rate)| *rate));
-    let y = Axis::from_zero("learning rate (per step)", values.fold(0.0, f64::max), 7);
+    let y = Axis::from_zero("learning rate", values.fold(0.0, f64::max), 7);
     chart("Learning rate", runs, y, series)
 }
 

@@ -38,7 +38,7 @@ pub fn warmup() -> Drawing {
         width: 820.0,
         plot_height: 340.0,
         x: Axis::linear("training step", 0.0, STEPS as f64, 10),
-        y: Axis::from_zero("learning rate (per step)", rates.fold(0.0, f64::max), 6),
+        y: Axis::from_zero("learning rate", rates.fold(0.0, f64::max), 6),
         series,
         band: None,
     };

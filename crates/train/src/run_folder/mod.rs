@@ -12,8 +12,9 @@ use serde::Serialize;
 
 use crate::checkpoint::Checkpoints;
 use crate::config::RunConfig;
+use crate::config_file;
 use crate::disk::write_json;
-use crate::error::{UsageError, quote};
+use crate::error::UsageError;
 use crate::task::Task;
 
 pub use records::{Evaluation, StepMetrics, Summary};
@@ -293,15 +294,20 @@ pub(crate) fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
 /// A folder that is no run's.
 pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Task>), UsageError> {
     let json = read_config_json(folder)?;
-    let unusable = |error: &str| {
-        // The first words of somebody else's message, without line breaks.
-        let quoted = quote(error);
-        let short = quoted.replacen('"', "", 1).replacen('"', "", 1);
-        let what = format!("is not the configuration of a run ({short})");
+    let unusable = |what: &str| {
+        let what = what.lines().next().unwrap_or_default();
+        let what = format!("is not the configuration of a run ({what})");
         wrong(&folder.join(CONFIG), what)
     };
-    let mut config: RunConfig =
+    let file: serde_json::Value =
         serde_json::from_slice(&json).map_err(|error| unusable(&error.to_string()))?;
+    // What is not said elsewhere may be a default; a run without these was written by nobody.
+    for key in ["task", "model"] {
+        if file.get(key).is_none() {
+            return Err(unusable(&format!("it has no key {key}")));
+        }
+    }
+    let mut config = config_file::over_defaults(file).map_err(|what| unusable(&what))?;
     let task = config
         .resolve()
         .map_err(|error| unusable(&error.to_string()))?;

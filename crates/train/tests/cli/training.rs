@@ -76,6 +76,8 @@ fn assert_survives_kills(backend: &str) {
         .elapsed()
         .unwrap()
         .subsec_nanos();
+    // Shown where the test fails.
+    println!("the moments follow from {random}");
     for kill in 1..=KILLS {
         let mut child = match kill {
             1 => spawn(folder.path(), &begin("broken")),
@@ -460,6 +462,131 @@ fn training_ends_where_nothing_better_comes() {
     assert_eq!(again["steps"], 8);
     assert_eq!(again["exact_match"], summary["exact_match"]);
     assert!(text(&output.stderr).contains("no better evaluation since step 2"));
+}
+
+/// A run whose loss soon grows, since its steps are far too large.
+fn grown_worse(folder: &Path) -> PathBuf {
+    let arguments = ["--factor", "40", "--eval-every", "2", "--patience", "4"];
+    let mut small = SMALL.to_vec();
+    small[1] = "2000";
+    let arguments = [&small[..], &arguments].concat();
+    succeed(&train(folder).args(arguments).output().unwrap());
+    folder.join("runs/copy-1")
+}
+
+#[test]
+fn the_best_model_is_the_one_that_is_judged() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = grown_worse(folder.path());
+    let valid: Vec<f64> = losses(&run)
+        .iter()
+        .filter_map(|line| line.get("valid_loss")?.as_f64())
+        .collect();
+    let best = valid.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(valid.last().unwrap() > &best, "{valid:?}");
+    let judged = json(&run.join("summary.json"))["valid_loss"]
+        .as_f64()
+        .unwrap();
+    assert!((judged - best).abs() < 1e-6, "{judged}, not {best}");
+}
+
+#[test]
+fn a_best_checkpoint_that_is_gone_does_not_keep_a_run_from_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = grown_worse(folder.path());
+    let best = losses(&run)
+        .iter()
+        .filter_map(|line| Some((line.get("valid_loss")?.as_f64()?, line["step"].as_u64()?)))
+        .min_by(|a, b| a.0.total_cmp(&b.0))
+        .unwrap()
+        .1;
+    std::fs::remove_file(run.join("summary.json")).unwrap();
+    std::fs::remove_file(run.join(format!("checkpoints/step-{best}/model.safetensors"))).unwrap();
+    let output = train(folder.path())
+        .args(["resume", "runs/copy-1"])
+        .output()
+        .unwrap();
+    succeed(&output);
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("the last model takes the place of the best one"),
+        "{error}"
+    );
+    assert!(run.join("summary.json").exists());
+}
+
+#[test]
+fn what_was_edited_wrongly_is_named_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--checkpoint-every", "3", "--keep", "9"];
+    let arguments = [&SMALL[..], &arguments].concat();
+    succeed(&train(folder.path()).args(arguments).output().unwrap());
+    let run = folder.path().join("runs/copy-1");
+    let config = std::fs::read_to_string(run.join("config.json")).unwrap();
+    let resume = || {
+        let more = ["resume", "runs/copy-1", "--steps", "15"];
+        let output = train(folder.path()).args(more).output().unwrap();
+        assert!(!output.status.success());
+        text(&output.stderr)
+    };
+    for (from, to, message) in [
+        (
+            "\"keep\"",
+            "\"kep\"",
+            "unknown key \"kep\"; the nearest known key is keep",
+        ),
+        (
+            "\"d_ff\": 16",
+            "\"d_ff\": \"x\"",
+            "model.d_ff is \"x\", but must be a number",
+        ),
+    ] {
+        let edited = config.replace(from, to);
+        assert_ne!(edited, config);
+        std::fs::write(run.join("config.json"), &edited).unwrap();
+        let error = resume();
+        assert!(error.contains(message), "{error}");
+        let after = std::fs::read_to_string(run.join("config.json")).unwrap();
+        assert_eq!(after, edited);
+        assert!(run.join("checkpoints/step-3").exists());
+    }
+    std::fs::write(run.join("config.json"), &config).unwrap();
+    // A folder with another's name, and one whose list says less: both are passed over.
+    let checkpoints = run.join("checkpoints");
+    std::fs::rename(checkpoints.join("step-6"), checkpoints.join("step-99")).unwrap();
+    let list = "{\"format\": 1, \"files\": {}}";
+    std::fs::write(checkpoints.join("step-12/manifest.json"), list).unwrap();
+    let output = train(folder.path())
+        .args(["resume", "runs/copy-1", "--steps", "15"])
+        .output()
+        .unwrap();
+    succeed(&output);
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("is of step 6, but its folder says 99; going back to step 9"),
+        "{error}"
+    );
+    assert!(
+        error.contains("step-12/config.json: is missing; going back to step 9"),
+        "{error}"
+    );
+    assert_eq!(json(&run.join("summary.json"))["steps"], 15);
+}
+
+#[test]
+fn fewer_steps_than_were_taken_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&train(folder.path()).args(SMALL).output().unwrap());
+    let run = folder.path().join("runs/copy-1");
+    std::fs::remove_file(run.join("summary.json")).unwrap();
+    let fewer = ["resume", "runs/copy-1", "--steps", "10"];
+    let output = train(folder.path()).args(fewer).output().unwrap();
+    assert!(!output.status.success());
+    let error = text(&output.stderr);
+    assert!(
+        error.contains("is at step 12, past --steps 10; ask for more"),
+        "{error}"
+    );
 }
 
 #[test]

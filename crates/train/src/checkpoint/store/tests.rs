@@ -14,6 +14,10 @@ fn save(checkpoints: &Checkpoints, step: usize) {
     checkpoints.save(step, &files).unwrap();
 }
 
+fn anything(_: usize, _: &Files) -> Result<(), Unusable> {
+    Ok(())
+}
+
 #[test]
 fn what_was_saved_is_read() {
     let (_run, checkpoints) = checkpoints(&[3, 20, 100]);
@@ -71,7 +75,7 @@ fn a_damaged_checkpoint_is_passed_over_by_name() {
     for (damage, message) in damages {
         let (_run, checkpoints) = checkpoints(&[3, 20]);
         damage(&checkpoints.path(20));
-        let (step, _, skipped) = checkpoints.newest().unwrap();
+        let (step, _, skipped) = checkpoints.newest(anything).unwrap();
         assert_eq!((step, skipped.len()), (3, 1));
         let skipped = skipped[0].to_string();
         assert!(
@@ -79,11 +83,11 @@ fn a_damaged_checkpoint_is_passed_over_by_name() {
             "{skipped}"
         );
         damage(&checkpoints.path(3));
-        let error = checkpoints.newest().unwrap_err().to_string();
+        let error = checkpoints.newest(anything).unwrap_err().to_string();
         assert!(error.contains("no checkpoint that is whole"), "{error}");
         // A resumed run comes to the same step again.
         save(&checkpoints, 20);
-        assert_eq!(checkpoints.newest().unwrap().0, 20);
+        assert_eq!(checkpoints.newest(anything).unwrap().0, 20);
     }
 }
 
@@ -92,7 +96,7 @@ fn a_newer_format_is_not_passed_over() {
     let (_run, checkpoints) = checkpoints(&[3, 20]);
     let manifest = r#"{"format": 2, "something": "else"}"#;
     fs::write(checkpoints.path(20).join(MANIFEST), manifest).unwrap();
-    let error = checkpoints.newest().unwrap_err();
+    let error = checkpoints.newest(anything).unwrap_err();
     assert!(
         matches!(error, Unusable::Newer { format: 2, .. }),
         "{error}"
@@ -119,7 +123,7 @@ fn a_reader_beside_a_run_that_removes_old_ones_finds_the_newest() {
             }
         });
         while !writer.is_finished() {
-            let (_, _, skipped) = checkpoints.newest().unwrap();
+            let (_, _, skipped) = checkpoints.newest(anything).unwrap();
             assert!(skipped.is_empty(), "{skipped:?}");
         }
     });
@@ -135,7 +139,7 @@ fn what_was_half_written_or_half_replaced_is_put_right() {
     checkpoints.tidy();
     assert_eq!(checkpoints.steps(), [1, 2]);
     assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 2);
-    assert_eq!(checkpoints.newest().unwrap().0, 2);
+    assert_eq!(checkpoints.newest(anything).unwrap().0, 2);
 }
 
 #[test]
@@ -149,5 +153,5 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing() {
         "{error}"
     );
     assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 1);
-    assert_eq!(checkpoints.newest().unwrap().0, 1);
+    assert_eq!(checkpoints.newest(anything).unwrap().0, 1);
 }
