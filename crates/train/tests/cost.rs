@@ -1,0 +1,78 @@
+//! What a training step costs, counted: allocations and their bytes, which no machine's load
+//! changes. Timings are `train bench --what train`'s.
+#![allow(unsafe_code)] // an allocator that counts
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use burn::tensor::Device;
+use train::batch::Batch;
+use train::config::RunConfig;
+use train::fit::Learner;
+use train::optimizer::gradient_norm;
+
+struct Counting;
+
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: everything is the system allocator's own; counting does not touch memory.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.fetch_add(1, Ordering::Relaxed);
+        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
+        // SAFETY: the caller keeps `GlobalAlloc`'s contract.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of a step of the default copy task on flex with two threads, and their KiB, with
+/// room for a quarter more. Lower them when a change makes them fewer; do not raise them without
+/// a measurement that says why.
+const MOST: [usize; 2] = [10_500, 9_500];
+
+// One test, so that no other allocates meanwhile.
+#[test]
+fn a_training_step_allocates_no_more_than_it_did() {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(2)
+        .build_global()
+        .unwrap();
+    let mut config = RunConfig::copy();
+    let task = config.resolve().unwrap();
+    let device = Device::flex().autodiff();
+    let model = config.model.clone().with_dropout(0.1);
+    let mut learner = Learner::new(&config, model.init_seeded(0, &device).unwrap()).unwrap();
+    let mut counted = [0; 2];
+    for step in 1..=8 {
+        // The same one every time, so that its sizes are.
+        let batch = Batch::of_step(task.as_ref(), 0, 1, config.batch_size, &device);
+        let before = [&COUNT, &BYTES].map(|counter| counter.load(Ordering::Relaxed));
+        let tokens = batch.tokens;
+        let gradients = learner.gradients(learner.loss(batch, tokens));
+        let norm = gradient_norm(learner.model(), &gradients);
+        learner.update(1e-4, gradients, &norm, 1.0);
+        let after = [&COUNT, &BYTES].map(|counter| counter.load(Ordering::Relaxed));
+        if step > 4 {
+            counted = std::array::from_fn(|i| counted[i].max(after[i] - before[i]));
+        }
+    }
+    let counted = [counted[0], counted[1] / 1024];
+    println!("{} allocations, {} KiB", counted[0], counted[1]);
+    assert!(
+        counted[0] <= MOST[0] && counted[1] <= MOST[1],
+        "a step took {} allocations and {} KiB, more than {} and {}",
+        counted[0],
+        counted[1],
+        MOST[0],
+        MOST[1]
+    );
+}
