@@ -48,8 +48,14 @@ fn most_held(length: usize) -> usize {
 fn attention_of_twice_the_length_holds_twice_as_much() {
     most_held(256);
     let [short, long] = [512, 2048].map(most_held);
-    assert!(long < 5 * short, "{short} bytes, and {long} at four times the length");
+    assert!(
+        long < 5 * short,
+        "{short} bytes, and {long} at four times the length"
+    );
     // One matrix of weights of one head alone has more.
     let square = 2048 * 2048 * 4;
-    assert!(long < square, "{long} bytes, but a matrix of weights has {square}");
+    assert!(
+        long < square,
+        "{long} bytes, but a matrix of weights has {square}"
+    );
 }

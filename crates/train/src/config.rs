@@ -66,7 +66,7 @@ pub struct RunConfig {
     pub fused: bool,
     /// `ε` of the loss.
     pub label_smoothing: f64,
-    /// Steps between evaluations on the validation split; none for no evaluation.
+    /// Steps between evaluations on the validation split; none for 100.
     pub eval_every: Option<usize>,
     /// Sequences in an evaluation on the validation split.
     pub eval_size: usize,
@@ -121,7 +121,7 @@ impl RunConfig {
                 .with_norm_placement(NormPlacement::Pre),
             backend: String::new(),
             seed: 0,
-            steps: 800,
+            steps: 1000,
             batch_size: 64,
             accumulate: 1,
             optimizer: OptimizerConfig::default(),

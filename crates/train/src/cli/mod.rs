@@ -151,8 +151,7 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Training steps [default: 800; reverse: 1000; sort, add: 3000; annotated:
-    /// 200]
+    /// Training steps [default: 1000; sort, add: 3000; annotated: 200]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
     /// Sequences in a step [default: 64; annotated: 30]
@@ -198,8 +197,7 @@ pub struct FitArgs {
     /// Share of the target distribution spread over all tokens [default: 0]
     #[arg(long, allow_negative_numbers = true)]
     pub label_smoothing: Option<f64>,
-    /// Evaluate on the validation split every so many steps [default: never, with a target or
-    /// patience 100; annotated: 20]
+    /// Evaluate on the validation split every so many steps [default: 100; annotated: 20]
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number)]
     pub eval_every: Option<usize>,
     /// Stop once exact match on the validation split is at least this
