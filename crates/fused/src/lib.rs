@@ -2,10 +2,11 @@
 //! plain Burn operations on all others.
 //!
 //! With the feature `flex`, f32 tensors of that backend take the paths of this crate: vector
-//! instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, no unsafe code. With
-//! `autodiff` as well, so do tensors under training, with backward passes of this crate. Results
-//! do not depend on the number of threads, and a row's product is the same number, bit for bit,
-//! whatever other rows stand in the batch.
+//! instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, and memory of results
+//! that is taken again from step to step (`free_buffers` returns it), whose casts are the only
+//! unsafe code. With `autodiff` as well, so do tensors under training, with backward passes of
+//! this crate. Results do not depend on the number of threads, and a row's product is the same
+//! number, bit for bit, whatever other rows stand in the batch.
 
 #![recursion_limit = "256"]
 
@@ -21,6 +22,8 @@ mod dropout;
 mod extension;
 #[cfg(feature = "flex")]
 mod flex;
+#[cfg(feature = "flex")]
+mod flex_ops;
 mod layer_norm;
 mod linear;
 mod log_sum_exp;

@@ -1,27 +1,21 @@
-//! Forward and backward pass (paper, section 3.2.1), one head of one sequence after the other:
+//! Forward pass (paper, section 3.2.1), one head of one sequence after the other:
 //!
 //! ```text
 //! P = softmax(Q K^T / sqrt(K))    O = dropout(P) V
-//!
-//! dV = dropout(P)^T dO            dP = dropout'(dO V^T)
-//! dS = P (dP - rowsum(dO O))      dQ = dS K / sqrt(K)      dK = dS^T Q / sqrt(K)
 //! ```
 //!
-//! The forward pass keeps the logarithm of each row's sum, from which the backward pass has the
-//! weights again.
+//! It keeps the logarithm of each row's sum, from which the backward pass has the weights again.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::buffers::Buffer;
 use crate::dropout::Dropout;
-#[cfg(feature = "autodiff")]
-use crate::product::add_product;
 use crate::product::{Matrix, set_product};
 use crate::transpose::copy_transposed;
 
 /// Rows of weights at a time, so that they stay in the cache.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// Multiply-adds below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 17;
@@ -43,7 +37,7 @@ pub(crate) struct Heads<'a> {
 
 impl<'a> Heads<'a> {
     /// `[L, K]` of one of them.
-    fn of(&self, row: usize, head: usize) -> Matrix<'a> {
+    pub(super) fn of(&self, row: usize, head: usize) -> Matrix<'a> {
         let width = self.n_packed * self.d_head;
         let begin = row * self.length * width + (self.first + head) * self.d_head;
         Matrix {
@@ -75,25 +69,25 @@ pub(crate) struct Attention<'a> {
 }
 
 #[derive(Default)]
-struct Scratch {
+pub(super) struct Scratch {
     /// `[T, S]` of a block of rows.
-    weights: Vec<f32>,
+    pub(super) weights: Vec<f32>,
     /// Their gradients.
     #[cfg(feature = "autodiff")]
-    gradients: Vec<f32>,
+    pub(super) gradients: Vec<f32>,
     /// `[K, S]`.
-    key: Vec<f32>,
+    pub(super) key: Vec<f32>,
     /// `[K, S]`.
     #[cfg(feature = "autodiff")]
-    value: Vec<f32>,
+    pub(super) value: Vec<f32>,
 }
 
 thread_local! {
-    static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
+    pub(super) static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
 }
 
 /// Runs `f` on each item, on all threads if the attention is large enough.
-fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync) {
+pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync) {
     match is_large {
         true => items.into_par_iter().for_each(f),
         false => items.into_iter().for_each(f),
@@ -101,7 +95,7 @@ fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync)
 }
 
 /// The rows of each of `n` packed heads: `[L, n, K]`.
-fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
+pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
     let length = x.len() / (n * d_head);
     let mut heads: Vec<Vec<&mut [f32]>> = (0..n).map(|_| Vec::with_capacity(length)).collect();
     for (index, row) in x.chunks_mut(d_head).enumerate() {
@@ -111,12 +105,12 @@ fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
 }
 
 impl Attention<'_> {
-    fn is_large(&self, batch: usize) -> bool {
+    pub(super) fn is_large(&self, batch: usize) -> bool {
         let Heads { length, d_head, .. } = self.query;
         batch * self.n_heads * length * self.key.length * d_head >= PARALLEL
     }
 
-    fn width(&self) -> usize {
+    pub(super) fn width(&self) -> usize {
         self.n_heads * self.query.d_head
     }
 
@@ -184,148 +178,18 @@ impl Attention<'_> {
     }
 
     /// Drops some of the weights of the rows from `first` on.
-    fn drop(&self, row: usize, head: usize, first: usize, weights: &mut [f32]) {
+    pub(super) fn drop(&self, row: usize, head: usize, first: usize, weights: &mut [f32]) {
         let place = (row * self.n_heads + head) * self.query.length + first;
         self.dropout.apply(weights, place * self.key.length);
     }
 }
 
-/// What the backward pass has besides.
-#[cfg(feature = "autodiff")]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Backward<'a> {
-    /// Of the forward pass, `[B, T, H K]`.
-    pub output: &'a [f32],
-    /// Of the forward pass, `[B, H, T]`.
-    pub log_sums: &'a [f32],
-    /// The output's gradient, `[B, T, H K]`.
-    pub grad: &'a [f32],
-}
-
-#[cfg(feature = "autodiff")]
-impl Attention<'_> {
-    /// The gradient of `[B, T, 3 H, K]`, which queries, keys and values are packed in.
-    pub(crate) fn backward_packed(&self, batch: usize, of: Backward<'_>) -> Buffer {
-        let (n, d_head) = (3 * self.n_heads, self.query.d_head);
-        let mut grad = Buffer::arbitrary(batch * self.query.length * n * d_head);
-        if !grad.is_empty() {
-            let rows = grad.chunks_mut(self.query.length * n * d_head).enumerate();
-            for_each(self.is_large(batch), rows.collect(), |(row, grad)| {
-                let mut query = by_head(grad, n, d_head);
-                let mut key = query.split_off(self.n_heads);
-                let value = key.split_off(self.n_heads);
-                self.backward_row(batch, row, of, [query, key, value]);
-            });
-        }
-        grad
-    }
-
-    /// The gradients of the queries `[B, T, H, K]` and of keys and values `[B, S, 2 H, K]`.
-    pub(crate) fn backward(&self, batch: usize, of: Backward<'_>) -> (Buffer, Buffer) {
-        let (width, d_head) = (self.width(), self.query.d_head);
-        let (t, s) = (self.query.length * width, self.key.length * 2 * width);
-        let (mut query, mut packed) = (Buffer::arbitrary(batch * t), Buffer::arbitrary(batch * s));
-        if query.is_empty() || packed.is_empty() {
-            query.fill(0.0);
-            packed.fill(0.0);
-        } else {
-            let rows = query.chunks_mut(t).zip(packed.chunks_mut(s)).enumerate();
-            for_each(
-                self.is_large(batch),
-                rows.collect(),
-                |(row, (query, packed))| {
-                    let query = by_head(query, self.n_heads, d_head);
-                    let mut key = by_head(packed, 2 * self.n_heads, d_head);
-                    let value = key.split_off(self.n_heads);
-                    self.backward_row(batch, row, of, [query, key, value]);
-                },
-            );
-        }
-        (query, packed)
-    }
-
-    fn backward_row(
-        &self,
-        batch: usize,
-        row: usize,
-        of: Backward<'_>,
-        [query, key, value]: [Vec<Vec<&mut [f32]>>; 3],
-    ) {
-        let heads = query.into_iter().zip(key).zip(value).enumerate();
-        for_each(
-            self.is_large(batch),
-            heads.collect(),
-            |(head, ((query, key), value))| {
-                let mut scratch = SCRATCH.take();
-                self.backward_head(row, head, of, [query, key, value], &mut scratch);
-                SCRATCH.set(scratch);
-            },
-        );
-    }
-
-    fn backward_head(
-        &self,
-        row: usize,
-        head: usize,
-        of: Backward<'_>,
-        [mut d_query, mut d_key, mut d_value]: [Vec<&mut [f32]>; 3],
-        scratch: &mut Scratch,
-    ) {
-        let arch = Arch::new();
-        let (t, s) = (self.query.length, self.key.length);
-        let (query, key) = (self.query.of(row, head), self.key.of(row, head));
-        let key_t = transpose(key, &mut scratch.key);
-        let value_t = transpose(self.value.of(row, head), &mut scratch.value);
-        let like_output = |data| Heads {
-            data,
-            length: t,
-            n_packed: self.n_heads,
-            first: 0,
-            d_head: self.query.d_head,
-        };
-        let output = like_output(of.output).of(row, head);
-        let grad = like_output(of.grad).of(row, head);
-        let log_sums = &of.log_sums[(row * self.n_heads + head) * t..][..t];
-        for (d_query, first) in d_query.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
-            let n = d_query.len();
-            scratch.weights.resize(n * s, 0.0);
-            scratch.gradients.resize(n * s, 0.0);
-            let (weights, gradients) = (&mut scratch.weights[..], &mut scratch.gradients[..]);
-            let (query, grad) = (rows_of(query, first, n), rows_of(grad, first, n));
-            set_product(query, key_t, &mut rows(weights, s));
-            set_product(grad, value_t, &mut rows(gradients, s));
-            self.drop(row, head, first, gradients);
-            arch.dispatch(SoftmaxBackward {
-                attention: self,
-                place: [row, head, first],
-                log_sums: &log_sums[first..][..n],
-                output: rows_of(output, first, n),
-                grad,
-                weights,
-                gradients,
-            });
-            self.drop(row, head, first, weights);
-            let transposed = |data| Matrix {
-                data,
-                rows: s,
-                columns: n,
-                row_stride: 1,
-                column_stride: s,
-            };
-            let product = if first == 0 { set_product } else { add_product };
-            product(transposed(weights), grad, &mut d_value);
-            product(transposed(gradients), query, &mut d_key);
-            set_product(Matrix::contiguous(gradients, n, s), key, d_query);
-        }
-    }
-}
-
-fn rows(x: &mut [f32], width: usize) -> Vec<&mut [f32]> {
+pub(super) fn rows(x: &mut [f32], width: usize) -> Vec<&mut [f32]> {
     x.chunks_mut(width).collect()
 }
 
 /// `n` rows from `first` on.
-fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
+pub(super) fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
     Matrix {
         data: &x.data[first * x.row_stride..],
         rows: n,
@@ -334,7 +198,7 @@ fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
 }
 
 /// `x^T`, row after row.
-fn transpose<'a>(x: Matrix<'_>, to: &'a mut Vec<f32>) -> Matrix<'a> {
+pub(super) fn transpose<'a>(x: Matrix<'_>, to: &'a mut Vec<f32>) -> Matrix<'a> {
     to.resize(x.rows * x.columns, 0.0);
     copy_transposed(x.data, x.row_stride, [x.rows, x.columns], to, x.rows);
     Matrix::contiguous(to, x.columns, x.rows)
@@ -379,7 +243,7 @@ impl WithSimd for Softmax<'_, '_> {
 impl Attention<'_> {
     /// Products to scores: scaled, minus infinity where they are blocked.
     #[inline(always)]
-    fn mask_row(&self, row: usize, head: usize, t: usize, scores: &mut [f32]) {
+    pub(super) fn mask_row(&self, row: usize, head: usize, t: usize, scores: &mut [f32]) {
         let scale = 1.0 / (self.query.d_head as f32).sqrt();
         for score in scores.iter_mut() {
             *score *= scale;
@@ -408,43 +272,6 @@ impl Attention<'_> {
                         f32::NEG_INFINITY
                     };
                 }
-            }
-        }
-    }
-}
-
-/// Scores to weights again, and gradients of the weights to those of the products.
-#[cfg(feature = "autodiff")]
-struct SoftmaxBackward<'a, 'b> {
-    attention: &'a Attention<'a>,
-    place: [usize; 3],
-    log_sums: &'a [f32],
-    output: Matrix<'a>,
-    grad: Matrix<'a>,
-    weights: &'b mut [f32],
-    gradients: &'b mut [f32],
-}
-
-#[cfg(feature = "autodiff")]
-impl WithSimd for SoftmaxBackward<'_, '_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Heads { d_head, .. } = self.attention.query;
-        let s = self.attention.key.length;
-        let scale = 1.0 / (d_head as f32).sqrt();
-        let [row, head, first] = self.place;
-        let weights = self.weights.chunks_exact_mut(s);
-        let rows = weights.zip(self.gradients.chunks_exact_mut(s)).enumerate();
-        for (index, (weights, gradients)) in rows {
-            self.attention.mask_row(row, head, first + index, weights);
-            crate::log_sum_exp::exponentiate(simd, weights, self.log_sums[index]);
-            let grad = &self.grad.data[index * self.grad.row_stride..][..d_head];
-            let output = &self.output.data[index * self.output.row_stride..][..d_head];
-            let mean = super::step::dot(simd, grad, output);
-            for (gradient, weight) in gradients.iter_mut().zip(weights) {
-                *gradient = scale * *weight * (*gradient - mean);
             }
         }
     }

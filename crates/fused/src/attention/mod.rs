@@ -1,5 +1,7 @@
 //! Attention where keys and values lie, as the packed projections left them.
 
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+pub(crate) mod backward;
 #[cfg(feature = "flex")]
 pub(crate) mod inputs;
 #[cfg(feature = "flex")]

@@ -4,6 +4,7 @@
 //! Every output is one chain `((b + x_0 w_0) + x_1 w_1) + ...` of multiply-adds in this order,
 //! whatever the path, so that a row's result does not depend on the number of rows.
 
+mod pack;
 mod part;
 
 use pulp::Arch;

@@ -1,0 +1,177 @@
+//! Backward pass, one head of one sequence after the other:
+//!
+//! ```text
+//! dV = dropout(P)^T dO            dP = dropout'(dO V^T)
+//! dS = P (dP - rowsum(dO O))      dQ = dS K / sqrt(K)      dK = dS^T Q / sqrt(K)
+//! ```
+
+use pulp::{Arch, Simd, WithSimd};
+
+use super::kernel::{
+    Attention, BLOCK, Heads, SCRATCH, Scratch, by_head, for_each, rows, rows_of, transpose,
+};
+use crate::buffers::Buffer;
+use crate::product::{Matrix, add_product, set_product};
+
+/// What the backward pass has besides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Backward<'a> {
+    /// Of the forward pass, `[B, T, H K]`.
+    pub output: &'a [f32],
+    /// Of the forward pass, `[B, H, T]`.
+    pub log_sums: &'a [f32],
+    /// The output's gradient, `[B, T, H K]`.
+    pub grad: &'a [f32],
+}
+
+impl Attention<'_> {
+    /// The gradient of `[B, T, 3 H, K]`, which queries, keys and values are packed in.
+    pub(crate) fn backward_packed(&self, batch: usize, of: Backward<'_>) -> Buffer {
+        let (n, d_head) = (3 * self.n_heads, self.query.d_head);
+        let mut grad = Buffer::arbitrary(batch * self.query.length * n * d_head);
+        if !grad.is_empty() {
+            let rows = grad.chunks_mut(self.query.length * n * d_head).enumerate();
+            for_each(self.is_large(batch), rows.collect(), |(row, grad)| {
+                let mut query = by_head(grad, n, d_head);
+                let mut key = query.split_off(self.n_heads);
+                let value = key.split_off(self.n_heads);
+                self.backward_row(batch, row, of, [query, key, value]);
+            });
+        }
+        grad
+    }
+
+    /// The gradients of the queries `[B, T, H, K]` and of keys and values `[B, S, 2 H, K]`.
+    pub(crate) fn backward(&self, batch: usize, of: Backward<'_>) -> (Buffer, Buffer) {
+        let (width, d_head) = (self.width(), self.query.d_head);
+        let (t, s) = (self.query.length * width, self.key.length * 2 * width);
+        let (mut query, mut packed) = (Buffer::arbitrary(batch * t), Buffer::arbitrary(batch * s));
+        if query.is_empty() || packed.is_empty() {
+            query.fill(0.0);
+            packed.fill(0.0);
+        } else {
+            let rows = query.chunks_mut(t).zip(packed.chunks_mut(s)).enumerate();
+            for_each(
+                self.is_large(batch),
+                rows.collect(),
+                |(row, (query, packed))| {
+                    let query = by_head(query, self.n_heads, d_head);
+                    let mut key = by_head(packed, 2 * self.n_heads, d_head);
+                    let value = key.split_off(self.n_heads);
+                    self.backward_row(batch, row, of, [query, key, value]);
+                },
+            );
+        }
+        (query, packed)
+    }
+
+    fn backward_row(
+        &self,
+        batch: usize,
+        row: usize,
+        of: Backward<'_>,
+        [query, key, value]: [Vec<Vec<&mut [f32]>>; 3],
+    ) {
+        let heads = query.into_iter().zip(key).zip(value).enumerate();
+        for_each(
+            self.is_large(batch),
+            heads.collect(),
+            |(head, ((query, key), value))| {
+                let mut scratch = SCRATCH.take();
+                self.backward_head(row, head, of, [query, key, value], &mut scratch);
+                SCRATCH.set(scratch);
+            },
+        );
+    }
+
+    fn backward_head(
+        &self,
+        row: usize,
+        head: usize,
+        of: Backward<'_>,
+        [mut d_query, mut d_key, mut d_value]: [Vec<&mut [f32]>; 3],
+        scratch: &mut Scratch,
+    ) {
+        let arch = Arch::new();
+        let (t, s) = (self.query.length, self.key.length);
+        let (query, key) = (self.query.of(row, head), self.key.of(row, head));
+        let key_t = transpose(key, &mut scratch.key);
+        let value_t = transpose(self.value.of(row, head), &mut scratch.value);
+        let like_output = |data| Heads {
+            data,
+            length: t,
+            n_packed: self.n_heads,
+            first: 0,
+            d_head: self.query.d_head,
+        };
+        let output = like_output(of.output).of(row, head);
+        let grad = like_output(of.grad).of(row, head);
+        let log_sums = &of.log_sums[(row * self.n_heads + head) * t..][..t];
+        for (d_query, first) in d_query.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
+            let n = d_query.len();
+            scratch.weights.resize(n * s, 0.0);
+            scratch.gradients.resize(n * s, 0.0);
+            let (weights, gradients) = (&mut scratch.weights[..], &mut scratch.gradients[..]);
+            let (query, grad) = (rows_of(query, first, n), rows_of(grad, first, n));
+            set_product(query, key_t, &mut rows(weights, s));
+            set_product(grad, value_t, &mut rows(gradients, s));
+            self.drop(row, head, first, gradients);
+            arch.dispatch(SoftmaxBackward {
+                attention: self,
+                place: [row, head, first],
+                log_sums: &log_sums[first..][..n],
+                output: rows_of(output, first, n),
+                grad,
+                weights,
+                gradients,
+            });
+            self.drop(row, head, first, weights);
+            let transposed = |data| Matrix {
+                data,
+                rows: s,
+                columns: n,
+                row_stride: 1,
+                column_stride: s,
+            };
+            let product = if first == 0 { set_product } else { add_product };
+            product(transposed(weights), grad, &mut d_value);
+            product(transposed(gradients), query, &mut d_key);
+            set_product(Matrix::contiguous(gradients, n, s), key, d_query);
+        }
+    }
+}
+
+/// Scores to weights again, and gradients of the weights to those of the products.
+struct SoftmaxBackward<'a, 'b> {
+    attention: &'a Attention<'a>,
+    place: [usize; 3],
+    log_sums: &'a [f32],
+    output: Matrix<'a>,
+    grad: Matrix<'a>,
+    weights: &'b mut [f32],
+    gradients: &'b mut [f32],
+}
+
+impl WithSimd for SoftmaxBackward<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Heads { d_head, .. } = self.attention.query;
+        let s = self.attention.key.length;
+        let scale = 1.0 / (d_head as f32).sqrt();
+        let [row, head, first] = self.place;
+        let weights = self.weights.chunks_exact_mut(s);
+        let rows = weights.zip(self.gradients.chunks_exact_mut(s)).enumerate();
+        for (index, (weights, gradients)) in rows {
+            self.attention.mask_row(row, head, first + index, weights);
+            crate::log_sum_exp::exponentiate(simd, weights, self.log_sums[index]);
+            let grad = &self.grad.data[index * self.grad.row_stride..][..d_head];
+            let output = &self.output.data[index * self.output.row_stride..][..d_head];
+            let mean = super::step::dot(simd, grad, output);
+            for (gradient, weight) in gradients.iter_mut().zip(weights) {
+                *gradient = scale * *weight * (*gradient - mean);
+            }
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! What each operation keeps, and its gradients.
+
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsPrep, Tracked, unary};
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn::backend::{Autodiff, Backend};
+
+use crate::dropout::Dropout;
+use crate::extension::FusedOps;
+
+/// See `attention::kernel`.
+#[derive(Debug)]
+pub(super) struct SelfAttention;
+
+/// See `attention::kernel`.
+#[derive(Debug)]
+pub(super) struct CrossAttention;
+
+/// What both backward passes are made of.
+#[derive(Clone, Debug)]
+pub(super) struct KeptAttention<B: Backend, const N: usize> {
+    pub inputs: [NodeId; N],
+    pub mask: BoolTensor<B>,
+    pub dropout: Dropout,
+    pub output: FloatTensor<B>,
+    pub log_sums: FloatTensor<B>,
+}
+
+impl<B: Backend + FusedOps> Backward<B, 1> for SelfAttention {
+    type State = KeptAttention<B, 1>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let kept = ops.state;
+        let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            let (output, log_sums) = (kept.output, kept.log_sums);
+            B::fused_self_attention_backward(
+                packed,
+                kept.mask,
+                kept.dropout,
+                output,
+                log_sums,
+                grad,
+            )
+        });
+    }
+}
+
+impl<B: Backend + FusedOps> Backward<B, 2> for CrossAttention {
+    type State = KeptAttention<B, 2>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let kept = ops.state;
+        let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<B>(&ops.node);
+        let (query, packed) = B::fused_cross_attention_backward(
+            query,
+            packed,
+            kept.mask,
+            kept.dropout,
+            kept.output,
+            kept.log_sums,
+            grad,
+        );
+        for (node, grad) in ops.parents.into_iter().zip([query, packed]) {
+            if let Some(node) = node {
+                grads.register::<B>(node.id, grad);
+            }
+        }
+    }
+}
+
+/// `dz_v = dloss (p_v - ε / V)`, less `dloss (1 - ε)` for the target.
+#[derive(Debug)]
+pub(super) struct CrossEntropy;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for CrossEntropy {
+    /// Logits, which become their gradient if nobody else has them, target, padding and smoothing.
+    type State = (FloatTensor<B>, IntTensor<B>, u32, f64);
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (logits, target, pad_id, smoothing) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_cross_entropy_backward(logits, target, grad, pad_id, smoothing)
+        });
+    }
+}
+
+/// See `layer_norm`.
+#[derive(Debug)]
+pub(super) struct LayerNorm;
+
+impl<B: Backend + FusedOps> Backward<B, 3> for LayerNorm {
+    /// `x`, gamma and epsilon.
+    type State = (NodeId, NodeId, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (x, gamma, epsilon) = ops.state;
+        let x = checkpointer.retrieve_node_output(x);
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let grad = grads.consume::<B>(&ops.node);
+        let (x, gamma, beta) = B::fused_layer_norm_backward(x, gamma, grad, epsilon);
+        for (node, grad) in ops.parents.into_iter().zip([x, gamma, beta]) {
+            if let Some(node) = node {
+                grads.register::<B>(node.id, grad);
+            }
+        }
+    }
+}
+
+/// `dx = dz`, and `dy` the same with the same elements dropped.
+#[derive(Debug)]
+pub(super) struct Residual;
+
+impl<B: Backend + FusedOps> Backward<B, 2> for Residual {
+    type State = Dropout;
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let grad = grads.consume::<B>(&ops.node);
+        let parents = ops.parents.map(|node| node.map(|node| node.id));
+        register_residual::<B>(parents, grad, ops.state, grads);
+    }
+}
+
+fn register_residual<B: Backend + FusedOps>(
+    [x, y]: [Option<NodeId>; 2],
+    grad: FloatTensor<B>,
+    dropout: Dropout,
+    grads: &mut Gradients,
+) {
+    if let Some(node) = y {
+        let grad = match dropout.probability > 0.0 {
+            true => B::fused_dropped(grad.clone(), dropout),
+            false => grad.clone(),
+        };
+        grads.register::<B>(node, grad);
+    }
+    if let Some(node) = x {
+        grads.register::<B>(node, grad);
+    }
+}
+
+/// Layer norm's, then the residual's.
+#[derive(Debug)]
+pub(super) struct ResidualNorm;
+
+impl<B: Backend + FusedOps> Backward<B, 4> for ResidualNorm {
+    /// The sum, gamma, dropout and epsilon.
+    type State = (FloatTensor<B>, NodeId, Dropout, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 4>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (sum, gamma, dropout, epsilon) = ops.state;
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let grad = grads.consume::<B>(&ops.node);
+        let (grad, gamma, beta) = B::fused_layer_norm_backward(sum, gamma, grad, epsilon);
+        let [x, y, gamma_node, beta_node] = ops.parents.map(|node| node.map(|node| node.id));
+        for (node, grad) in [(gamma_node, gamma), (beta_node, beta)] {
+            if let Some(node) = node {
+                grads.register::<B>(node, grad);
+            }
+        }
+        register_residual::<B>([x, y], grad, dropout, grads);
+    }
+}
+
+/// See `relu`.
+#[derive(Debug)]
+pub(super) struct Relu;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for Relu {
+    /// The output, and the probability of dropout.
+    type State = (FloatTensor<B>, f64);
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (y, probability) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_relu_backward(y, grad, probability)
+        });
+    }
+}
+
+/// The same elements of the gradient are dropped.
+#[derive(Debug)]
+pub(super) struct Dropping;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for Dropping {
+    type State = Dropout;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let dropout = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_dropout(grad, dropout)
+        });
+    }
+}
+
+/// `dx = dy W^T`, `dW = x^T dy`, `db = sum of dy's rows`.
+#[derive(Debug)]
+pub(super) struct Linear;
+
+/// What the gradients are made of: each where the other one has a gradient.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    x: Option<NodeId>,
+    weight: Option<NodeId>,
+}
+
+impl Kept {
+    pub(super) fn of<B: Backend, C: CheckpointStrategy, const N: usize>(
+        prep: &mut OpsPrep<Linear, B, Self, C, N, Tracked>,
+        x: &FloatTensor<Autodiff<B, C>>,
+        weight: &FloatTensor<Autodiff<B, C>>,
+    ) -> Self
+    where
+        Linear: Backward<B, N, State = Self>,
+    {
+        Self {
+            x: weight.is_tracked().then(|| prep.checkpoint(x)),
+            weight: x.is_tracked().then(|| prep.checkpoint(weight)),
+        }
+    }
+
+    fn backward<B: Backend + FusedOps>(
+        self,
+        [x, weight]: [Option<NodeId>; 2],
+        grad: FloatTensor<B>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let mut transposed = |kept: Option<NodeId>| {
+            let id = kept.expect("it was kept for this");
+            B::float_transpose(checkpointer.retrieve_node_output(id))
+        };
+        if let Some(node) = weight {
+            let grad = B::fused_product(transposed(self.x), grad.clone());
+            grads.register::<B>(node, grad);
+        }
+        if let Some(node) = x {
+            let grad = B::fused_product(grad, transposed(self.weight));
+            grads.register::<B>(node, grad);
+        }
+    }
+}
+
+impl<B: Backend + FusedOps> Backward<B, 2> for Linear {
+    type State = Kept;
+
+    fn backward(self, ops: Ops<Kept, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let parents = ops.parents.map(|node| node.map(|node| node.id));
+        let grad = grads.consume::<B>(&ops.node);
+        ops.state.backward::<B>(parents, grad, grads, checkpointer);
+    }
+}
+
+impl<B: Backend + FusedOps> Backward<B, 3> for Linear {
+    type State = Kept;
+
+    fn backward(self, ops: Ops<Kept, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
+        let [x, weight, bias] = ops.parents.map(|node| node.map(|node| node.id));
+        let grad = grads.consume::<B>(&ops.node);
+        if let Some(node) = bias {
+            grads.register::<B>(node, B::fused_sum_rows(grad.clone()));
+        }
+        ops.state
+            .backward::<B>([x, weight], grad, grads, checkpointer);
+    }
+}

@@ -1,0 +1,326 @@
+//! The operations on flex, by the kernels of this crate.
+
+use burn::backend::Flex;
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+
+#[cfg(feature = "autodiff")]
+use crate::attention::backward::Backward;
+use crate::attention::inputs::Inputs;
+use crate::buffers::Buffer;
+use crate::cross_entropy;
+#[cfg(feature = "autodiff")]
+use crate::dropout::dropped;
+use crate::dropout::{Dropout, drop_in_place};
+use crate::extension::FusedOps;
+use crate::flex::{self, FlexTensor};
+use crate::layer_norm::Norm;
+use crate::product::{Matrix, product};
+use crate::relu;
+use crate::residual::{add_to_dropped, normalize_sum};
+
+impl FusedOps for Flex {
+    fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        linear(x, weight, None)
+    }
+
+    fn fused_linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let bias = bias.to_contiguous();
+        linear(x, weight, Some(flex::slice(&bias)))
+    }
+
+    fn fused_self_attention(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        Inputs::packed(packed, mask, dropout).forward().0
+    }
+
+    fn fused_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        Inputs::apart(query, packed, mask, dropout).forward().0
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_self_attention_forward(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        Inputs::packed(packed, mask, dropout).forward()
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_attention_forward(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        Inputs::apart(query, packed, mask, dropout).forward()
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_self_attention_backward(
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+        output: FloatTensor<Self>,
+        log_sums: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let shape = packed.layout().shape().clone();
+        let inputs = Inputs::packed(packed, mask, dropout);
+        let kept = [output, log_sums, grad].map(|tensor| tensor.to_contiguous());
+        let [output, log_sums, grad] = kept.each_ref().map(flex::slice);
+        let of = Backward {
+            output,
+            log_sums,
+            grad,
+        };
+        let grad = inputs.attention().backward_packed(shape[0], of);
+        flex::primitive(grad, &shape)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_attention_backward(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        dropout: Dropout,
+        output: FloatTensor<Self>,
+        log_sums: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let shapes = [&query, &packed].map(|tensor| tensor.layout().shape().clone());
+        let inputs = Inputs::apart(query, packed, mask, dropout);
+        let kept = [output, log_sums, grad].map(|tensor| tensor.to_contiguous());
+        let [output, log_sums, grad] = kept.each_ref().map(flex::slice);
+        let of = Backward {
+            output,
+            log_sums,
+            grad,
+        };
+        let (query, packed) = inputs.attention().backward(shapes[0][0], of);
+        let [left, right] = shapes;
+        (
+            flex::primitive(query, &left),
+            flex::primitive(packed, &right),
+        )
+    }
+
+    fn fused_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+    ) -> FloatTensor<Self> {
+        let settings = settings(&logits, pad_id, smoothing);
+        let (logits, target) = (logits.to_contiguous(), flex::ids(target));
+        let loss = cross_entropy::forward(settings, flex::slice(&logits), &target);
+        flex::primitive(loss, &[target.len()])
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_cross_entropy_backward(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        grad: FloatTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+    ) -> FloatTensor<Self> {
+        let settings = settings(&logits, pad_id, smoothing);
+        let (mut logits, grad) = (logits, grad.to_contiguous());
+        let target = flex::ids(target);
+        flex::with_mut(&mut logits, |logits| {
+            cross_entropy::backward(settings, logits, &target, flex::slice(&grad));
+        });
+        logits
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
+        let y = norm(&gamma, &beta, epsilon).forward(flex::slice(&x));
+        flex::primitive(y, x.layout().shape())
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_layer_norm_backward(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [x, gamma, grad] = [x, gamma, grad].map(|tensor| tensor.to_contiguous());
+        let norm = norm(&gamma, &gamma, epsilon);
+        let found = norm.backward(flex::slice(&x), flex::slice(&grad));
+        let width = [norm.gamma.len()];
+        (
+            flex::primitive(found.x, x.layout().shape()),
+            flex::primitive(found.gamma, &width),
+            flex::primitive(found.beta, &width),
+        )
+    }
+
+    fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let mut x = x;
+        flex::with_mut(&mut x, |x| drop_in_place(x, dropout));
+        x
+    }
+
+    fn fused_residual(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let (x, mut y) = (x.to_contiguous(), y);
+        flex::with_mut(&mut y, |y| add_to_dropped(y, flex::slice(&x), dropout));
+        y
+    }
+
+    fn fused_residual_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        residual_norm([x, y, gamma, beta], dropout, epsilon).0
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_norm_forward(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        residual_norm([x, y, gamma, beta], dropout, epsilon)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_dropped(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let x = x.to_contiguous();
+        flex::primitive(dropped(flex::slice(&x), dropout), x.layout().shape())
+    }
+
+    fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let mut x = x;
+        flex::with_mut(&mut x, |x| relu::forward(x, dropout));
+        x
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_relu_backward(
+        y: FloatTensor<Self>,
+        grad: FloatTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        let (y, mut grad) = (y.to_contiguous(), grad);
+        flex::with_mut(&mut grad, |grad| {
+            relu::backward(grad, flex::slice(&y), probability);
+        });
+        grad
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let x = x.to_contiguous();
+        let columns = x.layout().shape()[1];
+        let sums = sum_rows(flex::slice(&x), columns);
+        flex::primitive(sums, &[columns])
+    }
+}
+
+/// `layer_norm(x + dropout(y))`, and the sum.
+fn residual_norm(
+    [x, mut y, gamma, beta]: [FlexTensor; 4],
+    dropout: Dropout,
+    epsilon: f64,
+) -> (FlexTensor, FlexTensor) {
+    let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
+    let norm = norm(&gamma, &beta, epsilon);
+    let output = flex::with_mut(&mut y, |y| normalize_sum(y, flex::slice(&x), dropout, norm));
+    (flex::primitive(output, x.layout().shape()), y)
+}
+
+fn norm<'a>(gamma: &'a FlexTensor, beta: &'a FlexTensor, epsilon: f64) -> Norm<'a> {
+    Norm {
+        gamma: flex::slice(gamma),
+        beta: flex::slice(beta),
+        epsilon: epsilon as f32,
+    }
+}
+
+/// In pieces whose sums are added up, so that they do not depend on the number of threads.
+#[cfg(feature = "autodiff")]
+fn sum_rows(x: &[f32], columns: usize) -> Buffer {
+    use rayon::prelude::*;
+
+    const ROWS: usize = 64;
+    let add = |sums: &mut [f32], row: &[f32]| {
+        for (sum, x) in sums.iter_mut().zip(row) {
+            *sum += x;
+        }
+    };
+    let columns = columns.max(1);
+    let piece = |rows: &[f32]| {
+        let mut sums = vec![0.0; columns];
+        rows.chunks(columns).for_each(|row| add(&mut sums, row));
+        sums
+    };
+    let pieces: Vec<Vec<f32>> = x.par_chunks(ROWS * columns).map(piece).collect();
+    let mut sums = Buffer::zeros(columns);
+    for piece in &pieces {
+        add(&mut sums, piece);
+    }
+    sums
+}
+
+fn settings(logits: &FlexTensor, pad_id: u32, smoothing: f64) -> cross_entropy::Settings {
+    cross_entropy::Settings {
+        vocab_size: logits.layout().shape()[1],
+        pad_id,
+        smoothing,
+    }
+}
+
+fn linear(x: FlexTensor, weight: FlexTensor, bias: Option<&[f32]>) -> FlexTensor {
+    let (x, weight) = (flex::strided(x), flex::strided(weight));
+    let (x, weight) = (matrix(&x), matrix(&weight));
+    let mut y = Buffer::arbitrary(x.rows * weight.columns);
+    product(x, weight, bias, &mut y);
+    flex::primitive(y, &[x.rows, weight.columns])
+}
+
+fn matrix(x: &FlexTensor) -> Matrix<'_> {
+    let layout = x.layout();
+    let [rows, columns] = layout.shape()[..] else {
+        panic!("a matrix has two dimensions, not {:?}", layout.shape());
+    };
+    let stride = |dim: usize| usize::try_from(layout.strides()[dim]).expect("it is not negative");
+    Matrix {
+        data: &x.storage()[layout.start_offset()..],
+        rows,
+        columns,
+        row_stride: stride(0),
+        column_stride: stride(1),
+    }
+}
