@@ -107,9 +107,10 @@ pub fn lengthened(
     let tokens = lengths.iter().map(|&length| task.max_tokens(length));
     let max_len = match config.positions {
         Positions::Learned => config.max_len,
-        Positions::Sinusoidal | Positions::Rotary | Positions::None => {
-            tokens.fold(config.max_len, usize::max)
-        }
+        Positions::Sinusoidal
+        | Positions::SinusoidalHalves
+        | Positions::Rotary
+        | Positions::None => tokens.fold(config.max_len, usize::max),
     };
     config.clone().with_max_len(max_len)
 }

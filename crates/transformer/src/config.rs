@@ -1,7 +1,7 @@
 //! One configuration for the whole model; every part takes what it needs from it.
 
 use burn::config::Config;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::ConfigError;
 
@@ -42,12 +42,41 @@ impl Activation {
     }
 }
 
+/// What the variance of a layer norm is divided by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormVariance {
+    /// By `D`, as in the paper on layer norms and in `torch.nn.LayerNorm`.
+    #[default]
+    Biased,
+    /// By `D - 1`, as in the Annotated Transformer.
+    Unbiased,
+}
+
+impl<'de> Deserialize<'de> for NormVariance {
+    /// Configurations that were written before there was a choice do not name it.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        enum Named {
+            Biased,
+            Unbiased,
+        }
+        Ok(match Option::<Named>::deserialize(deserializer)? {
+            None | Some(Named::Biased) => Self::Biased,
+            Some(Named::Unbiased) => Self::Unbiased,
+        })
+    }
+}
+
 /// How the model learns where a token stands (paper, section 3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Positions {
     /// Fixed sines and cosines, added to the embeddings: the paper's.
     Sinusoidal,
+    /// The same, all sines before all cosines, as in tensor2tensor and Marian; `d_model` must be even.
+    SinusoidalHalves,
     /// A trained table `[max_len, d_model]`, added to the embeddings.
     Learned,
     /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
@@ -120,6 +149,9 @@ pub struct TransformerConfig {
     /// The `epsilon` of every layer norm.
     #[config(default = 1e-5)]
     pub norm_epsilon: f64,
+    /// What the norms' variance is divided by.
+    #[config(default = "NormVariance::Biased")]
+    pub norm_variance: NormVariance,
     /// How positions enter.
     #[config(default = "Positions::Sinusoidal")]
     pub positions: Positions,
@@ -184,6 +216,17 @@ impl TransformerConfig {
                     self.n_heads
                 ),
             ));
+        }
+        if self.positions == Positions::SinusoidalHalves && !self.d_model.is_multiple_of(2) {
+            return Err(ConfigError::new(
+                "d_model",
+                self.d_model,
+                "even: half of the dimensions are sines, half are cosines",
+            ));
+        }
+        if self.norm_variance == NormVariance::Unbiased && self.d_model == 1 {
+            let expected = "at least 2: an unbiased variance is divided by d_model - 1";
+            return Err(ConfigError::new("d_model", 1, expected));
         }
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(ConfigError::new(

@@ -90,6 +90,6 @@ impl<'a> Init<'a> {
 
     /// Scale 1, shift 0.
     pub fn layer_norm(&mut self, config: &TransformerConfig) -> LayerNorm {
-        LayerNorm::build(config.d_model, config.norm_epsilon, self.device)
+        LayerNorm::build(config, self.device)
     }
 }

@@ -53,7 +53,9 @@ pub mod position;
 pub mod residual;
 pub mod weights;
 
-pub use config::{Activation, NormPlacement, Positions, TransformerConfig, WeightTying};
+pub use config::{
+    Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
+};
 pub use decoder::Decoder;
 pub use embedding::InputLayer;
 pub use encoder::Encoder;

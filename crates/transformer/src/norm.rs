@@ -3,9 +3,14 @@
 //! ```text
 //! LayerNorm(x) = (x - mean) / sqrt(variance + ε) γ + β
 //! ```
+//!
+//! The variance is divided by `D`; where the configuration asks for the unbiased one, by `D - 1`,
+//! which is the same as a `γ` smaller by `sqrt((D - 1) / D)`, but for `ε`.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, FloatDType, Tensor};
+
+use crate::config::{NormVariance, TransformerConfig};
 
 /// Normalises each vector, then scales and shifts it.
 #[derive(Module, Debug)]
@@ -15,15 +20,28 @@ pub struct LayerNorm {
     /// The shift, `[D]`.
     pub beta: Param<Tensor<1>>,
     epsilon: f64,
+    /// What `gamma` is multiplied by.
+    scale: Option<f64>,
 }
 
 impl LayerNorm {
     /// Scale 1, shift 0.
-    pub(crate) fn build(d_model: usize, epsilon: f64, device: &Device) -> Self {
+    pub(crate) fn build(config: &TransformerConfig, device: &Device) -> Self {
+        let d_model = config.d_model;
+        let is_unbiased = config.norm_variance == NormVariance::Unbiased;
         Self {
             gamma: Param::from_tensor(Tensor::ones([d_model], device)),
             beta: Param::from_tensor(Tensor::zeros([d_model], device)),
-            epsilon,
+            epsilon: config.norm_epsilon,
+            scale: is_unbiased.then(|| ((d_model - 1) as f64 / d_model as f64).sqrt()),
+        }
+    }
+
+    fn gamma(&self) -> Tensor<1> {
+        let gamma = self.gamma.val();
+        match self.scale {
+            Some(scale) => gamma * scale,
+            None => gamma,
         }
     }
 
@@ -51,7 +69,7 @@ impl LayerNorm {
         match x.dtype().into() {
             FloatDType::F16 | FloatDType::BF16 => self.normalize(fused::residual(x, y, dropout)),
             _ => {
-                let (gamma, beta) = (self.gamma.val(), self.beta.val());
+                let (gamma, beta) = (self.gamma(), self.beta.val());
                 fused::residual_norm(x, y, gamma, beta, dropout, self.epsilon)
             }
         }
@@ -59,7 +77,7 @@ impl LayerNorm {
 
     /// The rows of `[N, D]`.
     fn normalize(&self, rows: Tensor<2>) -> Tensor<2> {
-        let (gamma, beta) = (self.gamma.val(), self.beta.val());
+        let (gamma, beta) = (self.gamma(), self.beta.val());
         let precision: FloatDType = rows.dtype().into();
         match precision {
             // Squares do not fit, or lose too much.

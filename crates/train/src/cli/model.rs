@@ -17,6 +17,8 @@ pub enum Norm {
 pub enum PositionKind {
     /// Fixed sines and cosines
     Sinusoidal,
+    /// The same, all sines before all cosines
+    SinusoidalHalves,
     /// A trained table
     Learned,
     /// Rotated queries and keys
@@ -61,6 +63,7 @@ impl From<PositionKind> for Positions {
     fn from(kind: PositionKind) -> Self {
         match kind {
             PositionKind::Sinusoidal => Self::Sinusoidal,
+            PositionKind::SinusoidalHalves => Self::SinusoidalHalves,
             PositionKind::Learned => Self::Learned,
             PositionKind::Rotary => Self::Rotary,
             PositionKind::None => Self::None,

@@ -27,7 +27,7 @@ impl PositionEncoding {
     /// None for the kinds that are not added.
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Option<Self> {
         match config.positions {
-            Positions::Sinusoidal => {
+            Positions::Sinusoidal | Positions::SinusoidalHalves => {
                 Some(Self::Sinusoidal(SinusoidalEncoding::build(config, init)))
             }
             Positions::Learned => Some(Self::Learned(LearnedEncoding::build(config, init))),

@@ -1,17 +1,46 @@
 //! Parameters by their names: out of a module, into a file, and back.
 //!
-//! A file is safetensors, with the names that [`parameters`] gives, in the order of the alphabet:
-//! the same parameters are the same bytes.
+//! Own files are safetensors, with the names that [`parameters`] gives: the same parameters are the
+//! same bytes. [`import`] reads others', from PyTorch too, and [`export`] writes them.
+//!
+//! ```no_run
+//! use burn::tensor::Device;
+//! use transformer::weights::{ImportOptions, WeightsFile, import};
+//!
+//! let file = WeightsFile::open("model.pt")?;
+//! let n_heads = Some(8); // weights do not show it
+//! let options = ImportOptions { n_heads, ..Default::default() };
+//! let model = import(&file, &options)?.transformer(&Device::flex())?;
+//! # Ok::<(), transformer::weights::WeightsError>(())
+//! ```
 
+mod export;
+mod file;
+mod import;
+mod layout;
 mod named;
+#[cfg(feature = "pytorch")]
+mod pytorch;
+mod recognise;
+mod safetensors;
 
 use std::collections::BTreeMap;
 
 use burn::module::{Module, Param};
-use burn::tensor::{DType, Tensor, TensorData};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use burn::tensor::{Tensor, TensorData};
 
+pub use export::{export, metadata};
+pub use file::{ForeignObject, TensorInfo, WeightsFile};
+pub use import::{Contents, ImportOptions, Imported, import};
+pub use layout::Layout;
 pub use named::{MapNamed, VisitNamed, map_named, visit_named};
+pub use recognise::{Recognised, recognise};
+pub use safetensors::{Precision, from_bytes, to_bytes, to_bytes_with};
+
+use crate::error::ConfigError;
+
+/// Under this name a file of this crate's own layout has its model's configuration.
+const CONFIG: &str = "config";
 
 /// Parameters by name.
 pub type Parameters = BTreeMap<String, TensorData>;
@@ -21,7 +50,49 @@ pub type Parameters = BTreeMap<String, TensorData>;
 pub enum WeightsError {
     /// The bytes are no such file, or not all of it.
     #[error("is not a whole safetensors file ({0})")]
+    NotSafetensors(String),
+    /// The bytes are no PyTorch checkpoint, or not all of one.
+    #[error("is not a PyTorch checkpoint that can be read ({0})")]
+    PyTorch(String),
+    /// Something else about the file.
+    #[error("{0}")]
     File(String),
+    /// Something that is no tensor and no plain container of them.
+    #[error("holds a {class} at {path}{}, but only tensors and plain containers of them are read; nothing was executed", and_more(*.others))]
+    Foreign {
+        /// Where the first of them stands.
+        path: String,
+        /// The Python class or function that it asks for.
+        class: String,
+        /// How many more there are.
+        others: usize,
+    },
+    /// Names of no known layout.
+    #[error("has {count} tensors ({first}, ..), but none of the names by which {}", looked_for(*.layout))]
+    Unrecognised {
+        /// The layout that it was to be.
+        layout: Option<Layout>,
+        /// The first of its names.
+        first: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A model that a layout has no place for.
+    #[error("the model has {field} {value}, which the layout {layout} has no place for")]
+    Layout {
+        /// The layout.
+        layout: Layout,
+        /// The field of [`TransformerConfig`](crate::TransformerConfig).
+        field: &'static str,
+        /// Its value.
+        value: String,
+    },
+    /// The number of heads was not given.
+    #[error("does not show how many attention heads the model has")]
+    Heads,
+    /// Weights of a model that cannot be.
+    #[error("is of no model that can be: {0}")]
+    Config(ConfigError),
     /// Numbers of another kind than those a model computes with.
     #[error("tensor {name} is {dtype}, but must be f32")]
     Precision {
@@ -56,6 +127,19 @@ pub enum WeightsError {
         /// What was given.
         found: Vec<usize>,
     },
+}
+
+impl WeightsError {
+    fn io(error: &std::io::Error) -> Self {
+        Self::File(format!("cannot be read ({error})"))
+    }
+}
+
+fn looked_for(layout: Option<Layout>) -> String {
+    match layout {
+        Some(layout) => format!("the layout {layout} is known"),
+        None => "a layout is known".into(),
+    }
 }
 
 fn and_more(others: usize) -> String {
@@ -135,49 +219,6 @@ pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
     let mut shapes = Shapes(BTreeMap::new());
     visit_named(module, &mut shapes);
     shapes.0
-}
-
-/// The bytes of a safetensors file.
-///
-/// # Errors
-///
-/// If a tensor is not f32.
-pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
-    let views = parameters.iter().map(|(name, data)| {
-        if data.dtype() != DType::F32 {
-            return Err(WeightsError::Precision {
-                name: name.clone(),
-                dtype: format!("{:?}", data.dtype()),
-            });
-        }
-        let view = TensorView::new(Dtype::F32, data.shape().to_vec(), data.as_bytes());
-        Ok((name, view.map_err(file)?))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>()?;
-    safetensors::serialize(views, None).map_err(file)
-}
-
-/// What a safetensors file holds; its header is judged before anything else is read.
-///
-/// # Errors
-///
-/// Bytes that are no such file, or not all of it; tensors that are not f32.
-pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
-    let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
-    let tensor = |(name, view): (String, TensorView<'_>)| {
-        if view.dtype() != Dtype::F32 {
-            let dtype = format!("{:?}", view.dtype());
-            return Err(WeightsError::Precision { name, dtype });
-        }
-        let numbers = view.data().as_chunks::<4>().0.iter();
-        let numbers: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();
-        Ok((name, TensorData::new(numbers, view.shape().to_vec())))
-    };
-    file.tensors().into_iter().map(tensor).collect()
-}
-
-fn file(error: safetensors::SafeTensorError) -> WeightsError {
-    WeightsError::File(error.to_string())
 }
 
 #[cfg(test)]

@@ -1,0 +1,205 @@
+//! Safetensors: a header in JSON, then the numbers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use ::safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
+use burn::tensor::{DType, TensorData, bf16, f16};
+
+use super::file::TensorInfo;
+use super::{Parameters, WeightsError};
+
+/// The longest header that the format's own reader takes.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// An open file whose header is whole and fits the file.
+#[derive(Debug)]
+pub(super) struct SafetensorsFile {
+    file: File,
+    /// Where a tensor's bytes are in the file: offset and number.
+    places: BTreeMap<String, (u64, usize)>,
+}
+
+type Opened = (
+    SafetensorsFile,
+    BTreeMap<String, TensorInfo>,
+    BTreeMap<String, String>,
+);
+
+impl SafetensorsFile {
+    /// Reads and judges the header of a file of `bytes` bytes.
+    pub fn open(mut file: File, bytes: u64) -> Result<Opened, WeightsError> {
+        let io = |error: std::io::Error| WeightsError::io(&error);
+        let not_whole = |what: String| WeightsError::NotSafetensors(what);
+        if bytes < 8 {
+            return Err(not_whole(format!("it has only {bytes} bytes")));
+        }
+        let mut length = [0; 8];
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        file.read_exact(&mut length).map_err(io)?;
+        let length = u64::from_le_bytes(length);
+        if !(2..=MAX_HEADER).contains(&length) || length > bytes - 8 {
+            let what =
+                format!("it says that its header has {length} bytes, of {bytes} in the file");
+            return Err(not_whole(what));
+        }
+        let mut header = vec![0; usize::try_from(length).expect("a short header")];
+        file.read_exact(&mut header).map_err(io)?;
+        let header: Metadata = serde_json::from_slice(&header)
+            .map_err(|error| not_whole(format!("its header: {error}")))?;
+        let (start, data) = (8 + length, header.data_len() as u64);
+        if start.checked_add(data) != Some(bytes) {
+            let what = format!(
+                "its header is of a file of {} bytes, but it has {bytes}",
+                start.saturating_add(data)
+            );
+            return Err(not_whole(what));
+        }
+        let (mut tensors, mut places) = (BTreeMap::new(), BTreeMap::new());
+        for (name, info) in header.tensors() {
+            let dtype = dtype(info.dtype).ok_or_else(|| WeightsError::Precision {
+                name: name.clone(),
+                dtype: format!("{:?}", info.dtype).to_lowercase(),
+            })?;
+            let (from, to) = info.data_offsets;
+            places.insert(name.clone(), (start + from as u64, to - from));
+            let shape = info.shape.clone();
+            let group = None;
+            tensors.insert(
+                name,
+                TensorInfo {
+                    dtype,
+                    shape,
+                    group,
+                },
+            );
+        }
+        let metadata = header.metadata().iter().flatten();
+        let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
+        Ok((Self { file, places }, tensors, metadata.collect()))
+    }
+
+    /// The bytes of a tensor that the file has.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
+        let (offset, length) = self.places[name];
+        let mut bytes = vec![0; length];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(&mut bytes))
+            .map_err(|error| WeightsError::io(&error))?;
+        Ok(bytes)
+    }
+}
+
+fn dtype(dtype: Dtype) -> Option<DType> {
+    Some(match dtype {
+        Dtype::F64 => DType::F64,
+        Dtype::F32 => DType::F32,
+        Dtype::F16 => DType::F16,
+        Dtype::BF16 => DType::BF16,
+        Dtype::I64 => DType::I64,
+        Dtype::I32 => DType::I32,
+        Dtype::I16 => DType::I16,
+        Dtype::I8 => DType::I8,
+        Dtype::U64 => DType::U64,
+        Dtype::U32 => DType::U32,
+        Dtype::U16 => DType::U16,
+        Dtype::U8 => DType::U8,
+        Dtype::BOOL => DType::Bool(burn::tensor::BoolStore::Native),
+        _ => return None,
+    })
+}
+
+/// What numbers are written as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Precision {
+    /// Exactly.
+    #[default]
+    F32,
+    /// Rounded to half precision; numbers beyond 65504 become infinite.
+    F16,
+    /// Rounded to the upper half of f32.
+    BF16,
+}
+
+/// The bytes of a safetensors file.
+///
+/// # Errors
+///
+/// If a tensor is not f32.
+pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
+    to_bytes_with(parameters, Precision::F32, &BTreeMap::new())
+}
+
+/// The bytes of a safetensors file in another precision, with text beside the tensors.
+///
+/// # Errors
+///
+/// If a tensor is not f32.
+pub fn to_bytes_with(
+    parameters: &Parameters,
+    precision: Precision,
+    metadata: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, WeightsError> {
+    let mut rounded = Vec::with_capacity(parameters.len());
+    for (name, data) in parameters {
+        if data.dtype() != DType::F32 {
+            return Err(WeightsError::Precision {
+                name: name.clone(),
+                dtype: data.dtype().name().into(),
+            });
+        }
+        let numbers = || data.iter::<f32>();
+        rounded.push(match precision {
+            Precision::F32 => data.as_bytes().into(),
+            Precision::F16 => numbers()
+                .flat_map(|x| f16::from_f32(x).to_le_bytes())
+                .collect(),
+            Precision::BF16 => numbers()
+                .flat_map(|x| bf16::from_f32(x).to_le_bytes())
+                .collect(),
+        });
+    }
+    let dtype = match precision {
+        Precision::F32 => Dtype::F32,
+        Precision::F16 => Dtype::F16,
+        Precision::BF16 => Dtype::BF16,
+    };
+    let bytes: Vec<std::borrow::Cow<[u8]>> = rounded;
+    let views = parameters.iter().zip(&bytes).map(|((name, data), bytes)| {
+        let view = TensorView::new(dtype, data.shape().to_vec(), bytes);
+        Ok((name, view.map_err(file)?))
+    });
+    let views = views.collect::<Result<Vec<_>, _>>()?;
+    // One entry at most keeps the bytes the same from run to run: the format has it in a hash map.
+    let metadata = metadata
+        .iter()
+        .map(|(key, text)| (key.clone(), text.clone()));
+    let metadata: std::collections::HashMap<_, _> = metadata.collect();
+    let metadata = (!metadata.is_empty()).then_some(metadata);
+    ::safetensors::serialize(views, metadata).map_err(file)
+}
+
+/// What a safetensors file holds; its header is judged before anything else is read.
+///
+/// # Errors
+///
+/// Bytes that are no such file, or not all of it; tensors that are not f32.
+pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
+    let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
+    let tensor = |(name, view): (String, TensorView<'_>)| {
+        if view.dtype() != Dtype::F32 {
+            let dtype = format!("{:?}", view.dtype()).to_lowercase();
+            return Err(WeightsError::Precision { name, dtype });
+        }
+        let numbers = view.data().as_chunks::<4>().0.iter();
+        let numbers: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        Ok((name, TensorData::new(numbers, view.shape().to_vec())))
+    };
+    file.tensors().into_iter().map(tensor).collect()
+}
+
+fn file(error: ::safetensors::SafeTensorError) -> WeightsError {
+    WeightsError::NotSafetensors(error.to_string())
+}

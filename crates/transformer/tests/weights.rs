@@ -1,0 +1,544 @@
+//! Weights from PyTorch and back. The files and PyTorch's numbers: `fixtures/layouts`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use common::{Fixture, assert_close};
+use transformer::weights::{
+    Contents, ImportOptions, Imported, Layout, Parameters, Precision, WeightsFile, export, import,
+    metadata, parameters, to_bytes_with,
+};
+use transformer::{
+    Activation, AttentionMask, NormPlacement, NormVariance, Positions, Transformer,
+    TransformerConfig, WeightTying,
+};
+
+fn path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/layouts")
+        .join(name)
+}
+
+fn options() -> ImportOptions {
+    ImportOptions {
+        n_heads: Some(3),
+        ..Default::default()
+    }
+}
+
+fn read(name: &str, options: &ImportOptions) -> Result<Imported, String> {
+    let file = WeightsFile::open(path(name)).map_err(|error| error.to_string())?;
+    import(&file, options).map_err(|error| error.to_string())
+}
+
+/// Imports a fixture and compares what the model computes with PyTorch's numbers, `part` of them.
+fn agrees(name: &str, options: &ImportOptions, part: Option<&str>) -> Imported {
+    let imported = read(name, options).unwrap_or_else(|error| panic!("{name} {error}"));
+    let (stem, _) = name.rsplit_once('.').unwrap();
+    let expected = Fixture::load(&format!("layouts/{stem}.expected"));
+    let output = part.map_or_else(|| expected.part("output"), |part| expected.part(part));
+    let device = Device::flex();
+    let source: Tensor<2, Int> = expected.int("input.source", &device);
+    let close = |what: &str, found: Tensor<3>| {
+        assert_close(
+            &format!("{what} of {name}"),
+            &found.into_data(),
+            &output.data(what),
+            1e-5,
+        );
+    };
+    if imported.contents == Contents::Encoder {
+        let mask = AttentionMask::padding(&source, imported.config.pad_id);
+        let encoder = imported.clone().encoder(&device).unwrap();
+        close("memory", encoder.forward(source, Some(&mask)));
+        return imported;
+    }
+    let model = imported.clone().transformer(&device).unwrap();
+    let target: Tensor<2, Int> = expected.int("input.target", &device);
+    close("memory", model.encode(source.clone()).states);
+    close("logits", model.forward(source, target));
+    imported
+}
+
+#[test]
+fn safetensors_of_pytorch_give_its_logits() {
+    let imported = agrees("torch_nn.safetensors", &options(), None);
+    assert_eq!(imported.layout, Layout::TorchNn);
+    assert_eq!(imported.config.max_len, 16);
+    assert_eq!(imported.config.positions, Positions::Sinusoidal);
+    assert_eq!(imported.config.weight_tying, WeightTying::None);
+    assert_eq!(imported.warnings, [""; 0]);
+    agrees(
+        "torch_nn_bf16.safetensors",
+        &options(),
+        Some("exact_positions"),
+    );
+    let imported = agrees("marian.safetensors", &options(), None);
+    assert_eq!(imported.layout, Layout::Marian);
+    assert_eq!(imported.config.weight_tying, WeightTying::All);
+    assert_eq!(imported.config.pad_id, 18);
+    let imported = agrees("paper_peer.safetensors", &options(), None);
+    assert_eq!(imported.layout, Layout::Paper);
+}
+
+#[test]
+#[cfg(feature = "pytorch")]
+fn checkpoints_of_pytorch_give_its_logits() {
+    for (name, layout) in [
+        ("paper.pt", Layout::Paper),
+        ("labml.pt", Layout::Labml),
+        ("annotated.pt", Layout::Annotated),
+        ("paper_encoder.pt", Layout::Paper),
+    ] {
+        let imported = agrees(name, &options(), None);
+        assert_eq!(imported.layout, layout, "{name}");
+        assert_eq!(imported.config.n_encoder_layers, 2, "{name}");
+        assert_eq!(imported.warnings, [""; 0], "{name}");
+    }
+    let pre = ImportOptions {
+        norm_placement: Some(NormPlacement::Pre),
+        activation: Some(Activation::Gelu),
+        ..options()
+    };
+    let imported = agrees("paper_checkpoint.pt", &pre, None);
+    let warning = &imported.warnings[0];
+    assert!(warning.ends_with("beside the model's were not read"));
+    let imported = agrees("torch_nn_pre.pt", &pre, None);
+    assert_eq!(imported.config.weight_tying, WeightTying::All);
+    agrees("marian_f16.pt", &options(), Some("exact_positions"));
+}
+
+#[test]
+#[cfg(feature = "pytorch")]
+fn pickles_are_never_executed() {
+    for (name, class, at) in [
+        ("evil_system.pt", "posix.system", ""),
+        ("evil_namespace.pt", "argparse.Namespace", "args"),
+        ("evil_in_state.pt", "__main__.Custom", "decoder.extra"),
+    ] {
+        let error = read(name, &options()).unwrap_err();
+        let found = format!("holds a {class} at {at}");
+        assert!(error.starts_with(&found), "{name}: {error}");
+    }
+    // Passed over where that is asked for.
+    let all = ImportOptions {
+        allow_unused: true,
+        ..options()
+    };
+    let imported = read("evil_namespace.pt", &all).unwrap();
+    assert!(imported.warnings[0].contains("args, a argparse.Namespace"));
+    assert_eq!(imported.layout, Layout::Paper);
+    assert_eq!(imported.parameters.len(), 52);
+}
+
+#[test]
+fn numbers_that_are_none_are_named() {
+    let imported = read("nan.safetensors", &options()).unwrap();
+    let expected = [
+        "generator.bias has 1 values that are not finite",
+        "transformer.encoder.layers.1.linear2.weight has 1 values that are not finite",
+    ];
+    assert_eq!(imported.warnings, expected);
+}
+
+fn small() -> TransformerConfig {
+    TransformerConfig::new(7, 7)
+        .with_d_model(6)
+        .with_n_heads(3)
+        .with_d_ff(5)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(2)
+        .with_max_len(9)
+        .with_dropout(0.0)
+}
+
+/// What each layout's classes can compute.
+fn configs(layout: Layout) -> Vec<TransformerConfig> {
+    let base = match layout {
+        Layout::Labml => small().with_norm_placement(NormPlacement::Pre),
+        Layout::Annotated => small()
+            .with_norm_placement(NormPlacement::Pre)
+            .with_norm_variance(NormVariance::Unbiased),
+        Layout::Marian => {
+            return vec![
+                small()
+                    .with_positions(Positions::SinusoidalHalves)
+                    .with_final_norm(false)
+                    .with_activation(Activation::Swish)
+                    .with_weight_tying(WeightTying::All),
+            ];
+        }
+        _ => small(),
+    };
+    let mut all = Vec::new();
+    for tying in [WeightTying::None, WeightTying::Decoder, WeightTying::All] {
+        let config = base.clone().with_weight_tying(tying);
+        if matches!(layout, Layout::Native | Layout::Paper | Layout::TorchNn) {
+            all.push(config.clone().with_norm_placement(NormPlacement::Pre));
+        }
+        if layout == Layout::Native {
+            all.extend([
+                config.clone().with_positions(Positions::Learned),
+                config.clone().with_positions(Positions::Rotary),
+                config.clone().with_final_norm(false),
+                config.clone().with_activation(Activation::Swiglu),
+            ]);
+        }
+        all.push(config);
+    }
+    all
+}
+
+/// The options with which a configuration comes back that weights alone do not show.
+fn told(config: &TransformerConfig) -> ImportOptions {
+    ImportOptions {
+        n_heads: Some(config.n_heads),
+        activation: Some(config.activation),
+        norm_placement: Some(config.norm_placement),
+        norm_epsilon: Some(config.norm_epsilon),
+        max_len: Some(config.max_len),
+        pad_id: Some(config.pad_id),
+        dropout: Some(config.dropout),
+        ..Default::default()
+    }
+}
+
+fn write(bytes: &[u8]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    file
+}
+
+fn through_a_file(
+    config: &TransformerConfig,
+    contents: Contents,
+    own: &Parameters,
+    layout: Layout,
+    precision: Precision,
+) -> Imported {
+    let theirs = export(config, contents, own, layout, true).unwrap();
+    let (about, options) = match layout {
+        Layout::Native => (metadata(config), ImportOptions::default()),
+        _ => (BTreeMap::new(), told(config)),
+    };
+    let file = write(&to_bytes_with(&theirs, precision, &about).unwrap());
+    let file = WeightsFile::open(file.path()).unwrap();
+    import(&file, &options).unwrap_or_else(|error| panic!("{layout}: {config:?}: {error}"))
+}
+
+fn model(config: &TransformerConfig) -> Transformer {
+    config.init_seeded(5, &Device::flex()).unwrap()
+}
+
+#[test]
+fn there_and_back_is_the_same_to_the_last_bit() {
+    for layout in Layout::ALL {
+        for config in configs(layout) {
+            let own = parameters(&model(&config));
+            let back = through_a_file(&config, Contents::Model, &own, layout, Precision::F32);
+            assert_eq!(back.layout, layout);
+            assert_eq!(back.contents, Contents::Model);
+            assert!(back.parameters == own, "{layout}: {config:?}");
+            assert_eq!(back.config, config, "{layout}");
+            let read = back.transformer(&Device::flex()).unwrap();
+            assert!(parameters(&read) == own);
+        }
+    }
+}
+
+#[test]
+fn stacks_alone_go_there_and_back() {
+    for layout in Layout::ALL {
+        for config in configs(layout) {
+            if config.weight_tying != WeightTying::None && layout != Layout::Marian {
+                continue;
+            }
+            let all = parameters(&model(&config));
+            for (contents, stack) in [
+                (Contents::Encoder, "encoder."),
+                (Contents::Decoder, "decoder."),
+            ] {
+                let own: Parameters = all
+                    .iter()
+                    .filter(|(name, _)| name.starts_with(stack))
+                    .map(|(name, data)| (name.clone(), data.clone()))
+                    .collect();
+                let back = through_a_file(&config, contents, &own, layout, Precision::F32);
+                assert_eq!(back.contents, contents, "{layout}");
+                assert!(back.parameters == own, "{layout}: {contents}");
+                let device = Device::flex();
+                match contents {
+                    Contents::Encoder => drop(back.encoder(&device).unwrap()),
+                    _ => drop(back.decoder(&device).unwrap()),
+                }
+            }
+        }
+    }
+}
+
+/// `fixtures/layouts/exports` has what `check_exports.py` has loaded into PyTorch's classes, which
+/// computed these logits from it.
+#[test]
+fn exports_are_those_that_pytorch_has_loaded() {
+    let mut stale = Vec::new();
+    for layout in Layout::ALL {
+        if layout == Layout::Native {
+            continue;
+        }
+        let config = configs(layout).remove(0).with_norm_epsilon(match layout {
+            Layout::Annotated => 2e-6,
+            _ => 1e-5,
+        });
+        let config = match layout {
+            Layout::Marian => config.with_pad_id(6),
+            _ => config,
+        };
+        let device = Device::flex();
+        let model = config.init_seeded(20_170_612, &device).unwrap();
+        let theirs = export(&config, Contents::Model, &parameters(&model), layout, true).unwrap();
+        let pad = i64::from(config.pad_id);
+        let source = vec![vec![1i64, 2, 3, 4, 5], vec![5, 4, 3, pad, pad]];
+        let target = vec![vec![1i64, 3, 2, 5], vec![1, 5, 5, 4]];
+        let ids = |rows: &[Vec<i64>]| -> Tensor<2, Int> {
+            let data = TensorData::new(rows.concat(), [rows.len(), rows[0].len()]);
+            Tensor::from_data(data, &device)
+        };
+        let logits = model.forward(ids(&source), ids(&target)).into_data();
+        let expected = integers_and_logits(&source, &target, &logits);
+        let json = serde_json::to_vec_pretty(&config).unwrap();
+        let weights = to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap();
+
+        let folder = path("exports");
+        let is =
+            |name: String, bytes: &[u8]| std::fs::read(folder.join(name)).is_ok_and(|b| b == bytes);
+        let is_checked =
+            is(format!("{layout}.json"), &json) && is(format!("{layout}.safetensors"), &weights);
+        if is_checked {
+            let checked = Fixture::load(&format!("layouts/exports/{layout}.expected"));
+            assert_close(
+                &layout.to_string(),
+                &logits,
+                &checked.data("output.logits"),
+                1e-5,
+            );
+        } else {
+            stale.push(layout);
+            let folder = std::env::temp_dir().join("exports");
+            std::fs::create_dir_all(&folder).unwrap();
+            for (name, bytes) in [
+                ("json", json),
+                ("safetensors", weights),
+                ("expected.safetensors", expected),
+            ] {
+                std::fs::write(folder.join(format!("{layout}.{name}")), bytes).unwrap();
+            }
+        }
+    }
+    assert!(
+        stale.is_empty(),
+        "what is written for {stale:?} has changed; it is in {}, for check_exports.py",
+        std::env::temp_dir().join("exports").display()
+    );
+}
+
+fn integers_and_logits(source: &[Vec<i64>], target: &[Vec<i64>], logits: &TensorData) -> Vec<u8> {
+    use safetensors::tensor::{Dtype, TensorView};
+    let bytes = |rows: &[Vec<i64>]| -> Vec<u8> {
+        rows.iter()
+            .flatten()
+            .flat_map(|id| id.to_le_bytes())
+            .collect()
+    };
+    let (source_bytes, target_bytes) = (bytes(source), bytes(target));
+    let ids = |rows: &[Vec<i64>], bytes| {
+        TensorView::new(Dtype::I64, vec![rows.len(), rows[0].len()], bytes).unwrap()
+    };
+    let all = [
+        ("input.source", ids(source, &source_bytes)),
+        ("input.target", ids(target, &target_bytes)),
+        (
+            "output.logits",
+            TensorView::new(Dtype::F32, logits.shape().to_vec(), logits.as_bytes()).unwrap(),
+        ),
+    ];
+    safetensors::serialize(all, None).unwrap()
+}
+
+#[test]
+fn half_precision_is_rounded_once() {
+    let config = small();
+    let own = parameters(&model(&config));
+    for (precision, digits) in [(Precision::F16, 11), (Precision::BF16, 8)] {
+        let all = Contents::Model;
+        let back = through_a_file(&config, all, &own, Layout::TorchNn, precision);
+        assert!(back.parameters != own);
+        for (name, data) in &own {
+            let pairs = data.iter::<f32>().zip(back.parameters[name].iter::<f32>());
+            for (exact, rounded) in pairs {
+                let most = exact.abs() * 0.5f32.powi(digits) + 1e-7;
+                assert!((exact - rounded).abs() <= most, "{name}: {exact} {rounded}");
+            }
+        }
+        let again = through_a_file(&config, all, &back.parameters, Layout::TorchNn, precision);
+        assert!(again.parameters == back.parameters);
+    }
+}
+
+#[test]
+fn layouts_refuse_what_their_classes_cannot_compute() {
+    for (layout, config, field) in [
+        (Layout::Marian, small(), "final_norm true"),
+        (
+            Layout::TorchNn,
+            small().with_positions(Positions::Rotary),
+            "positions Rotary",
+        ),
+        (
+            Layout::Paper,
+            small().with_activation(Activation::Swiglu),
+            "activation Swiglu",
+        ),
+        (Layout::Labml, small(), "norm_placement Post"),
+        (
+            Layout::Annotated,
+            small().with_norm_placement(NormPlacement::Pre),
+            "norm_variance Biased",
+        ),
+    ] {
+        let own = parameters(&model(&config));
+        let error = export(&config, Contents::Model, &own, layout, true).unwrap_err();
+        let expected = format!("the model has {field}, which the layout {layout} has no place for");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+/// A whole model in PyTorch's layout, changed.
+fn changed(change: impl FnOnce(&mut Parameters)) -> Result<Imported, String> {
+    let config = small();
+    let own = parameters(&model(&config));
+    let mut theirs = export(&config, Contents::Model, &own, Layout::TorchNn, true).unwrap();
+    change(&mut theirs);
+    let bytes = to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap();
+    let file = write(&bytes);
+    let file = WeightsFile::open(file.path()).unwrap();
+    import(&file, &told(&config)).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_does_not_fit_is_named() {
+    assert!(changed(|_| {}).is_ok());
+    let name = "transformer.decoder.layers.1.linear1.bias";
+    let error = changed(|all| drop(all.remove(name))).unwrap_err();
+    assert_eq!(error, format!("has no tensor {name}"));
+
+    let error = changed(|all| {
+        let bias = all["generator.bias"].clone();
+        all.insert("head.bias".into(), bias.clone());
+        all.insert("tail.bias".into(), bias);
+    });
+    let expected = "has a tensor head.bias (and 1 more) that the model does not have";
+    assert_eq!(error.unwrap_err(), expected);
+
+    let error = changed(|all| {
+        let bias = all["generator.bias"].clone();
+        all.insert(name.into(), bias);
+    });
+    let expected = format!("tensor {name} has the shape [7], but must have [5]");
+    assert_eq!(error.unwrap_err(), expected);
+
+    let error = changed(|all| {
+        let table = all.remove("src_tok_emb.embedding.weight").unwrap();
+        all.insert("words.weight".into(), table);
+    });
+    assert!(error.unwrap_err().contains("words.weight"));
+    let error =
+        changed(|all| *all = Parameters::from([("x".into(), all["generator.bias"].clone())]));
+    let expected = "has 1 tensors (x, ..), but none of the names by which a layout is known";
+    assert_eq!(error.unwrap_err(), expected);
+}
+
+#[test]
+fn tensors_may_be_renamed() {
+    let config = small();
+    let own = parameters(&model(&config));
+    let mut theirs = export(&config, Contents::Model, &own, Layout::TorchNn, true).unwrap();
+    let table = theirs.remove("src_tok_emb.embedding.weight").unwrap();
+    theirs.insert("words.weight".into(), table);
+    let file = write(&to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap());
+    let file = WeightsFile::open(file.path()).unwrap();
+    let rename = |to: &str| ImportOptions {
+        rename: vec![("words.weight".into(), to.into())],
+        ..told(&config)
+    };
+    let back = import(&file, &rename("src_embed.weight")).unwrap();
+    assert!(back.parameters == own);
+    let error = import(&file, &rename("generator.bias")).unwrap_err();
+    assert!(error.to_string().contains("generator.bias already"));
+}
+
+#[test]
+fn heads_must_be_given() {
+    let error = read("torch_nn.safetensors", &ImportOptions::default()).unwrap_err();
+    let expected = "does not show how many attention heads the model has";
+    assert_eq!(error, expected);
+    let five = ImportOptions {
+        n_heads: Some(5),
+        ..Default::default()
+    };
+    let error = read("torch_nn.safetensors", &five).unwrap_err();
+    assert!(
+        error.ends_with("n_heads is 5, but must be a divisor of d_model (12)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn headers_are_judged_before_anything_is_read() {
+    let refused = |bytes: &[u8], length: Option<u64>| {
+        let file = write(bytes);
+        if let Some(length) = length {
+            file.as_file().set_len(length).unwrap();
+        }
+        WeightsFile::open(file.path()).unwrap_err().to_string()
+    };
+    assert_eq!(refused(b"", None), "is empty");
+    // Ten gigabytes of zeros, of which the disk has none.
+    let begun = std::time::Instant::now();
+    let error = refused(b"", Some(10 << 30));
+    assert!(error.contains("its header has 0 bytes"), "{error}");
+    assert!(
+        begun.elapsed().as_secs() < 5,
+        "more than the header was read"
+    );
+
+    let with_header = |header: &str, data: usize| {
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes.extend(vec![0; data]);
+        refused(&bytes, None)
+    };
+    let tensor = |name: &str, from: usize, to: usize| {
+        format!(r#""{name}":{{"dtype":"F32","shape":[2],"data_offsets":[{from},{to}]}}"#)
+    };
+    for (header, data) in [
+        (
+            format!("{{{},{}}}", tensor("a", 0, 8), tensor("b", 4, 12)),
+            12,
+        ),
+        (format!("{{{}}}", tensor("a", 8, 16)), 16),
+        (format!("{{{}}}", tensor("a", 0, 8)), 4),
+        (format!("{{{}}}", tensor("a", 0, 8)), 12),
+        (format!("{{{}}}", tensor("a", 0, usize::MAX)), 8),
+        ("[]".into(), 0),
+        ("{\"a\":1}".into(), 0),
+    ] {
+        let error = with_header(&header, data);
+        assert!(
+            error.contains("not a whole safetensors file"),
+            "{header}: {error}"
+        );
+    }
+}
