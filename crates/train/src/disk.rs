@@ -21,15 +21,26 @@ pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Through a temporary file, so that no reader ever sees half of it.
+/// JSON, as [`write_whole`].
 pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> std::io::Result<()> {
-    let temporary = path.with_extension("json.tmp");
     let mut json = serde_json::to_vec_pretty(value)?;
     json.push(b'\n');
-    let written = write_through(&temporary, &json).and_then(|()| fs::rename(&temporary, path));
+    write_whole(path, &json)
+}
+
+/// Through a temporary file, so that no reader ever sees half of it.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = Path::new(&temporary);
+    let written = write_through(temporary, bytes).and_then(|()| fs::rename(temporary, path));
     written.inspect_err(|_| {
         // Of a full disk, not even a part.
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(temporary);
     })?;
-    sync_folder(path.parent().expect("a file is in a folder"))
+    match path.parent() {
+        None => Ok(()),
+        Some(folder) if folder == Path::new("") => sync_folder(Path::new(".")),
+        Some(folder) => sync_folder(folder),
+    }
 }

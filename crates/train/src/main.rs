@@ -35,6 +35,9 @@ fn main() -> ExitCode {
         Some(Command::Generate(args)) => command::generate::run(&args),
         Some(Command::Eval(args)) => command::eval::run(&args),
         Some(Command::Plot(args)) => command::plot::run(&args),
+        Some(Command::Import(args)) => command::weights::import(&args),
+        Some(Command::Export(args)) => command::weights::export(&args),
+        Some(Command::Inspect(args)) => command::weights::inspect(&args),
         Some(Command::Bench(args)) => command::bench::run(&args),
         Some(Command::Backends) => command::backends::run(),
     };

@@ -17,6 +17,9 @@ mod task;
 #[path = "cli/training.rs"]
 mod training;
 
+#[path = "cli/weights.rs"]
+mod weights;
+
 #[path = "cli/plot.rs"]
 mod plot;
 

@@ -8,6 +8,7 @@ mod plot;
 mod search;
 mod task;
 mod training;
+mod weights;
 
 use std::path::{Path, PathBuf};
 
@@ -22,6 +23,9 @@ pub(crate) use search::needs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
 pub use training::{ResumeArgs, TrainingArgs};
+pub use weights::{
+    DtypeName, ExportArgs, ImportArgs, InspectArgs, LayoutName, ModelArgs, NameArgs,
+};
 
 use crate::config::RunConfig;
 use crate::config_file;
@@ -54,6 +58,12 @@ pub enum Command {
     Eval(EvalArgs),
     /// Draw a run's curves and attention, as SVG and PNG
     Plot(PlotArgs),
+    /// Take over weights from PyTorch, or from a file of an earlier import
+    Import(Box<ImportArgs>),
+    /// Write a model's weights so that PyTorch's classes load them
+    Export(ExportArgs),
+    /// List what a file of weights holds, and whose names they are
+    Inspect(InspectArgs),
     /// Measure how fast this machine and backend are
     Bench(BenchArgs),
     /// List the backends of this build

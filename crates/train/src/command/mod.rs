@@ -7,3 +7,4 @@ pub mod fit;
 pub mod generate;
 mod lengths;
 pub mod plot;
+pub mod weights;

@@ -168,7 +168,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     }
     for foreign in &file.foreign {
         let ForeignObject { path, class } = foreign;
-        warnings.push(format!("{path}, a {class}, was not read"));
+        warnings.push(format!("{path} was not read: it asks for {class}"));
     }
     let mut config = recognised.config(file, options)?;
     let positions = recognised.positions(file, options, &mut config)?;
@@ -396,7 +396,8 @@ impl Recognised {
             let given = data.as_slice::<f32>().expect("it was read as f32");
             let odd = given.iter().filter(|x| !x.is_finite()).count();
             if odd > 0 {
-                warnings.push(format!("{name} has {odd} values that are not finite"));
+                let all = given.len();
+                warnings.push(format!("{name}: {odd} of {all} numbers are not finite"));
             }
             match filled.insert(rule.our_part.first, name) {
                 None => rule.for_each_pair(shape, |there, here| values[here] = given[there]),

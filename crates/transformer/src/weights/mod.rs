@@ -58,7 +58,7 @@ pub enum WeightsError {
     #[error("{0}")]
     File(String),
     /// Something that is no tensor and no plain container of them.
-    #[error("holds a {class} at {path}{}, but only tensors and plain containers of them are read; nothing was executed", and_more(*.others))]
+    #[error("asks for {class} at {path}{}, but only tensors and plain containers of them are read; nothing was executed", and_more(*.others))]
     Foreign {
         /// Where the first of them stands.
         path: String,
@@ -131,7 +131,10 @@ pub enum WeightsError {
 
 impl WeightsError {
     fn io(error: &std::io::Error) -> Self {
-        Self::File(format!("cannot be read ({error})"))
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Self::File("does not exist".into()),
+            _ => Self::File(format!("cannot be read ({error})")),
+        }
     }
 }
 

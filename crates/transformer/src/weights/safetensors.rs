@@ -40,9 +40,9 @@ impl SafetensorsFile {
         file.read_exact(&mut length).map_err(io)?;
         let length = u64::from_le_bytes(length);
         if !(2..=MAX_HEADER).contains(&length) || length > bytes - 8 {
-            let what =
-                format!("it says that its header has {length} bytes, of {bytes} in the file");
-            return Err(not_whole(what));
+            return Err(WeightsError::File(format!(
+                "is neither a PyTorch checkpoint nor a whole safetensors file (its header would have {length} bytes, of {bytes} in the file)"
+            )));
         }
         let mut header = vec![0; usize::try_from(length).expect("a short header")];
         file.read_exact(&mut header).map_err(io)?;

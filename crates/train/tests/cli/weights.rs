@@ -1,0 +1,257 @@
+//! `train import`, `train export` and `train inspect`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::task::{TINY, run};
+use super::{refused, succeed, train};
+
+/// PyTorch's own files, of the model crate's tests.
+fn fixture(name: &str) -> String {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../transformer/tests/fixtures/layouts")
+        .join(name)
+        .to_str()
+        .unwrap()
+        .into()
+}
+
+fn evaluation(folder: &Path, run_dir: &str) -> Value {
+    let line = run(folder, &format!("eval {run_dir} --json"));
+    let mut line: Value = serde_json::from_str(&line).unwrap();
+    for differs in ["seconds", "step"] {
+        line.as_object_mut().unwrap().remove(differs);
+    }
+    line
+}
+
+#[test]
+fn what_was_trained_goes_to_pytorch_and_comes_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let task = "--symbols 9 --max-length 5";
+    run(folder, &format!("fit {TINY} {task} --run-dir trained"));
+    let trained = evaluation(folder, "trained");
+    for (layout, flags) in [
+        ("torch-nn", "--heads 2 --norm pre"),
+        ("paper", "--heads 2 --norm pre"),
+        ("labml", "--heads 2"),
+        ("native", ""),
+    ] {
+        let file = format!("{layout}.safetensors");
+        let line = run(
+            folder,
+            &format!("export trained --layout {layout} --output {file}"),
+        );
+        assert!(
+            line.contains(&format!("tensors in the layout {layout}")),
+            "{line}"
+        );
+        let to = format!("--run-dir {layout} {task} --dropout 0");
+        run(folder, &format!("import {file} {flags} {to}"));
+        assert_eq!(evaluation(folder, layout), trained, "{layout}");
+        // The same bytes again, from what was read.
+        run(
+            folder,
+            &format!("export {layout} --layout {layout} --output again"),
+        );
+        let bytes = |name: &str| std::fs::read(folder.join(name)).unwrap();
+        assert_eq!(bytes("again"), bytes(&file), "{layout}");
+        std::fs::remove_file(folder.join("again")).unwrap();
+    }
+    // Training goes on from there.
+    run(folder, "resume torch-nn --steps 3");
+    let further = evaluation(folder, "torch-nn");
+    assert_ne!(further["loss"], trained["loss"]);
+}
+
+#[test]
+fn a_file_of_pytorch_becomes_one_of_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let from = fixture("paper_checkpoint.pt");
+    let import = format!("import {from} --heads 3 --norm pre --activation gelu");
+    let line = run(folder, &format!("{import} --output own.safetensors"));
+    assert!(line.starts_with("own.safetensors: "), "{line}");
+    let arguments: Vec<&str> = import
+        .split(' ')
+        .chain(["--output", "own.safetensors"])
+        .collect();
+    refused(
+        folder,
+        &arguments,
+        &["--output own.safetensors", "is there already"],
+    );
+    run(
+        folder,
+        &format!("{import} --output own.safetensors --force"),
+    );
+    // Its header says what the model is.
+    let half = "import own.safetensors --output half.safetensors --dtype bf16";
+    run(folder, half);
+    let report = run(folder, "inspect half.safetensors --json");
+    let report: Value = serde_json::from_str(&report).unwrap();
+    assert_eq!(report["layout"], "native");
+    assert_eq!(report["tensors"][0]["dtype"], "bf16");
+    let config: Value =
+        serde_json::from_str(report["metadata"]["config"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&config["n_heads"], &config["activation"]),
+        (&3.into(), &"gelu".into())
+    );
+    let line = run(
+        folder,
+        "export own.safetensors --layout paper --output back.safetensors",
+    );
+    assert!(line.contains("68 tensors in the layout paper"), "{line}");
+}
+
+#[test]
+fn files_are_listed() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = run(
+        folder.path(),
+        &format!("inspect {}", fixture("paper_checkpoint.pt")),
+    );
+    for expected in [
+        "model.module.decoder.layers.0.self_attn.w_q.weight",
+        "[12, 12]",
+        "layout paper: a whole model, in the entry model, each name after module.",
+        "beside the model (6): optimizer.state.0.exp_avg",
+        "nothing is missing, nothing is left over",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let text = run(
+        folder.path(),
+        &format!("inspect {}", fixture("evil_system.pt")),
+    );
+    assert!(
+        text.contains("no tensors, not executed (1): posix.system at \"other\""),
+        "{text}"
+    );
+    assert!(text.contains("no layout is known by these names"), "{text}");
+}
+
+#[test]
+fn hugging_faces_configuration_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::copy(
+        fixture("marian.safetensors"),
+        folder.join("model.safetensors"),
+    )
+    .unwrap();
+    let config = r#"{"model_type": "marian", "encoder_attention_heads": 3, "decoder_attention_heads": 3,
+        "activation_function": "gelu", "pad_token_id": 5, "max_position_embeddings": 16,
+        "scale_embedding": true, "dropout": 0.0}"#;
+    std::fs::write(folder.join("config.json"), config).unwrap();
+    run(folder, "import model.safetensors --output own.safetensors");
+    let report = run(folder, "inspect own.safetensors");
+    for expected in [r#""n_heads":3"#, r#""activation":"gelu""#, r#""pad_id":5"#] {
+        assert!(report.contains(expected), "{report}");
+    }
+    let other = config.replacen("3", "2", 1);
+    std::fs::write(folder.join("config.json"), other).unwrap();
+    let arguments = [
+        "import",
+        "model.safetensors",
+        "--output",
+        "more.safetensors",
+    ];
+    refused(
+        folder,
+        &arguments,
+        &["config.json", "has 2 attention heads in the encoder and 3"],
+    );
+}
+
+#[test]
+fn weights_that_cannot_be_taken_over_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("empty"), "").unwrap();
+    std::fs::write(
+        folder.join("words"),
+        "It is no file of weights, but it is long enough.",
+    )
+    .unwrap();
+    let paper = fixture("paper.pt");
+    for (arguments, expected) in [
+        ("import empty --output x", "FILE empty: is empty"),
+        (
+            "import words --output x",
+            "FILE words: is neither a PyTorch checkpoint nor",
+        ),
+        ("import nowhere --output x", "FILE nowhere: does not exist"),
+        ("inspect .", "FILE .: is a folder"),
+        ("import PAPER", "--output: is missing"),
+        (
+            "import PAPER --output x",
+            "how many attention heads the model has; say it with --heads",
+        ),
+        (
+            "import PAPER --heads 5 --output x",
+            "--heads 5: must be a divisor of the width (12)",
+        ),
+        (
+            "import PAPER --heads 3 --layout marian --output x",
+            "none of the names by which the layout marian",
+        ),
+        ("import PAPER --heads 3 --output x --rename a", "--rename"),
+        (
+            "import PAPER --heads 3 --output x --rename a=b",
+            "has no tensor a",
+        ),
+        (
+            "import PAPER --heads 3 --output x --symbols 3",
+            "--symbols 3: needs --run-dir",
+        ),
+        (
+            "import PAPER --heads 3 --output no/x",
+            "--output no/x: is in a folder that does not exist",
+        ),
+        (
+            "import PAPER --heads 3 --output .",
+            "--output .: is a folder",
+        ),
+        (
+            "import PAPER --heads 3 --run-dir r",
+            "with 36 tokens, but the model has 17 and 19",
+        ),
+        (
+            "import PAPER --heads 3 --positions learned --output x",
+            "Sinusoidal positions, not of Learned",
+        ),
+        ("export empty --layout paper --output x", "is empty"),
+        (
+            "export nowhere --layout paper --output x",
+            "RUN nowhere: does not exist",
+        ),
+    ] {
+        let arguments = arguments.replace("PAPER", &paper);
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        refused(folder, &arguments, &[expected]);
+    }
+    let evil = fixture("evil_namespace.pt");
+    let arguments = ["import", &evil, "--heads", "3", "--output", "x"];
+    refused(
+        folder,
+        &arguments,
+        &["asks for argparse.Namespace at args", "--allow-unused"],
+    );
+    let names: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    let mut command = train(folder);
+    command.args(arguments).arg("--allow-unused");
+    succeed(&command.output().unwrap());
+
+    run(
+        folder,
+        &format!("fit {TINY} --symbols 9 --max-length 5 --activation swiglu --run-dir gated"),
+    );
+    let arguments = ["export", "gated", "--layout", "torch-nn", "--output", "y"];
+    let expected = "--layout torch-nn: the model has activation Swiglu";
+    refused(folder, &arguments, &[expected]);
+}

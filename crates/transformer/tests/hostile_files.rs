@@ -1,0 +1,97 @@
+//! Files of weights that were damaged, or made to do damage: an error, never a panic, and never more
+//! memory than the file calls for. `fuzz` has the same for a fuzzer.
+
+use std::path::Path;
+
+use proptest::prelude::*;
+use transformer::weights::{ImportOptions, WeightsFile, import, recognise};
+
+const FILES: [&str; 8] = [
+    "torch_nn.safetensors",
+    "marian.safetensors",
+    "torch_nn_bf16.safetensors",
+    "paper.pt",
+    "paper_checkpoint.pt",
+    "torch_nn_pre.pt",
+    "marian_f16.pt",
+    "evil_system.pt",
+];
+
+fn read(bytes: &[u8]) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), bytes).unwrap();
+    let Ok(file) = WeightsFile::open(file.path()) else {
+        return;
+    };
+    for allow_unused in [false, true] {
+        let options = ImportOptions {
+            n_heads: Some(3),
+            allow_unused,
+            ..Default::default()
+        };
+        let _ = recognise(&file, &options);
+        if let Ok(imported) = import(&file, &options) {
+            // What was let through is a model.
+            assert!(imported.config.validate().is_ok());
+            assert!(!imported.parameters.is_empty());
+        }
+    }
+}
+
+fn fixture(index: usize) -> Vec<u8> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/layouts");
+    std::fs::read(folder.join(FILES[index])).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn bytes_that_were_changed(
+        index in 0..FILES.len(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        // Most of what a reader goes by stands at the begin and at the end.
+        at in 0..3,
+    ) {
+        let mut bytes = fixture(index);
+        for (place, value) in changes {
+            let length = bytes.len();
+            let place = match at {
+                0 => place.index(length),
+                1 => place.index(length.min(4000)),
+                _ => length - 1 - place.index(length.min(6000)),
+            };
+            bytes[place] = value;
+        }
+        read(&bytes);
+    }
+
+    #[test]
+    fn files_that_were_cut_off(index in 0..FILES.len(), end in any::<prop::sample::Index>()) {
+        let bytes = fixture(index);
+        read(&bytes[..end.index(bytes.len())]);
+    }
+
+    #[test]
+    fn headers_of_any_json(
+        shape in prop::collection::vec(any::<u64>(), 0..4),
+        from in any::<u64>(),
+        to in any::<u64>(),
+        data in 0usize..64,
+    ) {
+        let header = format!(
+            r#"{{"encoder.layers.0.self_attn.w_q.weight":{{"dtype":"F32","shape":{shape:?},"data_offsets":[{from},{to}]}}}}"#
+        );
+        let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+        bytes.extend(header.as_bytes());
+        bytes.extend(vec![1; data]);
+        read(&bytes);
+    }
+
+    #[test]
+    fn pickles_of_any_bytes(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let mut pickle = vec![0x80, 2];
+        pickle.extend(bytes);
+        read(&pickle);
+    }
+}
