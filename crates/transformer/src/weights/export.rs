@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::import::{Contents, transposed};
+use super::import::Contents;
 use super::layout::{self, CORE, Kind, Layout};
+use super::tying::transposed;
 use super::{CONFIG, Parameters, WeightsError};
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;

@@ -14,6 +14,7 @@
 //! # Ok::<(), transformer::weights::WeightsError>(())
 //! ```
 
+mod assemble;
 mod export;
 mod file;
 mod import;
@@ -23,6 +24,7 @@ mod named;
 mod pytorch;
 mod recognise;
 mod safetensors;
+mod tying;
 
 use std::collections::BTreeMap;
 

@@ -1,12 +1,16 @@
 //! `train import`.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use transformer::Positions;
-use transformer::weights::{self, Contents, Imported, Parameters, WeightsFile};
+use transformer::weights::{
+    self, Contents, Imported, Layout, Parameters, WeightsError, WeightsFile,
+};
 
 use super::{check_output, hugging_face, size, write, wrong};
 use crate::checkpoint::{self, Checkpoints};
-use crate::cli::{ImportArgs, TaskName};
+use crate::cli::{DtypeName, ImportArgs, TaskName};
 use crate::config::RunConfig;
 use crate::device::DeviceName;
 use crate::error::UsageError;
@@ -54,15 +58,15 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         config.pad_id
     ));
     if let Some(path) = &args.output {
-        let own = weights::export(
-            config,
-            imported.contents,
-            &imported.parameters,
-            weights::Layout::Native,
-            false,
-        );
         let about = weights::metadata(config);
-        let bytes = weights::to_bytes_with(&own?, args.dtype.into(), &about)?;
+        let bytes = match imported.contents {
+            Contents::Model => to_bytes(&imported.parameters, args.dtype, &about),
+            alone => {
+                let (all, layout) = (&imported.parameters, Layout::Native);
+                let named_alone = weights::export(config, alone, all, layout, false)?;
+                to_bytes(&named_alone, args.dtype, &about)
+            }
+        }?;
         write(path, &bytes)?;
         output::result(&format!("{}: {}", path.display(), size(path)?))?;
     }
@@ -71,6 +75,14 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         output::result(&format!("{}: step 0 of a run", path.display()))?;
     }
     Ok(())
+}
+
+fn to_bytes(
+    parameters: &Parameters,
+    dtype: DtypeName,
+    about: &BTreeMap<String, String>,
+) -> Result<Vec<u8>, WeightsError> {
+    weights::to_bytes_with(parameters, dtype.into(), about)
 }
 
 fn numbers(parameters: &Parameters) -> usize {

@@ -1,0 +1,52 @@
+//! Takes over the weights of a model that PyTorch has saved, compares its logits with PyTorch's, and
+//! writes the weights back.
+//!
+//!     cargo run --release -p examples --example pytorch_weights
+
+use burn::tensor::{Device, Int, Tensor};
+use transformer::weights::{self, Contents, ImportOptions, WeightsFile};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../crates/transformer/tests/fixtures/layouts"
+    );
+    let device = Device::flex();
+
+    // A state dict in an entry `state_dict` of what `torch.save` wrote, a pickle.
+    let file = WeightsFile::open(format!("{folder}/annotated.pt"))?;
+    let options = ImportOptions {
+        n_heads: Some(3), // weights do not show it
+        ..Default::default()
+    };
+    let imported = weights::import(&file, &options)?;
+    println!("layout {}: {}", imported.layout, imported.contents);
+    println!("{:?}", imported.config);
+
+    let model = imported.clone().transformer(&device)?;
+    let source = [
+        [3, 4, 5, 6, 7, 8, 9],
+        [9, 8, 16, 6, 5, 0, 0],
+        [2, 15, 11, 0, 0, 0, 0],
+    ];
+    let target = [[1, 17, 4, 5, 6], [1, 7, 9, 2, 10], [1, 11, 12, 13, 14]];
+    let source = Tensor::<2, Int>::from_data(source, &device);
+    let target = Tensor::<2, Int>::from_data(target, &device);
+    let expected = WeightsFile::open(format!("{folder}/annotated.expected.safetensors"))?;
+    let theirs = Tensor::<3>::from_data(expected.read("output.logits")?, &device);
+    let difference = (model.forward(source, target) - theirs).abs().max();
+    let difference = difference.into_scalar::<f32>();
+    println!("largest difference of a logit: {difference:.1e}");
+    assert!(difference < 1e-5);
+
+    // What PyTorch's class loads: `load_state_dict(safetensors.torch.load_file(..))`.
+    let own = weights::parameters(&model);
+    let (config, layout) = (&imported.config, imported.layout);
+    let back = weights::export(config, Contents::Model, &own, layout, true)?;
+    println!(
+        "{} tensors, {} bytes of safetensors",
+        back.len(),
+        weights::to_bytes(&back)?.len()
+    );
+    Ok(())
+}

@@ -1,0 +1,20 @@
+use transformer::weights::{ImportOptions, WeightsFile, import, recognise};
+
+/// Opens the bytes as a file and takes its weights over. Whatever they are, that ends with weights
+/// or with an error.
+pub fn read(bytes: &[u8]) {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    std::fs::write(file.path(), bytes).expect("a temporary file");
+    let Ok(file) = WeightsFile::open(file.path()) else {
+        return;
+    };
+    let options = ImportOptions {
+        n_heads: Some(1),
+        allow_unused: true,
+        ..Default::default()
+    };
+    let _ = recognise(&file, &options);
+    if let Ok(imported) = import(&file, &options) {
+        assert!(imported.config.validate().is_ok());
+    }
+}
