@@ -83,6 +83,17 @@ pub(crate) trait FusedOps: Backend {
         smoothing: f64,
     ) -> FloatTensor<Self>;
 
+    /// The loss of each row of `x W + b`, of which so many rows are computed at a time.
+    fn fused_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self>;
+
     /// The gradient of the logits, from that of each row's loss.
     #[cfg(feature = "autodiff")]
     fn fused_cross_entropy_backward(

@@ -14,6 +14,7 @@ use crate::dropout::{Dropout, drop_in_place};
 use crate::extension::FusedOps;
 use crate::flex::{self, FlexTensor};
 use crate::layer_norm::Norm;
+use crate::linear_cross_entropy;
 use crate::product::{Matrix, product};
 use crate::relu;
 use crate::residual::{add_to_dropped, normalize_sum};
@@ -127,6 +128,19 @@ impl FusedOps for Flex {
         let (logits, target) = (logits.to_contiguous(), flex::ids(target));
         let loss = cross_entropy::forward(settings, flex::slice(&logits), &target);
         flex::primitive(loss, &[target.len()])
+    }
+
+    fn fused_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self> {
+        let loss = (pad_id, smoothing);
+        linear_cross_entropy::forward::<Self>(&x, &weight, &bias, &target, loss, rows_at_a_time)
     }
 
     #[cfg(feature = "autodiff")]

@@ -26,6 +26,7 @@ mod flex;
 mod flex_ops;
 mod layer_norm;
 mod linear;
+mod linear_cross_entropy;
 mod log_sum_exp;
 mod pool;
 #[cfg(feature = "flex")]
@@ -45,6 +46,7 @@ pub use cross_entropy::cross_entropy;
 pub use dropout::dropout;
 pub use layer_norm::layer_norm;
 pub use linear::linear;
+pub use linear_cross_entropy::linear_cross_entropy;
 pub use log_sum_exp::log_sum_exp;
 pub use pool::in_pool;
 pub use relu::relu;

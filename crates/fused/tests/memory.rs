@@ -1,10 +1,11 @@
-//! What attention allocates, counted: it grows with the length, not with its square.
+//! What is allocated, counted: attention's grows with the length, not with its square, and that of a
+//! loss in chunks not with the rows.
 #![allow(unsafe_code)] // an allocator that counts
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 struct Counting;
 
@@ -43,8 +44,37 @@ fn most_held(length: usize) -> usize {
     MOST.load(Ordering::Relaxed) - before
 }
 
+/// The same of the loss of 2,048 rows over 4,000 tokens.
+fn most_held_by_loss(rows_at_a_time: usize) -> usize {
+    fused::free_buffers();
+    let (rows, vocab_size) = (2048, 4000);
+    let device = Device::flex().autodiff();
+    let x = Tensor::<2>::ones([rows, 16], &device).require_grad();
+    let weight = Tensor::<2>::ones([16, vocab_size], &device).require_grad();
+    let bias = Tensor::<1>::zeros([vocab_size], &device);
+    let target = Tensor::<1, Int>::ones([rows], &device);
+    let before = HELD.load(Ordering::Relaxed);
+    MOST.store(before, Ordering::Relaxed);
+    let loss = fused::linear_cross_entropy(x.clone(), weight, bias, target, 0, 0.1, rows_at_a_time);
+    let gradients = loss.sum().backward();
+    assert!(x.grad(&gradients).is_some());
+    MOST.load(Ordering::Relaxed) - before
+}
+
 // One test, so that no other allocates meanwhile.
 #[test]
+fn nothing_is_held_that_need_not_be() {
+    // First: threads keep what they have needed elsewhere.
+    attention_of_twice_the_length_holds_twice_as_much();
+    most_held_by_loss(64);
+    let [few, all] = [64, 2048].map(most_held_by_loss);
+    let logits = 2048 * 4000 * 4;
+    assert!(
+        few < logits / 8 && all > logits,
+        "{few} bytes in chunks, {all} at once, and {logits} have all logits"
+    );
+}
+
 fn attention_of_twice_the_length_holds_twice_as_much() {
     most_held(256);
     let [short, long] = [512, 2048].map(most_held);

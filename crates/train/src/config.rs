@@ -64,6 +64,9 @@ pub struct RunConfig {
     /// Whether operations have their fast paths where the backend has some.
     #[serde(default = "yes")]
     pub fused: bool,
+    /// Tokens whose logits are there at once during training; none for all of a batch.
+    #[serde(default)]
+    pub loss_chunk: Option<usize>,
     /// `ε` of the loss.
     pub label_smoothing: f64,
     /// Steps between evaluations on the validation split; none for 100.
@@ -133,6 +136,7 @@ impl RunConfig {
             precision: Precision::F32,
             gradient_checkpointing: false,
             fused: true,
+            loss_chunk: None,
             label_smoothing: 0.0,
             eval_every: None,
             eval_size: 500,
@@ -191,6 +195,7 @@ impl RunConfig {
             ("--accumulate", self.accumulate),
             ("--eval-every", self.eval_every.unwrap_or(1)),
             ("--patience", self.patience.unwrap_or(1)),
+            ("--loss-chunk", self.loss_chunk.unwrap_or(1)),
             ("--checkpoint-every", self.checkpoint_every.unwrap_or(1)),
             ("--keep", self.keep),
             ("eval_size", self.eval_size),
@@ -257,6 +262,10 @@ impl RunConfig {
             return Err(UsageError::new("--warmup", warmup, "must be at least 1"));
         }
         self.optimizer.check()?;
+        if let (Some(chunk), true) = (self.loss_chunk, self.precision != Precision::F32) {
+            let expected = "needs --precision f32";
+            return Err(UsageError::new("--loss-chunk", chunk, expected));
+        }
         self.eval_lengths
             .as_ref()
             .map_or(Ok(()), LengthsConfig::check)?;

@@ -343,6 +343,14 @@ impl Decoder {
         }
     }
 
+    /// The generator's weight `[D, V]`, its own or the embedding's.
+    pub(crate) fn generator_weight(&self) -> Tensor<2> {
+        match &self.generator.weight {
+            Some(weight) => weight.val(),
+            None => self.input.table().transpose(),
+        }
+    }
+
     /// Log-probabilities from states: `log_softmax(logits)`.
     ///
     /// # Shapes

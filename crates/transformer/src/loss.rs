@@ -10,6 +10,7 @@
 
 use burn::tensor::{Int, Tensor};
 
+use crate::decoder::Decoder;
 use crate::error::ConfigError;
 
 /// Label-smoothed cross-entropy that does not count padding.
@@ -88,6 +89,50 @@ impl CrossEntropy {
         let tokens = target.clone().not_equal_elem(self.pad_id).float();
         let logits = logits.reshape([rows, vocab_size]);
         let loss = fused::cross_entropy(logits, target, self.pad_id, self.smoothing);
+        LossSum {
+            sum: loss.sum(),
+            tokens: tokens.sum().detach(),
+        }
+    }
+
+    /// The same from states, by the decoder's generator, with the logits of `rows_at_a_time` tokens
+    /// at a time: `B T V` numbers less to hold, one more product to compute. On backends without a
+    /// fast path of this crate, all logits are there at once.
+    ///
+    /// # Shapes
+    ///
+    /// - states: `[B, T, D]`, of [`Decoder::forward_vectors`]
+    /// - target: `[B, T]`, the token after each position
+    ///
+    /// # Panics
+    ///
+    /// If `B` or `T` differ, or `rows_at_a_time` is 0.
+    pub fn sum_in_chunks(
+        &self,
+        decoder: &Decoder,
+        states: Tensor<3>,
+        target: Tensor<2, Int>,
+        rows_at_a_time: usize,
+    ) -> LossSum {
+        let [batch, length, d_model] = states.dims();
+        assert_eq!(
+            [batch, length],
+            target.dims(),
+            "states are [{batch}, {length}, {d_model}], but the target is {:?}",
+            target.dims()
+        );
+        let rows = batch * length;
+        let target = target.reshape([rows]);
+        let tokens = target.clone().not_equal_elem(self.pad_id).float();
+        let loss = fused::linear_cross_entropy(
+            states.reshape([rows, d_model]),
+            decoder.generator_weight(),
+            decoder.generator.bias.val(),
+            target,
+            self.pad_id,
+            self.smoothing,
+            rows_at_a_time,
+        );
         LossSum {
             sum: loss.sum(),
             tokens: tokens.sum().detach(),

@@ -94,7 +94,7 @@ fn at_step(checkpoints: &Checkpoints, step: usize) -> Result<(usize, Files), Usa
 ///
 /// The first setting that differs.
 pub fn check_config(files: &Files, config: &RunConfig) -> Result<(), UsageError> {
-    const MATTER: [&str; 10] = [
+    const MATTER: [&str; 11] = [
         "task",
         "model",
         "seed",
@@ -104,6 +104,7 @@ pub fn check_config(files: &Files, config: &RunConfig) -> Result<(), UsageError>
         "ema",
         "precision",
         "fused",
+        "loss_chunk",
         "label_smoothing",
     ];
     let json = files.get(CONFIG).map_err(|error| unusable(&error))?;

@@ -39,6 +39,9 @@ pub struct TrainingArgs {
     /// No fast paths: every operation as the backend has it
     #[arg(long)]
     pub no_fused: bool,
+    /// Hold the logits of so many tokens at a time, for large vocabularies [default: all]
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true, value_parser = whole_number)]
+    pub loss_chunk: Option<usize>,
     /// What makes an evaluation the best [default: loss]
     #[arg(long)]
     pub best_by: Option<BestBy>,
@@ -72,6 +75,7 @@ impl TrainingArgs {
         set(&mut config.precision, self.precision);
         config.gradient_checkpointing |= self.gradient_checkpointing;
         config.fused &= !self.no_fused;
+        config.loss_chunk = self.loss_chunk.or(config.loss_chunk);
         set(&mut config.best_by, self.best_by);
         config.patience = self.patience.or(config.patience);
         config.checkpoint_every = self.checkpoint_every.or(config.checkpoint_every);

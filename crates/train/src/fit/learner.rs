@@ -17,6 +17,8 @@ pub struct Learner {
     optimizer: Optimizer,
     criterion: CrossEntropy,
     precision: Precision,
+    /// Tokens whose logits are there at once; none for all.
+    loss_chunk: Option<usize>,
 }
 
 impl Learner {
@@ -31,6 +33,7 @@ impl Learner {
             optimizer: Optimizer::new(&config.optimizer),
             criterion: CrossEntropy::new(config.label_smoothing, config.model.pad_id)?,
             precision: config.precision,
+            loss_chunk: config.loss_chunk,
         })
     }
 
@@ -58,6 +61,15 @@ impl Learner {
     pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
         fused::in_pool(&batch.source.device(), || {
             let model = self.precision.computing(self.model());
+            if let (Some(rows), Precision::F32) = (self.loss_chunk, self.precision) {
+                let memory = model.encode(batch.source);
+                let decoder = &model.decoder;
+                let x = decoder.input.forward(batch.target, 0);
+                let states = decoder.forward_vectors(x, &memory, &mut model.new_cache());
+                let loss = self.criterion;
+                let loss = loss.sum_in_chunks(decoder, states, batch.right, rows);
+                return loss.sum / tokens as f64;
+            }
             let mut logits = model.forward(batch.source, batch.target);
             if self.precision != Precision::F32 {
                 logits = logits.cast(FloatDType::F32);

@@ -63,6 +63,21 @@ fn fast_paths_compute_what_plain_operations_do() {
     };
     let fast = losses_of("fast", "");
     let plain = losses_of("plain", "--no-fused");
+    for (name, flags) in [
+        ("chunks", "--loss-chunk 5"),
+        ("plain-chunks", "--loss-chunk 5 --no-fused"),
+    ] {
+        let chunks = losses_of(name, flags);
+        assert_eq!(chunks.len(), fast.len());
+        for (fast, chunks) in fast.iter().zip(&chunks) {
+            assert!((fast - chunks).abs() < 1e-4, "{fast}, {name} {chunks}");
+        }
+    }
+    let tied = losses_of("tied", "--weight-tying all");
+    let chunks = losses_of("tied-chunks", "--weight-tying all --loss-chunk 5");
+    for (tied, chunks) in tied.iter().zip(&chunks) {
+        assert!((tied - chunks).abs() < 1e-4, "{tied}, in chunks {chunks}");
+    }
     assert_eq!(fast.len(), plain.len());
     assert_ne!(fast, plain);
     for (fast, plain) in fast.iter().zip(&plain) {
@@ -72,7 +87,7 @@ fn fast_paths_compute_what_plain_operations_do() {
     assert_eq!(config["fused"], false);
     // A run goes on as it was begun.
     let steps = fast.len() + 5;
-    for run_dir in ["fast", "plain"] {
+    for run_dir in ["fast", "plain", "chunks"] {
         run(folder.path(), &format!("resume {run_dir} --steps {steps}"));
     }
     let config = json(&folder.path().join("plain/config.json"));
