@@ -4,6 +4,7 @@
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Backend, backend_extension};
 
+use crate::activation::Activation;
 use crate::dropout::Dropout;
 
 /// What flex has kernels for. Tensors are f32.
@@ -166,6 +167,22 @@ pub(crate) trait FusedOps: Backend {
         y: FloatTensor<Self>,
         grad: FloatTensor<Self>,
         probability: f64,
+    ) -> FloatTensor<Self>;
+
+    /// `dropout(act(x))`: `[N, F]`, or `[N, 2 F]` where it is gated, to `[N, F]`.
+    fn fused_activate(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        dropout: Dropout,
+    ) -> FloatTensor<Self>;
+
+    /// The gradient of x, from that of the output.
+    #[cfg(feature = "autodiff")]
+    fn fused_activate_backward(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        dropout: Dropout,
+        grad: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
     /// Sums over the rows of `[M, N]`: `[N]`.

@@ -4,6 +4,8 @@ use burn::backend::Flex;
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 
 #[cfg(feature = "autodiff")]
+use crate::activation::{self, Activation};
+#[cfg(feature = "autodiff")]
 use crate::attention::backward::Backward;
 use crate::attention::inputs::Inputs;
 use crate::buffers::Buffer;
@@ -252,6 +254,37 @@ impl FusedOps for Flex {
             relu::backward(grad, flex::slice(&y), probability);
         });
         grad
+    }
+
+    fn fused_activate(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let x = x.to_contiguous();
+        let [rows, width] = [0, 1].map(|axis| x.layout().shape()[axis]);
+        let columns = if activation.is_gated() {
+            width / 2
+        } else {
+            width
+        };
+        let y = activation::forward(flex::slice(&x), width, activation, dropout);
+        flex::primitive(y, &[rows, columns])
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_activate_backward(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        dropout: Dropout,
+        grad: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let (x, mut grad) = (x.to_contiguous(), grad);
+        let width = x.layout().shape()[1];
+        let found = flex::with_mut(&mut grad, |grad| {
+            activation::backward(flex::slice(&x), width, activation, dropout, grad)
+        });
+        flex::primitive(found, x.layout().shape())
     }
 
     #[cfg(feature = "autodiff")]

@@ -10,6 +10,7 @@
 
 #![recursion_limit = "256"]
 
+mod activation;
 mod adam;
 mod attention;
 #[cfg(all(feature = "flex", feature = "autodiff"))]
@@ -38,6 +39,7 @@ mod switch;
 #[cfg(feature = "flex")]
 mod transpose;
 
+pub use activation::{Activation, activate};
 pub use adam::{Adam, Moving};
 pub use attention::{Places, attention_step, cross_attention, self_attention};
 #[cfg(feature = "flex")]

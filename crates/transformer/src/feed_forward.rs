@@ -6,11 +6,10 @@
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear};
-use burn::tensor::activation::{self, relu, sigmoid, silu};
 use burn::tensor::{Device, Tensor};
 
 use crate::config::{Activation, TransformerConfig};
-use crate::dropout::{dropout, probability};
+use crate::dropout::probability;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
@@ -55,40 +54,23 @@ impl FeedForward {
     /// - output: `[B, T, D]`
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let inner = linear(&self.w_1, x);
-        let inner = match self.activation {
-            Activation::Relu => fused::relu(inner, probability(&self.dropout)),
-            other => dropout(&self.dropout, activate(other, inner)),
-        };
+        let inner = activate(self.activation, inner, probability(&self.dropout));
         linear(&self.w_2, inner)
     }
 }
 
-/// `x Φ(x) = x / 2 (1 + erf(x / sqrt(2)))`.
-fn gelu(x: Tensor<3>) -> Tensor<3> {
-    if x.is_autodiff() {
-        // The derivative of Burn's own is, on every backend but flex, the one of another function,
-        // the tanh approximation: up to 1e-3 off.
-        let erf = (x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf();
-        x * (erf + 1.0) * 0.5
-    } else {
-        activation::gelu(x)
-    }
-}
-
-/// The non-linearity on the last axis, which a gated one halves.
-pub fn activate(activation: Activation, x: Tensor<3>) -> Tensor<3> {
-    let gated = |act: fn(Tensor<3>) -> Tensor<3>| {
-        let [.., width] = x.dims();
-        let gate = x.clone().narrow(2, 0, width / 2);
-        let value = x.clone().narrow(2, width / 2, width / 2);
-        act(gate) * value
+/// The non-linearity on the last axis, which a gated one halves, and dropout.
+fn activate(activation: Activation, x: Tensor<3>, dropout: f64) -> Tensor<3> {
+    let of = match activation {
+        Activation::Relu => return fused::relu(x, dropout),
+        Activation::Gelu => fused::Activation::Gelu,
+        Activation::Swish => fused::Activation::Swish,
+        Activation::Glu => fused::Activation::Glu,
+        Activation::Geglu => fused::Activation::Geglu,
+        Activation::Swiglu => fused::Activation::Swiglu,
     };
-    match activation {
-        Activation::Relu => relu(x),
-        Activation::Gelu => gelu(x),
-        Activation::Swish => silu(x),
-        Activation::Glu => gated(sigmoid),
-        Activation::Geglu => gated(gelu),
-        Activation::Swiglu => gated(silu),
-    }
+    let [batch, length, width] = x.dims();
+    let inner = fused::activate(x.reshape([batch * length, width]), of, dropout);
+    let [_, d_ff] = inner.dims();
+    inner.reshape([batch, length, d_ff])
 }

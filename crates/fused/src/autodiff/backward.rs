@@ -8,6 +8,7 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsPrep, Tracked, unary};
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend};
 
+use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::FusedOps;
 use crate::linear_cross_entropy;
@@ -237,6 +238,27 @@ impl<B: Backend + FusedOps> Backward<B, 1> for Relu {
         let (y, probability) = ops.state;
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
             B::fused_relu_backward(y, grad, probability)
+        });
+    }
+}
+
+/// See `activation`.
+#[derive(Debug)]
+pub(super) struct Activate;
+
+impl<B: Backend + FusedOps> Backward<B, 1> for Activate {
+    type State = (NodeId, Activation, Dropout);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (x, activation, dropout) = ops.state;
+        let x = checkpointer.retrieve_node_output(x);
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::fused_activate_backward(x, activation, dropout, grad)
         });
     }
 }

@@ -8,9 +8,10 @@ use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend};
 
 use self::backward::{
-    CrossAttention, CrossEntropy, Dropping, Kept, KeptAttention, LayerNorm, Linear,
+    Activate, CrossAttention, CrossEntropy, Dropping, Kept, KeptAttention, LayerNorm, Linear,
     LinearCrossEntropy, Relu, Residual, ResidualNorm, SelfAttention,
 };
+use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::FusedOps;
 use crate::linear_cross_entropy;
@@ -330,6 +331,34 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
     ) -> FloatTensor<Self> {
         unreachable!("{ONCE}")
     }
-}
 
+    fn fused_activate(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        dropout: Dropout,
+    ) -> FloatTensor<Self> {
+        let prepared = Activate.prepare::<C>([x.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let kept = (prep.checkpoint(&x), activation, dropout);
+                prep.finish(
+                    kept,
+                    B::fused_activate(x.into_primitive(), activation, dropout),
+                )
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(B::fused_activate(x.into_primitive(), activation, dropout))
+            }
+        }
+    }
+
+    fn fused_activate_backward(
+        _: FloatTensor<Self>,
+        _: Activation,
+        _: Dropout,
+        _: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        unreachable!("{ONCE}")
+    }
+}
 const ONCE: &str = "backward passes are not differentiated";

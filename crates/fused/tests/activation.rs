@@ -1,0 +1,153 @@
+//! Non-linearities and their gradients against formulas in f64.
+
+mod common;
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use common::{assert_close, floats};
+use fused::Activation;
+
+const ALL: [Activation; 5] = [
+    Activation::Gelu,
+    Activation::Swish,
+    Activation::Glu,
+    Activation::Geglu,
+    Activation::Swiglu,
+];
+
+/// The error function by its series, and by the continued fraction of its complement.
+fn erf(x: f64) -> f64 {
+    if x.abs() < 3.0 {
+        let (mut term, mut sum) = (x, x);
+        for n in 1..200 {
+            term *= -x * x / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        return sum * 2.0 / std::f64::consts::PI.sqrt();
+    }
+    let size = x.abs();
+    let fraction = (1..80)
+        .rev()
+        .fold(size, |f, n| size + f64::from(n) / 2.0 / f);
+    let complement = (-size * size).exp() / fraction / std::f64::consts::PI.sqrt();
+    (1.0 - complement) * x.signum()
+}
+
+/// `act(x)`, and its derivative by a difference.
+fn by_hand(of: Activation, x: f64) -> (f64, f64) {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let value = |x: f64| match of {
+        Activation::Gelu | Activation::Geglu => {
+            x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))
+        }
+        Activation::Swish | Activation::Swiglu => x * sigmoid(x),
+        Activation::Glu => sigmoid(x),
+    };
+    let h = 1e-5;
+    (value(x), (value(x + h) - value(x - h)) / (2.0 * h))
+}
+
+fn check(of: Activation, rows: usize, columns: usize, scale: f32) {
+    let device = Device::flex().autodiff();
+    let width = if of.is_gated() { 2 * columns } else { columns };
+    let values = floats(rows * width, 1, scale);
+    let x = Tensor::<2>::from_data(TensorData::new(values.clone(), [rows, width]), &device);
+    let x = x.require_grad();
+    let y = fused::activate(x.clone(), of, 0.0);
+    assert_eq!(y.dims(), [rows, columns]);
+    let weights = floats(rows * columns, 2, 1.0);
+    let cotangent = TensorData::new(weights.clone(), [rows, columns]);
+    let gradients = (y.clone() * Tensor::from_data(cotangent, &device))
+        .sum()
+        .backward();
+    let (mut expected, mut gradient) = (Vec::new(), vec![0.0; values.len()]);
+    for row in 0..rows {
+        for column in 0..columns {
+            let at = row * width + column;
+            let weight = f64::from(weights[row * columns + column]);
+            let (y, slope) = by_hand(of, values[at].into());
+            if of.is_gated() {
+                let value = f64::from(values[at + columns]);
+                expected.push(y * value);
+                gradient[at] = weight * slope * value;
+                gradient[at + columns] = weight * y;
+            } else {
+                expected.push(y);
+                gradient[at] = weight * slope;
+            }
+        }
+    }
+    let name = format!("{of:?} of [{rows}, {width}], scale {scale}");
+    assert_close(&name, &y.into_data(), &expected, 1e-6);
+    let found = x.grad(&gradients).unwrap().into_data();
+    assert_close(&format!("gradient of {name}"), &found, &gradient, 2e-6);
+}
+
+#[test]
+fn values_and_gradients_are_those_of_the_formulas() {
+    for of in ALL {
+        for (rows, columns) in [(1, 1), (3, 7), (5, 33), (40, 1000)] {
+            for scale in [0.0, 0.5, 3.0, 12.0, 200.0] {
+                check(of, rows, columns, scale);
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_operations_compute_the_same() {
+    for of in ALL {
+        let device = Device::flex().autodiff();
+        let run = |precision: DType| {
+            let data = TensorData::new(floats(80, 3, 4.0), [4, 20]);
+            let x = Tensor::<2>::from_data(data, (&device, precision)).require_grad();
+            let y = fused::activate(x.clone(), of, 0.0);
+            let gradients = y.clone().powf_scalar(2.0).sum().backward();
+            [y.into_data(), x.grad(&gradients).unwrap().into_data()]
+        };
+        // There are kernels for f32 alone.
+        let plain = run(DType::F64);
+        for (fast, plain) in run(DType::F32).iter().zip(plain) {
+            let plain: Vec<f64> = plain.iter::<f64>().collect();
+            assert_close(&format!("{of:?}"), fast, &plain, 2e-6);
+        }
+    }
+}
+
+#[test]
+fn the_gradient_is_dropped_where_the_output_is() {
+    let device = Device::flex().autodiff();
+    for of in ALL {
+        let (rows, columns) = (50, 700);
+        let width = if of.is_gated() { 2 * columns } else { columns };
+        // Nowhere is a gate's value or slope 0.
+        let x = Tensor::<2>::ones([rows, width], &device).require_grad();
+        let y = fused::activate(x.clone(), of, 0.3);
+        let gradients = y.clone().sum().backward();
+        let gradient = x.grad(&gradients).unwrap().into_data();
+        let y: Vec<f32> = y.into_data().iter().collect();
+        let dropped = y.iter().filter(|&&y| y == 0.0).count() as f64 / y.len() as f64;
+        assert!((dropped - 0.3).abs() < 0.02, "{of:?}: {dropped}");
+        let gradient: Vec<f32> = gradient.iter().collect();
+        for (place, y) in y.iter().enumerate() {
+            let at = place / columns * width + place % columns;
+            assert_eq!(*y == 0.0, gradient[at] == 0.0, "{of:?} at {place}");
+            if of.is_gated() {
+                assert_eq!(
+                    *y == 0.0,
+                    gradient[at + columns] == 0.0,
+                    "{of:?} at {place}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_stays_so() {
+    let device = Device::flex();
+    for of in ALL {
+        let x = Tensor::<2>::from_data([[f32::NAN, f32::NAN]], &device);
+        let y = fused::activate(x, of, 0.0).into_data();
+        assert!(y.iter::<f32>().all(f32::is_nan), "{of:?}");
+    }
+}
