@@ -21,17 +21,23 @@ pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// JSON, as [`write_whole`].
+/// JSON, whole or not at all.
 pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> std::io::Result<()> {
     let mut json = serde_json::to_vec_pretty(value)?;
     json.push(b'\n');
-    write_whole(path, &json)
+    write_through_another(path, ".tmp", &json)
+}
+
+/// A file of the user's own name, so that the temporary one must not be any of theirs.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let ending = format!(".{}.tmp", std::process::id());
+    write_through_another(path, &ending, bytes)
 }
 
 /// Through a temporary file, so that no reader ever sees half of it.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+fn write_through_another(path: &Path, ending: &str, bytes: &[u8]) -> std::io::Result<()> {
     let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
+    temporary.push(ending);
     let temporary = Path::new(&temporary);
     let written = write_through(temporary, bytes).and_then(|()| fs::rename(temporary, path));
     written.inspect_err(|_| {

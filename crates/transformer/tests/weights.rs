@@ -104,8 +104,8 @@ fn checkpoints_of_pytorch_give_its_logits() {
         ..options()
     };
     let imported = agrees("paper_checkpoint.pt", &pre, None);
-    let warning = &imported.warnings[0];
-    assert!(warning.ends_with("beside the model's were not read"));
+    let expected = "6 tensors beside the model's of the entry model were not read";
+    assert_eq!(imported.warnings, [expected]);
     let imported = agrees("torch_nn_pre.pt", &pre, None);
     assert_eq!(imported.config.weight_tying, WeightTying::All);
     agrees("marian_f16.pt", &options(), Some("exact_positions"));
@@ -185,6 +185,7 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
                 config.clone().with_positions(Positions::Rotary),
                 config.clone().with_final_norm(false),
                 config.clone().with_activation(Activation::Swiglu),
+                config.clone().with_scale_embeddings(false),
             ]);
         }
         all.push(config);
@@ -279,23 +280,36 @@ fn stacks_alone_go_there_and_back() {
     }
 }
 
-/// `fixtures/layouts/exports` has what `check_exports.py` has loaded into PyTorch's classes, which
-/// computed these logits from it.
+/// What PyTorch's classes have for a configuration: shared matrices in `torch.nn` and Marian alone.
+fn exported() -> Vec<(String, Layout, TransformerConfig)> {
+    let mut all = Vec::new();
+    for layout in Layout::ALL {
+        let mut configs = configs(layout);
+        configs.retain(|config| {
+            config.weight_tying == WeightTying::None
+                || matches!(layout, Layout::TorchNn | Layout::Marian)
+        });
+        if layout == Layout::Native {
+            configs.clear();
+        }
+        for (index, config) in configs.into_iter().enumerate() {
+            let config = match layout {
+                Layout::Annotated => config.with_norm_epsilon(2e-6),
+                Layout::Marian => config.with_pad_id(6),
+                _ => config,
+            };
+            all.push((format!("{layout}.{index}"), layout, config));
+        }
+    }
+    all
+}
+
+/// `fixtures/layouts/exports` has what `check_exports.py` has loaded into PyTorch's classes, and the
+/// logits that they have computed from it.
 #[test]
 fn exports_are_those_that_pytorch_has_loaded() {
     let mut stale = Vec::new();
-    for layout in Layout::ALL {
-        if layout == Layout::Native {
-            continue;
-        }
-        let config = configs(layout).remove(0).with_norm_epsilon(match layout {
-            Layout::Annotated => 2e-6,
-            _ => 1e-5,
-        });
-        let config = match layout {
-            Layout::Marian => config.with_pad_id(6),
-            _ => config,
-        };
+    for (name, layout, config) in exported() {
         let device = Device::flex();
         let model = config.init_seeded(20_170_612, &device).unwrap();
         let theirs = export(&config, Contents::Model, &parameters(&model), layout, true).unwrap();
@@ -307,35 +321,29 @@ fn exports_are_those_that_pytorch_has_loaded() {
             Tensor::from_data(data, &device)
         };
         let logits = model.forward(ids(&source), ids(&target)).into_data();
-        let expected = integers_and_logits(&source, &target, &logits);
         let json = serde_json::to_vec_pretty(&config).unwrap();
         let weights = to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap();
 
         let folder = path("exports");
-        let is =
-            |name: String, bytes: &[u8]| std::fs::read(folder.join(name)).is_ok_and(|b| b == bytes);
-        let is_checked =
-            is(format!("{layout}.json"), &json) && is(format!("{layout}.safetensors"), &weights);
-        if is_checked {
-            let checked = Fixture::load(&format!("layouts/exports/{layout}.expected"));
-            assert_close(
-                &layout.to_string(),
-                &logits,
-                &checked.data("output.logits"),
-                1e-5,
-            );
-        } else {
-            stale.push(layout);
-            let folder = std::env::temp_dir().join("exports");
-            std::fs::create_dir_all(&folder).unwrap();
-            for (name, bytes) in [
-                ("json", json),
-                ("safetensors", weights),
-                ("expected.safetensors", expected),
-            ] {
-                std::fs::write(folder.join(format!("{layout}.{name}")), bytes).unwrap();
-            }
+        let is = |ending: &str, bytes: &[u8]| {
+            std::fs::read(folder.join(format!("{name}.{ending}"))).is_ok_and(|b| b == bytes)
+        };
+        if is("json", &json) && is("safetensors", &weights) {
+            let checked = Fixture::load(&format!("layouts/exports/{name}.expected"));
+            assert_close(&name, &logits, &checked.data("output.logits"), 1e-5);
+            continue;
         }
+        let expected = integers_and_logits(&source, &target, &logits);
+        let folder = std::env::temp_dir().join("exports");
+        std::fs::create_dir_all(&folder).unwrap();
+        for (ending, bytes) in [
+            ("json", json),
+            ("safetensors", weights),
+            ("expected.safetensors", expected),
+        ] {
+            std::fs::write(folder.join(format!("{name}.{ending}")), bytes).unwrap();
+        }
+        stale.push(name);
     }
     assert!(
         stale.is_empty(),
@@ -439,7 +447,7 @@ fn what_does_not_fit_is_named() {
         all.insert("head.bias".into(), bias.clone());
         all.insert("tail.bias".into(), bias);
     });
-    let expected = "has a tensor head.bias (and 1 more) that the model does not have";
+    let expected = "has a tensor head.bias, tail.bias that the model does not have";
     assert_eq!(error.unwrap_err(), expected);
 
     let error = changed(|all| {
@@ -458,6 +466,152 @@ fn what_does_not_fit_is_named() {
         changed(|all| *all = Parameters::from([("x".into(), all["generator.bias"].clone())]));
     let expected = "has 1 tensors (x, ..), but none of the names by which a layout is known";
     assert_eq!(error.unwrap_err(), expected);
+}
+
+#[test]
+fn a_layer_without_its_first_tensor_is_missed() {
+    for layer in [0, 1] {
+        let name = format!("transformer.decoder.layers.{layer}.self_attn.in_proj_weight");
+        let error = changed(|all| drop(all.remove(&name))).unwrap_err();
+        assert_eq!(error, format!("has no tensor {name}"));
+    }
+    let error = changed(|all| {
+        all.retain(|name, _| !name.contains("decoder.layers.0."));
+    });
+    let error = error.unwrap_err();
+    assert!(
+        error.starts_with("has no tensor") && error.ends_with("(and 15 more)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn layers_without_biases_have_zeros() {
+    let imported = changed(|all| {
+        all.retain(|name, _| !name.starts_with("transformer.") || !name.ends_with("bias"));
+    });
+    let imported = imported.unwrap();
+    assert_eq!(
+        imported.warnings,
+        ["the layers have no biases: they are zero"]
+    );
+    let beta = &imported.parameters["decoder.layers.1.feed_forward_residual.norm.beta"];
+    assert!(beta.iter::<f32>().all(|x| x == 0.0));
+    let weight = "decoder.layers.1.feed_forward.w_1.weight";
+    assert!(imported.parameters[weight].iter::<f32>().any(|x| x != 0.0));
+}
+
+#[test]
+fn tables_of_positions_are_told_apart() {
+    let name = "positional_encoding.pos_embedding";
+    let with = |change: fn(usize, f32) -> f32| {
+        changed(|all| {
+            let table = &all[name];
+            let values = table.iter::<f32>().enumerate();
+            let values: Vec<f32> = values.map(|(i, x)| change(i, x)).collect();
+            let table = TensorData::new(values, table.shape().to_vec());
+            all.insert(name.into(), table);
+        })
+        .unwrap()
+    };
+    assert_eq!(with(|_, x| x).config.positions, Positions::Sinusoidal);
+    let trained = with(|i, x| if i == 20 { x + 1e-3 } else { x });
+    assert_eq!(trained.config.positions, Positions::Learned);
+    assert!(
+        trained
+            .parameters
+            .contains_key("decoder.input.position.Learned.weight")
+    );
+    let odd = with(|i, x| if i == 20 { f32::NAN } else { x });
+    assert_eq!(
+        odd.warnings[0],
+        format!("{name}: 1 of 54 numbers are not finite")
+    );
+}
+
+#[test]
+fn tensors_that_share_memory_may_be_named_in_the_header() {
+    let config = small().with_weight_tying(WeightTying::Decoder);
+    let own = parameters(&model(&config));
+    let mut theirs = export(&config, Contents::Model, &own, Layout::TorchNn, true).unwrap();
+    let table = "tgt_tok_emb.embedding.weight";
+    theirs.remove(table);
+    let about = BTreeMap::from([(table.to_string(), "generator.weight".to_string())]);
+    let file = write(&to_bytes_with(&theirs, Precision::F32, &about).unwrap());
+    let back = import(&WeightsFile::open(file.path()).unwrap(), &told(&config)).unwrap();
+    assert!(back.parameters == own);
+}
+
+#[test]
+fn what_was_changed_since_it_was_judged_is_refused() {
+    let bytes = std::fs::read(path("torch_nn.safetensors")).unwrap();
+    let on_disk = write(&bytes);
+    let file = WeightsFile::open(on_disk.path()).unwrap();
+    let read = import(&file, &options()).unwrap();
+    // Afterwards it may be replaced.
+    let other = vec![0; bytes.len() + 1];
+    std::fs::write(on_disk.path(), other).unwrap();
+    let error = import(&file, &options()).unwrap_err().to_string();
+    assert_eq!(error, "was changed while it was read");
+    assert!(read.transformer(&Device::flex()).is_ok());
+}
+
+#[test]
+#[cfg(feature = "pytorch")]
+fn the_entry_of_a_checkpoint_is_the_one_that_is_meant() {
+    for name in ["paper_stacks.pt", "paper_module.pt", "paper_entries.pt"] {
+        let imported = agrees(name, &options(), None);
+        assert_eq!(imported.contents, Contents::Model);
+    }
+    let error = read("paper_pair.pt", &options()).unwrap_err();
+    assert_eq!(error, "has weights in several entries (student, teacher)");
+    let of = |entry: &str| ImportOptions {
+        entry: Some(entry.into()),
+        ..options()
+    };
+    assert!(read("paper_pair.pt", &of("teacher")).is_ok());
+    let error = read("paper_pair.pt", &of("pupil")).unwrap_err();
+    assert_eq!(error, "has no entry pupil that is a dictionary");
+    let ema = read("paper_entries.pt", &of("ema")).unwrap();
+    let model = read("paper_entries.pt", &options()).unwrap();
+    assert!(ema.parameters != model.parameters);
+    // Names are the entry's.
+    let renamed = |from: &str| ImportOptions {
+        rename: vec![(from.into(), "encoder.table".into())],
+        ..options()
+    };
+    for from in ["model.encoder.embedding.weight", "encoder.embedding.weight"] {
+        let error = read("paper_entries.pt", &renamed(from)).unwrap_err();
+        assert!(
+            error.contains("encoder.table") || error.contains("has no tensor"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+#[cfg(feature = "pytorch")]
+fn pickles_that_would_fill_the_memory_are_refused() {
+    let refused = |bytes: &[u8], length: u64| {
+        let file = write(bytes);
+        file.as_file().set_len(length).unwrap();
+        let begun = std::time::Instant::now();
+        let error = WeightsFile::open(file.path()).unwrap_err().to_string();
+        assert!(begun.elapsed().as_secs() < 5, "{error}");
+        error
+    };
+    let gigabytes = 10 << 30;
+    // Bytes, of 8 GB, of 2 GB; a line without end; empty lists without end.
+    let long = [&[0x80, 4, 0x8e][..], &(1u64 << 33).to_le_bytes()].concat();
+    let short = [&[0x80, 2, b'B'][..], &(1u32 << 31).to_le_bytes()].concat();
+    let line = [0x80, 2, b'V'];
+    let lists = [&[0x80, 2][..], &[b']'; 3_000_000]].concat();
+    for bytes in [&long[..], &short, &line] {
+        let error = refused(bytes, gigabytes);
+        assert!(error.contains("MiB"), "{error}");
+    }
+    let error = refused(&lists, lists.len() as u64);
+    assert!(error.contains("more than 2000000 operations"), "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use transformer::NormVariance;
 use transformer::weights::{ImportOptions, Layout, Precision};
 
 use super::{ActivationKind, Norm, PositionKind, TaskArgs, Tying, whole_number};
@@ -61,12 +62,33 @@ impl From<DtypeName> for Precision {
     }
 }
 
+/// What a variance is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Variance {
+    /// The width, as in torch.nn.LayerNorm
+    Biased,
+    /// The width less 1, as in the Annotated Transformer
+    Unbiased,
+}
+
+impl From<Variance> for NormVariance {
+    fn from(variance: Variance) -> Self {
+        match variance {
+            Variance::Biased => Self::Biased,
+            Variance::Unbiased => Self::Unbiased,
+        }
+    }
+}
+
 /// How a file's names are read.
 #[derive(Clone, Debug, Default, Args)]
 pub struct NameArgs {
     /// The file's layout [default: recognised by its names]
     #[arg(long)]
     pub layout: Option<LayoutName>,
+    /// The entry of the checkpoint that has the weights, where several could be meant
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
     /// Read the tensor FROM as if it were called TO; may be given several times
     #[arg(long, value_name = "FROM=TO", value_parser = rename)]
     pub rename: Vec<(String, String)>,
@@ -100,6 +122,12 @@ pub struct ModelArgs {
     /// The epsilon of the layer norms [default: 1e-5; annotated: 2e-6]
     #[arg(long, allow_negative_numbers = true)]
     pub norm_epsilon: Option<f64>,
+    /// What the norms' variance is divided by [default: biased; annotated: unbiased]
+    #[arg(long)]
+    pub norm_variance: Option<Variance>,
+    /// Whether embeddings are multiplied by the square root of the width [default: true]
+    #[arg(long, value_name = "BOOL")]
+    pub scale_embeddings: Option<bool>,
     /// The token that fills short sequences up [default: 0; marian: the last]
     #[arg(long, allow_negative_numbers = true, value_parser = token_id)]
     pub pad_id: Option<u32>,
@@ -128,14 +156,16 @@ impl ModelArgs {
             activation: self.activation.map(Into::into),
             norm_placement: self.norm.map(Into::into),
             norm_epsilon: self.norm_epsilon,
+            norm_variance: self.norm_variance.map(Into::into),
+            scale_embeddings: self.scale_embeddings,
             positions: self.positions.map(Into::into),
             max_len: self.max_len,
             weight_tying: self.weight_tying.map(Into::into),
             pad_id: self.pad_id,
             dropout: self.dropout,
+            entry: names.entry.clone(),
             rename: names.rename.clone(),
             allow_unused: self.allow_unused,
-            ..Default::default()
         }
     }
 }
@@ -205,6 +235,7 @@ impl ImportArgs {
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
     /// Folder of a run, or a file that `import` wrote
+    #[arg(value_name = "RUN")]
     pub source: PathBuf,
     /// Names and arrangement of what is written
     #[arg(long)]
@@ -218,6 +249,9 @@ pub struct ExportArgs {
     /// Which checkpoint of the run: last, best, the number of a step, or average:K of the last K
     #[arg(long, value_name = "WHICH", default_value = "last")]
     pub checkpoint: Which,
+    /// Write the layout's tensor FROM as TO; may be given several times
+    #[arg(long, value_name = "FROM=TO", value_parser = rename)]
+    pub rename: Vec<(String, String)>,
     /// Without the tables of sines and cosines, which some PyTorch classes do not keep in their state
     #[arg(long)]
     pub no_positions: bool,

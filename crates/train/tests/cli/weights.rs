@@ -145,12 +145,34 @@ fn hugging_faces_configuration_is_read() {
     .unwrap();
     let config = r#"{"model_type": "marian", "encoder_attention_heads": 3, "decoder_attention_heads": 3,
         "activation_function": "gelu", "pad_token_id": 5, "max_position_embeddings": 16,
-        "scale_embedding": true, "dropout": 0.0}"#;
+        "scale_embedding": true, "dropout": 0.0, "d_model": 12, "encoder_layers": 2, "decoder_layers": 1,
+        "encoder_ffn_dim": 20, "decoder_ffn_dim": 20, "vocab_size": 19}"#;
     std::fs::write(folder.join("config.json"), config).unwrap();
     run(folder, "import model.safetensors --output own.safetensors");
     let report = run(folder, "inspect own.safetensors");
     for expected in [r#""n_heads":3"#, r#""activation":"gelu""#, r#""pad_id":5"#] {
         assert!(report.contains(expected), "{report}");
+    }
+    for (said, wrong, expected) in [
+        (
+            r#""d_model": 12"#,
+            r#""d_model": 13"#,
+            "has d_model 13, but the weights beside it 12",
+        ),
+        (
+            r#""dropout": 0.0"#,
+            r#""dropout": 0.0, "normalize_before": true"#,
+            "has normalize_before",
+        ),
+    ] {
+        std::fs::write(folder.join("config.json"), config.replace(said, wrong)).unwrap();
+        let arguments = [
+            "import",
+            "model.safetensors",
+            "--output",
+            "more.safetensors",
+        ];
+        refused(folder, &arguments, &["config.json", expected]);
     }
     let other = config.replacen("3", "2", 1);
     std::fs::write(folder.join("config.json"), other).unwrap();
@@ -221,8 +243,8 @@ fn weights_that_cannot_be_taken_over_are_refused() {
             "with 36 tokens, but the model has 17 and 19",
         ),
         (
-            "import PAPER --heads 3 --positions learned --output x",
-            "Sinusoidal positions, not of Learned",
+            "import PAPER --heads 3 --positions rotary --output x",
+            "Sinusoidal positions, not of Rotary",
         ),
         ("export empty --layout paper --output x", "is empty"),
         (
@@ -254,4 +276,56 @@ fn weights_that_cannot_be_taken_over_are_refused() {
     let arguments = ["export", "gated", "--layout", "torch-nn", "--output", "y"];
     let expected = "--layout torch-nn: the model has activation Swiglu";
     refused(folder, &arguments, &[expected]);
+}
+
+#[test]
+fn names_cannot_write_to_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = r"a\u001b[31m\nnothing is missing, nothing is left over";
+    let header = format!(r#"{{"{name}":{{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}}}}"#);
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.extend([1, 2]);
+    std::fs::write(folder.path().join("x.safetensors"), bytes).unwrap();
+    let text = run(folder.path(), "inspect x.safetensors");
+    let expected = r"a\u{1b}[31m\nnothing is missing, nothing is left over  f8_e4m3  [2]";
+    assert!(text.starts_with(expected), "{text}");
+    let arguments = ["import", "x.safetensors", "--heads", "1", "--output", "y"];
+    refused(folder.path(), &arguments, &[r"a\u{1b}[31m\nnothing"]);
+}
+
+#[test]
+fn an_export_may_have_names_of_ones_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let from = fixture("torch_nn.safetensors");
+    run(folder, &format!("import {from} --heads 3 --output own"));
+    let export = "export own --layout torch-nn --output theirs --no-positions";
+    run(
+        folder,
+        &format!("{export} --rename generator.weight=head.weight"),
+    );
+    let text = run(folder, "inspect theirs");
+    assert!(
+        text.contains("head.weight") && !text.contains("generator.weight"),
+        "{text}"
+    );
+    assert!(text.contains("left over (1): head.weight"), "{text}");
+    let again = format!("{export} --force --rename generator.weight=generator.bias");
+    let arguments: Vec<&str> = again.split(' ').collect();
+    refused(folder, &arguments, &["gives a tensor the name of another"]);
+    let again = format!("{export} --force --rename head.weight=x");
+    let arguments: Vec<&str> = again.split(' ').collect();
+    refused(
+        folder,
+        &arguments,
+        &["renames a tensor that the layout does not have"],
+    );
+    let again = format!("{export} --force --checkpoint best");
+    let arguments: Vec<&str> = again.split(' ').collect();
+    refused(
+        folder,
+        &arguments,
+        &["--checkpoint best: needs the folder of a run"],
+    );
 }

@@ -4,30 +4,23 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::file::{WeightsFile, is_float};
+use super::file::{WeightsFile, check_float};
 use super::import::ImportOptions;
-use super::layout::{Kind, Layout};
+use super::layout::{Kind, Layout, Rule};
 use super::recognise::Recognised;
-use super::{CONFIG, Parameters, WeightsError};
-use crate::config::{Positions, TransformerConfig};
-use crate::position::sinusoidal;
+use super::{CONFIG, WeightsError};
+use crate::config::TransformerConfig;
 
 impl Recognised {
     /// Refuses a file without all tensors, or with more.
     pub(super) fn check(&self, allow_unused: bool) -> Result<(), WeightsError> {
-        if let Some(name) = self.missing.first() {
-            return Err(WeightsError::Missing {
-                name: name.clone(),
-                others: self.missing.len() - 1,
-            });
+        if !self.missing.is_empty() {
+            return Err(WeightsError::missing(&self.missing));
         }
-        match self.unused.first() {
-            Some(name) if !allow_unused => Err(WeightsError::Unused {
-                name: name.clone(),
-                others: self.unused.len() - 1,
-            }),
-            _ => Ok(()),
+        if !self.unused.is_empty() && !allow_unused {
+            return Err(WeightsError::unused(&self.unused));
         }
+        Ok(())
     }
 
     /// The model, as far as shapes and options say.
@@ -69,7 +62,15 @@ impl Recognised {
         let is_written = written.is_some();
         let mut config = written.unwrap_or_else(|| self.layout.usual(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
-        config.d_model = first(&of_layer("self_attention_residual.norm.gamma")).unwrap_or(0);
+        // Of a table where there is one: a norm of another width is then what is wrong.
+        let columns = |stack: &str| {
+            let (shape, _) = shape(&format!("{stack}.input.embedding.weight"))?;
+            shape.get(1).copied()
+        };
+        config.d_model = columns("decoder")
+            .or(columns("encoder"))
+            .or(first(&of_layer("self_attention_residual.norm.gamma")))
+            .unwrap_or(0);
         config.d_ff = match shape(&of_layer("feed_forward.w_2.weight")) {
             Some((&[_, d_ff], Kind::Linear)) | Some((&[d_ff, _], _)) => d_ff,
             _ => 0,
@@ -104,61 +105,6 @@ impl Recognised {
         Ok(config)
     }
 
-    /// What the file's tables of positions are; those that are trained are parameters.
-    pub(super) fn positions(
-        &self,
-        file: &WeightsFile,
-        options: &ImportOptions,
-        config: &mut TransformerConfig,
-    ) -> Result<Parameters, WeightsError> {
-        let mut trained = Parameters::new();
-        let tables = self.found.iter().filter_map(|(rule, name)| {
-            let is_table = rule.ours.ends_with(".input.position.Learned.weight");
-            Some((rule, name.as_ref()?)).filter(|_| is_table)
-        });
-        let mut kinds = Vec::new();
-        for (rule, name) in tables {
-            let data = file.read(name)?;
-            let shape = data.shape().to_vec();
-            let max_len = data.num_elements() / config.d_model.max(1);
-            let expected = rule.their_shape(&[max_len, config.d_model]);
-            if max_len == 0 || !rule.fits(&shape, &expected) {
-                return Err(WeightsError::Shape {
-                    name: name.clone(),
-                    expected: rule.their_shape(&[config.max_len, config.d_model]),
-                    found: shape,
-                });
-            }
-            let values: Vec<f32> = data.iter::<f32>().collect();
-            let data = TensorData::new(values, [max_len, config.d_model]);
-            let kind = kind_of_positions(&data, config);
-            kinds.push((name, kind));
-            config.max_len = match (kind, options.max_len) {
-                // It can be computed as far as one likes.
-                (Positions::Sinusoidal | Positions::SinusoidalHalves, Some(max_len)) => max_len,
-                _ => max_len,
-            };
-            if kind == Positions::Learned {
-                trained.insert(rule.ours.clone(), data);
-            }
-        }
-        let Some(&(first, kind)) = kinds.first() else {
-            return Ok(trained);
-        };
-        if let Some((name, other)) = kinds.iter().find(|(_, other)| *other != kind) {
-            let what = format!("{first} is a table of {kind:?} positions, but {name} of {other:?}");
-            return Err(WeightsError::File(what));
-        }
-        if let Some(asked) = options.positions
-            && asked != kind
-        {
-            let what = format!("{first} is a table of {kind:?} positions, not of {asked:?}");
-            return Err(WeightsError::File(what));
-        }
-        config.positions = kind;
-        Ok(trained)
-    }
-
     /// Compares all shapes before anything is read.
     pub(super) fn check_shapes(
         &self,
@@ -166,7 +112,9 @@ impl Recognised {
         shapes: &BTreeMap<String, Vec<usize>>,
     ) -> Result<(), WeightsError> {
         for (rule, name) in &self.found {
-            let (Some(name), Some(shape)) = (name, shapes.get(&rule.ours)) else {
+            // Tables of positions have any length: they are judged when they are read.
+            let is_table = matches!(rule.kind, Kind::Positions(_));
+            let (Some(name), Some(shape), false) = (name, shapes.get(&rule.ours), is_table) else {
                 continue;
             };
             let info = &file.tensors[name];
@@ -178,69 +126,61 @@ impl Recognised {
                     found: info.shape.clone(),
                 });
             }
-            if !is_float(info.dtype) {
-                return Err(WeightsError::Precision {
-                    name: name.clone(),
-                    dtype: info.dtype.name().into(),
-                });
-            }
+            check_float(name, &info.dtype)?;
         }
         Ok(())
     }
 
-    /// Puts one parameter together; none where the file has nothing for it.
-    pub(super) fn read(
-        &self,
-        file: &WeightsFile,
-        ours: &str,
-        shape: &[usize],
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<TensorData>, WeightsError> {
-        let pieces = self.found.iter().filter_map(|(rule, name)| {
-            Some((rule, name.as_ref()?)).filter(|(rule, _)| rule.ours == ours)
-        });
-        let mut values = vec![0f32; shape.iter().product()];
-        let mut filled: BTreeMap<usize, &String> = BTreeMap::new();
-        for (rule, name) in pieces {
-            let data = file.read(name)?;
-            let given = data.as_slice::<f32>().expect("it was read as f32");
-            let odd = given.iter().filter(|x| !x.is_finite()).count();
-            if odd > 0 {
-                let all = given.len();
-                warnings.push(format!("{name}: {odd} of {all} numbers are not finite"));
-            }
-            match filled.insert(rule.our_part.first, name) {
-                None => rule.for_each_pair(shape, |there, here| values[here] = given[there]),
-                Some(other) => {
-                    let mut differ = false;
-                    rule.for_each_pair(shape, |there, here| {
-                        differ |= values[here].to_bits() != given[there].to_bits();
-                    });
-                    if differ {
-                        let what = format!("{other} and {name} should be the same numbers");
-                        return Err(WeightsError::File(what));
-                    }
-                }
+    /// The tensors of the file that each parameter is made of.
+    pub(super) fn pieces(&self) -> BTreeMap<&str, Pieces<'_>> {
+        let mut pieces = BTreeMap::<&str, Pieces>::new();
+        for (rule, name) in &self.found {
+            if let Some(name) = name {
+                pieces.entry(&rule.ours).or_default().push((rule, name));
             }
         }
-        let data = || TensorData::new(values, shape.to_vec());
-        Ok((!filled.is_empty()).then(data))
+        pieces
     }
 }
 
-/// By its numbers. Tables in half precision, and those of long sequences in single, are some
-/// thousandths off.
-fn kind_of_positions(table: &TensorData, config: &TransformerConfig) -> Positions {
-    let is = |expected: TensorData| {
-        let mut pairs = table.iter::<f32>().zip(expected.iter::<f32>());
-        pairs.all(|(found, expected)| (found - expected).abs() < 1e-2)
-    };
-    let [max_len, d_model] = [table.shape()[0], config.d_model];
-    if is(sinusoidal::table(max_len, d_model)) {
-        Positions::Sinusoidal
-    } else if d_model.is_multiple_of(2) && is(sinusoidal::table_in_halves(max_len, d_model)) {
-        Positions::SinusoidalHalves
-    } else {
-        Positions::Learned
+/// Rules for one parameter, each with the name of a tensor.
+pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
+
+/// Puts one parameter together.
+pub(super) fn read(
+    file: &WeightsFile,
+    pieces: &Pieces,
+    shape: &[usize],
+    warnings: &mut Vec<String>,
+) -> Result<TensorData, WeightsError> {
+    let mut values = vec![0f32; shape.iter().product()];
+    let mut filled: BTreeMap<usize, &String> = BTreeMap::new();
+    for &(rule, name) in pieces {
+        let data = file.read(name)?;
+        let given = data.as_slice::<f32>().expect("it was read as f32");
+        warnings.extend(not_finite(name, given));
+        match filled.insert(rule.our_part.first, name) {
+            None => rule.for_each_pair(shape, |there, here| values[here] = given[there]),
+            Some(other) => {
+                let mut differ = false;
+                rule.for_each_pair(shape, |there, here| {
+                    differ |= values[here].to_bits() != given[there].to_bits();
+                });
+                if differ {
+                    let what = format!("{other} and {name} should be the same numbers");
+                    return Err(WeightsError::File(what));
+                }
+            }
+        }
     }
+    Ok(TensorData::new(values, shape.to_vec()))
+}
+
+/// A warning of numbers that are none.
+pub(super) fn not_finite(name: &str, numbers: &[f32]) -> Option<String> {
+    let (odd, all) = (
+        numbers.iter().filter(|x| !x.is_finite()).count(),
+        numbers.len(),
+    );
+    (odd > 0).then(|| format!("{name}: {odd} of {all} numbers are not finite"))
 }

@@ -28,7 +28,7 @@ pub fn export(
     layout: Layout,
     positions: bool,
 ) -> Result<Parameters, WeightsError> {
-    if let Some((field, value)) = layout.refuses(config) {
+    if let Some((field, value)) = layout.refuses(config, contents) {
         return Err(WeightsError::Layout {
             layout,
             field,
@@ -59,7 +59,8 @@ pub fn export(
             name
         };
         if let Kind::Positions(_) = rule.kind {
-            if positions {
+            // A stack of `torch.nn` alone has no positions.
+            if positions && !(is_bare && layout == Layout::TorchNn) {
                 let shape = rule.their_shape(&[config.max_len, config.d_model]);
                 all.insert(name.into(), (shape, sinusoid(config)));
             }
@@ -76,6 +77,7 @@ pub fn export(
             .map_err(|_| WeightsError::Precision {
                 name: rule.ours.clone(),
                 dtype: data.dtype().name().into(),
+                expected: "f32",
             })?;
         let their_shape = rule.their_shape(&shape);
         let (_, theirs) = all.entry(name.into()).or_insert_with(|| {
@@ -104,7 +106,7 @@ fn check_whole(
         match parameters.get(&name) {
             // An encoder may have no table of its own.
             None if contents == Contents::Encoder && name.ends_with("embedding.weight") => {}
-            None => return Err(WeightsError::Missing { name, others: 0 }),
+            None => return Err(WeightsError::missing([name])),
             Some(data) if data.shape().as_slice() != &expected[..] => {
                 return Err(WeightsError::Shape {
                     name,

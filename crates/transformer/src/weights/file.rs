@@ -3,11 +3,12 @@
 //! Opening a file judges its header and reads nothing else; a tensor is read when it is asked for.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use burn::tensor::{DType, TensorData, bf16, f16};
+use burn::tensor::{TensorData, bf16, f16};
 
 use super::WeightsError;
 use super::safetensors::SafetensorsFile;
@@ -15,8 +16,8 @@ use super::safetensors::SafetensorsFile;
 /// A tensor in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
-    /// Type of its numbers.
-    pub dtype: DType,
+    /// Type of its numbers: `f32`, `bf16`, `i64`, ..
+    pub dtype: String,
     /// Its axes, as in the file.
     pub shape: Vec<usize>,
     /// The entry of the file's outermost dictionary that it stands in, where that is a dictionary of
@@ -42,6 +43,15 @@ pub struct WeightsFile {
     pub(super) foreign: Vec<ForeignObject>,
     format: &'static str,
     source: Source,
+    path: PathBuf,
+    /// Length and time of the last change when the file was opened.
+    stamp: Stamp,
+}
+
+type Stamp = (u64, Option<SystemTime>);
+
+fn stamp(about: &Metadata) -> Stamp {
+    (about.len(), about.modified().ok())
 }
 
 #[derive(Debug)]
@@ -60,21 +70,24 @@ impl WeightsFile {
     /// A file that cannot be read, that is neither, or whose header does not fit the rest of it.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
-        let mut file = File::open(path).map_err(|error| WeightsError::io(&error))?;
-        let about = file.metadata().map_err(|error| WeightsError::io(&error))?;
+        let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
         if about.is_dir() {
             return Err(WeightsError::File("is a folder".into()));
         }
+        if !about.is_file() {
+            return Err(WeightsError::File("is not a regular file".into()));
+        }
+        let mut file = File::open(path).map_err(|error| WeightsError::io(&error))?;
         let mut start = Vec::new();
         (&mut file)
-            .take(262)
+            .take(16)
             .read_to_end(&mut start)
             .map_err(|error| WeightsError::io(&error))?;
         if start.is_empty() {
             return Err(WeightsError::File("is empty".into()));
         }
         if is_pytorch(&start) {
-            return Self::open_pytorch(path, about.len());
+            return Self::open_pytorch(path, &about);
         }
         let (source, tensors, metadata) = SafetensorsFile::open(file, about.len())?;
         Ok(Self {
@@ -83,25 +96,38 @@ impl WeightsFile {
             foreign: Vec::new(),
             format: "safetensors",
             source: Source::Safetensors(source),
+            path: path.into(),
+            stamp: stamp(&about),
         })
     }
 
     #[cfg(feature = "pytorch")]
-    fn open_pytorch(path: &Path, bytes: u64) -> Result<Self, WeightsError> {
-        let (source, format, tensors, foreign) = super::pytorch::PyTorchFile::open(path, bytes)?;
+    fn open_pytorch(path: &Path, about: &Metadata) -> Result<Self, WeightsError> {
+        let opened = super::pytorch::PyTorchFile::open(path, about.len());
+        let (source, format, tensors, foreign) = opened?;
         Ok(Self {
             tensors,
             metadata: BTreeMap::new(),
             foreign,
             format,
             source: Source::PyTorch(source),
+            path: path.into(),
+            stamp: stamp(about),
         })
     }
 
     #[cfg(not(feature = "pytorch"))]
-    fn open_pytorch(_: &Path, _: u64) -> Result<Self, WeightsError> {
+    fn open_pytorch(_: &Path, _: &Metadata) -> Result<Self, WeightsError> {
         let what = "is a PyTorch checkpoint, which takes the crate's feature `pytorch` to read";
         Err(WeightsError::File(what.into()))
+    }
+
+    /// Refuses a file that was changed since it was opened: what was judged is not what was read.
+    pub(super) fn check_unchanged(&self) -> Result<(), WeightsError> {
+        match std::fs::metadata(&self.path) {
+            Ok(about) if stamp(&about) == self.stamp => Ok(()),
+            _ => Err(WeightsError::File("was changed while it was read".into())),
+        }
     }
 
     /// What kind of file it is, in words.
@@ -130,50 +156,48 @@ impl WeightsFile {
     ///
     /// If there is no such tensor, it does not hold floating-point numbers, or it cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
-        let info = self.tensors.get(name).ok_or_else(|| {
-            let name = name.to_string();
-            WeightsError::Missing { name, others: 0 }
-        })?;
-        if !is_float(info.dtype) {
-            return Err(WeightsError::Precision {
-                name: name.into(),
-                dtype: info.dtype.name().into(),
-            });
-        }
+        let info = self.tensors.get(name);
+        let info = info.ok_or_else(|| WeightsError::missing([name]))?;
+        check_float(name, &info.dtype)?;
         let bytes = match &self.source {
             Source::Safetensors(file) => file.read(name)?,
             #[cfg(feature = "pytorch")]
             Source::PyTorch(file) => file.read(name)?,
         };
-        let numbers = to_f32(info.dtype, &bytes);
+        let numbers = to_f32(&info.dtype, &bytes);
         Ok(TensorData::new(numbers, info.shape.clone()))
     }
 }
 
 fn is_pytorch(start: &[u8]) -> bool {
-    // A ZIP archive; a pickle, protocol 2 and later; a TAR archive.
-    start.starts_with(b"PK\x03\x04")
-        || matches!(start, [0x80, 2..=5, ..])
-        || start.get(257..262) == Some(b"ustar")
+    // A ZIP archive, or a pickle, protocol 2 and later.
+    start.starts_with(b"PK\x03\x04") || matches!(start, [0x80, 2..=5, ..])
 }
 
-/// Whether a file's numbers of this type can become a model's.
-pub(super) fn is_float(dtype: DType) -> bool {
-    matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
+/// Refuses numbers that cannot become a model's.
+pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
+    match dtype {
+        "f64" | "f32" | "f16" | "bf16" => Ok(()),
+        _ => Err(WeightsError::Precision {
+            name: name.into(),
+            dtype: dtype.into(),
+            expected: "f32, f16, bf16 or f64",
+        }),
+    }
 }
 
 /// # Panics
 ///
 /// If these are no floating-point numbers.
-fn to_f32(dtype: DType, bytes: &[u8]) -> Vec<f32> {
+fn to_f32(dtype: &str, bytes: &[u8]) -> Vec<f32> {
     fn numbers<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f32) -> Vec<f32> {
         bytes.as_chunks().0.iter().map(|&x| from(x)).collect()
     }
     match dtype {
-        DType::F32 => numbers(bytes, f32::from_le_bytes),
-        DType::F16 => numbers(bytes, |x| f16::from_le_bytes(x).to_f32()),
-        DType::BF16 => numbers(bytes, |x| bf16::from_le_bytes(x).to_f32()),
-        DType::F64 => numbers(bytes, |x| f64::from_le_bytes(x) as f32),
-        other => unreachable!("{other:?} was refused"),
+        "f32" => numbers(bytes, f32::from_le_bytes),
+        "f16" => numbers(bytes, |x| f16::from_le_bytes(x).to_f32()),
+        "bf16" => numbers(bytes, |x| bf16::from_le_bytes(x).to_f32()),
+        "f64" => numbers(bytes, |x| f64::from_le_bytes(x) as f32),
+        other => unreachable!("{other} was refused"),
     }
 }

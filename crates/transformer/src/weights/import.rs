@@ -5,9 +5,10 @@ use std::fmt;
 
 use burn::tensor::{Device, TensorData};
 
+use super::assemble;
 use super::file::{ForeignObject, WeightsFile};
 use super::layout::{self, Layout};
-use super::recognise::recognise;
+use super::recognise::{is_bias, recognise};
 use super::tying::tie;
 use super::{Parameters, WeightsError, with_parameters};
 use crate::config::{
@@ -38,7 +39,11 @@ pub struct ImportOptions {
     pub weight_tying: Option<WeightTying>,
     pub pad_id: Option<u32>,
     pub dropout: Option<f64>,
-    /// Tensors by another name than in the file: `(name there, name in the layout)`.
+    /// The entry of the file's outermost dictionary that has the weights, where several could be
+    /// meant.
+    pub entry: Option<String>,
+    /// Tensors by another name than in the file: `(name there, name in the layout)`. Both without
+    /// the entry's name.
     pub rename: Vec<(String, String)>,
     /// Whether the file may hold more than the model, and objects that are no tensors.
     pub allow_unused: bool,
@@ -142,6 +147,8 @@ impl Imported {
     }
 }
 
+const NO_BIASES: &str = "the layers have no biases: they are zero";
+
 /// Reads a file's weights.
 ///
 /// # Errors
@@ -160,32 +167,51 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         });
     }
     let recognised = recognise(file, options)?;
+    file.check_unchanged()?;
     recognised.check(options.allow_unused)?;
     let mut warnings = Vec::new();
     let left = recognised.beside.len() + recognised.unused.len();
     if left > 0 {
-        warnings.push(format!("{left} tensors beside the model's were not read"));
+        let entry = match &recognised.group {
+            Some(group) => format!(" of the entry {group}"),
+            None => String::new(),
+        };
+        warnings.push(format!(
+            "{left} tensors beside the model's{entry} were not read"
+        ));
     }
     for foreign in &file.foreign {
         let ForeignObject { path, class } = foreign;
         warnings.push(format!("{path} was not read: it asks for {class}"));
     }
     let mut config = recognised.config(file, options)?;
-    let positions = recognised.positions(file, options, &mut config)?;
     let has = recognised.contents.has();
     // Every matrix its own at first; what is shared is seen by its numbers.
-    let untied = config.clone().with_weight_tying(WeightTying::None);
-    untied.validate().map_err(WeightsError::Config)?;
-    let shapes: BTreeMap<_, _> = layout::shapes(&untied, has).into_iter().collect();
-    recognised.check_shapes(file, &shapes)?;
-    let mut parameters = positions;
-    for (name, shape) in &shapes {
-        if !parameters.contains_key(name)
-            && let Some(data) = recognised.read(file, name, shape, &mut warnings)?
-        {
-            parameters.insert(name.clone(), data);
+    let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
+    let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
+        let untied = untied(config);
+        untied.validate().map_err(WeightsError::Config)?;
+        Ok(layout::shapes(&untied, has).into_iter().collect())
+    };
+    recognised.check_shapes(file, &shapes(&config)?)?;
+    let mut parameters = recognised.positions(file, options, &mut config, &mut warnings)?;
+    let pieces = recognised.pieces();
+    for (name, shape) in shapes(&config)? {
+        if parameters.contains_key(&name) {
+            continue;
+        }
+        if let Some(pieces) = pieces.get(name.as_str()) {
+            let data = assemble::read(file, pieces, &shape, &mut warnings)?;
+            parameters.insert(name, data);
+        } else if is_bias(&name) {
+            let zeros = TensorData::zeros::<f32, _>(shape);
+            parameters.insert(name, zeros);
+            if warnings.last().is_none_or(|last| last != NO_BIASES) {
+                warnings.push(NO_BIASES.into());
+            }
         }
     }
+    file.check_unchanged()?;
     if has[1] && !parameters.contains_key("decoder.generator.bias") {
         let zeros = TensorData::zeros::<f32, _>([config.target_vocab_size]);
         parameters.insert("decoder.generator.bias".into(), zeros);

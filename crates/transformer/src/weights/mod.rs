@@ -21,6 +21,9 @@ mod import;
 mod layout;
 mod named;
 #[cfg(feature = "pytorch")]
+mod pickle;
+mod positions;
+#[cfg(feature = "pytorch")]
 mod pytorch;
 mod recognise;
 mod safetensors;
@@ -79,6 +82,12 @@ pub enum WeightsError {
         /// How many there are.
         count: usize,
     },
+    /// Weights in several entries of the file.
+    #[error("has weights in several entries ({entries})")]
+    Ambiguous {
+        /// Their names.
+        entries: String,
+    },
     /// A model that a layout has no place for.
     #[error("the model has {field} {value}, which the layout {layout} has no place for")]
     Layout {
@@ -96,17 +105,19 @@ pub enum WeightsError {
     #[error("is of no model that can be: {0}")]
     Config(ConfigError),
     /// Numbers of another kind than those a model computes with.
-    #[error("tensor {name} is {dtype}, but must be f32")]
+    #[error("tensor {name} is {dtype}, but must be {expected}")]
     Precision {
         /// Which tensor.
         name: String,
         /// Its type.
         dtype: String,
+        /// What it may be.
+        expected: &'static str,
     },
     /// A parameter of the module that is not given.
     #[error("has no tensor {name}{}", and_more(*.others))]
     Missing {
-        /// The first of them.
+        /// The first of them, up to three.
         name: String,
         /// How many more there are.
         others: usize,
@@ -114,7 +125,7 @@ pub enum WeightsError {
     /// A tensor that is no parameter of the module.
     #[error("has a tensor {name}{} that the model does not have", and_more(*.others))]
     Unused {
-        /// The first of them.
+        /// The first of them, up to three.
         name: String,
         /// How many more there are.
         others: usize,
@@ -132,12 +143,30 @@ pub enum WeightsError {
 }
 
 impl WeightsError {
+    fn missing<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
+        let (name, others) = first_few(names);
+        Self::Missing { name, others }
+    }
+
+    fn unused<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
+        let (name, others) = first_few(names);
+        Self::Unused { name, others }
+    }
+
     fn io(error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::NotFound => Self::File("does not exist".into()),
             _ => Self::File(format!("cannot be read ({error})")),
         }
     }
+}
+
+/// Up to three of the names, and how many there are besides.
+fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usize) {
+    let mut names = names.into_iter();
+    let first: Vec<S> = names.by_ref().take(3).collect();
+    let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+    (first.join(", "), names.count())
 }
 
 fn looked_for(layout: Option<Layout>) -> String {
@@ -174,17 +203,19 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
 /// If a parameter is missing, left over or of another shape.
 pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, WeightsError> {
     let own = shapes(module);
-    let first = |mut names: Vec<&String>| {
-        let others = names.len().saturating_sub(1);
-        names.drain(..).next().cloned().map(|name| (name, others))
-    };
-    let missing = own.keys().filter(|name| !given.contains_key(*name));
-    if let Some((name, others)) = first(missing.collect()) {
-        return Err(WeightsError::Missing { name, others });
+    let missing: Vec<&String> = own
+        .keys()
+        .filter(|name| !given.contains_key(*name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(WeightsError::missing(missing));
     }
-    let unused = given.keys().filter(|name| !own.contains_key(*name));
-    if let Some((name, others)) = first(unused.collect()) {
-        return Err(WeightsError::Unused { name, others });
+    let unused: Vec<&String> = given
+        .keys()
+        .filter(|name| !own.contains_key(*name))
+        .collect();
+    if !unused.is_empty() {
+        return Err(WeightsError::unused(unused));
     }
     for (name, expected) in &own {
         let found = given[name].shape();
@@ -293,7 +324,7 @@ mod tests {
         given.insert("b".into(), bias);
         assert_eq!(
             refused(given),
-            "has a tensor a (and 1 more) that the model does not have"
+            "has a tensor a, b that the model does not have"
         );
     }
 

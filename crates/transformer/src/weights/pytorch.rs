@@ -3,14 +3,14 @@
 //! The pickle is read, never executed. Tensors and plain containers are understood; whatever else
 //! stands in it is listed with the class that it asks for.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
-use burn::tensor::DType;
 use pytorch_reader::{FileFormat, PickleValue, PytorchReader, Tensor};
 
 use super::WeightsError;
 use super::file::{ForeignObject, TensorInfo};
+use super::pickle;
 
 /// An open checkpoint.
 #[derive(Debug)]
@@ -29,13 +29,13 @@ impl PyTorchFile {
     /// Reads what the checkpoint, a file of `bytes` bytes, says of itself.
     pub fn open(path: &Path, bytes: u64) -> Result<Opened, WeightsError> {
         let wrong = |error: pytorch_reader::PytorchError| WeightsError::PyTorch(error.to_string());
+        pickle::check_file(path)?;
         let reader = PytorchReader::new(path).map_err(wrong)?;
         let root = PytorchReader::read_pickle_data(path, None).map_err(wrong)?;
         let format = match reader.metadata().format_type {
             FileFormat::Zip => "PyTorch checkpoint",
             FileFormat::Legacy => "PyTorch checkpoint of the time before 1.6",
-            FileFormat::Tar => "PyTorch checkpoint of the time before 0.1.10",
-            FileFormat::Pickle => "pickle",
+            FileFormat::Pickle | FileFormat::Tar => "pickle",
         };
         let mut objects = Objects::default();
         objects.walk(&root, &mut String::new());
@@ -55,14 +55,12 @@ impl PyTorchFile {
         }
         let groups = groups(&root);
         let info = |(name, tensor): (&String, &Tensor)| {
-            let group = groups.iter().find(|group| {
-                name.strip_prefix(group.as_str())
-                    .is_some_and(|rest| rest.starts_with('.'))
-            });
+            let dots = name.match_indices('.').map(|(place, _)| &name[..place]);
+            let group = dots.rev().find(|start| groups.contains(*start));
             let info = TensorInfo {
-                dtype: dtype(tensor.dtype()),
+                dtype: format!("{:?}", tensor.dtype()).to_lowercase(),
                 shape: tensor.shape().to_vec(),
-                group: group.cloned(),
+                group: group.map(String::from),
             };
             (name.clone(), info)
         };
@@ -78,9 +76,9 @@ impl PyTorchFile {
 }
 
 /// The entries of the outermost dictionary that are dictionaries.
-fn groups(root: &PickleValue) -> Vec<String> {
+fn groups(root: &PickleValue) -> BTreeSet<String> {
     let PickleValue::Dict(entries) = root else {
-        return Vec::new();
+        return BTreeSet::new();
     };
     let is_group = |(key, value): (&String, &PickleValue)| match value {
         PickleValue::Dict(_) => Some(key.clone()),
@@ -130,24 +128,5 @@ impl Objects {
             },
             _ => {}
         }
-    }
-}
-
-fn dtype(dtype: pytorch_reader::DType) -> DType {
-    use pytorch_reader::DType as Of;
-    match dtype {
-        Of::F64 => DType::F64,
-        Of::F32 => DType::F32,
-        Of::F16 => DType::F16,
-        Of::BF16 => DType::BF16,
-        Of::I64 => DType::I64,
-        Of::I32 => DType::I32,
-        Of::I16 => DType::I16,
-        Of::I8 => DType::I8,
-        Of::U64 => DType::U64,
-        Of::U32 => DType::U32,
-        Of::U16 => DType::U16,
-        Of::U8 => DType::U8,
-        Of::Bool => DType::Bool(burn::tensor::BoolStore::Native),
     }
 }

@@ -29,73 +29,167 @@ pub struct Recognised {
     pub(super) found: Vec<(Rule, Option<String>)>,
 }
 
+/// Entries in which checkpoints have their weights, where they have other things, too.
+const USUAL: [&str; 3] = ["model", "state_dict", "model_state_dict"];
+
 /// Matches the file's names with the layouts'.
 ///
 /// # Errors
 ///
-/// If they are none's.
+/// If they are none's, or several entries of the file could be meant.
 pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognised, WeightsError> {
     if file.tensors.is_empty() {
         return Err(WeightsError::File("has no tensors".into()));
     }
-    let names = renamed(file, &options.rename)?;
+    let entries = Entries::new(file, &options.rename)?;
     let layouts = options
         .layout
         .map_or(Layout::ALL.to_vec(), |layout| vec![layout]);
-    let groups: BTreeSet<&Option<String>> = names.values().map(|(_, info)| &info.group).collect();
-    // A whole module that was pickled is a dictionary of dictionaries: then the names count as a
-    // whole.
-    let groups = groups.into_iter().map(Some).chain([None]);
-    for group in groups {
-        let inside: BTreeMap<&str, &str> = names
-            .iter()
-            .filter(|(_, (_, info))| group.is_none_or(|group| info.group == *group))
-            .map(|(name, (original, _))| {
-                let group = group.and_then(Option::as_ref);
-                let name = group.map_or(name.as_str(), |group| &name[group.len() + 1..]);
-                (name, original.as_str())
-            })
-            .collect();
-        for &layout in &layouts {
-            if let Some(found) = find(layout, &inside) {
-                let beside = names
-                    .iter()
-                    .filter(|(_, (_, info))| group.is_some_and(|group| info.group != *group));
-                let beside = beside.map(|(name, _)| name.clone()).collect();
-                let group = group.cloned().flatten();
-                return Ok(matched(layout, found, group, &inside, beside));
-            }
-        }
-    }
-    let first: Vec<String> = names.keys().take(3).cloned().collect();
-    Err(WeightsError::Unrecognised {
-        layout: options.layout,
-        first: first.join(", "),
-        count: names.len(),
-    })
-}
-
-type Names = BTreeMap<String, (String, TensorInfo)>;
-
-/// The file's tensors by the names that they are to have, with those that they have.
-fn renamed(file: &WeightsFile, rename: &[(String, String)]) -> Result<Names, WeightsError> {
-    let mut names: Names = file
-        .tensors
-        .iter()
-        .map(|(name, info)| (name.clone(), (name.clone(), info.clone())))
-        .collect();
-    for (from, to) in rename {
-        let entry = names.remove(from).ok_or_else(|| WeightsError::Missing {
-            name: from.clone(),
-            others: 0,
-        })?;
-        if names.insert(to.clone(), entry).is_some() {
-            let what = format!("has a tensor {to} already, as which {from} was to be renamed");
+    let of = |group: Option<&Option<String>>| {
+        let names = entries.names(group);
+        let found = layouts.iter().find_map(|&layout| {
+            let found = find(layout, &names)?;
+            let beside = entries.beside(group);
+            Some(matched(
+                layout,
+                found,
+                group.cloned().flatten(),
+                &names,
+                beside,
+            ))
+        });
+        found
+    };
+    if let Some(entry) = &options.entry {
+        let group = Some(entry.clone());
+        if !entries.groups().contains(&group) {
+            let what = format!("has no entry {entry} that is a dictionary");
             return Err(WeightsError::File(what));
         }
+        return of(Some(&group)).ok_or_else(|| entries.unrecognised(options.layout));
     }
-    Ok(names)
+    // A module that was pickled whole is a dictionary of dictionaries, and so may be a checkpoint
+    // that has each stack by itself: then the names count as a whole.
+    let whole = of(None);
+    let is_all = |known: &Recognised| {
+        known.contents == Contents::Model && known.missing.is_empty() && known.unused.is_empty()
+    };
+    if let Some(known) = whole.clone().filter(is_all) {
+        return Ok(known);
+    }
+    let mut known: Vec<Recognised> = entries
+        .groups()
+        .iter()
+        .filter_map(|g| of(Some(g)))
+        .collect();
+    if known.iter().any(|known| known.contents == Contents::Model) {
+        known.retain(|known| known.contents == Contents::Model);
+    } else if let Some(whole) = whole.filter(|whole| whole.contents == Contents::Model) {
+        return Ok(whole);
+    }
+    let usual = USUAL.iter().find_map(|usual| {
+        let is_usual = |known: &Recognised| known.group.as_deref() == Some(usual);
+        known.iter().position(is_usual)
+    });
+    match (usual, known.len()) {
+        (Some(index), _) => Ok(known.swap_remove(index)),
+        (None, 0) => Err(entries.unrecognised(options.layout)),
+        (None, 1) => Ok(known.swap_remove(0)),
+        (None, _) => {
+            let names = known.iter().filter_map(|known| known.group.clone());
+            Err(WeightsError::Ambiguous {
+                entries: names.collect::<Vec<_>>().join(", "),
+            })
+        }
+    }
 }
+
+/// A tensor of the file.
+struct Entry {
+    /// Its name in its group, or the one that it is to have.
+    name: String,
+    /// Its name in the file.
+    original: String,
+    group: Option<String>,
+}
+
+/// All tensors of a file, by the names that they are to have.
+struct Entries(Vec<Entry>);
+
+impl Entries {
+    fn new(file: &WeightsFile, rename: &[(String, String)]) -> Result<Self, WeightsError> {
+        let entry = |(original, info): (&String, &TensorInfo)| {
+            let inside = info.group.as_ref().map_or(0, |group| group.len() + 1);
+            Entry {
+                name: original[inside..].into(),
+                original: original.clone(),
+                group: info.group.clone(),
+            }
+        };
+        let mut all: Vec<Entry> = file.tensors.iter().map(entry).collect();
+        for (from, to) in rename {
+            // In all entries that have it, unless its whole name is given.
+            let is_whole = all.iter().any(|entry| entry.original == *from);
+            let is_meant = |entry: &Entry| match is_whole {
+                true => entry.original == *from,
+                false => entry.name == *from,
+            };
+            let meant: Vec<usize> = (0..all.len()).filter(|&i| is_meant(&all[i])).collect();
+            if meant.is_empty() {
+                return Err(WeightsError::missing([from]));
+            }
+            for index in meant {
+                let group = all[index].group.clone();
+                let mut others = all.iter().filter(|entry| entry.group == group);
+                if others.any(|entry| entry.name == *to) {
+                    let what =
+                        format!("has a tensor {to} already, as which {from} was to be renamed");
+                    return Err(WeightsError::File(what));
+                }
+                all[index].name.clone_from(to);
+            }
+        }
+        Ok(Self(all))
+    }
+
+    fn groups(&self) -> BTreeSet<Option<String>> {
+        self.0.iter().map(|entry| entry.group.clone()).collect()
+    }
+
+    /// The names in a group, or of all groups, with those in the file.
+    fn names(&self, group: Option<&Option<String>>) -> Names {
+        let in_group = |entry: &&Entry| group.is_none_or(|group| entry.group == *group);
+        let name = |entry: &Entry| {
+            let name = match (group, &entry.group) {
+                (None, Some(group)) => format!("{group}.{}", entry.name),
+                _ => entry.name.clone(),
+            };
+            (name, entry.original.clone())
+        };
+        self.0.iter().filter(in_group).map(name).collect()
+    }
+
+    fn beside(&self, group: Option<&Option<String>>) -> Vec<String> {
+        let outside = |entry: &&Entry| group.is_some_and(|group| entry.group != *group);
+        let outside = self.0.iter().filter(outside);
+        outside.map(|entry| entry.original.clone()).collect()
+    }
+
+    fn unrecognised(&self, layout: Option<Layout>) -> WeightsError {
+        let first = self.0.iter().take(3).map(|entry| entry.original.as_str());
+        WeightsError::Unrecognised {
+            layout,
+            first: first.collect::<Vec<_>>().join(", "),
+            count: self.0.len(),
+        }
+    }
+}
+
+/// Names that tensors are to have, with those in the file.
+type Names = BTreeMap<String, String>;
+
+/// More layers than any model has.
+const MOST_LAYERS: usize = 1000;
 
 /// What a layout's names say of a file.
 struct Found {
@@ -107,7 +201,7 @@ struct Found {
 }
 
 /// By the name of a self-attention.
-fn find(layout: Layout, names: &BTreeMap<&str, &str>) -> Option<Found> {
+fn find(layout: Layout, names: &Names) -> Option<Found> {
     let first = |is_bare| -> [String; 2] {
         let rules = layout::expand(layout, [1, 1], is_bare);
         ["encoder", "decoder"].map(|stack| {
@@ -121,14 +215,21 @@ fn find(layout: Layout, names: &BTreeMap<&str, &str>) -> Option<Found> {
         let whole = at_end.filter(|prefix| prefix.is_empty() || prefix.ends_with('.'));
         whole.min_by_key(|prefix| prefix.len()).map(String::from)
     };
+    // By all their names, so that one that is missing is missed.
     let count = |prefix: &str, first: &str| {
-        let (before, after) = first.split_once("layers.0.").expect("layers have numbers");
+        let (before, _) = first.split_once("layers.0.").expect("layers have numbers");
         let before = format!("{prefix}{before}layers.");
         let numbers = names.keys().filter_map(|name| {
-            let rest = name.strip_prefix(&before)?.strip_suffix(after)?;
-            rest.strip_suffix('.')?.parse::<usize>().ok()
+            let (number, _) = name.strip_prefix(&before)?.split_once('.')?;
+            number.parse::<usize>().ok()
         });
-        numbers.collect::<BTreeSet<_>>().len()
+        let numbers: BTreeSet<usize> = numbers.collect();
+        let last = numbers.last().map_or(0, |last| last.saturating_add(1));
+        if last <= MOST_LAYERS {
+            last
+        } else {
+            numbers.len().min(MOST_LAYERS)
+        }
     };
     let [encoder, decoder] = first(false);
     if let Some(prefix) = before(&encoder).or_else(|| before(&decoder)) {
@@ -153,7 +254,7 @@ fn find(layout: Layout, names: &BTreeMap<&str, &str>) -> Option<Found> {
         .iter()
         .find(|rule| rule.ours.ends_with("cross_attention.w_o.weight"));
     let cross = inner(&cross.expect("a table has all").theirs[0]);
-    let is_decoder = names.contains_key(format!("{prefix}{cross}").as_str());
+    let is_decoder = names.contains_key(&format!("{prefix}{cross}"));
     Some(Found {
         contents: if is_decoder {
             Contents::Decoder
@@ -179,7 +280,7 @@ fn matched(
     layout: Layout,
     found: Found,
     group: Option<String>,
-    names: &BTreeMap<&str, &str>,
+    names: &Names,
     beside: Vec<String>,
 ) -> Recognised {
     let Found {
@@ -203,14 +304,18 @@ fn matched(
     let mut found = Vec::new();
     for rule in layout::expand(layout, n_layers, is_bare) {
         let mut all = rule.theirs.iter().flat_map(candidates);
-        let there = all.find(|name| names.contains_key(name.as_str()));
-        let original = there.as_ref().map(|name| names[name.as_str()].to_string());
+        let there = all.find(|name| names.contains_key(name));
+        let original = there.as_ref().map(|name| names[name].clone());
         used.extend(there);
         found.push((rule, original));
     }
     let has_final_norm = found
         .iter()
         .any(|(rule, name)| rule.ours.contains(".final_norm.") && name.is_some());
+    // `bias=False`: none has one, norms neither.
+    let has_biases = found
+        .iter()
+        .any(|(rule, name)| is_bias(&rule.ours) && name.is_some());
     let may_lack = |rule: &Rule| {
         let is = |part: &str| rule.ours.ends_with(part);
         matches!(rule.kind, Kind::Positions(_))
@@ -222,6 +327,7 @@ fn matched(
             || (rule.ours.contains(".final_norm.")
                 && !has_final_norm
                 && matches!(layout, Layout::Native | Layout::TorchNn | Layout::Marian))
+            || (is_bias(&rule.ours) && !has_biases)
     };
     let given: BTreeSet<(String, usize)> = found
         .iter()
@@ -236,16 +342,22 @@ fn matched(
         })
         .map(|(rule, _)| candidates(&rule.theirs[0])[0].clone())
         .collect();
-    let unused = names.keys().filter(|name| !used.contains(**name));
+    let unused = names.keys().filter(|name| !used.contains(*name));
     Recognised {
         layout,
         contents,
         group,
         missing: missing.into_iter().collect(),
-        unused: unused.map(ToString::to_string).collect(),
+        unused: unused.cloned().collect(),
         beside,
         n_layers,
         found,
         prefix,
     }
+}
+
+/// Whether a parameter of a layer or a final norm is added to something.
+pub(super) fn is_bias(ours: &str) -> bool {
+    let is_inside = ours.contains(".layers.") || ours.contains(".final_norm.");
+    is_inside && (ours.ends_with(".bias") || ours.ends_with(".beta"))
 }

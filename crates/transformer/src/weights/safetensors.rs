@@ -58,10 +58,7 @@ impl SafetensorsFile {
         }
         let (mut tensors, mut places) = (BTreeMap::new(), BTreeMap::new());
         for (name, info) in header.tensors() {
-            let dtype = dtype(info.dtype).ok_or_else(|| WeightsError::Precision {
-                name: name.clone(),
-                dtype: format!("{:?}", info.dtype).to_lowercase(),
-            })?;
+            let dtype = format!("{:?}", info.dtype).to_lowercase();
             let (from, to) = info.data_offsets;
             places.insert(name.clone(), (start + from as u64, to - from));
             let shape = info.shape.clone();
@@ -74,6 +71,14 @@ impl SafetensorsFile {
                     group,
                 },
             );
+        }
+        // `safetensors.torch.save_model` writes tensors that share memory once, and says so here.
+        for (name, kept) in header.metadata().iter().flatten() {
+            if let (Some(info), false) = (tensors.get(kept), tensors.contains_key(name)) {
+                let (info, place) = (TensorInfo::clone(info), places[kept]);
+                tensors.insert(name.clone(), info);
+                places.insert(name.clone(), place);
+            }
         }
         let metadata = header.metadata().iter().flatten();
         let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
@@ -90,25 +95,6 @@ impl SafetensorsFile {
             .map_err(|error| WeightsError::io(&error))?;
         Ok(bytes)
     }
-}
-
-fn dtype(dtype: Dtype) -> Option<DType> {
-    Some(match dtype {
-        Dtype::F64 => DType::F64,
-        Dtype::F32 => DType::F32,
-        Dtype::F16 => DType::F16,
-        Dtype::BF16 => DType::BF16,
-        Dtype::I64 => DType::I64,
-        Dtype::I32 => DType::I32,
-        Dtype::I16 => DType::I16,
-        Dtype::I8 => DType::I8,
-        Dtype::U64 => DType::U64,
-        Dtype::U32 => DType::U32,
-        Dtype::U16 => DType::U16,
-        Dtype::U8 => DType::U8,
-        Dtype::BOOL => DType::Bool(burn::tensor::BoolStore::Native),
-        _ => return None,
-    })
 }
 
 /// What numbers are written as.
@@ -148,6 +134,7 @@ pub fn to_bytes_with(
             return Err(WeightsError::Precision {
                 name: name.clone(),
                 dtype: data.dtype().name().into(),
+                expected: "f32",
             });
         }
         let numbers = || data.iter::<f32>();
@@ -191,7 +178,12 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     let tensor = |(name, view): (String, TensorView<'_>)| {
         if view.dtype() != Dtype::F32 {
             let dtype = format!("{:?}", view.dtype()).to_lowercase();
-            return Err(WeightsError::Precision { name, dtype });
+            let expected = "f32";
+            return Err(WeightsError::Precision {
+                name,
+                dtype,
+                expected,
+            });
         }
         let numbers = view.data().as_chunks::<4>().0.iter();
         let numbers: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();

@@ -30,10 +30,7 @@ pub(super) fn tie(
         && config.source_vocab_size == config.target_vocab_size
         && same(parameters.get(SOURCE_TABLE), &table);
     if is_whole && !all && !parameters.contains_key(SOURCE_TABLE) {
-        return Err(WeightsError::Missing {
-            name: SOURCE_TABLE.into(),
-            others: 0,
-        });
+        return Err(WeightsError::missing([SOURCE_TABLE]));
     }
     let found = match (all, decoder) {
         (true, _) => WeightTying::All,

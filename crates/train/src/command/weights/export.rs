@@ -8,8 +8,8 @@ use transformer::weights::{
     self, Contents, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
 };
 
-use super::{check_output, size, write, wrong};
-use crate::checkpoint::Trained;
+use super::{check_output, size, warn_of_f16, write, wrong};
+use crate::checkpoint::{Trained, Which};
 use crate::cli::ExportArgs;
 use crate::device::DeviceName;
 use crate::error::UsageError;
@@ -25,8 +25,18 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     check_output(&args.output, args.force)?;
     let (config, contents, parameters) = source(args)?;
     let layout = Layout::from(args.layout);
-    let theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
+    let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(|error| UsageError::new("--layout", layout, error.to_string()))?;
+    drop(parameters);
+    for (from, to) in &args.rename {
+        let refuse = |what: &str| UsageError::new("--rename", format!("{from}={to}"), what);
+        let data = theirs.remove(from);
+        let data = data.ok_or_else(|| refuse("renames a tensor that the layout does not have"))?;
+        if theirs.insert(to.clone(), data).is_some() {
+            return Err(refuse("gives a tensor the name of another").into());
+        }
+    }
+    warn_of_f16(&theirs, args.dtype);
     let about = match layout {
         Layout::Native => weights::metadata(&config),
         _ => Default::default(),
@@ -44,6 +54,11 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 /// The model, what there is of it, and its parameters by their names in a whole one.
 fn source(args: &ExportArgs) -> Result<(TransformerConfig, Contents, Parameters)> {
     if args.source.is_file() {
+        let checkpoint = args.checkpoint;
+        if checkpoint != Which::Last {
+            let expected = "needs the folder of a run";
+            return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
+        }
         return Ok(file(&args.source)?);
     }
     let device = DeviceName::choose(None)?.open()?;
@@ -55,7 +70,7 @@ fn source(args: &ExportArgs) -> Result<(TransformerConfig, Contents, Parameters)
 fn file(path: &Path) -> Result<(TransformerConfig, Contents, Parameters), UsageError> {
     let unfit = |error| match error {
         WeightsError::Heads | WeightsError::Unrecognised { .. } => UsageError::new(
-            "SOURCE",
+            "RUN",
             path.display(),
             "is not the folder of a run, nor a file that `train import --output` wrote",
         ),

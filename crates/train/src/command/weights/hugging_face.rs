@@ -1,10 +1,10 @@
 //! The `config.json` that Hugging Face's library writes beside a model's weights.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use transformer::Activation;
 use transformer::weights::{self, ImportOptions, Layout, WeightsFile};
+use transformer::{Activation, TransformerConfig};
 
 use crate::error::UsageError;
 use crate::output;
@@ -19,6 +19,57 @@ struct Config {
     max_position_embeddings: usize,
     scale_embedding: bool,
     dropout: f64,
+    d_model: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    encoder_ffn_dim: usize,
+    decoder_ffn_dim: usize,
+    vocab_size: usize,
+    #[serde(default)]
+    normalize_before: bool,
+    #[serde(default)]
+    add_final_layer_norm: bool,
+    #[serde(default)]
+    normalize_embedding: bool,
+}
+
+/// What such a file says of a model.
+pub struct About {
+    path: PathBuf,
+    config: Config,
+}
+
+impl About {
+    /// Compares it with what the weights say.
+    ///
+    /// # Errors
+    ///
+    /// The first that differs.
+    pub fn check(&self, model: &TransformerConfig) -> Result<(), UsageError> {
+        let Config {
+            d_model,
+            encoder_layers,
+            decoder_layers,
+            encoder_ffn_dim,
+            decoder_ffn_dim,
+            vocab_size,
+            ..
+        } = self.config;
+        for (name, said, found) in [
+            ("d_model", d_model, model.d_model),
+            ("encoder_layers", encoder_layers, model.n_encoder_layers),
+            ("decoder_layers", decoder_layers, model.n_decoder_layers),
+            ("encoder_ffn_dim", encoder_ffn_dim, model.d_ff),
+            ("decoder_ffn_dim", decoder_ffn_dim, model.d_ff),
+            ("vocab_size", vocab_size, model.target_vocab_size),
+        ] {
+            if said != found {
+                let what = format!("has {name} {said}, but the weights beside it {found}");
+                return Err(UsageError::new("FILE", self.path.display(), what));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Fills in what flags do not say from the file beside a Marian model, if there is one.
@@ -30,12 +81,12 @@ pub fn complete(
     options: &mut ImportOptions,
     file: &WeightsFile,
     path: &Path,
-) -> Result<(), UsageError> {
+) -> Result<Option<About>, UsageError> {
     let beside = path.with_file_name("config.json");
     let is_marian = weights::recognise(file, options)
         .is_ok_and(|recognised| recognised.layout == Layout::Marian);
     let Some(json) = is_marian.then(|| std::fs::read(&beside).ok()).flatten() else {
-        return Ok(());
+        return Ok(None);
     };
     let wrong = |what: String| UsageError::new("FILE", beside.display(), what);
     let config: Config = match serde_json::from_slice(&json) {
@@ -43,7 +94,7 @@ pub fn complete(
         Err(error) => {
             let what = format!("warning: {} is not read ({error})", beside.display());
             output::note(&what);
-            return Ok(());
+            return Ok(None);
         }
     };
     if config.model_type != "marian" {
@@ -58,6 +109,15 @@ pub fn complete(
             "has {} attention heads in the encoder and {} in the decoder, but they must be the same",
             config.encoder_attention_heads, config.decoder_attention_heads
         )));
+    }
+    for (name, is_set) in [
+        ("normalize_before", config.normalize_before),
+        ("add_final_layer_norm", config.add_final_layer_norm),
+        ("normalize_embedding", config.normalize_embedding),
+    ] {
+        if is_set {
+            return Err(wrong(format!("has {name}, which no Marian model here has")));
+        }
     }
     let activation = match config.activation_function.as_str() {
         "swish" | "silu" => Activation::Swish,
@@ -80,5 +140,8 @@ pub fn complete(
         .scale_embeddings
         .get_or_insert(config.scale_embedding);
     options.dropout.get_or_insert(config.dropout);
-    Ok(())
+    Ok(Some(About {
+        path: beside,
+        config,
+    }))
 }

@@ -8,7 +8,7 @@ use transformer::weights::{
     self, Contents, Imported, Layout, Parameters, WeightsError, WeightsFile,
 };
 
-use super::{check_output, hugging_face, size, write, wrong};
+use super::{check_output, hugging_face, shown, size, warn_of_f16, write, wrong};
 use crate::checkpoint::{self, Checkpoints};
 use crate::cli::{DtypeName, ImportArgs, TaskName};
 use crate::config::RunConfig;
@@ -31,33 +31,19 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     let unfit = |error| wrong(&args.file, error);
     let file = WeightsFile::open(&args.file).map_err(unfit)?;
     let mut options = args.model.options(&args.names);
-    hugging_face::complete(&mut options, &file, &args.file)?;
+    let about = hugging_face::complete(&mut options, &file, &args.file)?;
     let imported = weights::import(&file, &options).map_err(unfit)?;
+    if let Some(about) = about {
+        about.check(&imported.config)?;
+    }
     let config = &imported.config;
     let run = args.run_dir.as_ref().map(|_| run_of(args, &imported));
     let run = run.transpose()?;
-    for warning in &imported.warnings {
-        output::note(&format!("warning: {warning}"));
-    }
-    output::note(&format!(
-        "layout {}: {}, {}+{} layers, d_model {}, {} heads, d_ff {}, {} numbers",
-        imported.layout,
-        imported.contents,
-        config.n_encoder_layers,
-        config.n_decoder_layers,
-        config.d_model,
-        config.n_heads,
-        config.d_ff,
-        numbers(&imported.parameters),
-    ));
-    output::note(&format!(
-        "taken to be {}-norm, {:?}, {:?} positions, pad id {}",
-        format!("{:?}", config.norm_placement).to_lowercase(),
-        config.activation,
-        config.positions,
-        config.pad_id
-    ));
+    let saved = run.map(|run| save(args, &run, &imported.parameters));
+    let saved = saved.transpose()?;
+    describe(&imported);
     if let Some(path) = &args.output {
+        warn_of_f16(&imported.parameters, args.dtype);
         let about = weights::metadata(config);
         let bytes = match imported.contents {
             Contents::Model => to_bytes(&imported.parameters, args.dtype, &about),
@@ -70,11 +56,48 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         write(path, &bytes)?;
         output::result(&format!("{}: {}", path.display(), size(path)?))?;
     }
-    if let Some(run) = run {
-        let path = save(args, &run, &imported.parameters)?;
+    if let Some(path) = saved {
         output::result(&format!("{}: step 0 of a run", path.display()))?;
     }
     Ok(())
+}
+
+/// Tells what was found, and what was taken for granted.
+fn describe(imported: &Imported) {
+    for warning in &imported.warnings {
+        output::note(&format!("warning: {}", shown(warning)));
+    }
+    let config = &imported.config;
+    let layers = match imported.contents {
+        Contents::Model => format!("{}+{}", config.n_encoder_layers, config.n_decoder_layers),
+        Contents::Encoder => config.n_encoder_layers.to_string(),
+        Contents::Decoder => config.n_decoder_layers.to_string(),
+    };
+    output::note(&format!(
+        "layout {}: {}, {layers} layers, d_model {}, {} heads, d_ff {}, {} numbers",
+        imported.layout,
+        imported.contents,
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        numbers(&imported.parameters),
+    ));
+    let word = |x: &dyn std::fmt::Debug| format!("{x:?}").to_lowercase();
+    output::note(&format!(
+        "taken to be: --norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
+        word(&config.norm_placement),
+        config.norm_epsilon,
+        word(&config.norm_variance),
+        word(&config.activation),
+        match config.positions {
+            Positions::SinusoidalHalves => "sinusoidal-halves".into(),
+            positions => word(&positions),
+        },
+        config.max_len,
+        config.scale_embeddings,
+        word(&config.weight_tying),
+        config.pad_id
+    ));
 }
 
 fn to_bytes(

@@ -4,7 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 use transformer::weights::{self, ImportOptions, WeightsError, WeightsFile};
 
-use super::wrong;
+use super::{shown, wrong};
 use crate::cli::InspectArgs;
 use crate::output;
 
@@ -26,7 +26,7 @@ struct Report<'a> {
 #[derive(Serialize)]
 struct Tensor<'a> {
     name: &'a str,
-    dtype: &'static str,
+    dtype: &'a str,
     shape: &'a [usize],
 }
 
@@ -46,18 +46,23 @@ pub fn run(args: &InspectArgs) -> Result<()> {
     let file = WeightsFile::open(&args.file).map_err(unfit)?;
     let options = ImportOptions {
         layout: args.names.layout.map(Into::into),
+        entry: args.names.entry.clone(),
         rename: args.names.rename.clone(),
         ..Default::default()
     };
     let recognised = match weights::recognise(&file, &options) {
         Ok(recognised) => Some(recognised),
         Err(WeightsError::Unrecognised { .. }) => None,
+        Err(error @ WeightsError::Ambiguous { .. }) => {
+            output::note(&wrong(&args.file, error).to_string());
+            None
+        }
         Err(_) if file.tensors().is_empty() => None,
         Err(error) => return Err(unfit(error).into()),
     };
     let tensors = file.tensors().iter().map(|(name, info)| Tensor {
         name,
-        dtype: info.dtype.name(),
+        dtype: &info.dtype,
         shape: &info.shape,
     });
     let objects = file.foreign_objects().iter().map(|object| Object {
@@ -87,12 +92,13 @@ pub fn run(args: &InspectArgs) -> Result<()> {
 impl Report<'_> {
     fn text(&self) -> String {
         let widest = |of: fn(&Tensor) -> usize| self.tensors.iter().map(of).max().unwrap_or(0);
-        let name_width = widest(|tensor| tensor.name.chars().count());
+        let name_width = widest(|tensor| shown(tensor.name).chars().count());
         let dtype_width = widest(|tensor| tensor.dtype.len());
         let mut lines: Vec<String> = self
             .tensors
             .iter()
             .map(|Tensor { name, dtype, shape }| {
+                let name = shown(name);
                 format!("{name:name_width$}  {dtype:dtype_width$}  {shape:?}")
             })
             .collect();
@@ -108,7 +114,7 @@ impl Report<'_> {
             self.tensors.len()
         ));
         for (key, text) in self.metadata {
-            lines.push(format!("{key}: {text}"));
+            lines.push(shown(&format!("{key}: {text}")));
         }
         match (self.layout, &self.contents) {
             (Some(layout), Some(contents)) => {
@@ -120,14 +126,14 @@ impl Report<'_> {
                     None | Some("") => {}
                     Some(prefix) => line += &format!(", each name after {prefix}"),
                 }
-                lines.push(line);
+                lines.push(shown(&line));
             }
             _ => lines.push("no layout is known by these names".into()),
         }
         let mut list = |what: &str, names: &[String]| {
             if !names.is_empty() {
                 let all = names.join(", ");
-                lines.push(format!("{what} ({}): {all}", names.len()));
+                lines.push(shown(&format!("{what} ({}): {all}", names.len())));
             }
         };
         list("missing", &self.missing);

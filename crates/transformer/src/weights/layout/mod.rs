@@ -8,6 +8,7 @@ mod tables;
 use std::fmt;
 use std::str::FromStr;
 
+use super::import::Contents;
 use crate::config::{
     Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
@@ -80,7 +81,11 @@ impl Layout {
     }
 
     /// What of a model this layout's classes cannot compute.
-    pub(super) fn refuses(self, config: &TransformerConfig) -> Option<(&'static str, String)> {
+    pub(super) fn refuses(
+        self,
+        config: &TransformerConfig,
+        contents: Contents,
+    ) -> Option<(&'static str, String)> {
         if self == Self::Native {
             return None;
         }
@@ -90,7 +95,9 @@ impl Layout {
         if !is_free && config.norm_placement != usual.norm_placement {
             return Some(("norm_placement", value(&config.norm_placement)));
         }
-        if config.final_norm != usual.final_norm {
+        // `torch.nn.TransformerEncoder` has one only if it is given one.
+        let may_lack_norm = self == Self::TorchNn && contents != Contents::Model;
+        if config.final_norm != usual.final_norm && !may_lack_norm {
             return Some(("final_norm", value(&config.final_norm)));
         }
         if config.norm_variance != usual.norm_variance {

@@ -1,0 +1,101 @@
+//! Tables of positions in a file: sines, which are computed, or trained.
+
+use burn::tensor::TensorData;
+
+use super::assemble::not_finite;
+use super::file::WeightsFile;
+use super::import::ImportOptions;
+use super::recognise::Recognised;
+use super::{Parameters, WeightsError};
+use crate::config::{Positions, TransformerConfig};
+use crate::position::sinusoidal;
+
+impl Recognised {
+    /// What the file's tables of positions are; those that are trained are parameters.
+    pub(super) fn positions(
+        &self,
+        file: &WeightsFile,
+        options: &ImportOptions,
+        config: &mut TransformerConfig,
+        warnings: &mut Vec<String>,
+    ) -> Result<Parameters, WeightsError> {
+        let mut trained = Parameters::new();
+        let tables = self.found.iter().filter_map(|(rule, name)| {
+            let is_table = rule.ours.ends_with(".input.position.Learned.weight");
+            Some((rule, name.as_ref()?)).filter(|_| is_table)
+        });
+        let mut kinds = Vec::new();
+        for (rule, name) in tables {
+            let data = file.read(name)?;
+            let shape = data.shape().to_vec();
+            let max_len = data.num_elements() / config.d_model;
+            let expected = rule.their_shape(&[max_len, config.d_model]);
+            if max_len == 0 || !rule.fits(&shape, &expected) {
+                return Err(WeightsError::Shape {
+                    name: name.clone(),
+                    expected: rule.their_shape(&[max_len.max(1), config.d_model]),
+                    found: shape,
+                });
+            }
+            let values: Vec<f32> = data.iter::<f32>().collect();
+            warnings.extend(not_finite(name, &values));
+            let data = TensorData::new(values, [max_len, config.d_model]);
+            let kind = match options.positions {
+                Some(Positions::Learned) => Positions::Learned,
+                _ => kind_of(&data, &file.tensors[name].dtype),
+            };
+            kinds.push((name, kind));
+            config.max_len = match (kind, options.max_len) {
+                (Positions::Learned, Some(asked)) if asked != max_len => {
+                    let what = format!("{name} has {max_len} positions, not {asked}");
+                    return Err(WeightsError::File(what));
+                }
+                // Sines can be computed as far as one likes.
+                (_, asked) => asked.unwrap_or(max_len),
+            };
+            if kind == Positions::Learned {
+                trained.insert(rule.ours.clone(), data);
+            }
+        }
+        let Some(&(first, kind)) = kinds.first() else {
+            return Ok(trained);
+        };
+        if let Some((name, other)) = kinds.iter().find(|(_, other)| *other != kind) {
+            let what = format!("{first} is a table of {kind:?} positions, but {name} of {other:?}");
+            return Err(WeightsError::File(what));
+        }
+        if let Some(asked) = options.positions
+            && asked != kind
+        {
+            let what = format!("{first} is a table of {kind:?} positions, not of {asked:?}");
+            return Err(WeightsError::File(what));
+        }
+        config.positions = kind;
+        Ok(trained)
+    }
+}
+
+/// By its numbers `[max_len, D]`: those that are sines but for rounding. In f32 PyTorch's frequencies
+/// are off by some units in the last place, and angles by that many times the position.
+fn kind_of(table: &TensorData, dtype: &str) -> Positions {
+    let [max_len, d_model] = [table.shape()[0], table.shape()[1]];
+    let rounding = match dtype {
+        "f16" => 5e-4,
+        "bf16" => 4e-3,
+        _ => 1e-6,
+    };
+    let is = |expected: TensorData| {
+        let pairs = table.iter::<f32>().zip(expected.iter::<f32>());
+        pairs.enumerate().all(|(index, (found, expected))| {
+            let position = (index / d_model) as f32;
+            (found - expected).abs() <= rounding + position * 2e-6
+        })
+    };
+    if is(sinusoidal::table(max_len, d_model)) {
+        Positions::Sinusoidal
+    } else if d_model.is_multiple_of(2) && is(sinusoidal::table_in_halves(max_len, d_model)) {
+        Positions::SinusoidalHalves
+    } else {
+        Positions::Learned
+    }
+}
