@@ -21,6 +21,7 @@ pub mod generate;
 pub mod input;
 pub mod lengths;
 pub mod memory;
+pub mod metric;
 pub mod monitor;
 pub mod optimizer;
 pub mod output;

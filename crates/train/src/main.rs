@@ -34,6 +34,7 @@ fn main() -> ExitCode {
         Some(Command::Resume(args)) => command::fit::resume(&args),
         Some(Command::Generate(args)) => command::generate::run(&args),
         Some(Command::Eval(args)) => command::eval::run(&args),
+        Some(Command::Score(args)) => command::score::run(&args),
         Some(Command::Plot(args)) => command::plot::run(&args),
         Some(Command::Import(args)) => command::weights::import(&args),
         Some(Command::Export(args)) => command::weights::export(&args),

@@ -11,6 +11,8 @@ mod bench;
 mod generate;
 #[path = "cli/lengths.rs"]
 mod lengths;
+#[path = "cli/score.rs"]
+mod score;
 #[path = "cli/task.rs"]
 mod task;
 

@@ -5,6 +5,7 @@ mod generate;
 mod lengths;
 mod model;
 mod plot;
+mod score;
 mod search;
 mod task;
 mod training;
@@ -19,6 +20,7 @@ pub use generate::GenerateArgs;
 pub use lengths::{LengthArgs, Lengths, length_settings};
 pub use model::{ActivationKind, Norm, PositionKind, Tying};
 pub use plot::{PlotArgs, RunPicture};
+pub use score::ScoreArgs;
 pub(crate) use search::needs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
@@ -56,6 +58,8 @@ pub enum Command {
     Generate(Box<GenerateArgs>),
     /// Decode unseen sequences again, by a model that was trained
     Eval(EvalArgs),
+    /// Score texts by references: BLEU, chrF, error rates
+    Score(ScoreArgs),
     /// Draw a run's curves and attention, as SVG and PNG
     Plot(PlotArgs),
     /// Take over weights from PyTorch, or from a file of an earlier import

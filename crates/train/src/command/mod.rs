@@ -7,4 +7,5 @@ pub mod fit;
 pub mod generate;
 mod lengths;
 pub mod plot;
+pub mod score;
 pub mod weights;

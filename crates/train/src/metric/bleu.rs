@@ -1,0 +1,84 @@
+//! BLEU (Papineni et al. 2002) of a corpus, as sacreBLEU computes it (Post 2018): n-grams of up to
+//! four tokens, one reference, and exponential smoothing where no n-gram of an order is right.
+
+use super::{Tokenizer, matches, n_grams};
+
+const ORDER: usize = 4;
+
+/// What is counted over the segments of a corpus.
+#[derive(Clone, Debug, Default)]
+pub struct BleuCounts {
+    right: [u64; ORDER],
+    all: [u64; ORDER],
+    hypothesis: u64,
+    reference: u64,
+}
+
+/// The score, from 0 to 100, and what it is made of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bleu {
+    /// `BP exp(mean of ln precision)`, times 100.
+    pub score: f64,
+    /// Share of the n-grams of 1 to 4 tokens that are in the reference, in percent.
+    pub precisions: [f64; ORDER],
+    /// `BP`: below 1 if all hypotheses together are shorter than all references.
+    pub brevity_penalty: f64,
+    /// Tokens of the hypotheses.
+    pub hypothesis: u64,
+    /// Tokens of the references.
+    pub reference: u64,
+}
+
+impl BleuCounts {
+    /// Counts a segment.
+    pub fn add(&mut self, hypothesis: &str, reference: &str, tokenizer: Tokenizer) {
+        let [hypothesis, reference] = [hypothesis, reference].map(|text| tokenizer.tokens(text));
+        self.hypothesis += hypothesis.len() as u64;
+        self.reference += reference.len() as u64;
+        for n in 1..=ORDER {
+            self.right[n - 1] += matches(&n_grams(&hypothesis, n), &n_grams(&reference, n));
+            self.all[n - 1] += (hypothesis.len() + 1).saturating_sub(n) as u64;
+        }
+    }
+
+    /// The score of all segments so far.
+    pub fn score(&self) -> Bleu {
+        let Self {
+            hypothesis,
+            reference,
+            ..
+        } = *self;
+        let brevity_penalty = match hypothesis {
+            _ if hypothesis >= reference => 1.0,
+            0 => 0.0,
+            _ => (1.0 - reference as f64 / hypothesis as f64).exp(),
+        };
+        let mut precisions = [0.0; ORDER];
+        let mut score = 0.0;
+        if self.right.iter().any(|&right| right > 0) {
+            let mut smoothing = 1.0;
+            let mut sum_of_logs = 0.0;
+            for n in 0..ORDER {
+                let all = self.all[n] as f64;
+                precisions[n] = match (self.right[n], self.all[n]) {
+                    (_, 0) => 0.0,
+                    (0, _) => {
+                        smoothing *= 2.0;
+                        100.0 / (smoothing * all)
+                    }
+                    (right, _) => 100.0 * right as f64 / all,
+                };
+                // Orders of which no segment has an n-gram make the score 0.
+                sum_of_logs += precisions[n].ln();
+            }
+            score = brevity_penalty * (sum_of_logs / ORDER as f64).exp();
+        }
+        Bleu {
+            score,
+            precisions,
+            brevity_penalty,
+            hypothesis,
+            reference,
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `train score`.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::task::run;
+use super::{refused, succeed, train};
+
+fn fixture(name: &str) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scores");
+    folder.join(name).to_str().unwrap().into()
+}
+
+#[test]
+fn texts_are_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let (hypotheses, references) = (fixture("odd.hyp"), fixture("odd.ref"));
+    let text = run(folder.path(), &format!("score {hypotheses} {references}"));
+    for expected in [
+        "BLEU 58.28  82.5/69.0/58.8/49.4, brevity penalty 0.914, 724 tokens against 789",
+        "nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|version:2.6.0",
+        "chrF 65.14  nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|version:2.6.0",
+        "exact match 0.",
+        "on 60 segments",
+    ] {
+        assert!(text.contains(expected), "{text}");
+    }
+    let flags = "--lower-case --tokenize none --json";
+    let json = run(
+        folder.path(),
+        &format!("score {hypotheses} {references} {flags}"),
+    );
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let signature = "nrefs:1|case:lc|eff:no|tok:none|smooth:exp|version:2.6.0";
+    assert_eq!(json["bleu_signature"], signature);
+    // Of itself, through a pipe.
+    let text = std::fs::read(&references).unwrap();
+    let mut command = train(folder.path());
+    command.args(["score", "-", &references]).write_stdin(text);
+    let text = succeed(&command.output().unwrap());
+    assert!(
+        text.starts_with("BLEU 100.00") && text.contains("WER 0.0000"),
+        "{text}"
+    );
+}
+
+#[test]
+fn texts_that_do_not_belong_together_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();
+    write("two", b"a\nb\n");
+    write("three", b"a\nb\nc");
+    write("empty", b"");
+    write("latin", b"a\ncaf\xe9\n");
+    for (files, expected) in [
+        ("two three", "HYPOTHESES two: has 2 lines, but three has 3"),
+        ("empty empty", "REFERENCES empty: is empty"),
+        ("two latin", "REFERENCES latin: line 2 is not UTF-8"),
+        ("two nowhere", "REFERENCES nowhere: cannot be read"),
+        (". two", "HYPOTHESES .: is a folder"),
+    ] {
+        let arguments: Vec<&str> = ["score"].into_iter().chain(files.split(' ')).collect();
+        refused(folder, &arguments, &[expected]);
+    }
+}
