@@ -51,6 +51,9 @@ pub struct EvalArgs {
     /// What is reported by length, instead of the run's own sequences.
     #[command(flatten)]
     pub lengths: LengthArgs,
+    /// Round the matrices of the linear layers to eight bits first
+    #[arg(long, conflicts_with = "eval_lengths")]
+    pub int8: bool,
     /// Print one JSON object, or one for each length
     #[arg(long)]
     pub json: bool,

@@ -44,6 +44,9 @@ pub struct GenerateArgs {
     /// Lines that are worked on together [default: 64; 1 if stdin is a terminal]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
     pub batch_size: Option<usize>,
+    /// Round the matrices of the linear layers to eight bits first
+    #[arg(long)]
+    pub int8: bool,
     /// Print one JSON object for each line of the input
     #[arg(long)]
     pub json: bool,

@@ -42,7 +42,10 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     let method = args.beam.method()?;
     let name = DeviceName::choose(args.backend.as_deref())?;
     let device = name.open()?;
-    let run = Trained::load_which(&args.run, args.checkpoint, &device)?;
+    let mut run = Trained::load_which(&args.run, args.checkpoint, &device)?;
+    if args.int8 {
+        run.model = transformer::weights::quantize_int8(run.model, &device);
+    }
     let task = run.task.as_ref();
     let split = args.split.into();
     if let Some(asked) = args.lengths.config()? {

@@ -25,7 +25,10 @@ const BATCH_SIZE: usize = 64;
 pub fn run(args: &GenerateArgs) -> Result<()> {
     args.check()?;
     let device = DeviceName::choose(args.backend.as_deref())?.open()?;
-    let run = Trained::load_which(&args.run, args.checkpoint, &device)?;
+    let mut run = Trained::load_which(&args.run, args.checkpoint, &device)?;
+    if args.int8 {
+        run.model = transformer::weights::quantize_int8(run.model, &device);
+    }
     let mut input = Input::open(&args.input)?;
     // Who types a line waits for its answer.
     let default = if input.is_terminal() { 1 } else { BATCH_SIZE };

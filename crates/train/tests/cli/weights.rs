@@ -329,3 +329,26 @@ fn an_export_may_have_names_of_ones_own() {
         &["--checkpoint best: needs the folder of a run"],
     );
 }
+
+#[test]
+fn eight_bits_are_enough_to_be_almost_as_good() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    run(
+        folder,
+        &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir trained"),
+    );
+    let exact = evaluation(folder, "trained");
+    let rounded = evaluation(folder, "trained --int8");
+    let loss = |line: &Value| line["loss"].as_f64().unwrap();
+    assert_ne!(loss(&exact), loss(&rounded));
+    assert!(
+        (loss(&exact) - loss(&rounded)).abs() < 0.05,
+        "{exact} {rounded}"
+    );
+    let line = "generate trained --int8 --beam 2 --input lines";
+    std::fs::write(folder.join("lines"), "1 2 3\n4\n").unwrap();
+    assert_eq!(run(folder, line).lines().count(), 2);
+    let arguments = ["eval", "trained", "--int8", "--eval-lengths", "1..3"];
+    refused(folder, &arguments, &["--int8", "--eval-lengths"]);
+}

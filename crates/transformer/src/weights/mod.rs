@@ -25,6 +25,7 @@ mod pickle;
 mod positions;
 #[cfg(feature = "pytorch")]
 mod pytorch;
+mod quantize;
 mod recognise;
 mod safetensors;
 mod tying;
@@ -39,6 +40,7 @@ pub use file::{ForeignObject, TensorInfo, WeightsFile};
 pub use import::{Contents, ImportOptions, Imported, import};
 pub use layout::Layout;
 pub use named::{MapNamed, VisitNamed, map_named, visit_named};
+pub use quantize::quantize_int8;
 pub use recognise::{Recognised, recognise};
 pub use safetensors::{Precision, from_bytes, to_bytes, to_bytes_with};
 
