@@ -58,18 +58,18 @@ impl BleuCounts {
         if self.right.iter().any(|&right| right > 0) {
             let mut smoothing = 1.0;
             let mut sum_of_logs = 0.0;
-            for n in 0..ORDER {
-                let all = self.all[n] as f64;
-                precisions[n] = match (self.right[n], self.all[n]) {
+            let counts = self.right.into_iter().zip(self.all);
+            for (precision, (right, all)) in precisions.iter_mut().zip(counts) {
+                *precision = match (right, all) {
                     (_, 0) => 0.0,
                     (0, _) => {
                         smoothing *= 2.0;
-                        100.0 / (smoothing * all)
+                        100.0 / (smoothing * all as f64)
                     }
-                    (right, _) => 100.0 * right as f64 / all,
+                    _ => 100.0 * right as f64 / all as f64,
                 };
                 // Orders of which no segment has an n-gram make the score 0.
-                sum_of_logs += precisions[n].ln();
+                sum_of_logs += precision.ln();
             }
             score = brevity_penalty * (sum_of_logs / ORDER as f64).exp();
         }

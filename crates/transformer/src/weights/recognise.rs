@@ -47,7 +47,7 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
         .map_or(Layout::ALL.to_vec(), |layout| vec![layout]);
     let of = |group: Option<&Option<String>>| {
         let names = entries.names(group);
-        let found = layouts.iter().find_map(|&layout| {
+        layouts.iter().find_map(|&layout| {
             let found = find(layout, &names)?;
             let beside = entries.beside(group);
             Some(matched(
@@ -57,8 +57,7 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
                 &names,
                 beside,
             ))
-        });
-        found
+        })
     };
     if let Some(entry) = &options.entry {
         let group = Some(entry.clone());
