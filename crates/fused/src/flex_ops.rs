@@ -3,7 +3,6 @@
 use burn::backend::Flex;
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 
-#[cfg(feature = "autodiff")]
 use crate::activation::{self, Activation};
 #[cfg(feature = "autodiff")]
 use crate::attention::backward::Backward;
