@@ -123,6 +123,15 @@ fn files_are_listed() {
     ] {
         assert!(text.contains(expected), "{text}");
     }
+    let pair = fixture("paper_pair.pt");
+    let text = run(folder.path(), &format!("inspect {pair}"));
+    let expected = "weights in several entries, of which --entry takes one: student, teacher";
+    assert!(text.contains(expected), "{text}");
+    let text = run(folder.path(), &format!("inspect {pair} --entry teacher"));
+    assert!(
+        text.contains("layout paper: a whole model, in the entry teacher"),
+        "{text}"
+    );
     let text = run(
         folder.path(),
         &format!("inspect {}", fixture("evil_system.pt")),

@@ -20,6 +20,8 @@ struct Report<'a> {
     unused: Vec<String>,
     beside: Vec<String>,
     other_objects: Vec<Object<'a>>,
+    /// Entries of which each holds weights; `--entry` chooses one.
+    several: Option<String>,
     metadata: &'a std::collections::BTreeMap<String, String>,
 }
 
@@ -50,11 +52,12 @@ pub fn run(args: &InspectArgs) -> Result<()> {
         rename: args.names.rename.clone(),
         ..Default::default()
     };
+    let mut several = None;
     let recognised = match weights::recognise(&file, &options) {
         Ok(recognised) => Some(recognised),
         Err(WeightsError::Unrecognised { .. }) => None,
-        Err(error @ WeightsError::Ambiguous { .. }) => {
-            output::note(&wrong(&args.file, error).to_string());
+        Err(WeightsError::Ambiguous { entries }) => {
+            several = Some(entries);
             None
         }
         Err(_) if file.tensors().is_empty() => None,
@@ -81,6 +84,7 @@ pub fn run(args: &InspectArgs) -> Result<()> {
         unused: known.map(|known| known.unused.clone()).unwrap_or_default(),
         beside: known.map(|known| known.beside.clone()).unwrap_or_default(),
         other_objects: objects.collect(),
+        several,
         metadata: file.metadata(),
     };
     if args.json {
@@ -128,7 +132,12 @@ impl Report<'_> {
                 }
                 lines.push(shown(&line));
             }
-            _ => lines.push("no layout is known by these names".into()),
+            _ => lines.push(match &self.several {
+                Some(entries) => shown(&format!(
+                    "weights in several entries, of which --entry takes one: {entries}"
+                )),
+                None => "no layout is known by these names".into(),
+            }),
         }
         let mut list = |what: &str, names: &[String]| {
             if !names.is_empty() {
