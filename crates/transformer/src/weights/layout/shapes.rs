@@ -1,0 +1,71 @@
+//! The shapes of a model's parameters, without a model.
+
+use crate::config::{Positions, TransformerConfig, WeightTying};
+
+/// The shapes that the model's parameters have, by name; the names of a stack alone have its name
+/// before them all the same.
+pub(in crate::weights) fn shapes(
+    config: &TransformerConfig,
+    has: [bool; 2],
+) -> Vec<(String, Vec<usize>)> {
+    let (d, f) = (config.d_model, config.d_ff);
+    let inner = if config.activation.is_gated() {
+        2 * f
+    } else {
+        f
+    };
+    let mut all = Vec::new();
+    let linear = |all: &mut Vec<_>, name: String, input, output| {
+        all.push((format!("{name}.weight"), vec![input, output]));
+        all.push((format!("{name}.bias"), vec![output]));
+    };
+    let norm = |all: &mut Vec<_>, name: String| {
+        all.push((format!("{name}.gamma"), vec![d]));
+        all.push((format!("{name}.beta"), vec![d]));
+    };
+    let stacks = [
+        ("encoder", config.n_encoder_layers, config.source_vocab_size),
+        ("decoder", config.n_decoder_layers, config.target_vocab_size),
+    ];
+    for (index, (stack, n_layers, vocab_size)) in stacks.into_iter().enumerate() {
+        if !has[index] {
+            continue;
+        }
+        let is_decoder = index == 1;
+        if is_decoder || config.weight_tying != WeightTying::All {
+            all.push((
+                format!("{stack}.input.embedding.weight"),
+                vec![vocab_size, d],
+            ));
+        }
+        if config.positions == Positions::Learned {
+            let name = format!("{stack}.input.position.Learned.weight");
+            all.push((name, vec![config.max_len, d]));
+        }
+        for layer in (0..n_layers).map(|layer| format!("{stack}.layers.{layer}")) {
+            linear(&mut all, format!("{layer}.self_attention.w_qkv"), d, 3 * d);
+            linear(&mut all, format!("{layer}.self_attention.w_o"), d, d);
+            norm(&mut all, format!("{layer}.self_attention_residual.norm"));
+            if is_decoder {
+                linear(&mut all, format!("{layer}.cross_attention.w_q"), d, d);
+                linear(&mut all, format!("{layer}.cross_attention.w_kv"), d, 2 * d);
+                linear(&mut all, format!("{layer}.cross_attention.w_o"), d, d);
+                norm(&mut all, format!("{layer}.cross_attention_residual.norm"));
+            }
+            linear(&mut all, format!("{layer}.feed_forward.w_1"), d, inner);
+            linear(&mut all, format!("{layer}.feed_forward.w_2"), f, d);
+            norm(&mut all, format!("{layer}.feed_forward_residual.norm"));
+        }
+        if config.final_norm {
+            norm(&mut all, format!("{stack}.final_norm"));
+        }
+    }
+    if has[1] {
+        let vocab_size = config.target_vocab_size;
+        if config.weight_tying == WeightTying::None {
+            all.push(("decoder.generator.weight".into(), vec![d, vocab_size]));
+        }
+        all.push(("decoder.generator.bias".into(), vec![vocab_size]));
+    }
+    all
+}
