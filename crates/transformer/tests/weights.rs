@@ -634,6 +634,19 @@ fn tensors_may_be_renamed() {
 }
 
 #[test]
+fn a_header_is_not_contradicted() {
+    let config = small();
+    let mut own = parameters(&model(&config));
+    own.retain(|name, _| !name.contains("final_norm"));
+    let bytes = to_bytes_with(&own, Precision::F32, &metadata(&config)).unwrap();
+    let file = write(&bytes);
+    let file = WeightsFile::open(file.path()).unwrap();
+    let error = import(&file, &ImportOptions::default()).unwrap_err();
+    let expected = "says that final_norm is true, but its tensors say false";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn heads_must_be_given() {
     let error = read("torch_nn.safetensors", &ImportOptions::default()).unwrap_err();
     let expected = "does not show how many attention heads the model has";

@@ -29,17 +29,6 @@ impl SinusoidalEncoding {
         }
     }
 
-    /// The table with all sines before all cosines.
-    ///
-    /// # Panics
-    ///
-    /// If `d_model` is odd.
-    pub fn new_in_halves(max_len: usize, d_model: usize, device: &Device) -> Self {
-        Self {
-            table: Tensor::from_data(table_in_halves(max_len, d_model), device),
-        }
-    }
-
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         let device = init.device().clone();
         let of = match config.positions {

@@ -81,7 +81,15 @@ impl Recognised {
         config.n_encoder_layers = or_other(n_encoder_layers);
         config.n_decoder_layers = or_other(n_decoder_layers);
         if matches!(self.layout, Layout::Native | Layout::TorchNn) {
-            config.final_norm = shape(&format!("{stack}.final_norm.gamma")).is_some();
+            let has_norm = shape(&format!("{stack}.final_norm.gamma")).is_some();
+            if is_written && config.final_norm != has_norm {
+                let what = format!(
+                    "says that final_norm is {}, but its tensors say {has_norm}",
+                    config.final_norm
+                );
+                return Err(WeightsError::File(what));
+            }
+            config.final_norm = has_norm;
         }
         match options.n_heads {
             Some(n_heads) => config.n_heads = n_heads,

@@ -83,7 +83,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
                     "its pickle has more than {MOST_OPERATIONS} operations"
                 ));
             }
-            match self.number::<1>()? {
+            match self.byte()? {
                 b'.' => return Ok(()),
                 // An argument of one byte, of two, four or eight.
                 b'K' | b'h' | b'q' | 0x80 | 0x82 => self.skip(1)?,
@@ -118,17 +118,17 @@ impl<'a, R: BufRead> Scan<'a, R> {
         Ok(())
     }
 
-    /// The next byte or bytes, in the lower bytes of a number's.
+    /// The next bytes.
     fn raw(&mut self, bytes: &mut [u8]) -> Result<(), String> {
         self.count(bytes.len() as u64)?;
         let read = self.from.read_exact(bytes);
         read.map_err(|_| "its pickle has no end".to_string())
     }
 
-    fn number<const N: usize>(&mut self) -> Result<u8, String> {
-        let mut bytes = [0; N];
-        self.raw(&mut bytes)?;
-        Ok(bytes[0])
+    fn byte(&mut self) -> Result<u8, String> {
+        let mut byte = [0];
+        self.raw(&mut byte)?;
+        Ok(byte[0])
     }
 
     fn skip(&mut self, bytes: u64) -> Result<(), String> {
@@ -148,7 +148,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
 
     fn skip_line(&mut self) -> Result<(), String> {
         loop {
-            if self.number::<1>()? == b'\n' {
+            if self.byte()? == b'\n' {
                 return Ok(());
             }
         }

@@ -9,7 +9,6 @@ mod tables;
 pub(super) use shapes::shapes;
 
 use std::fmt;
-use std::str::FromStr;
 
 use super::import::Contents;
 use crate::config::{
@@ -125,17 +124,6 @@ impl Layout {
 impl fmt::Display for Layout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
-    }
-}
-
-impl FromStr for Layout {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        Self::ALL
-            .into_iter()
-            .find(|layout| layout.name() == name)
-            .ok_or_else(|| format!("must be {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
 
