@@ -13,7 +13,7 @@ use train::config::{RunConfig, TaskConfig};
 use train::fit::{Ending, fit};
 use train::monitor::Plain;
 use train::run_folder::RunFolder;
-use train::task::{Alphabet, Example, Task, TaskRng, expected};
+use train::task::{Alphabet, Example, SyntheticTask, Task, TaskRng, expected};
 use transformer::generate::GenerateConfig;
 
 struct VowelsFirst(Alphabet);
@@ -32,7 +32,7 @@ impl VowelsFirst {
     }
 }
 
-impl Task for VowelsFirst {
+impl SyntheticTask for VowelsFirst {
     /// The vocabulary.
     fn alphabet(&self) -> &Alphabet {
         &self.0
@@ -53,7 +53,7 @@ impl Task for VowelsFirst {
     }
 
     /// What counts as right.
-    fn is_right(&self, example: &Example, output: &[u32]) -> bool {
+    fn accepts(&self, example: &Example, output: &[u32]) -> bool {
         self.letters(output) == self.letters(expected(self, example))
     }
 }

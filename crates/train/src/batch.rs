@@ -1,9 +1,11 @@
 //! Examples as tensors: shifted targets, padding at the end.
 
+use std::borrow::Borrow;
+
 use burn::tensor::{Device, Int, Tensor};
 use transformer::pad_sequences;
 
-use crate::task::{Example, Split, Task};
+use crate::task::{Example, Task};
 
 /// Some examples as the model takes them.
 #[derive(Clone, Debug)]
@@ -22,15 +24,16 @@ pub struct Batch {
 
 impl Batch {
     /// Pads the examples to the longest of them.
-    pub fn new(examples: &[Example], pad_id: u32, device: &Device) -> Self {
+    pub fn new(examples: &[impl Borrow<Example>], pad_id: u32, device: &Device) -> Self {
+        let examples = || examples.iter().map(Borrow::borrow);
         let part = |f: fn(&Example) -> &[u32]| {
-            let rows: Vec<&[u32]> = examples.iter().map(f).collect();
+            let rows: Vec<&[u32]> = examples().map(f).collect();
             pad_sequences(&rows, pad_id, device)
         };
         let source = part(|example| &example.source);
         let right = part(|example| &example.target[1..]);
-        let tokens = examples.iter().map(|e| e.target.len() - 1).sum();
-        let sources: usize = examples.iter().map(|e| e.source.len()).sum();
+        let tokens = examples().map(|e| e.target.len() - 1).sum();
+        let sources: usize = examples().map(|e| e.source.len()).sum();
         let places = source.shape().num_elements() + right.shape().num_elements();
         Self {
             source,
@@ -43,18 +46,14 @@ impl Batch {
 
     /// The examples of one training step, counted from 1: a function of (seed, step).
     pub fn of_step(task: &dyn Task, seed: u64, step: usize, size: usize, device: &Device) -> Self {
-        let first = (step as u64 - 1) * size as u64;
-        let examples: Vec<Example> = (first..first + size as u64)
-            .map(|index| task.example(seed, Split::Train, index))
-            .collect();
-        Self::new(&examples, task.pad_id(), device)
+        Self::new(&task.batch(seed, step, size), task.pad_id(), device)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{Rule, SequenceTask};
+    use crate::task::{Rule, SequenceTask, Split, SyntheticTask};
 
     #[test]
     fn targets_are_shifted_and_padded() {

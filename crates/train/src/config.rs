@@ -1,8 +1,11 @@
 //! Everything that defines a run; `config.json` in its folder.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 use transformer::{NormPlacement, TransformerConfig};
 
+use crate::defaults::TextSize;
 use crate::error::UsageError;
 use crate::fit::{BestBy, Precision};
 use crate::lengths::LengthsConfig;
@@ -42,6 +45,10 @@ pub struct RunConfig {
     pub seed: u64,
     /// Number of training steps.
     pub steps: usize,
+    /// Times that every example is learned from, which then says the number of steps; for tasks
+    /// that have an end of examples.
+    #[serde(default)]
+    pub epochs: Option<usize>,
     /// Sequences in a batch.
     pub batch_size: usize,
     /// Batches in a step, whose gradients are added up.
@@ -106,6 +113,7 @@ impl RunConfig {
             "sort" => Some(Self::sort()),
             "add" => Some(Self::add()),
             "annotated-copy" => Some(Self::annotated()),
+            "text" => Some(Self::text(TextSize::Small)),
             _ => None,
         }
     }
@@ -125,6 +133,7 @@ impl RunConfig {
             backend: String::new(),
             seed: 0,
             steps: 1000,
+            epochs: None,
             batch_size: 64,
             accumulate: 1,
             optimizer: OptimizerConfig::default(),
@@ -178,7 +187,16 @@ impl RunConfig {
     ///
     /// The first setting that cannot be.
     pub fn resolve(&mut self) -> Result<Box<dyn Task>, UsageError> {
-        let task = self.task.build()?;
+        self.resolve_in(None)
+    }
+
+    /// The same for a run that has a folder, with its tokenisers.
+    ///
+    /// # Errors
+    ///
+    /// The first setting that cannot be.
+    pub fn resolve_in(&mut self, run: Option<&Path>) -> Result<Box<dyn Task>, UsageError> {
+        let task = self.task.build(run)?;
         self.resolve_for(task.as_ref())?;
         Ok(task)
     }
@@ -189,6 +207,18 @@ impl RunConfig {
     ///
     /// The first setting that cannot be.
     pub fn resolve_for(&mut self, task: &dyn Task) -> Result<(), UsageError> {
+        if let Some(epochs) = self.epochs {
+            if !(1..=1_000_000).contains(&epochs) {
+                let expected = "must be at least 1 and at most 1000000";
+                return Err(UsageError::new("--epochs", epochs, expected));
+            }
+            if let Some(batches) = task.batches_per_epoch() {
+                self.steps = (epochs * batches).div_ceil(self.accumulate.max(1));
+            } else if !task.is_text() {
+                let expected = "is of --task text alone; the examples of others have no end";
+                return Err(UsageError::new("--epochs", epochs, expected));
+            }
+        }
         for (flag, value) in [
             ("--steps", self.steps),
             ("--batch-size", self.batch_size),
@@ -262,6 +292,10 @@ impl RunConfig {
             return Err(UsageError::new("--warmup", warmup, "must be at least 1"));
         }
         self.optimizer.check()?;
+        if self.best_by == BestBy::Bleu && !task.is_text() {
+            let expected = "is for --task text, whose targets are texts";
+            return Err(UsageError::new("--best-by", "bleu", expected));
+        }
         if let (Some(chunk), true) = (self.loss_chunk, self.precision != Precision::F32) {
             let expected = "needs --precision f32";
             return Err(UsageError::new("--loss-chunk", chunk, expected));
@@ -269,8 +303,8 @@ impl RunConfig {
         self.eval_lengths
             .as_ref()
             .map_or(Ok(()), LengthsConfig::check)?;
-        self.model.source_vocab_size = task.vocab_size();
-        self.model.target_vocab_size = task.vocab_size();
+        self.model.source_vocab_size = task.source_vocab_size();
+        self.model.target_vocab_size = task.target_vocab_size();
         self.model.pad_id = task.pad_id();
         self.model.max_len = task.max_len();
         self.model.validate()?;
@@ -296,6 +330,19 @@ impl RunConfig {
                     model.n_encoder_layers, model.d_ff, model.target_vocab_size
                 ),
             ));
+        }
+        if let TaskConfig::Text(text) = &self.task {
+            let cells = text.batch_tokens.max(model.max_len) as f64 * d.max(f).max(v);
+            if cells > 4e9 {
+                let expected =
+                    format!("makes activations of {cells:.0e} numbers, must be at most 4e9");
+                return Err(UsageError::new(
+                    "--batch-tokens",
+                    text.batch_tokens,
+                    expected,
+                ));
+            }
+            return Ok(());
         }
         let cells = (self.batch_size * model.max_len) as f64 * d.max(f).max(v);
         if cells > 4e9 {

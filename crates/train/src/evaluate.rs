@@ -7,6 +7,7 @@ use transformer::generate::{GenerateConfig, Method};
 use transformer::{CrossEntropy, Transformer};
 
 use crate::batch::Batch;
+use crate::metric::{BleuCounts, ChrfCounts, Tokenizer};
 use crate::task::{Example, Task, expected};
 
 /// Loss of the next token, given the right ones before it.
@@ -16,6 +17,8 @@ pub struct TeacherForced {
     pub loss: f64,
     /// Share of tokens for which the likeliest one is right.
     pub token_accuracy: f64,
+    /// Number of them.
+    pub tokens: usize,
 }
 
 /// A model's own decoding of one example.
@@ -29,26 +32,46 @@ pub struct Decoded {
     pub is_exact: bool,
 }
 
-/// Sequences in one forward pass of an evaluation, unless somebody says otherwise: as many as keep
-/// its logits under 64 MiB.
-pub fn default_batch_size(task: &dyn Task) -> usize {
-    ((1 << 24) / (task.max_len() * task.vocab_size())).clamp(1, 250)
+/// Numbers in the logits of one forward pass of an evaluation, unless somebody says otherwise: 64
+/// MiB of them.
+const LOGITS: usize = 1 << 24;
+
+/// Most sequences of one forward pass, unless somebody says otherwise.
+const ROWS: usize = 250;
+
+/// The examples by their places, in batches of like lengths: of `size` sequences, or as many as are
+/// quick.
+fn batches(task: &dyn Task, examples: &[Example], size: Option<usize>) -> Vec<Vec<usize>> {
+    let length = |example: &Example| example.source.len().max(example.target.len());
+    let mut places: Vec<usize> = (0..examples.len()).collect();
+    places.sort_by_key(|&place| (length(&examples[place]), examples[place].source.len()));
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    for place in places {
+        let row = length(&examples[place]) * task.target_vocab_size();
+        let most = size.unwrap_or((LOGITS / row).clamp(1, ROWS));
+        match batches.last_mut() {
+            Some(batch) if batch.len() < most => batch.push(place),
+            _ => batches.push(vec![place]),
+        }
+    }
+    batches
 }
 
-/// Scores the right targets.
+/// Scores the right targets, `size` sequences at a time, or as many as are quick.
 pub fn teacher_forced(
     model: &Transformer,
     task: &dyn Task,
     examples: &[Example],
-    batch_size: usize,
+    size: Option<usize>,
     device: &Device,
 ) -> TeacherForced {
     let device = device.clone().without_autodiff();
     let model = model.valid();
     let criterion = CrossEntropy::new(0.0, task.pad_id()).expect("0 is a smoothing");
     let (mut loss, mut right, mut tokens) = (0.0, 0, 0);
-    for chunk in examples.chunks(batch_size) {
-        let batch = Batch::new(chunk, task.pad_id(), &device);
+    for places in batches(task, examples, size) {
+        let chunk: Vec<&Example> = places.iter().map(|&place| &examples[place]).collect();
+        let batch = Batch::new(&chunk, task.pad_id(), &device);
         let logits = model.forward(batch.source, batch.target);
         let [rows, length, _] = logits.dims();
         let best = logits.clone().argmax(2).reshape([rows, length]);
@@ -65,6 +88,7 @@ pub fn teacher_forced(
     TeacherForced {
         loss: loss / tokens as f64,
         token_accuracy: right as f64 / tokens as f64,
+        tokens,
     }
 }
 
@@ -78,7 +102,7 @@ pub fn decoding(task: &dyn Task, examples: &[Example], method: Method) -> Genera
         .with_method(method)
 }
 
-/// Decodes the sources and compares.
+/// Decodes the sources and compares, `size` sequences at a time, or as many as are quick.
 ///
 /// # Panics
 ///
@@ -87,30 +111,69 @@ pub fn decode(
     model: &Transformer,
     task: &dyn Task,
     examples: &[Example],
-    batch_size: usize,
+    size: Option<usize>,
     config: &GenerateConfig,
 ) -> Vec<Decoded> {
     let model = model.valid();
-    let mut decoded = Vec::with_capacity(examples.len());
-    for chunk in examples.chunks(batch_size) {
-        let sources: Vec<&[u32]> = chunk.iter().map(|example| &example.source[..]).collect();
+    let mut decoded = vec![None; examples.len()];
+    for places in batches(task, examples, size) {
+        let sources: Vec<&[u32]> = places
+            .iter()
+            .map(|&place| &examples[place].source[..])
+            .collect();
         let outputs = model
             .generate(&sources, config)
             .expect("a task suits its model");
-        let outputs = outputs.into_iter().map(|mut found| found.remove(0).tokens);
-        decoded.extend(chunk.iter().zip(outputs).map(|(example, output)| Decoded {
-            is_exact: task.is_right(example, &output),
-            example: example.clone(),
-            output,
-        }));
+        for (place, mut found) in places.into_iter().zip(outputs) {
+            let output = found.remove(0).tokens;
+            let example = examples[place].clone();
+            decoded[place] = Some(Decoded {
+                is_exact: task.is_right(&example, &output),
+                example,
+                output,
+            });
+        }
     }
+    let decoded = decoded.into_iter();
     decoded
+        .map(|one| one.expect("each has its place"))
+        .collect()
 }
 
 /// Decodes the sources greedily and compares.
 pub fn decode_greedily(model: &Transformer, task: &dyn Task, examples: &[Example]) -> Vec<Decoded> {
     let config = decoding(task, examples, Method::Greedy);
-    decode(model, task, examples, default_batch_size(task), &config)
+    decode(model, task, examples, None, &config)
+}
+
+/// Scores of texts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TextScores {
+    /// BLEU, from 0 to 100.
+    pub bleu: f64,
+    /// chrF, from 0 to 100.
+    pub chrf: f64,
+}
+
+/// How good texts are, against the references; none where targets are no texts.
+pub fn text_scores(task: &dyn Task, decoded: &[Decoded]) -> Option<TextScores> {
+    if !task.is_text() {
+        return None;
+    }
+    let mut bleu = BleuCounts::default();
+    let mut chrf = ChrfCounts::default();
+    for Decoded {
+        example, output, ..
+    } in decoded
+    {
+        let (hypothesis, reference) = (task.show(output), task.reference(example));
+        bleu.add(&hypothesis, &reference, Tokenizer::default());
+        chrf.add(&hypothesis, &reference);
+    }
+    Some(TextScores {
+        bleu: bleu.score().score,
+        chrf: chrf.score(),
+    })
 }
 
 /// Share of the decoded sequences that are just right.

@@ -131,7 +131,11 @@ impl<'a> Answerer<'a> {
         text: &str,
         most: usize,
     ) -> Result<Vec<u32>, UsageError> {
-        let ids = self.run.task.parse(text);
+        let task = &self.run.task;
+        let ids = match what {
+            "source" => task.parse_source(text),
+            _ => task.parse(text),
+        };
         let ids = ids.map_err(|error| line.wrong(error.to_string()))?;
         if ids.len() > most {
             return Err(line.wrong(format!(
@@ -193,15 +197,22 @@ impl<'a> Answerer<'a> {
             .stream_completion(&[&request.source], &[prefix], &config)
             .map_err(refuse)?;
         let tokens = steps.flatten().map(|step| step.token);
-        let mut separator = "";
+        let (mut target, mut printed) = (Vec::new(), String::new());
         for token in tokens.filter(|&token| Some(token) != config.eos_id) {
-            let word = self.run.task.show(&[token]);
-            if print(&format!("{separator}{word}"))?.is_break() {
-                return Ok(ControlFlow::Break(()));
+            target.push(token);
+            let text = self.run.task.show(&target);
+            // The bytes of a character may stand in several tokens.
+            let is_whole = !text.ends_with(char::REPLACEMENT_CHARACTER);
+            if let Some(new) = text.strip_prefix(&printed).filter(|_| is_whole) {
+                if print(new)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                printed = text;
             }
-            separator = " ";
         }
-        print("\n")
+        let text = self.run.task.show(&target);
+        let rest = text.strip_prefix(&printed).unwrap_or_default();
+        print(&format!("{rest}\n"))
     }
 
     /// What stands for a blank line.
@@ -324,7 +335,7 @@ impl<'a> Answerer<'a> {
             };
             return to_line(&Targets {
                 line: request.line,
-                source: show(&request.source),
+                source: self.run.task.show_source(&request.source),
                 hypotheses: found.into_iter().zip(alignments).map(target).collect(),
             });
         }
@@ -349,7 +360,7 @@ impl<'a> Answerer<'a> {
     fn score_json(&self, request: &Request, score: Option<&TargetScore>) -> Score {
         Score {
             line: request.line,
-            source: self.run.task.show(&request.source),
+            source: self.run.task.show_source(&request.source),
             target: self.run.task.show(&request.target),
             log_probability: score.map(|score| score.log_probability),
             tokens: self.words(&request.target),
@@ -360,7 +371,7 @@ impl<'a> Answerer<'a> {
     }
 
     fn words(&self, ids: &[u32]) -> Vec<String> {
-        ids.iter().map(|&id| self.run.task.show(&[id])).collect()
+        ids.iter().map(|&id| self.run.task.token(id)).collect()
     }
 }
 

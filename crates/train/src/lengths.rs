@@ -15,7 +15,7 @@ use crate::disk::write_json;
 use crate::error::UsageError;
 use crate::evaluate;
 use crate::run_folder::wrong;
-use crate::task::{Split, Task, examples_of_length};
+use crate::task::{Split, SyntheticTask, Task, examples_of_length};
 
 /// A run folder's exact match by length.
 pub const FILE: &str = "lengths.json";
@@ -91,7 +91,7 @@ pub struct LengthSettings {
 
 /// A model with positions for all lengths, as far as its kind of positions has them.
 pub struct ByLength<'a> {
-    task: &'a dyn Task,
+    task: &'a dyn SyntheticTask,
     model: Transformer,
     config: TransformerConfig,
     device: Device,
@@ -101,7 +101,7 @@ pub struct ByLength<'a> {
 /// are as many as were learned.
 pub fn lengthened(
     config: &TransformerConfig,
-    task: &dyn Task,
+    task: &dyn SyntheticTask,
     lengths: &[usize],
 ) -> TransformerConfig {
     let tokens = lengths.iter().map(|&length| task.max_tokens(length));
@@ -124,7 +124,7 @@ impl<'a> ByLength<'a> {
     pub fn new(
         model: &Transformer,
         config: &TransformerConfig,
-        task: &'a dyn Task,
+        task: &'a dyn SyntheticTask,
         lengths: &[usize],
         device: &Device,
     ) -> Result<Self> {
@@ -158,15 +158,14 @@ impl<'a> ByLength<'a> {
         }
         let LengthSettings { seed, split, .. } = *settings;
         let examples = examples_of_length(self.task, seed, split, length, settings.sequences);
-        let decoding = evaluate::decoding(self.task, &examples, settings.method);
+        let task: &dyn Task = self.task;
+        let decoding = evaluate::decoding(task, &examples, settings.method);
         if examples.is_empty() || decoding.max_length == 0 {
             return result;
         }
-        let size = settings
-            .batch_size
-            .unwrap_or_else(|| self.batch_size(tokens));
-        let decoded = evaluate::decode(&self.model, self.task, &examples, size, &decoding);
-        let score = evaluate::teacher_forced(&self.model, self.task, &examples, size, &self.device);
+        let size = settings.batch_size.or(Some(self.batch_size(tokens)));
+        let decoded = evaluate::decode(&self.model, task, &examples, size, &decoding);
+        let score = evaluate::teacher_forced(&self.model, task, &examples, size, &self.device);
         result.sequences = examples.len();
         result.exact_match = Some(evaluate::exact_match(&decoded));
         result.token_accuracy = Some(score.token_accuracy);
@@ -175,7 +174,11 @@ impl<'a> ByLength<'a> {
 
     /// As many sequences as keep logits and attention weights under 64 MiB.
     fn batch_size(&self, tokens: usize) -> usize {
-        let row = tokens * self.task.vocab_size().max(self.config.n_heads * tokens);
+        let row = tokens
+            * self
+                .task
+                .target_vocab_size()
+                .max(self.config.n_heads * tokens);
         ((1 << 24) / row).clamp(1, 250)
     }
 }
@@ -233,8 +236,14 @@ mod tests {
         let task = config.resolve().unwrap();
         let device = Device::flex();
         let model = config.model.init_seeded(1, &device).unwrap();
-        let by_length =
-            ByLength::new(&model, &config.model, task.as_ref(), lengths, &device).unwrap();
+        let by_length = ByLength::new(
+            &model,
+            &config.model,
+            task.synthetic().unwrap(),
+            lengths,
+            &device,
+        )
+        .unwrap();
         let of_length = |&length| by_length.of_length(length, &settings());
         lengths.iter().map(of_length).collect()
     }
@@ -272,8 +281,14 @@ mod tests {
         let task = config.resolve().unwrap();
         let device = Device::flex();
         let model = config.model.init_seeded(1, &device).unwrap();
-        let by_length =
-            ByLength::new(&model, &config.model, task.as_ref(), &[1, 12], &device).unwrap();
+        let by_length = ByLength::new(
+            &model,
+            &config.model,
+            task.synthetic().unwrap(),
+            &[1, 12],
+            &device,
+        )
+        .unwrap();
         let one = by_length.of_length(1, &settings());
         assert_eq!((one.sequences, one.exact_match), (0, None));
         assert_eq!(by_length.of_length(12, &settings()).sequences, 10);

@@ -30,3 +30,4 @@ pub mod progress;
 pub mod run_folder;
 pub mod schedule;
 pub mod task;
+pub mod text;

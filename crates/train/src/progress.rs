@@ -19,6 +19,7 @@ pub struct LineProgress {
     begun: Instant,
     last_line: Instant,
     lines: u64,
+    what: &'static str,
 }
 
 impl LineProgress {
@@ -35,6 +36,7 @@ impl LineProgress {
             begun: now,
             last_line: now,
             lines: 0,
+            what: "lines",
         }
     }
 
@@ -58,6 +60,19 @@ impl LineProgress {
         output::stream(answers)
     }
 
+    /// Counts so many things, of which nothing is printed.
+    pub fn count(&mut self, what: &'static str, n: usize) {
+        self.what = what;
+        self.lines += n as u64;
+        if let Some(bar) = &self.bar {
+            bar.set_message(self.state());
+            bar.tick();
+        } else if self.last_line.elapsed() >= LINE_EVERY {
+            output::note(&self.state());
+            self.last_line = Instant::now();
+        }
+    }
+
     /// Tells the user something without breaking the bar.
     pub fn note(&self, line: &str) {
         match &self.bar {
@@ -68,7 +83,7 @@ impl LineProgress {
 
     fn state(&self) -> String {
         let rate = self.lines as f64 / self.begun.elapsed().as_secs_f64();
-        format!("{} lines, {rate:.0} lines/s", self.lines)
+        format!("{} {}, {rate:.0} a second", self.lines, self.what)
     }
 
     /// Takes the bar away.

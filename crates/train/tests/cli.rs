@@ -391,7 +391,7 @@ fn wrong_values_are_refused_in_one_line() {
         (&["--steps", "1e3"], &["--steps", "1e3", "whole number"]),
         (
             &["--task", "copy", "--preset", "annotated"],
-            &["--task", "--preset", "cannot be used"],
+            &["--preset annotated", "goes with no --task"],
         ),
         (
             &["--backend", "nonsense"],

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use super::lengths::LengthArgs;
 use super::search::BeamArgs;
 use super::whole_number;
+use crate::metric::Tokenizer;
 use crate::task::Split;
 
 /// Sequences that no run trains on.
@@ -39,7 +40,19 @@ pub struct EvalArgs {
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
-    /// Sequences to decode, as many as the run did
+    /// Texts to translate, one a line; of --task text [default: the run's own for validation]
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub source: Option<PathBuf>,
+    /// Their translations, line by line, which the model's are scored by
+    #[arg(long, value_name = "FILE", requires = "source")]
+    pub target: Option<PathBuf>,
+    /// Both in one file: lines SOURCE<TAB>TARGET, or JSON Lines with the run's fields
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    pub pairs: Option<PathBuf>,
+    /// How BLEU takes texts apart
+    #[arg(long, default_value = "13a")]
+    pub tokenize: Tokenizer,
+    /// Sequences to decode, as many as the run did; not of --task text
     #[arg(long, default_value = "test")]
     pub split: HeldOut,
     /// Sequences that are worked on together [default: as at the end of training]

@@ -8,7 +8,7 @@ use super::{check_generation, whole_number};
 use crate::config::RunConfig;
 use crate::error::{UsageError, quote};
 use crate::lengths::{LONGEST, LengthSettings, LengthsConfig, lengthened};
-use crate::task::{Split, Task};
+use crate::task::{Split, SyntheticTask, Task};
 
 /// Sequences of each length, unless somebody says otherwise.
 const SEQUENCES: usize = 250;
@@ -50,6 +50,18 @@ impl LengthArgs {
     }
 }
 
+/// The task as one with sequences of any length.
+///
+/// # Errors
+///
+/// If it has only those that stand in files.
+pub fn of_any_length(task: &dyn Task) -> Result<&dyn SyntheticTask, UsageError> {
+    task.synthetic().ok_or_else(|| {
+        let expected = "is for tasks whose sequences can be made of any length; text has its own";
+        UsageError::new("--eval-lengths", "", expected)
+    })
+}
+
 /// How the model of a run is evaluated by length.
 ///
 /// # Errors
@@ -58,7 +70,7 @@ impl LengthArgs {
 pub fn length_settings(
     asked: &LengthsConfig,
     run: &RunConfig,
-    task: &dyn Task,
+    task: &dyn SyntheticTask,
     split: Split,
     method: Method,
     batch_size: Option<usize>,

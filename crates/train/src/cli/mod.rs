@@ -8,6 +8,7 @@ mod plot;
 mod score;
 mod search;
 mod task;
+mod text;
 mod training;
 mod weights;
 
@@ -17,20 +18,22 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use eval::{EvalArgs, HeldOut};
 pub use generate::GenerateArgs;
-pub use lengths::{LengthArgs, Lengths, length_settings};
+pub use lengths::{LengthArgs, Lengths, length_settings, of_any_length};
 pub use model::{ActivationKind, Norm, PositionKind, Tying};
 pub use plot::{PlotArgs, RunPicture};
 pub use score::ScoreArgs;
 pub(crate) use search::needs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
+pub use text::TextArgs;
 pub use training::{ResumeArgs, TrainingArgs};
 pub use weights::{
     DtypeName, ExportArgs, ImportArgs, InspectArgs, LayoutName, ModelArgs, NameArgs,
 };
 
-use crate::config::RunConfig;
+use crate::config::{RunConfig, TaskConfig};
 use crate::config_file;
+use crate::defaults::TextSize;
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::schedule::Schedule;
@@ -131,6 +134,12 @@ pub struct BenchArgs {
 pub enum Preset {
     /// The Annotated Transformer's copy task of 2018
     Annotated,
+    /// Of --task text: d_model 128, 2 layers a side, 2000 tokens a vocabulary
+    Tiny,
+    /// Of --task text, its default: d_model 256, 3 layers a side, 6000 tokens a vocabulary
+    Small,
+    /// Of --task text: the paper's base model, d_model 512, 6 layers a side, 16000 tokens
+    Base,
 }
 
 /// How the learning rate falls after its rise.
@@ -165,25 +174,30 @@ pub struct FitArgs {
     /// Parameters, data and dropout are functions of it [default: 0]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Training steps [default: 1000; sort, add: 3000; annotated: 200]
+    /// Training steps [default: 1000; sort, add: 3000; annotated: 200; text: see
+    /// --epochs]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub steps: Option<usize>,
-    /// Sequences in a step [default: 64; annotated: 30]
+    /// Sequences in a step; not of text [default: 64; annotated: 30]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub batch_size: Option<usize>,
-    /// Width of the model [default: 64; annotated: 512]
+    /// Width of the model [default: 64; annotated: 512; text: 256]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_model: Option<usize>,
-    /// Attention heads, a divisor of the width [default: 2; reverse, sort, add: 4; annotated: 8]
+    /// Attention heads, a divisor of the width [default: 2; reverse, sort, add: 4;
+    /// annotated, text: 8]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub heads: Option<usize>,
-    /// Layers of the encoder, and of the decoder [default: 1; sort, add, annotated: 2]
+    /// Layers of the encoder, and of the decoder [default: 1; sort, add, annotated: 2;
+    /// text: 3]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub layers: Option<usize>,
-    /// Inner width of the feed-forward networks [default: 256; annotated: 2048]
+    /// Inner width of the feed-forward networks [default: 256; annotated: 2048; text:
+    /// 512]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_ff: Option<usize>,
-    /// Probability of dropout, from 0 to less than 1 [default: 0; annotated: 0.1]
+    /// Probability of dropout, from 0 to less than 1 [default: 0; annotated, text:
+    /// 0.1]
     #[arg(long, allow_negative_numbers = true)]
     pub dropout: Option<f64>,
     /// Where the layer norms stand [default: pre]
@@ -202,23 +216,28 @@ pub struct FitArgs {
     #[arg(long)]
     pub schedule: Option<ScheduleKind>,
     /// Scale of the learning rate [default: 1.5; reverse, sort, annotated: 1; add:
-    /// 0.4]
+    /// 0.4; text: 0.35]
     #[arg(long, allow_negative_numbers = true)]
     pub factor: Option<f64>,
-    /// Steps in which the learning rate rises [default: 100; add: 200; annotated: 400]
+    /// Steps in which the learning rate rises [default: 100; add: 200; annotated,
+    /// text: 400]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub warmup: Option<usize>,
-    /// Share of the target distribution spread over all tokens [default: 0]
+    /// Share of the target distribution spread over all tokens [default: 0; text: 0.1]
     #[arg(long, allow_negative_numbers = true)]
     pub label_smoothing: Option<f64>,
-    /// Evaluate on the validation split every so many steps [default: 100; annotated: 20]
+    /// Evaluate on the validation split every so many steps [default: 100; annotated: 20;
+    /// text: an epoch]
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number)]
     pub eval_every: Option<usize>,
     /// Stop once exact match on the validation split is at least this
     #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]
     pub target: Option<f64>,
-    /// Flags of the training itself.
+    /// What text is learned from.
     #[command(flatten)]
+    pub text: TextArgs,
+    /// Flags of the training itself.
+    #[command(flatten, next_help_heading = "Options")]
     pub training: TrainingArgs,
     /// What is reported by length at the end.
     #[command(flatten)]
@@ -243,10 +262,30 @@ impl FitArgs {
     pub fn config(&self) -> Result<RunConfig, UsageError> {
         let mut config = match (&self.config, self.preset) {
             (Some(path), _) => config_file::read(path)?,
-            (None, Some(Preset::Annotated)) => RunConfig::annotated(),
-            (None, None) => self.task.task.unwrap_or(TaskName::Copy).config(),
+            (None, preset) => self.defaults(preset)?,
         };
         self.task.apply(&mut config.task)?;
+        match &mut config.task {
+            TaskConfig::Text(text) => {
+                self.text.apply(text)?;
+                let expected = "is no flag of --task text; use --batch-tokens";
+                refuse("--batch-size", self.batch_size, expected)?;
+                let expected =
+                    "is no flag of --task text, of which no output is the only right one";
+                refuse("--target", self.target, expected)?;
+                if let Some(epochs) = self.text.epochs {
+                    config.epochs = Some(epochs);
+                } else if self.steps.is_some() {
+                    config.epochs = None;
+                }
+            }
+            _ => {
+                if let Some(flag) = self.text.first_given() {
+                    let expected = "is a flag of --task text alone";
+                    return Err(UsageError::new(flag, "", expected));
+                }
+            }
+        }
         if self.backend.is_some() || config.backend.is_empty() {
             config.backend = DeviceName::choose(self.backend.as_deref())?.to_string();
         }
@@ -271,6 +310,30 @@ impl FitArgs {
         self.training.apply(&mut config)?;
         config.eval_lengths = self.lengths.config()?.or(config.eval_lengths);
         Ok(config)
+    }
+
+    /// The settings that the other flags change, where no file has them.
+    fn defaults(&self, preset: Option<Preset>) -> Result<RunConfig, UsageError> {
+        let task = self.task.task;
+        let size = match preset {
+            None => return Ok(task.unwrap_or(TaskName::Copy).config()),
+            Some(Preset::Annotated) => {
+                let expected = "is a task of its own, and goes with no --task";
+                return match task {
+                    None => Ok(RunConfig::annotated()),
+                    Some(_) => Err(UsageError::new("--preset", "annotated", expected)),
+                };
+            }
+            Some(Preset::Tiny) => TextSize::Tiny,
+            Some(Preset::Small) => TextSize::Small,
+            Some(Preset::Base) => TextSize::Base,
+        };
+        if task != Some(TaskName::Text) {
+            let name = preset.and_then(|preset| preset.to_possible_value());
+            let name = name.map_or(String::new(), |name| name.get_name().into());
+            return Err(UsageError::new("--preset", name, "needs --task text"));
+        }
+        Ok(RunConfig::text(size))
     }
 
     /// The flags of `resume` that stand for `--resume`.
@@ -313,6 +376,15 @@ impl FitArgs {
             ScheduleKind::Cosine => Schedule::Cosine { factor, warmup },
         }
     }
+}
+
+/// Refuses a flag that was given.
+fn refuse(
+    flag: &str,
+    value: Option<impl std::fmt::Display>,
+    expected: &str,
+) -> Result<(), UsageError> {
+    value.map_or(Ok(()), |value| Err(UsageError::new(flag, value, expected)))
 }
 
 fn whole_number(text: &str) -> Result<usize, String> {

@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::{set, whole_number};
 use crate::config::RunConfig;
+use crate::defaults::TextSize;
 use crate::error::UsageError;
 use crate::task::{SequenceConfig, TaskConfig};
 
@@ -18,6 +19,8 @@ pub enum TaskName {
     Sort,
     /// The target is the sum of two decimal numbers, digit by digit
     Add,
+    /// The target is the translation of a text, as in --train-source and --train-target
+    Text,
 }
 
 impl TaskName {
@@ -28,6 +31,7 @@ impl TaskName {
             Self::Reverse => RunConfig::reverse(),
             Self::Sort => RunConfig::sort(),
             Self::Add => RunConfig::add(),
+            Self::Text => RunConfig::text(TextSize::Small),
         }
     }
 }
@@ -36,15 +40,15 @@ impl TaskName {
 #[derive(Clone, Debug, Default, Args)]
 pub struct TaskArgs {
     /// What to learn [default: copy]
-    #[arg(long, conflicts_with = "preset")]
+    #[arg(long)]
     pub task: Option<TaskName>,
-    /// Shortest sequence; not of add [default: 1]
+    /// Shortest sequence; not of add and text [default: 1]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub min_length: Option<usize>,
-    /// Longest sequence; not of add [default: 16; sort: 12]
+    /// Longest sequence; not of add; of text, in tokens [default: 16; sort: 12; text: 256]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub max_length: Option<usize>,
-    /// Number of different symbols; not of add [default: 32; sort: 16]
+    /// Number of different symbols; not of add and text [default: 32; sort: 16]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub symbols: Option<usize>,
     /// The most digits of a number; of add alone [default: 4]
@@ -85,6 +89,12 @@ impl TaskArgs {
                 set(max_digits, self.max_digits);
                 let expected = "is no flag of --task add; use --max-digits";
                 refuse(&of_sequences, expected)
+            }
+            TaskConfig::Text(config) => {
+                set(&mut config.max_length, self.max_length);
+                let [symbols, min_length, _] = of_sequences;
+                refuse(&[symbols, min_length], "is no flag of --task text")?;
+                refuse(&of_numbers, "is a flag of --task add alone")
             }
             TaskConfig::AnnotatedCopy | TaskConfig::Custom { .. } => {
                 refuse(&of_sequences, fixed)?;

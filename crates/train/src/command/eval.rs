@@ -6,15 +6,17 @@ use anyhow::Result;
 use serde::Serialize;
 use transformer::generate::Method;
 
-use super::lengths;
+use super::{lengths, texts};
 use crate::checkpoint::Trained;
-use crate::cli::{EvalArgs, HeldOut, check_batch_size, check_generation, length_settings};
+use crate::cli::{
+    EvalArgs, HeldOut, check_batch_size, check_generation, length_settings, of_any_length,
+};
+use crate::config::TaskConfig;
 use crate::device::DeviceName;
 use crate::error::UsageError;
 use crate::evaluate;
 use crate::lengths::ByLength;
 use crate::output;
-use crate::task::distinct_examples;
 
 /// What comes out.
 #[derive(Clone, Debug, Serialize)]
@@ -48,8 +50,23 @@ pub fn run(args: &EvalArgs) -> Result<()> {
     }
     let task = run.task.as_ref();
     let split = args.split.into();
+    if let TaskConfig::Text(config) = &run.config.task
+        && args.lengths.eval_lengths.is_none()
+    {
+        return texts::run(args, &run, config, &method, &device);
+    }
+    if let Some(path) = args.source.as_ref().or(args.pairs.as_ref()) {
+        let flag = if args.pairs.is_some() {
+            "--pairs"
+        } else {
+            "--source"
+        };
+        let expected = "is for runs of --task text; this one makes its sequences itself";
+        return Err(UsageError::new(flag, path.display(), expected).into());
+    }
     if let Some(asked) = args.lengths.config()? {
         let size = args.batch_size;
+        let task = of_any_length(task)?;
         let settings = length_settings(&asked, &run.config, task, split, method, size)?;
         let lengths = &asked.lengths;
         let model = ByLength::new(&run.model, &run.config.model, task, lengths, &device)?;
@@ -59,17 +76,16 @@ pub fn run(args: &EvalArgs) -> Result<()> {
         HeldOut::Validation => ("validation", run.config.eval_size),
         HeldOut::Test => ("test", run.config.test_size),
     };
-    let examples = distinct_examples(task, run.config.seed, args.split.into(), n);
+    let examples = task.held_out(run.config.seed, args.split.into(), n);
     if examples.is_empty() {
         let what = format!("must say that there are {split} sequences, at least 1");
         let path = args.run.join("config.json");
         return Err(UsageError::new("RUN", path.display(), what).into());
     }
-    let batch_size = args
-        .batch_size
-        .unwrap_or_else(|| evaluate::default_batch_size(task));
+    let batch_size = args.batch_size;
     let config = evaluate::decoding(task, &examples, method);
-    check_generation(&config, &run.config.model, batch_size.min(examples.len()))?;
+    let rows = batch_size.unwrap_or(1).min(examples.len());
+    check_generation(&config, &run.config.model, rows)?;
 
     let begun = Instant::now();
     let decoded = evaluate::decode(&run.model, task, &examples, batch_size, &config);

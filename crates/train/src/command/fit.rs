@@ -8,7 +8,7 @@ use transformer::generate::Method;
 
 use super::lengths;
 use crate::checkpoint::{self, Checkpoints, Files};
-use crate::cli::{FitArgs, ResumeArgs, length_settings};
+use crate::cli::{FitArgs, ResumeArgs, length_settings, of_any_length};
 use crate::config::{RunConfig, TaskConfig};
 use crate::device::DeviceName;
 use crate::error::UsageError;
@@ -17,7 +17,8 @@ use crate::fit::{Ending, Outcome, fit};
 use crate::lengths::{ByLength, LengthSettings, LengthsConfig};
 use crate::picture::{self, Format};
 use crate::run_folder::{RunFolder, read_config};
-use crate::task::{AnnotatedCopy, Split, Task, expected};
+use crate::task::{AnnotatedCopy, Split, SyntheticTask, Task, expected};
+use crate::text::{TextConfig, TextTask};
 use crate::{monitor, output};
 
 /// Decoded sequences that are printed, and wrong ones among the others that are printed besides.
@@ -34,13 +35,22 @@ pub fn run(args: &FitArgs) -> Result<()> {
         return resume(&args.resume_args(run)?);
     }
     let mut config = args.config()?;
+    let run_dir = args.run_dir.as_deref();
+    if let TaskConfig::Text(text) = &config.task {
+        if args.print_config {
+            // What follows from the corpora is not known.
+            return output::result(&serde_json::to_string_pretty(&config)?);
+        }
+        let text = text.clone();
+        return fit_text(config, &text, run_dir, args.plain);
+    }
     let task = config.resolve()?;
     if args.print_config {
         return output::result(&serde_json::to_string_pretty(&config)?);
     }
     by_length(&config, task.as_ref())?;
     let device = open_device(&config)?;
-    let folder = RunFolder::create(args.run_dir.as_deref(), &config)?;
+    let folder = RunFolder::create(run_dir, &config)?;
     let run = Run {
         config: &config,
         task: task.as_ref(),
@@ -48,6 +58,44 @@ pub fn run(args: &FitArgs) -> Result<()> {
         is_plain: args.plain,
     };
     run.train(folder, None)
+}
+
+/// A run on texts, whose vocabularies and batches must be there before its settings can be checked.
+fn fit_text(
+    mut config: RunConfig,
+    text: &TextConfig,
+    run_dir: Option<&Path>,
+    is_plain: bool,
+) -> Result<()> {
+    if let Some(asked) = &config.eval_lengths {
+        let expected = "is for tasks whose sequences can be made of any length";
+        let lengths = format!("{:?}", asked.lengths);
+        return Err(UsageError::new("--eval-lengths", lengths, expected).into());
+    }
+    let device = open_device(&config)?;
+    RunFolder::check(run_dir)?;
+    let task = TextTask::prepare(text, &RunFolder::caches(run_dir), config.eval_size)?;
+    config.task = TaskConfig::Text(Box::new(task.config().clone()));
+    config.resolve_for(&task)?;
+    let folder = RunFolder::create_with(run_dir, &config, |folder| task.save_tokenizers(folder))?;
+    let run = Run {
+        config: &config,
+        task: &task,
+        device: &device,
+        is_plain,
+    };
+    run.train(folder, None)
+}
+
+/// The task of a run that goes on, with what it learns from.
+fn task_again(config: &mut RunConfig, run: &Path) -> Result<Box<dyn Task>> {
+    let TaskConfig::Text(text) = &config.task else {
+        return Ok(config.resolve()?);
+    };
+    let mut task = TextTask::open(run, text)?;
+    task.reload(&RunFolder::caches(Some(run)), config.eval_size)?;
+    config.resolve_for(&task)?;
+    Ok(Box::new(task))
 }
 
 /// Runs `train resume`.
@@ -62,8 +110,9 @@ pub fn resume(args: &ResumeArgs) -> Result<()> {
     }
     if let Some(steps) = args.steps {
         config.steps = steps;
+        config.epochs = None;
     }
-    let task = config.resolve()?;
+    let task = task_again(&mut config, &args.run)?;
     by_length(&config, task.as_ref())?;
     let device = open_device(&config)?;
     let folder = RunFolder::open(&args.run)?;
@@ -113,14 +162,17 @@ struct Run<'a> {
     is_plain: bool,
 }
 
+type AskedLengths<'a> = (&'a dyn SyntheticTask, &'a [usize], LengthSettings);
+
 /// What is evaluated by length at the end.
-fn by_length(
-    config: &RunConfig,
-    task: &dyn Task,
-) -> Result<Option<(Vec<usize>, LengthSettings)>, UsageError> {
-    let settings = |asked: &LengthsConfig| {
+fn by_length<'a>(
+    config: &'a RunConfig,
+    task: &'a dyn Task,
+) -> Result<Option<AskedLengths<'a>>, UsageError> {
+    let settings = |asked: &'a LengthsConfig| {
+        let task = of_any_length(task)?;
         let settings = length_settings(asked, config, task, Split::Test, Method::Greedy, None)?;
-        Ok((asked.lengths.clone(), settings))
+        Ok((task, &asked.lengths[..], settings))
     };
     config.eval_lengths.as_ref().map(settings).transpose()
 }
@@ -163,6 +215,23 @@ impl Run<'_> {
         }
     }
 
+    /// The last line of a run on texts.
+    fn report_scores(&self, outcome: &Outcome, path: &Path) -> Result<()> {
+        let summary = &outcome.summary;
+        output::result(&format!(
+            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {} pairs, {} steps, {:.1} s of training, {:.2} % of it waiting for data",
+            summary.bleu.unwrap_or(0.0),
+            summary.chrf.unwrap_or(0.0),
+            summary.valid_loss.exp(),
+            summary.test_sequences,
+            summary.steps,
+            summary.train_seconds,
+            100.0 * summary.data_wait
+        ))?;
+        picture::draw_run(path, Format::Svg)?;
+        Ok(())
+    }
+
     /// Prints what came out.
     fn report(&self, outcome: &Outcome, path: &Path) -> Result<()> {
         let (config, task) = (self.config, self.task);
@@ -171,6 +240,17 @@ impl Run<'_> {
             for decoded in evaluate::decode_greedily(&outcome.model, task, &one_to_ten) {
                 print_decoded(task, &decoded)?;
             }
+        }
+        if task.is_text() {
+            for decoded in outcome.decoded.iter().take(SHOWN) {
+                let Decoded {
+                    example, output, ..
+                } = decoded;
+                output::result(&format!("source   {}", task.show_source(&example.source)))?;
+                output::result(&format!("expected {}", task.reference(example)))?;
+                output::result(&format!("decoded  {}", task.show(output)))?;
+            }
+            return self.report_scores(outcome, path);
         }
         let wrong = outcome.decoded[SHOWN.min(outcome.decoded.len())..]
             .iter()
@@ -184,9 +264,9 @@ impl Run<'_> {
             "exact match {:.4} on {} unseen sequences, {} steps, {:.1} s of training",
             summary.exact_match, summary.test_sequences, summary.steps, summary.train_seconds
         ))?;
-        if let Some((lengths, settings)) = by_length(config, task)? {
-            let model = ByLength::new(&outcome.model, &config.model, task, &lengths, self.device)?;
-            lengths::report(&model, &lengths, &settings, false, path)?;
+        if let Some((task, lengths, settings)) = by_length(config, task)? {
+            let model = ByLength::new(&outcome.model, &config.model, task, lengths, self.device)?;
+            lengths::report(&model, lengths, &settings, false, path)?;
         }
         picture::draw_run(path, Format::Svg)?;
         Ok(())

@@ -8,4 +8,5 @@ pub mod generate;
 mod lengths;
 pub mod plot;
 pub mod score;
+mod texts;
 pub mod weights;

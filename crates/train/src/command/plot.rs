@@ -10,7 +10,7 @@ use crate::error::{UsageError, quote};
 use crate::output;
 use crate::picture::attention::{AttentionMaps, attention_maps};
 use crate::picture::{Drawing, Run, positional_encoding, warmup};
-use crate::task::{Split, distinct_examples};
+use crate::task::Split;
 
 /// Runs the command.
 ///
@@ -79,10 +79,10 @@ fn maps_of(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Atten
     let task = trained.task.as_ref();
     let source = match &args.source {
         Some(words) => task
-            .parse(words)
+            .parse_source(words)
             .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
         None => {
-            let examples = distinct_examples(task, trained.config.seed, Split::Test, 8);
+            let examples = task.held_out(trained.config.seed, Split::Test, 8);
             let what = "has no test sequences: say which with --source";
             let none = || UsageError::new("RUN", run.folder.display(), what);
             let longest = examples

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::cli::ScoreArgs;
 use crate::error::{UsageError, quote};
-use crate::metric::{BleuCounts, ChrfCounts, EditCounts};
+use crate::metric::{BleuCounts, ChrfCounts, EditCounts, Tokenizer};
 use crate::output;
 
 /// What comes out.
 #[derive(Clone, Debug, Serialize)]
-struct Scores {
+pub(super) struct Scores {
     segments: u64,
     bleu: f64,
     precisions: [f64; 4],
@@ -49,42 +49,77 @@ pub fn run(args: &ScoreArgs) -> Result<()> {
     if references.is_empty() {
         return Err(UsageError::new("REFERENCES", args.references.display(), "is empty").into());
     }
-    let mut bleu = BleuCounts::default();
-    let mut chrf = ChrfCounts::default();
-    let (mut words, mut characters) = (EditCounts::default(), EditCounts::default());
-    let mut same = 0u64;
+    let mut scorer = Scorer::new(args.tokenize, args.lower_case);
     for (hypothesis, reference) in hypotheses.iter().zip(&references) {
-        let case = |text: &String| match args.lower_case {
+        scorer.add(hypothesis, reference);
+    }
+    output::result(&scorer.scores().text(args.json)?)
+}
+
+/// Counts segments.
+pub(super) struct Scorer {
+    tokenizer: Tokenizer,
+    lower_case: bool,
+    bleu: BleuCounts,
+    chrf: ChrfCounts,
+    words: EditCounts,
+    characters: EditCounts,
+    same: u64,
+    segments: u64,
+}
+
+impl Scorer {
+    /// Of no segments yet.
+    pub(super) fn new(tokenizer: Tokenizer, lower_case: bool) -> Self {
+        Self {
+            tokenizer,
+            lower_case,
+            bleu: BleuCounts::default(),
+            chrf: ChrfCounts::default(),
+            words: EditCounts::default(),
+            characters: EditCounts::default(),
+            same: 0,
+            segments: 0,
+        }
+    }
+
+    /// Counts a segment.
+    pub(super) fn add(&mut self, hypothesis: &str, reference: &str) {
+        let case = |text: &str| match self.lower_case {
             true => text.to_lowercase(),
-            false => text.clone(),
+            false => text.into(),
         };
         let [hypothesis, reference] = [hypothesis, reference].map(case);
-        bleu.add(&hypothesis, &reference, args.tokenize);
-        chrf.add(&hypothesis, &reference);
-        words.add_words(&hypothesis, &reference);
-        characters.add_characters(&hypothesis, &reference);
-        same += u64::from(hypothesis == reference);
+        self.bleu.add(&hypothesis, &reference, self.tokenizer);
+        self.chrf.add(&hypothesis, &reference);
+        self.words.add_words(&hypothesis, &reference);
+        self.characters.add_characters(&hypothesis, &reference);
+        self.same += u64::from(hypothesis == reference);
+        self.segments += 1;
     }
-    let found = bleu.score();
-    let case = if args.lower_case { "lc" } else { "mixed" };
-    let scores = Scores {
-        segments: references.len() as u64,
-        bleu: found.score,
-        precisions: found.precisions,
-        brevity_penalty: found.brevity_penalty,
-        hypothesis_tokens: found.hypothesis,
-        reference_tokens: found.reference,
-        bleu_signature: format!(
-            "nrefs:1|case:{case}|eff:no|tok:{}|smooth:exp|version:2.6.0",
-            args.tokenize.name()
-        ),
-        chrf: chrf.score(),
-        chrf_signature: format!("nrefs:1|case:{case}|eff:yes|nc:6|nw:0|space:no|version:2.6.0"),
-        word_error_rate: words.rate(),
-        character_error_rate: characters.rate(),
-        exact_match: same as f64 / references.len() as f64,
-    };
-    output::result(&scores.text(args.json)?)
+
+    /// The scores of all segments so far.
+    pub(super) fn scores(&self) -> Scores {
+        let found = self.bleu.score();
+        let case = if self.lower_case { "lc" } else { "mixed" };
+        Scores {
+            segments: self.segments,
+            bleu: found.score,
+            precisions: found.precisions,
+            brevity_penalty: found.brevity_penalty,
+            hypothesis_tokens: found.hypothesis,
+            reference_tokens: found.reference,
+            bleu_signature: format!(
+                "nrefs:1|case:{case}|eff:no|tok:{}|smooth:exp|version:2.6.0",
+                self.tokenizer.name()
+            ),
+            chrf: self.chrf.score(),
+            chrf_signature: format!("nrefs:1|case:{case}|eff:yes|nc:6|nw:0|space:no|version:2.6.0"),
+            word_error_rate: self.words.rate(),
+            character_error_rate: self.characters.rate(),
+            exact_match: self.same as f64 / self.segments as f64,
+        }
+    }
 }
 
 /// The lines of a file, or of stdin for `-`.
@@ -116,7 +151,7 @@ fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
 }
 
 impl Scores {
-    fn text(&self, json: bool) -> Result<String> {
+    pub(super) fn text(&self, json: bool) -> Result<String> {
         if json {
             return Ok(serde_json::to_string(self)?);
         }

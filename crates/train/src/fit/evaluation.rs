@@ -10,7 +10,7 @@ use crate::evaluate::{self, TeacherForced};
 use crate::memory::peak_rss_bytes;
 use crate::output;
 use crate::run_folder::{Evaluation, Summary};
-use crate::task::{Example, Split, distinct_examples};
+use crate::task::{Example, Split};
 
 impl Run<'_> {
     /// Whether this evaluation is the best so far, and whether training has come to its end.
@@ -21,11 +21,14 @@ impl Run<'_> {
         let score = self.score(&model, &self.validation);
         let decoded = evaluate::decode_greedily(&model, self.task, &self.validation);
         let exact_match = evaluate::exact_match(&decoded);
+        let texts = evaluate::text_scores(self.task, &decoded);
         let evaluation = Evaluation {
             step: self.state.step,
             valid_loss: score.loss,
             token_accuracy: score.token_accuracy,
-            exact_match: Some(exact_match),
+            exact_match: (!self.task.is_text()).then_some(exact_match),
+            bleu: texts.map(|scores| scores.bleu),
+            chrf: texts.map(|scores| scores.chrf),
         };
         self.folder.log(&evaluation)?;
         if let Err(error) = self.monitor.evaluation(&evaluation) {
@@ -35,6 +38,7 @@ impl Run<'_> {
         let value = match config.best_by {
             BestBy::Loss => score.loss,
             BestBy::ExactMatch => exact_match,
+            BestBy::Bleu => texts.map_or(0.0, |scores| scores.bleu),
         };
         let is_best = self.state.evaluated(config.best_by, value);
         let is_reached = config.target.is_some_and(|target| exact_match >= target);
@@ -60,14 +64,15 @@ impl Run<'_> {
     }
 
     fn score(&self, model: &Transformer, examples: &[Example]) -> TeacherForced {
-        let batch_size = evaluate::default_batch_size(self.task);
-        evaluate::teacher_forced(model, self.task, examples, batch_size, &self.device)
+        evaluate::teacher_forced(model, self.task, examples, None, &self.device)
     }
 
     /// Evaluates on the test split.
     pub(super) fn finish(self) -> Result<Outcome> {
         let config = self.config;
-        let test = distinct_examples(self.task, config.seed, Split::Test, config.test_size);
+        let test = self
+            .task
+            .held_out(config.seed, Split::Test, config.test_size);
         let model = match self.best_model() {
             Ok(Some(best)) => best,
             Ok(None) => self.evaluated_model(),
@@ -79,6 +84,7 @@ impl Run<'_> {
         };
         let decoded = evaluate::decode_greedily(&model, self.task, &test);
         let train_seconds = self.state.train_seconds;
+        let texts = evaluate::text_scores(self.task, &decoded);
         let summary = Summary {
             task: config.task.name().into(),
             backend: config.backend.clone(),
@@ -89,6 +95,9 @@ impl Run<'_> {
             test_sequences: decoded.len(),
             token_accuracy: self.score(&model, &test).token_accuracy,
             valid_loss: self.score(&model, &self.validation).loss,
+            bleu: texts.map(|scores| scores.bleu),
+            chrf: texts.map(|scores| scores.chrf),
+            data_wait: self.waited.as_secs_f64() / train_seconds.max(f64::MIN_POSITIVE),
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,

@@ -2,6 +2,7 @@
 
 mod average;
 mod evaluation;
+mod feed;
 mod interrupt;
 mod learner;
 mod precision;
@@ -12,7 +13,7 @@ mod step;
 mod tests;
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use burn::module::Module;
@@ -29,7 +30,7 @@ use crate::config::RunConfig;
 use crate::evaluate::Decoded;
 use crate::monitor::{Monitor, Nobody};
 use crate::run_folder::{RunFolder, StepMetrics, Summary};
-use crate::task::{Example, Split, Task, distinct_examples};
+use crate::task::{Example, Split, Task};
 
 /// How a run ended.
 pub enum Ending {
@@ -71,6 +72,9 @@ impl Outcome {
 /// Steps between two evaluations where the configuration does not say.
 const EVALUATE_EVERY: usize = 100;
 
+/// The most steps between two evaluations where the configuration does not say.
+const LONGEST_EPOCH: usize = 5000;
+
 /// Steps between two readings of the loss: each makes the host wait for the device.
 const READ_EVERY: usize = 10;
 
@@ -109,7 +113,18 @@ pub fn fit(
     run.folder.begin_again(config)?;
     run.monitor = watch();
     interrupt::watch()?;
-    match run.train()? {
+    let (feed, sender) = feed::Feed::new();
+    run.feed = feed;
+    let step = run.state.step;
+    // The feed ends when its receiver is dropped, which is when training has ended.
+    let stop = std::thread::scope(|scope| {
+        scope.spawn(move || feed::make(config, task, step, &sender));
+        let stop = run.train();
+        run.waited = run.feed.waited();
+        run.feed = feed::Feed::new().0;
+        stop
+    });
+    match stop? {
         Stop::Interrupted(checkpoint) => Ok(Ending::Interrupted {
             step: run.state.step,
             checkpoint,
@@ -138,6 +153,9 @@ struct Run<'a> {
     folder: RunFolder,
     checkpoints: Checkpoints,
     monitor: Box<dyn Monitor>,
+    feed: feed::Feed,
+    /// Time that training has waited for data.
+    waited: Duration,
     learner: Learner,
     average: Option<MovingAverage>,
     state: TrainingState,
@@ -171,12 +189,14 @@ impl<'a> Run<'a> {
                 ..TrainingState::default()
             },
             checkpoints: Checkpoints::of(folder.path()),
-            validation: distinct_examples(task, config.seed, Split::Validation, config.eval_size),
+            validation: task.held_out(config.seed, Split::Validation, config.eval_size),
             config,
             task,
             device,
             folder,
             monitor: Box::new(Nobody),
+            feed: feed::Feed::new().0,
+            waited: Duration::ZERO,
             learner,
             pending: Vec::new(),
             saved: None,
@@ -186,7 +206,7 @@ impl<'a> Run<'a> {
 
     fn train(&mut self) -> Result<Stop> {
         let config = self.config;
-        let every = config.eval_every.unwrap_or(EVALUATE_EVERY);
+        let every = self.evaluate_every();
         let asks_for_last = config.target.is_some() || config.patience.is_some();
         let _listening = interrupt::listen();
         while self.state.step < config.steps && self.state.ended_of != Some(config.steps) {
@@ -224,6 +244,16 @@ impl<'a> Run<'a> {
         }
         self.monitor.finish();
         Ok(Stop::Done)
+    }
+}
+
+impl Run<'_> {
+    /// Steps between two evaluations: an epoch, unless it is too long, where there are epochs.
+    fn evaluate_every(&self) -> usize {
+        let of_task = self.task.batches_per_epoch().map_or(EVALUATE_EVERY, |n| {
+            n.div_ceil(self.config.accumulate).min(LONGEST_EPOCH)
+        });
+        self.config.eval_every.unwrap_or(of_task)
     }
 }
 

@@ -55,6 +55,8 @@ pub enum BestBy {
     Loss,
     /// The largest exact match on the validation split
     ExactMatch,
+    /// The largest BLEU on the validation split; of --task text
+    Bleu,
 }
 
 impl BestBy {
@@ -62,7 +64,7 @@ impl BestBy {
     fn is_better(self, value: f64, best: f64) -> bool {
         match self {
             Self::Loss => value < best,
-            Self::ExactMatch => value > best,
+            Self::ExactMatch | Self::Bleu => value > best,
         }
     }
 }

@@ -18,17 +18,11 @@ impl Run<'_> {
         let config = self.config;
         let begun = Instant::now();
         let step = self.state.step + 1;
-        let batches: Vec<Batch> = (1..=config.accumulate)
-            .map(|part| {
-                let index = (step - 1) * config.accumulate + part;
-                Batch::of_step(
-                    self.task,
-                    config.seed,
-                    index,
-                    config.batch_size,
-                    &self.device,
-                )
-            })
+        let examples = self.feed.next();
+        let pad_id = self.task.pad_id();
+        let batches: Vec<Batch> = examples
+            .iter()
+            .map(|examples| Batch::new(examples, pad_id, &self.device))
             .collect();
         let tokens: usize = batches.iter().map(|batch| batch.tokens).sum();
         let padding: usize = batches.iter().map(|batch| batch.padding).sum();

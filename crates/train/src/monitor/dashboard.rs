@@ -29,6 +29,7 @@ type Number = (&'static str, Option<&'static str>, bool);
 const LOSS: Number = ("Loss", Some("nats/token"), false);
 const PERPLEXITY: Number = ("Perplexity", None, false);
 const TOKEN_ACCURACY: Number = ("Token accuracy", Some("%"), true);
+const BLEU: Number = ("BLEU", None, true);
 const EXACT_MATCH: Number = ("Exact match", Some("%"), true);
 const LEARNING_RATE: Number = ("Learning rate", None, false);
 const GRADIENT_NORM: Number = ("Gradient norm", None, false);
@@ -38,9 +39,10 @@ const CPU: Number = ("CPU", Some("%"), true);
 const MEMORY: Number = ("Memory", Some("MiB"), false);
 
 /// In the order of their plots. The list beside them has the order of their first values.
-const NUMBERS: [Number; 10] = [
+const NUMBERS: [Number; 11] = [
     LOSS,
     EXACT_MATCH,
+    BLEU,
     TOKEN_ACCURACY,
     SPEED,
     MEMORY,
@@ -184,6 +186,9 @@ impl Monitor for Dashboard {
         self.show(Split::Valid, PERPLEXITY, loss.exp(), 3);
         let accuracy = 100.0 * evaluation.token_accuracy;
         self.show(Split::Valid, TOKEN_ACCURACY, accuracy, 2);
+        if let Some(bleu) = evaluation.bleu {
+            self.show(Split::Valid, BLEU, bleu, 2);
+        }
         if let Some(exact_match) = evaluation.exact_match {
             self.show(Split::Valid, EXACT_MATCH, 100.0 * exact_match, 2);
         }

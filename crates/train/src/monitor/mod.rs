@@ -77,10 +77,14 @@ fn line(evaluation: &Evaluation) -> String {
         step,
         valid_loss,
         exact_match,
+        bleu,
+        chrf,
         ..
     } = evaluation;
     let exact = exact_match.map_or(String::new(), |x| format!(", exact match {x:.4}"));
-    format!("step {step}: evaluation loss {valid_loss:.4}{exact}")
+    let bleu = bleu.map_or(String::new(), |x| format!(", BLEU {x:.2}"));
+    let chrf = chrf.map_or(String::new(), |x| format!(", chrF {x:.2}"));
+    format!("step {step}: evaluation loss {valid_loss:.4}{exact}{bleu}{chrf}")
 }
 
 #[cfg(test)]
@@ -94,6 +98,8 @@ mod tests {
             valid_loss: 0.123_45,
             token_accuracy: 0.5,
             exact_match: None,
+            bleu: None,
+            chrf: None,
         };
         assert_eq!(line(&evaluation), "step 20: evaluation loss 0.1235");
         evaluation.exact_match = Some(0.25);

@@ -46,7 +46,7 @@ pub fn attention_maps(
     source: &[u32],
     run: &str,
 ) -> Result<Vec<AttentionMaps>> {
-    let words = task.show(source);
+    let words = task.show_source(source);
     let wrong = |expected: String| UsageError::new("--source", quote(&words), expected);
     if source.is_empty() {
         let expected = format!("must have at least one symbol, of {}", task.symbols());
@@ -82,11 +82,8 @@ pub fn attention_maps(
     let ids = |ids: &[u32]| pad_sequences(&[ids], task.pad_id(), &device);
     let inspection = model.inspect(ids(source), ids(&read));
 
-    let names = |ids: &[u32]| {
-        ids.iter()
-            .map(|&id| task.show(&[id]))
-            .collect::<Vec<String>>()
-    };
+    let source_names = || source.iter().map(|&id| task.source_token(id)).collect();
+    let names = |ids: &[u32]| ids.iter().map(|&id| task.token(id)).collect();
     let self_attention = |layers: &[LayerTrace]| {
         let weights = layers
             .iter()
@@ -108,8 +105,8 @@ pub fn attention_maps(
             subtitle: format!("source {words}"),
             row_label: "source token (query)",
             column_label: "source token (key)",
-            rows: names(source),
-            columns: names(source),
+            rows: source_names(),
+            columns: source_names(),
             weights: self_attention(&inspection.encoder),
             is_causal: false,
         },
@@ -131,7 +128,7 @@ pub fn attention_maps(
             row_label: "predicted token (query)",
             column_label: "source token (key)",
             rows: names(&predicted),
-            columns: names(source),
+            columns: source_names(),
             weights: cross.map(heads).collect(),
             is_causal: false,
         },

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use crate::checkpoint::Checkpoints;
-use crate::config::RunConfig;
+use crate::config::{RunConfig, TaskConfig};
 use crate::config_file;
 use crate::disk::write_json;
 use crate::error::UsageError;
@@ -45,11 +45,25 @@ impl RunFolder {
     ///
     /// A folder that cannot be written, or that holds something already.
     pub fn create(run_dir: Option<&Path>, config: &RunConfig) -> Result<Self> {
+        Self::create_with(run_dir, config, |_| Ok(()))
+    }
+
+    /// The same, with other files that a run needs: they are there before `config.json` is.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create), and those of `others`.
+    pub fn create_with(
+        run_dir: Option<&Path>,
+        config: &RunConfig,
+        others: impl FnOnce(&Path) -> Result<()>,
+    ) -> Result<Self> {
         let path = match run_dir {
             Some(path) => claim(path)?,
             None => next_free(Path::new("runs"), config.task.name())?,
         };
         let lock = lock(&path, RUN_DIR)?;
+        others(&path)?;
         write_json(&path.join(CONFIG), config)
             .map_err(|error| cannot_write(RUN_DIR, &path, &error))?;
         let metrics = File::create(path.join("metrics.jsonl"))
@@ -59,6 +73,21 @@ impl RunFolder {
             metrics: BufWriter::new(metrics),
             _lock: lock,
         })
+    }
+
+    /// Refuses a `--run-dir` that holds something already, before anything that takes long.
+    ///
+    /// # Errors
+    ///
+    /// A folder that cannot be written, or that is not empty.
+    pub fn check(run_dir: Option<&Path>) -> Result<(), UsageError> {
+        run_dir.map_or(Ok(()), |path| claim(path).map(|_| ()))
+    }
+
+    /// Where tokenised corpora are kept: beside the run's folder.
+    pub fn caches(run_dir: Option<&Path>) -> PathBuf {
+        let beside = run_dir.and_then(Path::parent).unwrap_or(Path::new("runs"));
+        beside.join("cache")
     }
 
     /// Opens the folder of a run that is to go on, and puts right what a killed process left in it.
@@ -222,7 +251,10 @@ fn claim(path: &Path) -> Result<PathBuf, UsageError> {
     fs::create_dir_all(path).map_err(|error| cannot_write(RUN_DIR, path, &error))?;
     let mut entries = fs::read_dir(path).map_err(|error| cannot_write(RUN_DIR, path, &error))?;
     // What a process leaves that was killed before it wrote its config.json.
-    let is_left = |name: &OsStr| name == LOCK || name == "config.json.tmp";
+    let is_left = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        name == LOCK || name == "config.json.tmp" || name.contains("tokenizer.json")
+    };
     if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
         let what = if path.join(CONFIG).exists() {
             "already holds a run"
@@ -309,8 +341,12 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Task>), UsageErr
     }
     let mut config = config_file::over_defaults(file).map_err(|what| unusable(&what))?;
     let task = config
-        .resolve()
-        .map_err(|error| unusable(&error.to_string()))?;
+        .resolve_in(Some(folder))
+        .map_err(|error| match config.task {
+            // It names the tokeniser.
+            TaskConfig::Text(_) => error,
+            _ => unusable(&error.to_string()),
+        })?;
     Ok((config, task))
 }
 

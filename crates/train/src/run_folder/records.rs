@@ -34,6 +34,12 @@ pub struct Evaluation {
     /// Share of sequences that greedy decoding gets just right, where it was looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact_match: Option<f64>,
+    /// BLEU of greedy decoding, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bleu: Option<f64>,
+    /// chrF of greedy decoding, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chrf: Option<f64>,
 }
 
 /// What a run came to: `summary.json`.
@@ -57,6 +63,14 @@ pub struct Summary {
     pub token_accuracy: f64,
     /// Mean loss a token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
+    /// BLEU of those sequences, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bleu: Option<f64>,
+    /// chrF of those sequences, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chrf: Option<f64>,
+    /// Share of the time of training that went by waiting for data, since it last began.
+    pub data_wait: f64,
     /// Target tokens, without padding, a second of training.
     pub tokens_per_second: f64,
     /// The most memory that the process held, where the system tells (Linux).

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use rand::RngExt;
 
-use super::{Alphabet, Task, TaskRng};
+use super::{Alphabet, SyntheticTask, TaskRng};
 use crate::error::UsageError;
 
 /// Sums of two numbers without leading zeros, as people write them: the most significant digit
@@ -65,7 +65,7 @@ fn sum(a: &[u32], b: &[u32]) -> Vec<u32> {
     sum
 }
 
-impl Task for AddTask {
+impl SyntheticTask for AddTask {
     fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
@@ -96,7 +96,7 @@ impl Task for AddTask {
 mod tests {
     use std::collections::HashSet;
 
-    use super::super::{Split, examples_of_length, expected};
+    use super::super::{Split, Task, examples_of_length, expected};
     use super::*;
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         let error = task.parse("1 - 2").unwrap_err().to_string();
         let expected = "\"-\" is not a symbol, which are 0 to 9, + in this run";
         assert_eq!(error, expected);
-        assert_eq!((task.vocab_size(), task.max_len()), (15, 9));
+        assert_eq!((task.source_vocab_size(), task.max_len()), (15, 9));
         assert_eq!(task.max_tokens(1), 4);
     }
 

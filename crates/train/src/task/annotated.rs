@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use rand::RngExt;
 
-use super::{Alphabet, Example, Task, TaskRng};
+use super::{Alphabet, Example, SyntheticTask, Task, TaskRng};
 
 /// Ten symbols, length 10, the first one always 1, which the decoder reads as its begin symbol. No
 /// end symbol.
@@ -36,7 +36,7 @@ impl Default for AnnotatedCopy {
     }
 }
 
-impl Task for AnnotatedCopy {
+impl SyntheticTask for AnnotatedCopy {
     fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
@@ -92,7 +92,7 @@ mod tests {
             assert!(error.ends_with("which are 1 to 10 in this run"), "{error}");
         }
         assert_eq!(task.token_id("0"), Some(0));
-        assert_eq!((task.vocab_size(), task.max_len()), (11, 10));
+        assert_eq!((task.source_vocab_size(), task.max_len()), (11, 10));
         assert_eq!((task.pad_id(), task.eos_id()), (0, None));
     }
 }

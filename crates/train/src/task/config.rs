@@ -1,9 +1,12 @@
 //! Which task, and its settings, as a run folder keeps them.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use super::{AddTask, AnnotatedCopy, Rule, SequenceTask, Task};
 use crate::error::UsageError;
+use crate::text::{TextConfig, TextTask};
 
 /// Which task, and its settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -22,6 +25,8 @@ pub enum TaskConfig {
     },
     /// [`AnnotatedCopy`].
     AnnotatedCopy,
+    /// [`TextTask`].
+    Text(Box<TextConfig>),
     /// A task of a program around this library, which alone can make it.
     Custom {
         /// The name that its run folders begin with.
@@ -60,16 +65,18 @@ impl TaskConfig {
             Self::Sort(_) => "sort",
             Self::Add { .. } => "add",
             Self::AnnotatedCopy => "annotated-copy",
+            Self::Text(_) => "text",
             Self::Custom { title } => title,
         }
     }
 
-    /// Makes the task.
+    /// Makes the task. That of text has its tokenisers in the folder of its run, and nothing to
+    /// learn from before [`TextTask::reload`].
     ///
     /// # Errors
     ///
     /// Settings that make no task, or a task that this library does not know.
-    pub fn build(&self) -> Result<Box<dyn Task>, UsageError> {
+    pub fn build(&self, run: Option<&Path>) -> Result<Box<dyn Task>, UsageError> {
         let sequence = |rule, config: &SequenceConfig| {
             let task =
                 SequenceTask::new(rule, config.symbols, config.min_length, config.max_length);
@@ -81,6 +88,13 @@ impl TaskConfig {
             Self::Sort(config) => sequence(Rule::Sort, config)?,
             Self::Add { max_digits } => Box::new(AddTask::new(*max_digits)?),
             Self::AnnotatedCopy => Box::new(AnnotatedCopy::default()),
+            Self::Text(config) => match run {
+                Some(run) => Box::new(TextTask::open(run, config)?),
+                None => {
+                    let expected = "has tokenisers, which are in the folder of its run";
+                    return Err(UsageError::new("task", "text", expected));
+                }
+            },
             Self::Custom { title } => {
                 let expected = "is a task of another program, which must read this run itself";
                 return Err(UsageError::new("task", title, expected));
@@ -124,11 +138,11 @@ mod tests {
             let json = serde_json::to_string(&config).unwrap();
             assert!(json.starts_with(&format!(r#"{{"name":"{}""#, config.name())));
             assert_eq!(parse(&json), config);
-            assert!(config.build().is_ok());
+            assert!(config.build(None).is_ok());
         }
         let custom = parse(r#"{"name":"custom","title":"mine"}"#);
         assert_eq!(custom.name(), "mine");
-        let error = custom.build().err().unwrap().to_string();
+        let error = custom.build(None).err().unwrap().to_string();
         assert!(error.starts_with("task mine: is a task of another program"));
     }
 }

@@ -1,5 +1,5 @@
-//! What there is to learn. A task is a function from (seed, split, index) to a pair; nothing is
-//! stored, and the model is not known here.
+//! What there is to learn. A synthetic task is a function from (seed, split, index) to a pair, of
+//! which nothing is stored. The model is not known here.
 
 pub mod add;
 pub mod alphabet;
@@ -90,9 +90,92 @@ pub struct Example {
 /// Draws of which one is of the wanted split, unless a task has almost no sources.
 const DRAWS: usize = 10_000;
 
-/// A sequence-to-sequence task: symbols, lengths, and a pair of a given length. Everything else
-/// follows from these and is there to be called; `examples/custom_task.rs` is a task of a page.
-pub trait Task {
+/// What a run learns, as training, evaluation and generation see it: examples, and words for ids.
+pub trait Task: Send + Sync {
+    /// Number of token ids of sources.
+    fn source_vocab_size(&self) -> usize;
+
+    /// Number of token ids of targets.
+    fn target_vocab_size(&self) -> usize;
+
+    /// Fills short sequences up.
+    fn pad_id(&self) -> u32;
+
+    /// The first token of every target.
+    fn bos_id(&self) -> u32;
+
+    /// The last token of every target, if they have one.
+    fn eos_id(&self) -> Option<u32>;
+
+    /// The most tokens that a source or target can have.
+    fn max_len(&self) -> usize;
+
+    /// The examples of one training batch, counted from 1: a function of its arguments alone.
+    /// `size` is the number of sequences, where the task has no measure of its own.
+    fn batch(&self, seed: u64, index: usize, size: usize) -> Vec<Example>;
+
+    /// Up to `n` examples of a split; fewer where it has no more.
+    fn held_out(&self, seed: u64, split: Split, n: usize) -> Vec<Example>;
+
+    /// Whether an output, without begin and end symbol, is right.
+    fn is_right(&self, example: &Example, output: &[u32]) -> bool;
+
+    /// A source as a person would write it.
+    fn show_source(&self, ids: &[u32]) -> String;
+
+    /// A target as a person would write it.
+    fn show(&self, ids: &[u32]) -> String;
+
+    /// The name of one token of sources.
+    fn source_token(&self, id: u32) -> String;
+
+    /// The name of one token of targets.
+    fn token(&self, id: u32) -> String;
+
+    /// The id of a target's token by its [name](Self::token), special tokens too.
+    fn token_id(&self, name: &str) -> Option<u32>;
+
+    /// What sources and targets are made of, in words.
+    fn symbols(&self) -> String;
+
+    /// What the encoder reads for a text.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is no symbol.
+    fn parse_source(&self, text: &str) -> Result<Vec<u32>, ParseError>;
+
+    /// The tokens of a target, without begin and end symbol.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is no symbol.
+    fn parse(&self, text: &str) -> Result<Vec<u32>, ParseError>;
+
+    /// What a target should be, in words.
+    fn reference(&self, example: &Example) -> String {
+        self.show(expected(self, example))
+    }
+
+    /// Whether targets are texts, of which many can be good: they are scored by BLEU and chrF.
+    fn is_text(&self) -> bool {
+        false
+    }
+
+    /// Batches after which every example was there once, if there is an end to them.
+    fn batches_per_epoch(&self) -> Option<usize> {
+        None
+    }
+
+    /// The task as one whose examples can be made of any length, if they can.
+    fn synthetic(&self) -> Option<&dyn SyntheticTask> {
+        None
+    }
+}
+
+/// A task whose examples are made, not read: symbols, lengths, and a pair of a given length. The
+/// [`Task`] follows from these; `examples/custom_task.rs` is a task of a page.
+pub trait SyntheticTask: Task {
     /// The tokens of sources and targets.
     fn alphabet(&self) -> &Alphabet;
 
@@ -110,8 +193,8 @@ pub trait Task {
         length + 2
     }
 
-    /// Whether an output, without begin and end symbol, is right.
-    fn is_right(&self, example: &Example, output: &[u32]) -> bool {
+    /// Whether an output counts as right: by default, if it is the target.
+    fn accepts(&self, example: &Example, output: &[u32]) -> bool {
         output == expected(self, example)
     }
 
@@ -132,56 +215,84 @@ pub trait Task {
             .unwrap_or_else(|| panic!("no source of the {split:?} split in {DRAWS} draws"))
     }
 
-    /// Number of token ids.
-    fn vocab_size(&self) -> usize {
-        self.alphabet().vocab_size()
-    }
-
-    /// Fills short sequences up.
-    fn pad_id(&self) -> u32 {
-        self.alphabet().pad_id()
-    }
-
-    /// The first token of every target.
-    fn bos_id(&self) -> u32 {
-        self.alphabet().bos_id()
-    }
-
-    /// The last token of every target, if they have one.
-    fn eos_id(&self) -> Option<u32> {
-        self.alphabet().eos_id()
-    }
-
-    /// The most tokens that a source or target can have.
-    fn max_len(&self) -> usize {
-        self.max_tokens(*self.lengths().end())
-    }
-
-    /// A sequence as a person would write it.
-    fn show(&self, ids: &[u32]) -> String {
-        self.alphabet().show(ids)
-    }
-
-    /// The id of a token by its name in [`show`](Self::show), special tokens too.
-    fn token_id(&self, name: &str) -> Option<u32> {
-        self.alphabet().id(name)
-    }
-
     /// Whether a token can stand in a sequence that a person writes: special tokens cannot.
     fn is_symbol(&self, id: u32) -> bool {
         self.alphabet().symbols().contains(&id)
     }
+}
 
-    /// The symbols, in words.
+impl<T: SyntheticTask> Task for T {
+    fn source_vocab_size(&self) -> usize {
+        self.alphabet().vocab_size()
+    }
+
+    fn target_vocab_size(&self) -> usize {
+        self.alphabet().vocab_size()
+    }
+
+    fn pad_id(&self) -> u32 {
+        self.alphabet().pad_id()
+    }
+
+    fn bos_id(&self) -> u32 {
+        self.alphabet().bos_id()
+    }
+
+    fn eos_id(&self) -> Option<u32> {
+        self.alphabet().eos_id()
+    }
+
+    fn max_len(&self) -> usize {
+        self.max_tokens(*self.lengths().end())
+    }
+
+    /// One example after the other.
+    fn batch(&self, seed: u64, index: usize, size: usize) -> Vec<Example> {
+        let first = (index as u64 - 1) * size as u64;
+        (first..first + size as u64)
+            .map(|index| self.example(seed, Split::Train, index))
+            .collect()
+    }
+
+    /// Examples with different sources.
+    fn held_out(&self, seed: u64, split: Split, n: usize) -> Vec<Example> {
+        let examples = (0..100 * n as u64).map(|index| self.example(seed, split, index));
+        distinct(examples, n)
+    }
+
+    fn is_right(&self, example: &Example, output: &[u32]) -> bool {
+        self.accepts(example, output)
+    }
+
+    fn show_source(&self, ids: &[u32]) -> String {
+        self.alphabet().show(ids)
+    }
+
+    fn show(&self, ids: &[u32]) -> String {
+        self.alphabet().show(ids)
+    }
+
+    fn source_token(&self, id: u32) -> String {
+        self.alphabet().show(&[id])
+    }
+
+    fn token(&self, id: u32) -> String {
+        self.alphabet().show(&[id])
+    }
+
+    fn token_id(&self, name: &str) -> Option<u32> {
+        self.alphabet().id(name)
+    }
+
     fn symbols(&self) -> String {
         self.alphabet().in_words()
     }
 
-    /// The ids of symbols separated by white space: the inverse of [`show`](Self::show).
-    ///
-    /// # Errors
-    ///
-    /// The first word that is no symbol.
+    fn parse_source(&self, text: &str) -> Result<Vec<u32>, ParseError> {
+        self.parse(text)
+    }
+
+    /// The ids of symbols separated by white space: the inverse of [`show`](Task::show).
     fn parse(&self, text: &str) -> Result<Vec<u32>, ParseError> {
         let parse = |word: &str| {
             self.token_id(word)
@@ -193,10 +304,14 @@ pub trait Task {
         };
         text.split_whitespace().map(parse).collect()
     }
+
+    fn synthetic(&self) -> Option<&dyn SyntheticTask> {
+        Some(self)
+    }
 }
 
 /// The first pair of a split, its target between begin and end symbol.
-fn first_of<T: Task + ?Sized>(
+fn first_of<T: SyntheticTask + ?Sized>(
     task: &T,
     split: Split,
     draw: impl FnMut() -> (Vec<u32>, Vec<u32>),
@@ -230,23 +345,17 @@ pub fn expected<'a, T: Task + ?Sized>(task: &T, example: &'a Example) -> &'a [u3
 }
 
 /// Whether every split has sources: a task of a few sources cannot hold any out.
-pub fn has_all_splits(task: &dyn Task) -> bool {
+pub fn has_all_splits(task: &dyn SyntheticTask) -> bool {
     Split::ALL.into_iter().all(|split| {
         let mut rng = generator(0, split, 0);
         first_of(task, split, || task.draw(&mut rng)).is_some()
     })
 }
 
-/// Up to `n` examples with different sources; fewer where the split has no more.
-pub fn distinct_examples(task: &dyn Task, seed: u64, split: Split, n: usize) -> Vec<Example> {
-    let examples = (0..100 * n as u64).map(|index| task.example(seed, split, index));
-    distinct(examples, n)
-}
-
 /// Up to `n` examples of one length with different sources; fewer, or none, where the split has no
 /// more.
 pub fn examples_of_length(
-    task: &dyn Task,
+    task: &dyn SyntheticTask,
     seed: u64,
     split: Split,
     length: usize,
@@ -276,7 +385,7 @@ mod tests {
 
     use super::*;
 
-    fn tasks() -> [Box<dyn Task>; 5] {
+    fn tasks() -> [Box<dyn SyntheticTask>; 5] {
         [
             Box::new(SequenceTask::new(Rule::Copy, 30, 1, 2).unwrap()),
             Box::new(SequenceTask::new(Rule::Reverse, 9, 1, 4).unwrap()),
@@ -337,12 +446,12 @@ mod tests {
     #[test]
     fn distinct_examples_are_distinct_and_as_many_as_there_are() {
         let task = SequenceTask::new(Rule::Copy, 32, 1, 16).unwrap();
-        let examples = distinct_examples(&task, 0, Split::Test, 1000);
+        let examples = task.held_out(0, Split::Test, 1000);
         let sources: HashSet<_> = examples.iter().map(|example| &example.source).collect();
         assert_eq!(sources.len(), 1000);
 
         let small = SequenceTask::new(Rule::Copy, 12, 1, 2).unwrap();
-        let few = distinct_examples(&small, 0, Split::Test, 1000);
+        let few = small.held_out(0, Split::Test, 1000);
         assert!((1..40).contains(&few.len()), "{}", few.len());
     }
 

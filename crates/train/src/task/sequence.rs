@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use rand::RngExt;
 
-use super::{Alphabet, Task, TaskRng, has_all_splits};
+use super::{Alphabet, SyntheticTask, TaskRng, has_all_splits};
 use crate::error::UsageError;
 
 /// What the target is, as a function of the source.
@@ -85,7 +85,7 @@ impl SequenceTask {
     }
 }
 
-impl Task for SequenceTask {
+impl SyntheticTask for SequenceTask {
     fn alphabet(&self) -> &Alphabet {
         &self.alphabet
     }
@@ -110,7 +110,7 @@ mod tests {
 
     use transformer::Vocabulary;
 
-    use super::super::{Split, expected};
+    use super::super::{Split, Task, expected};
     use super::*;
 
     fn task(rule: Rule) -> SequenceTask {

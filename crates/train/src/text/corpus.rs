@@ -1,0 +1,423 @@
+//! Parallel corpora in files: two files of lines, a table of two columns, or JSON Lines; plain or
+//! gzip. They are read pair by pair, never whole.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use crate::error::{UsageError, quote};
+
+/// Where pairs stand.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Corpus {
+    /// The sources, one a line; or, if there are no targets, pairs: JSON Lines if the name ends
+    /// with `.jsonl`, `.ndjson` or `.json`, else lines `SOURCE<TAB>TARGET`. Any of them may be
+    /// compressed by gzip.
+    pub source: PathBuf,
+    /// The targets, one a line.
+    #[serde(default)]
+    pub target: Option<PathBuf>,
+    /// The fields of source and target in JSON Lines, with a dot between a field and one inside it;
+    /// none for `source` and `target`.
+    #[serde(default)]
+    pub fields: Option<[String; 2]>,
+}
+
+/// A source and its target, both with something in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The source.
+    pub source: String,
+    /// The target.
+    pub target: String,
+}
+
+/// What was met on the way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Met {
+    /// Pairs that were given out.
+    pub pairs: u64,
+    /// Pairs of which one side or both had nothing but white space, and which were left out.
+    pub empty: u64,
+    /// Lines with bytes that were no UTF-8, and were replaced.
+    pub replaced: u64,
+    /// Lines of a table with more than two columns, of which two were taken.
+    pub wide: u64,
+}
+
+/// A file, and what it holds: by these a cache knows it again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// Bytes.
+    pub size: u64,
+    /// SHA-256 of them, in hexadecimal digits.
+    pub sha256: String,
+}
+
+impl Corpus {
+    /// The files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        std::iter::once(&self.source)
+            .chain(&self.target)
+            .map(PathBuf::as_path)
+    }
+
+    /// Begins to read. `lossy` replaces bytes that are no UTF-8.
+    ///
+    /// # Errors
+    ///
+    /// A file that is not there, is a folder, or cannot be read.
+    pub fn read(&self, lossy: bool) -> Result<Pairs, UsageError> {
+        let source = Lines::open(&self.source, lossy)?;
+        let form = match &self.target {
+            Some(target) => Form::Files(Lines::open(target, lossy)?),
+            None if is_json_lines(&self.source) => {
+                let [source, target] = match &self.fields {
+                    Some([source, target]) => [source.as_str(), target],
+                    None => ["source", "target"],
+                };
+                Form::JsonLines([source, target].map(String::from))
+            }
+            None => Form::Table,
+        };
+        Ok(Pairs {
+            source,
+            form,
+            met: Met::default(),
+            has_ended: false,
+        })
+    }
+
+    /// What the files hold, in their order.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn fingerprints(&self) -> Result<Vec<Fingerprint>, UsageError> {
+        self.files().map(fingerprint).collect()
+    }
+}
+
+/// Whether a file of pairs is JSON Lines, by its name.
+pub fn is_json_lines(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    [".jsonl", ".ndjson", ".json"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+}
+
+/// Reads a file whole, a piece at a time.
+fn fingerprint(path: &Path) -> Result<Fingerprint, UsageError> {
+    let mut file = open(path)?;
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    let mut size = 0;
+    loop {
+        let n = file
+            .read(&mut buffer)
+            .map_err(|error| cannot_read(path, &error))?;
+        if n == 0 {
+            break;
+        }
+        hash.update(&buffer[..n]);
+        size += n as u64;
+    }
+    Ok(Fingerprint {
+        size,
+        sha256: hex(&hash.finalize()),
+    })
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn open(path: &Path) -> Result<File, UsageError> {
+    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+    let kind = file.metadata().map_err(|error| cannot_read(path, &error))?;
+    if kind.is_dir() {
+        return Err(wrong(path, "is a folder, but must be a file of text"));
+    }
+    if !kind.is_file() {
+        let what = "is no plain file: a corpus is read more than once, so save it in a file first";
+        return Err(wrong(path, what));
+    }
+    Ok(file)
+}
+
+fn wrong(path: &Path, what: impl Into<String>) -> UsageError {
+    UsageError::new("corpus", path.display(), what)
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
+    wrong(path, format!("cannot be read ({error})"))
+}
+
+/// The lines of one file.
+struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    lossy: bool,
+    /// Lines so far.
+    number: u64,
+    replaced: u64,
+}
+
+impl Lines {
+    fn open(path: &Path, lossy: bool) -> Result<Self, UsageError> {
+        let mut file = BufReader::with_capacity(1 << 16, open(path)?);
+        let start = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
+        let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+        let reader: Box<dyn BufRead + Send> = match is_gzip {
+            true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))),
+            false => Box::new(file),
+        };
+        Ok(Self {
+            path: path.into(),
+            reader,
+            lossy,
+            number: 0,
+            replaced: 0,
+        })
+    }
+
+    fn next(&mut self) -> Result<Option<String>, UsageError> {
+        let mut bytes = Vec::new();
+        let read = self.reader.read_until(b'\n', &mut bytes);
+        if read.map_err(|error| cannot_read(&self.path, &error))? == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        if bytes.ends_with(b"\n") {
+            bytes.pop();
+        }
+        if bytes.ends_with(b"\r") {
+            bytes.pop();
+        }
+        if self.number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
+            bytes.drain(..3);
+        }
+        match String::from_utf8(bytes) {
+            Ok(line) => Ok(Some(line)),
+            Err(error) => {
+                let text = String::from_utf8_lossy(error.as_bytes());
+                if self.lossy {
+                    self.replaced += 1;
+                    return Ok(Some(text.into_owned()));
+                }
+                let number = self.number;
+                let what = format!(
+                    "line {number} is not UTF-8: {}; convert the file, or replace such bytes with --lossy",
+                    quote(&text)
+                );
+                Err(wrong(&self.path, what))
+            }
+        }
+    }
+
+    /// How many lines there are in all, those that were read included.
+    fn count(mut self) -> Result<u64, UsageError> {
+        self.lossy = true;
+        while self.next()?.is_some() {}
+        Ok(self.number)
+    }
+}
+
+/// How a pair stands in the file of sources.
+enum Form {
+    /// The target is the line of another file.
+    Files(Lines),
+    /// Both are columns of one line.
+    Table,
+    /// Both are fields of one object.
+    JsonLines([String; 2]),
+}
+
+/// The pairs of a corpus, in their order.
+pub struct Pairs {
+    source: Lines,
+    form: Form,
+    met: Met,
+    has_ended: bool,
+}
+
+impl Pairs {
+    /// What was met so far.
+    pub fn met(&self) -> Met {
+        let of_targets = match &self.form {
+            Form::Files(target) => target.replaced,
+            _ => 0,
+        };
+        Met {
+            replaced: self.source.replaced + of_targets,
+            ..self.met
+        }
+    }
+
+    /// The next pair, empty or not.
+    fn any(&mut self) -> Result<Option<Pair>, UsageError> {
+        let line = self.source.next()?;
+        let lines = &self.source;
+        match &mut self.form {
+            Form::Files(targets) => match (line, targets.next()?) {
+                (Some(source), Some(target)) => Ok(Some(Pair { source, target })),
+                (None, None) => Ok(None),
+                _ => Err(self.different()?),
+            },
+            Form::Table => match line {
+                Some(line) => {
+                    let (pair, is_wide) = columns(lines, &line)?;
+                    self.met.wide += u64::from(is_wide);
+                    Ok(Some(pair))
+                }
+                None => Ok(None),
+            },
+            Form::JsonLines(fields) => match line {
+                // A line break at the end of the file is no object.
+                Some(line) if line.trim().is_empty() => Ok(Some(Pair {
+                    source: String::new(),
+                    target: String::new(),
+                })),
+                Some(line) => object(lines, fields, &line).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    /// The error that two files have different numbers of lines.
+    fn different(&mut self) -> Result<UsageError, UsageError> {
+        let nothing = || Lines {
+            path: PathBuf::new(),
+            reader: Box::new(std::io::empty()),
+            lossy: true,
+            number: 0,
+            replaced: 0,
+        };
+        let source = std::mem::replace(&mut self.source, nothing());
+        let form = std::mem::replace(&mut self.form, Form::Table);
+        let Form::Files(target) = form else {
+            unreachable!("there are two files");
+        };
+        let path = source.path.clone();
+        let target_path = target.path.clone();
+        let what = format!(
+            "has {} lines, but {} has {}: line by line, they must be translations",
+            source.count()?,
+            target_path.display(),
+            target.count()?
+        );
+        Ok(wrong(&path, what))
+    }
+}
+
+fn columns(lines: &Lines, line: &str) -> Result<(Pair, bool), UsageError> {
+    let mut columns = line.split('\t');
+    let (Some(source), Some(target)) = (columns.next(), columns.next()) else {
+        if line.trim().is_empty() {
+            let nothing = String::new;
+            let (source, target) = (nothing(), nothing());
+            return Ok((Pair { source, target }, false));
+        }
+        let what = format!(
+            "line {} is {}, but must be SOURCE<TAB>TARGET",
+            lines.number,
+            quote(line)
+        );
+        return Err(wrong(&lines.path, what));
+    };
+    let pair = Pair {
+        source: source.into(),
+        target: target.into(),
+    };
+    Ok((pair, columns.next().is_some()))
+}
+
+fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
+    let number = lines.number;
+    let refuse = |what: String| wrong(&lines.path, format!("line {number} {what}"));
+    let object: Value = serde_json::from_str(line)
+        .map_err(|error| refuse(format!("is not JSON ({error}): {}", quote(line))))?;
+    let field = |name: &String| {
+        let mut value = Some(&object);
+        if object.get(name).is_some() {
+            value = object.get(name);
+        } else {
+            for part in name.split('.') {
+                value = value.and_then(|value| value.get(part));
+            }
+        }
+        match value {
+            // A sentence is one line, wherever it comes from.
+            Some(Value::String(text)) => Ok(text.replace(['\n', '\r'], " ")),
+            Some(other) => Err(refuse(format!(
+                "has {other} in its field {}, which must be a text",
+                quote(name)
+            ))),
+            None => Err(refuse(format!(
+                "has no field {}: {}; name the fields with --fields SOURCE,TARGET",
+                quote(name),
+                quote(line)
+            ))),
+        }
+    };
+    Ok(Pair {
+        source: field(&fields[0])?,
+        target: field(&fields[1])?,
+    })
+}
+
+impl Iterator for Pairs {
+    type Item = Result<Pair, UsageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.has_ended {
+            match self.any() {
+                Ok(None) => self.has_ended = true,
+                Ok(Some(pair)) => {
+                    if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
+                        self.met.empty += 1;
+                    } else {
+                        self.met.pairs += 1;
+                        return Some(Ok(pair));
+                    }
+                }
+                Err(error) => {
+                    self.has_ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Met {
+    /// What the user should know, besides the number of pairs; nothing where all is well.
+    pub fn notes(&self) -> Vec<String> {
+        let Self {
+            empty,
+            replaced,
+            wide,
+            ..
+        } = *self;
+        let mut notes = Vec::new();
+        if empty > 0 {
+            notes.push(format!("{empty} pairs left out, a side of which is empty"));
+        }
+        if replaced > 0 {
+            notes.push(format!("{replaced} lines that are not UTF-8, replaced"));
+        }
+        if wide > 0 {
+            let what = "lines with more than two columns, of which the first two are taken";
+            notes.push(format!("{wide} {what}"));
+        }
+        notes
+    }
+}

@@ -1,0 +1,356 @@
+//! From files to a task: tokenisers, token ids, batches.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use super::batches::BatchPlan;
+use super::cache::{TokenCache, key, temporary};
+use super::corpus::{Corpus, Met, Pair};
+use super::task::{Data, TextTask};
+use super::tokenizer::{Tokenizer, TokenizerConfig};
+use super::{Overlong, TextConfig};
+use crate::disk::write_whole;
+use crate::error::UsageError;
+use crate::output;
+use crate::task::Example;
+
+/// Files of a run's folder, or of a cache: both tokenisers, or the one for both.
+const SOURCE: &str = "source.tokenizer.json";
+const TARGET: &str = "target.tokenizer.json";
+const JOINT: &str = "tokenizer.json";
+
+impl TextTask {
+    /// Trains or reads the tokenisers of a new run, and makes its data ready. What takes long is
+    /// kept in the folder of caches.
+    ///
+    /// # Errors
+    ///
+    /// Corpora or tokenisers that cannot be used, or a folder that cannot be written.
+    pub fn prepare(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
+        check(config)?;
+        // What is wrong with the smaller files is told before anything that takes long.
+        config.train.read(config.lossy)?;
+        for pair in config.valid.read(config.lossy)? {
+            pair?;
+        }
+        let caches = caches_of(config, caches);
+        let [source, target] = tokenizers(config, &caches)?;
+        let mut task = Self::new(config, source, target)?;
+        task.load(&caches, eval_size)?;
+        Ok(task)
+    }
+
+    /// The task of a run's folder, with its tokenisers and without its data.
+    ///
+    /// # Errors
+    ///
+    /// Tokenisers that are not there, or are not those of the run.
+    pub fn open(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
+        let joint = run.join(JOINT);
+        let [source, target] = if joint.exists() {
+            let both = Arc::new(Tokenizer::read(&joint)?);
+            [both.clone(), both]
+        } else {
+            let read = |name| Tokenizer::read(&run.join(name)).map(Arc::new);
+            [read(SOURCE)?, read(TARGET)?]
+        };
+        if let Some(expected) = &config.tokenizer_sha256 {
+            let names = if joint.exists() {
+                [JOINT; 2]
+            } else {
+                [SOURCE, TARGET]
+            };
+            let tokenizers = [&source, &target];
+            for ((name, found), expected) in names.iter().zip(tokenizers).zip(expected) {
+                if found.sha256() != expected {
+                    let what =
+                        "is not the tokeniser that the model was trained with: put that back";
+                    return Err(UsageError::new("RUN", run.join(name).display(), what));
+                }
+            }
+        }
+        Self::new(config, source, target)
+    }
+
+    /// Makes the data of a run ready that goes on.
+    ///
+    /// # Errors
+    ///
+    /// As [`prepare`](Self::prepare); or if the corpora have changed since.
+    pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
+        let then = self.config.data.clone();
+        let caches = caches_of(&self.config, caches);
+        self.load(&caches, eval_size)?;
+        if then.is_some() && then != self.config.data {
+            let files: Vec<String> = self
+                .config
+                .train
+                .files()
+                .map(|f| f.display().to_string())
+                .collect();
+            let what = "has changed since the run began: put it back, or begin a new run";
+            return Err(UsageError::new("corpus", files.join(", "), what).into());
+        }
+        Ok(())
+    }
+
+    /// Writes the tokenisers into a run's folder.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn save_tokenizers(&self, run: &Path) -> Result<()> {
+        let write = |name: &str, tokenizer: &Tokenizer| {
+            let path = run.join(name);
+            write_whole(&path, tokenizer.json())
+                .with_context(|| format!("cannot write {}", path.display()))
+        };
+        if Arc::ptr_eq(&self.source, &self.target) {
+            return write(JOINT, &self.source);
+        }
+        write(SOURCE, &self.source)?;
+        write(TARGET, &self.target)
+    }
+
+    fn new(
+        config: &TextConfig,
+        source: Arc<Tokenizer>,
+        target: Arc<Tokenizer>,
+    ) -> Result<Self, UsageError> {
+        if source.pad_id() != target.pad_id() {
+            let what = format!(
+                "has padding id {}, but that of the sources has {}: a model has one",
+                target.pad_id(),
+                source.pad_id()
+            );
+            return Err(UsageError::new("tokeniser", "of the targets", what));
+        }
+        let mut config = config.clone();
+        config.tokenizer_sha256 = Some([&source, &target].map(|one| one.sha256().into()));
+        Ok(Self {
+            config,
+            source,
+            target,
+            data: None,
+        })
+    }
+
+    fn load(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
+        let config = &self.config;
+        let tokenizers = [&*self.source, &*self.target];
+        let (validation, references) = self.validation(eval_size)?;
+        let cache = TokenCache::open_or_make(caches, &config.train, config.lossy, tokenizers)?;
+        tell(&config.train, &cache.met());
+        let pairs = u32::try_from(cache.len()).context("a corpus has at most 4294967295 pairs")?;
+        let is_long = |&pair: &u32| {
+            let [source, target] = cache.lengths(pair as usize);
+            source.max(target) > config.max_length
+        };
+        let long = (0..pairs).filter(is_long).count();
+        let most = config.max_length;
+        if long > 0 {
+            let what = match config.overlong {
+                Overlong::Drop => "left out",
+                Overlong::Cut => "cut",
+            };
+            output::note(&format!(
+                "{long} of {pairs} pairs have a side of more than {most} tokens: {what}"
+            ));
+        }
+        let lengths = |pair: u32| {
+            // The end token of a source, and the begin token of a target.
+            cache.lengths(pair as usize).map(|n| n.min(most) + 1)
+        };
+        let is_kept = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
+        let plan = BatchPlan::new((0..pairs).filter(is_kept), lengths, config.batch_tokens);
+        if plan.is_empty() {
+            let path = config.train.source.display();
+            let what = match pairs {
+                0 => "has no pair with something on both sides".into(),
+                _ => format!("has no pair of at most --max-length ({most}) tokens"),
+            };
+            return Err(UsageError::new("corpus", path, what).into());
+        }
+        let sizes = tokenizers.map(Tokenizer::vocab_size);
+        output::note(&format!(
+            "{} pairs, {} and {} tokens in the vocabularies, {} batches an epoch, {:.1} % padding",
+            plan.pairs(),
+            sizes[0],
+            sizes[1],
+            plan.len(),
+            100.0 * plan.padding()
+        ));
+        self.config.data = Some(key(&(config.train.fingerprints()?, &config.train.fields)));
+        self.data = Some(Data {
+            cache,
+            plan,
+            validation,
+            references,
+            epoch: Mutex::new(None),
+        });
+        Ok(())
+    }
+
+    /// The first pairs for validation, and their targets as they stand there.
+    #[allow(clippy::type_complexity)] // a name would say no more
+    fn validation(&self, n: usize) -> Result<(Vec<Example>, HashMap<Example, String>), UsageError> {
+        let corpus = &self.config.valid;
+        let mut pairs = corpus.read(self.config.lossy)?;
+        let mut examples = Vec::new();
+        let mut references = HashMap::new();
+        let mut long = 0;
+        for pair in pairs.by_ref() {
+            let Pair { source, target } = pair?;
+            if examples.len() == n {
+                // The rest is read for its errors.
+                continue;
+            }
+            let ids = [self.source.encode(&source), self.target.encode(&target)];
+            if ids.iter().any(|ids| ids.len() > self.config.max_length) {
+                long += 1;
+                continue;
+            }
+            let [source, ids] = ids;
+            let example = Example {
+                source: self.source_of(source),
+                target: self.target_of(ids),
+            };
+            references.insert(example.clone(), target);
+            examples.push(example);
+        }
+        tell(corpus, &pairs.met());
+        if long > 0 {
+            let most = self.config.max_length;
+            output::note(&format!(
+                "{long} pairs for validation have a side of more than {most} tokens: left out"
+            ));
+        }
+        if examples.is_empty() {
+            let what = "has no pair to validate with";
+            return Err(UsageError::new("corpus", corpus.source.display(), what));
+        }
+        Ok((examples, references))
+    }
+}
+
+/// Tells what was met in a corpus.
+fn tell(corpus: &Corpus, met: &Met) {
+    for note in met.notes() {
+        output::note(&format!("{}: {note}", corpus.source.display()));
+    }
+}
+
+fn caches_of(config: &TextConfig, caches: &Path) -> PathBuf {
+    config.cache.clone().unwrap_or_else(|| caches.into())
+}
+
+/// Refuses settings that no data can be made with.
+fn check(config: &TextConfig) -> Result<(), UsageError> {
+    for (flag, value, least, most) in [
+        ("--max-length", config.max_length, 1, 100_000),
+        ("--batch-tokens", config.batch_tokens, 1, 100_000_000),
+        ("--vocab-size", config.tokenizer.vocab_size, 5, 10_000_000),
+    ] {
+        if !(least..=most).contains(&value) {
+            let expected = format!("must be at least {least} and at most {most}");
+            return Err(UsageError::new(flag, value, expected));
+        }
+    }
+    for (corpus, flags) in [
+        (
+            &config.train,
+            "--train-source and --train-target, or --train",
+        ),
+        (
+            &config.valid,
+            "--valid-source and --valid-target, or --valid",
+        ),
+    ] {
+        if corpus.source.as_os_str().is_empty() {
+            return Err(UsageError::new("--task", "text", format!("needs {flags}")));
+        }
+    }
+    Ok(())
+}
+
+/// Those that files have, and else trained ones: from the cache if they are there.
+fn tokenizers(config: &TextConfig, caches: &Path) -> Result<[Arc<Tokenizer>; 2]> {
+    let settings = &config.tokenizer;
+    let files = [&settings.source_file, &settings.target_file];
+    if let [Some(source), Some(target)] = files {
+        let source_tokenizer = Arc::new(Tokenizer::read(source)?);
+        if source == target {
+            return Ok([source_tokenizer.clone(), source_tokenizer]);
+        }
+        return Ok([source_tokenizer, Arc::new(Tokenizer::read(target)?)]);
+    }
+    if settings.joint {
+        let both = trained(config, caches, Side::Both)?;
+        return Ok([both.clone(), both]);
+    }
+    let one = |file: &Option<PathBuf>, side| match file {
+        Some(path) => Ok(Arc::new(Tokenizer::read(path)?)),
+        None => trained(config, caches, side),
+    };
+    Ok([
+        one(&settings.source_file, Side::Source)?,
+        one(&settings.target_file, Side::Target)?,
+    ])
+}
+
+/// Whose texts.
+#[derive(Clone, Copy, Serialize)]
+enum Side {
+    Source,
+    Target,
+    Both,
+}
+
+/// A trained tokeniser, out of the cache if it is there.
+fn trained(config: &TextConfig, caches: &Path, side: Side) -> Result<Arc<Tokenizer>> {
+    let Corpus { fields, target, .. } = &config.train;
+    let settings = TokenizerConfig {
+        source_file: None,
+        target_file: None,
+        ..config.tokenizer.clone()
+    };
+    let of = (
+        config.train.fingerprints()?,
+        fields,
+        target.is_some(),
+        config.lossy,
+        settings,
+        side,
+    );
+    let path = caches.join(format!("tokenizer-{}", key(&of)));
+    if path.join(JOINT).exists() {
+        return Ok(Arc::new(Tokenizer::read(&path.join(JOINT))?));
+    }
+    let name = match side {
+        Side::Source => "sources",
+        Side::Target => "targets",
+        Side::Both => "sources and targets",
+    };
+    output::note(&format!("training a tokeniser on the {name} ..."));
+    let pairs = config.train.read(config.lossy)?;
+    let texts = pairs.flat_map(move |pair| {
+        let texts = match (pair, side) {
+            (Ok(pair), Side::Source) => [Some(Ok(pair.source)), None],
+            (Ok(pair), Side::Target) => [Some(Ok(pair.target)), None],
+            (Ok(pair), Side::Both) => [Some(Ok(pair.source)), Some(Ok(pair.target))],
+            (Err(error), _) => [Some(Err(error)), None],
+        };
+        texts.into_iter().flatten()
+    });
+    let tokenizer = Tokenizer::train(&config.tokenizer, name, texts)?;
+    let folder = temporary(&path)?;
+    fs::write(folder.0.join(JOINT), tokenizer.json())
+        .with_context(|| format!("cannot write {}", folder.0.display()))?;
+    folder.becomes(&path)?;
+    Ok(Arc::new(tokenizer))
+}

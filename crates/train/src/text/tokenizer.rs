@@ -1,0 +1,389 @@
+//! Tokenisers: trained on a corpus, or read from a `tokenizer.json` as Hugging Face writes it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
+use tokenizers::models::unigram::{Unigram, UnigramTrainer};
+use tokenizers::models::wordlevel::{WordLevel, WordLevelTrainer};
+use tokenizers::models::{ModelWrapper, TrainerWrapper};
+use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper, Sequence};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
+use tokenizers::pre_tokenizers::whitespace::Whitespace;
+use tokenizers::{AddedToken, Tokenizer as Inner};
+use transformer::Vocabulary;
+
+use super::corpus::hex;
+use crate::error::UsageError;
+
+/// What tokens are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenizerKind {
+    /// Byte-pair encoding of bytes: every text has tokens, and comes back just as it was
+    #[default]
+    Bpe,
+    /// Pieces of words by a unigram language model, as SentencePiece has them
+    Unigram,
+    /// Words and punctuation that stand there twice at least
+    Word,
+    /// Characters
+    Char,
+}
+
+/// Unicode normal forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalization {
+    /// Canonical, composed
+    Nfc,
+    /// Canonical, decomposed
+    Nfd,
+    /// Compatible, composed: full-width letters and ligatures become plain ones, too
+    Nfkc,
+    /// Compatible, decomposed
+    Nfkd,
+}
+
+/// Which tokenisers a run has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerConfig {
+    /// What tokens are.
+    pub kind: TokenizerKind,
+    /// Tokens of a vocabulary, special ones included.
+    pub vocab_size: usize,
+    /// Whether fewer tokens will do where the corpus has no more.
+    pub or_fewer: bool,
+    /// Whether sources and targets have one vocabulary.
+    pub joint: bool,
+    /// Whether all letters become small ones.
+    pub lower_case: bool,
+    /// What texts are brought into first.
+    pub normalization: Option<Normalization>,
+    /// A `tokenizer.json` for sources, instead of a trained one.
+    pub source_file: Option<PathBuf>,
+    /// A `tokenizer.json` for targets, instead of a trained one.
+    pub target_file: Option<PathBuf>,
+}
+
+impl TokenizerConfig {
+    /// Byte-level BPE of so many tokens a side, or fewer.
+    pub fn new(vocab_size: usize) -> Self {
+        Self {
+            kind: TokenizerKind::Bpe,
+            vocab_size,
+            or_fewer: true,
+            joint: false,
+            lower_case: false,
+            normalization: None,
+            source_file: None,
+            target_file: None,
+        }
+    }
+}
+
+/// Texts to ids and back.
+pub struct Tokenizer {
+    inner: Inner,
+    vocab_size: usize,
+    pad_id: u32,
+    bos_id: u32,
+    eos_id: u32,
+    /// Whether tokens are words, between which blanks were lost.
+    is_words: bool,
+    sha256: String,
+    json: Vec<u8>,
+}
+
+/// Names of special tokens: ours, and those that others have.
+const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
+const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
+const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
+
+impl Tokenizer {
+    /// Trains one on texts; `name` says whose, in errors.
+    ///
+    /// # Errors
+    ///
+    /// An error of the texts, or a vocabulary that they do not have.
+    pub fn train<E: Send>(
+        config: &TokenizerConfig,
+        name: &str,
+        texts: impl Iterator<Item = Result<String, E>> + Send,
+    ) -> Result<Self, UsageError>
+    where
+        UsageError: From<E>,
+    {
+        let size = config.vocab_size;
+        let refuse = |expected: String| UsageError::new("--vocab-size", size, expected);
+        let (mut inner, mut trainer) =
+            untrained(config).map_err(|error| refuse(error.to_string()))?;
+        let failed = Mutex::new(None);
+        let texts = texts.map_while(|text| match text {
+            Ok(text) => Some(text),
+            Err(error) => {
+                *failed.lock().expect("nobody panics with it") = Some(error);
+                None
+            }
+        });
+        let trained = inner.train(&mut trainer, texts).map(|_| ());
+        if let Some(error) = failed.into_inner().expect("nobody panics with it") {
+            return Err(error.into());
+        }
+        trained.map_err(|error| {
+            refuse(format!(
+                "makes no tokeniser of the {name} ({error}); must be larger"
+            ))
+        })?;
+        let found = inner.get_vocab_size(true);
+        if found <= SPECIAL {
+            let expected = "the corpus has no tokens: of words, only those that stand there twice";
+            return Err(UsageError::new("--tokenizer", "", expected));
+        }
+        if found > size {
+            let expected =
+                format!("is too small: the {name} have {found} tokens that cannot be left out");
+            return Err(refuse(expected));
+        }
+        if found < size && !config.or_fewer {
+            let expected = format!("must be at most {found}: the {name} have no more tokens");
+            return Err(refuse(expected));
+        }
+        let json = inner.to_string(false).expect("it is plain data");
+        Self::from_json(json.as_bytes(), Path::new("--tokenizer"))
+    }
+
+    /// Reads a `tokenizer.json`.
+    ///
+    /// # Errors
+    ///
+    /// A file that is none, or that lacks a special token.
+    pub fn read(path: &Path) -> Result<Self, UsageError> {
+        let json = std::fs::read(path).map_err(|error| {
+            let what = match path.is_dir() {
+                true => "is a folder, but must be a tokenizer.json".into(),
+                false => format!("cannot be read ({error})"),
+            };
+            UsageError::new("tokeniser", path.display(), what)
+        })?;
+        Self::from_json(&json, path)
+    }
+
+    fn from_json(json: &[u8], path: &Path) -> Result<Self, UsageError> {
+        let refuse = |what: String| UsageError::new("tokeniser", path.display(), what);
+        let mut inner = Inner::from_bytes(json).map_err(|error| {
+            refuse(format!(
+                "is no tokenizer.json as Hugging Face writes it ({error})"
+            ))
+        })?;
+        // A text is a text, whatever it says: `<eos>` in a corpus ends nothing.
+        inner.set_encode_special_tokens(true);
+        inner.with_padding(None);
+        inner
+            .with_truncation(None)
+            .map_err(|error| refuse(error.to_string()))?;
+        let special = |names: &[&str], what: &str| {
+            let id = names.iter().find_map(|name| inner.token_to_id(name));
+            id.ok_or_else(|| {
+                let names = names.join(", ");
+                refuse(format!(
+                    "has no {what} token, which is one of {names}; add one to it"
+                ))
+            })
+        };
+        let (pad_id, bos_id, eos_id) = (
+            special(&PAD, "padding")?,
+            special(&BOS, "begin")?,
+            special(&EOS, "end")?,
+        );
+        let is_words = matches!(inner.get_model(), ModelWrapper::WordLevel(_))
+            && inner.get_decoder().is_none();
+        let ids = inner.get_vocab(true).into_values();
+        Ok(Self {
+            vocab_size: ids.max().map_or(0, |id| id as usize + 1),
+            pad_id,
+            bos_id,
+            eos_id,
+            is_words,
+            sha256: hex(&Sha256::digest(json)),
+            json: json.into(),
+            inner,
+        })
+    }
+
+    /// The file, as it was read or trained.
+    pub fn json(&self) -> &[u8] {
+        &self.json
+    }
+
+    /// What tells it from others.
+    pub fn sha256(&self) -> &str {
+        &self.sha256
+    }
+
+    /// One more than the largest id.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// The id that fills short sequences up.
+    pub fn pad_id(&self) -> u32 {
+        self.pad_id
+    }
+
+    /// The first token of every target.
+    pub fn bos_id(&self) -> u32 {
+        self.bos_id
+    }
+
+    /// The last token of sources and targets.
+    pub fn eos_id(&self) -> u32 {
+        self.eos_id
+    }
+
+    /// The ids of a text, without begin and end.
+    pub fn encode(&self, text: &str) -> Vec<u32> {
+        let encoding = self.inner.encode_fast(text, false);
+        encoding.expect("a text has tokens").get_ids().to_vec()
+    }
+
+    /// The ids of several texts, by all threads.
+    pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
+        let encodings = self.inner.encode_batch_fast(texts, false);
+        let encodings = encodings.expect("a text has tokens").into_iter();
+        encodings
+            .map(|encoding| encoding.get_ids().to_vec())
+            .collect()
+    }
+
+    /// The text of some ids; padding, begin and end are left out.
+    pub fn decode(&self, ids: &[u32]) -> String {
+        let special = [self.pad_id, self.bos_id, self.eos_id];
+        let ids: Vec<u32> = ids
+            .iter()
+            .copied()
+            .filter(|id| !special.contains(id))
+            .collect();
+        let text = self.inner.decode(&ids, false).unwrap_or_default();
+        match self.is_words {
+            true => attach_punctuation(&text),
+            false => text.trim().into(),
+        }
+    }
+
+    /// The name of a token.
+    pub fn token(&self, id: u32) -> String {
+        self.inner.id_to_token(id).unwrap_or_default()
+    }
+
+    /// The id of a token.
+    pub fn id(&self, token: &str) -> Option<u32> {
+        self.inner.token_to_id(token)
+    }
+}
+
+/// Padding, begin, end, unknown.
+const SPECIAL: usize = 4;
+
+/// A tokeniser that knows no token, and what will train it. The special tokens have the ids of a
+/// [`Vocabulary`].
+fn untrained(config: &TokenizerConfig) -> tokenizers::Result<(Inner, TrainerWrapper)> {
+    let special: Vec<AddedToken> = [
+        Vocabulary::PAD,
+        Vocabulary::BOS,
+        Vocabulary::EOS,
+        Vocabulary::UNK,
+    ]
+    .map(|name| AddedToken::from(name, true))
+    .into();
+    let size = config.vocab_size;
+    // SentencePiece's mark of a blank, so that blanks come back.
+    let with_blanks = Metaspace::new('▁', PrependScheme::Always, true);
+    let bpe = |size| {
+        BpeTrainerBuilder::new()
+            .show_progress(false)
+            .special_tokens(special.clone())
+            .vocab_size(size)
+    };
+    let (mut inner, trainer): (Inner, TrainerWrapper) = match config.kind {
+        TokenizerKind::Bpe => {
+            let mut inner = Inner::new(BPE::default());
+            let bytes = ByteLevel::default();
+            inner.with_pre_tokenizer(Some(bytes));
+            inner.with_decoder(Some(bytes));
+            let trainer = bpe(size)
+                .min_frequency(2)
+                .initial_alphabet(ByteLevel::alphabet().into_iter().collect());
+            (inner, trainer.build().into())
+        }
+        TokenizerKind::Char => {
+            let model = BPE::builder().unk_token(Vocabulary::UNK.into()).build()?;
+            let mut inner = Inner::new(model);
+            inner.with_pre_tokenizer(Some(with_blanks.clone()));
+            inner.with_decoder(Some(with_blanks));
+            // The alphabet alone: no room for a merge.
+            let trainer = bpe(0).limit_alphabet(size.saturating_sub(SPECIAL));
+            (inner, trainer.build().into())
+        }
+        TokenizerKind::Unigram => {
+            let mut inner = Inner::new(Unigram::default());
+            inner.with_pre_tokenizer(Some(with_blanks.clone()));
+            inner.with_decoder(Some(with_blanks));
+            let trainer = UnigramTrainer::builder()
+                .show_progress(false)
+                .special_tokens(special.clone())
+                .unk_token(Some(Vocabulary::UNK.into()))
+                .vocab_size(u32::try_from(size)?)
+                .build()?;
+            (inner, trainer.into())
+        }
+        TokenizerKind::Word => {
+            let model = WordLevel::builder()
+                .unk_token(Vocabulary::UNK.into())
+                .build()?;
+            let mut inner = Inner::new(model);
+            inner.with_pre_tokenizer(Some(Whitespace {}));
+            let trainer = WordLevelTrainer::builder()
+                .show_progress(false)
+                .special_tokens(special.clone())
+                .min_frequency(2)
+                .vocab_size(size)
+                .build()?;
+            (inner, trainer.into())
+        }
+    };
+    let mut steps: Vec<NormalizerWrapper> = Vec::new();
+    steps.extend(config.normalization.map(|form| match form {
+        Normalization::Nfc => NormalizerWrapper::from(NFC),
+        Normalization::Nfd => NFD.into(),
+        Normalization::Nfkc => NFKC.into(),
+        Normalization::Nfkd => NFKD.into(),
+    }));
+    steps.extend(config.lower_case.then(|| Lowercase.into()));
+    if !steps.is_empty() {
+        inner.with_normalizer(Some(Sequence::new(steps)))?;
+    }
+    Ok((inner, trainer))
+}
+
+/// Words and punctuation with a blank between all of them, written as people do.
+fn attach_punctuation(text: &str) -> String {
+    const CLOSING: &str = ".,;:!?)]}%…»”’";
+    const OPENING: &str = "([{«“‘¿¡";
+    const BETWEEN: &str = "'-/";
+    let made_of = |word: &str, of: &str| !word.is_empty() && word.chars().all(|c| of.contains(c));
+    let mut joined = String::with_capacity(text.len());
+    let mut attaches = true;
+    for word in text.split(' ') {
+        if !attaches && !made_of(word, CLOSING) && !made_of(word, BETWEEN) {
+            joined.push(' ');
+        }
+        joined.push_str(word);
+        attaches = made_of(word, OPENING) || made_of(word, BETWEEN);
+    }
+    joined
+}
