@@ -93,13 +93,17 @@ pub fn teacher_forced(
 }
 
 /// What [`decode`] asks of a model: room for one token more than the longest target, so that a
-/// target that goes on is seen to.
+/// target that goes on is seen to; or what the task allows by the source.
 pub fn decoding(task: &dyn Task, examples: &[Example], method: Method) -> GenerateConfig {
     let longest = examples.iter().map(|e| expected(task, e).len()).max();
-    let max_length = longest.unwrap_or(0) + usize::from(task.eos_id().is_some());
+    let max_length = match task.length_limit() {
+        None => longest.unwrap_or(0) + usize::from(task.eos_id().is_some()),
+        Some(_) => task.max_len() - 1,
+    };
     GenerateConfig::new(task.bos_id(), max_length)
         .with_eos_id(task.eos_id())
         .with_method(method)
+        .with_length_limit(task.length_limit())
 }
 
 /// Decodes the sources and compares, `size` sequences at a time, or as many as are quick.

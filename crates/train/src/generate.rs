@@ -138,8 +138,9 @@ impl<'a> Answerer<'a> {
         };
         let ids = ids.map_err(|error| line.wrong(error.to_string()))?;
         if ids.len() > most {
+            let unit = if task.is_text() { "tokens" } else { "symbols" };
             return Err(line.wrong(format!(
-                "its {what} has {} symbols, must have at most {most}, which this model can take",
+                "its {what} has {} {unit}, must have at most {most}, which this model can take",
                 ids.len()
             )));
         }

@@ -16,6 +16,9 @@ mod score;
 #[path = "cli/task.rs"]
 mod task;
 
+#[path = "cli/text.rs"]
+mod text_task;
+
 #[path = "cli/training.rs"]
 mod training;
 

@@ -9,7 +9,7 @@ use burn::tensor::Device;
 use common::cpu_backends;
 use proptest::prelude::*;
 use transformer::generate::{
-    Autoregressive, GenerateConfig, Hypothesis, LengthPenalty, Method, Search,
+    Autoregressive, GenerateConfig, Hypothesis, LengthLimit, LengthPenalty, Method, Search,
 };
 use transformer::{
     NormPlacement, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
@@ -744,6 +744,39 @@ fn a_batch_of_one_is_a_batch_of_many() {
                     &found[index..=index],
                 );
             }
+        }
+    }
+}
+
+#[test]
+fn each_source_has_its_own_limit() {
+    let limit = LengthLimit {
+        per_token: 1.5,
+        more: 1,
+    };
+    for (name, model) in models() {
+        for (method, n_best) in methods() {
+            let config = GenerateConfig::new(1, 9)
+                .with_method(method)
+                .with_n_best(n_best)
+                .with_length_limit(Some(limit));
+            let found = model.generate(&sources(), &config).unwrap();
+            // Without an end symbol, every target has all that it may have.
+            let lengths = found.iter().map(|found| found[0].tokens.len());
+            assert!(lengths.eq([7, 4, 2, 9, 4]), "{name}");
+            for (index, source) in sources().into_iter().enumerate() {
+                let mut config = config.clone();
+                if let Method::Sample { first_source, .. } = &mut config.method {
+                    *first_source = index as u64;
+                }
+                let alone = model.generate(&[source], &config).unwrap();
+                assert_same(&name, &alone, &found[index..=index]);
+            }
+            // There is room for what was asked for.
+            let config = config.with_min_length(8);
+            let found = model.generate(&sources(), &config).unwrap();
+            let mut lengths = found.iter().map(|found| found[0].tokens.len());
+            assert!(lengths.all(|length| length >= 8), "{name}");
         }
     }
 }

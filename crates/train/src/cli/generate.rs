@@ -15,8 +15,8 @@ use crate::task::Task;
 /// Flags of `generate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Input: one source a line, its symbols separated by white space. A line without symbols has an
-empty answer.
+Input: one source a line, its symbols separated by white space; of a run on texts, one text a line. A
+line with nothing on it has an empty answer.
 
 Output: for each line of the input, in the same order,
   one line with the target;
@@ -78,7 +78,8 @@ pub struct GenerateArgs {
     /// Fewest symbols of a target before its end [default: 0]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
     pub min_length: Option<usize>,
-    /// Most symbols of a target, its end symbol included [default: the task's longest]
+    /// Most symbols of a target, its end symbol included [default: the task's longest;
+    /// text: three times the source and 20]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
     pub max_length: Option<usize>,
     /// Divides the logits of symbols that the target has already: above 1 discourages repetition
@@ -171,7 +172,11 @@ impl GenerateArgs {
             .with_method(self.method()?)
             .with_n_best(self.n_best.unwrap_or(1))
             .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
-            .with_forbidden(self.forbidden(task)?);
+            .with_forbidden(self.forbidden(task)?)
+            .with_length_limit(match self.max_length {
+                None => task.length_limit(),
+                Some(_) => None,
+            });
         check_generation(&config, model, batch_size)?;
         Ok(config)
     }

@@ -216,11 +216,11 @@ pub struct FitArgs {
     #[arg(long)]
     pub schedule: Option<ScheduleKind>,
     /// Scale of the learning rate [default: 1.5; reverse, sort, annotated: 1; add:
-    /// 0.4; text: 0.35]
+    /// 0.4; text: 0.35; base: 0.7]
     #[arg(long, allow_negative_numbers = true)]
     pub factor: Option<f64>,
     /// Steps in which the learning rate rises [default: 100; add: 200; annotated,
-    /// text: 400]
+    /// text: 400; tiny: 200; base: 2000]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub warmup: Option<usize>,
     /// Share of the target distribution spread over all tokens [default: 0; text: 0.1]

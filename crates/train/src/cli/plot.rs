@@ -15,6 +15,8 @@ pub enum RunPicture {
     Loss,
     /// Token accuracy and exact match on the validation split by step
     Accuracy,
+    /// BLEU and chrF on the validation split by step, of --task text
+    Bleu,
     /// Learning rate by step
     LearningRate,
     /// Exact match by length, where the run has a lengths.json
@@ -29,6 +31,7 @@ impl RunPicture {
         match self {
             Self::Loss => Some(Curve::Loss),
             Self::Accuracy => Some(Curve::Accuracy),
+            Self::Bleu => Some(Curve::Bleu),
             Self::LearningRate => Some(Curve::LearningRate),
             Self::Lengths => Some(Curve::Lengths),
             Self::Attention => None,

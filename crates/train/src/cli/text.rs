@@ -67,7 +67,7 @@ pub struct TextArgs {
     /// What is done with pairs that have a side longer than --max-length [default: drop]
     #[arg(long, value_name = "WHAT")]
     pub overlong: Option<Overlong>,
-    /// Tokens a side of a batch, padding included [default: 2048; base: 4096]
+    /// Tokens a side of a batch, padding included [default: 2048; tiny: 512; base: 4096]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number)]
     pub batch_tokens: Option<usize>,
     /// Times that every pair is learned from [default: 10]

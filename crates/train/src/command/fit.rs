@@ -77,6 +77,13 @@ fn fit_text(
     let task = TextTask::prepare(text, &RunFolder::caches(run_dir), config.eval_size)?;
     config.task = TaskConfig::Text(Box::new(task.config().clone()));
     config.resolve_for(&task)?;
+    let (_, warmup) = config.schedule.parts();
+    if 2 * warmup > config.steps {
+        let steps = config.steps;
+        output::note(&format!(
+            "warning: the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try --preset tiny, more --epochs or smaller --batch-tokens"
+        ));
+    }
     let folder = RunFolder::create_with(run_dir, &config, |folder| task.save_tokenizers(folder))?;
     let run = Run {
         config: &config,

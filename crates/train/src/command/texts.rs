@@ -61,7 +61,8 @@ pub(super) fn run(
     let longest = task.max_len() - 1;
     let generation = GenerateConfig::new(task.bos_id(), longest)
         .with_eos_id(task.eos_id())
-        .with_method(method.clone());
+        .with_method(*method)
+        .with_length_limit(task.length_limit());
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
     let begun = Instant::now();
@@ -81,13 +82,6 @@ pub(super) fn run(
             cut += u64::from(is_cut);
             examples.push(example);
         }
-        let sources = examples.iter().map(|example| example.source.len());
-        // A translation of three times its source goes on and on.
-        let room = 3 * sources.max().unwrap_or(0) + 20;
-        let generation = GenerateConfig {
-            max_length: longest.min(room),
-            ..generation.clone()
-        };
         let size = args.batch_size;
         let decoded = evaluate::decode(&run.model, task, &examples, size, &generation);
         for (decoded, pair) in decoded.iter().zip(&chunk) {

@@ -25,6 +25,8 @@ pub use learner::Learner;
 pub use precision::{LossScale, Precision};
 pub use state::{Best, BestBy, TrainingState};
 
+use feed::Feed;
+
 use crate::checkpoint::{Checkpoints, Files};
 use crate::config::RunConfig;
 use crate::evaluate::Decoded;
@@ -113,15 +115,13 @@ pub fn fit(
     run.folder.begin_again(config)?;
     run.monitor = watch();
     interrupt::watch()?;
-    let (feed, sender) = feed::Feed::new();
-    run.feed = feed;
     let step = run.state.step;
-    // The feed ends when its receiver is dropped, which is when training has ended.
     let stop = std::thread::scope(|scope| {
+        // Dropped at the end of training, however it ends, which ends the thread.
+        let (mut feed, sender) = Feed::new();
         scope.spawn(move || feed::make(config, task, step, &sender));
-        let stop = run.train();
-        run.waited = run.feed.waited();
-        run.feed = feed::Feed::new().0;
+        let stop = run.train(&mut feed);
+        run.waited = feed.waited();
         stop
     });
     match stop? {
@@ -153,7 +153,6 @@ struct Run<'a> {
     folder: RunFolder,
     checkpoints: Checkpoints,
     monitor: Box<dyn Monitor>,
-    feed: feed::Feed,
     /// Time that training has waited for data.
     waited: Duration,
     learner: Learner,
@@ -195,7 +194,6 @@ impl<'a> Run<'a> {
             device,
             folder,
             monitor: Box::new(Nobody),
-            feed: feed::Feed::new().0,
             waited: Duration::ZERO,
             learner,
             pending: Vec::new(),
@@ -204,13 +202,13 @@ impl<'a> Run<'a> {
         })
     }
 
-    fn train(&mut self) -> Result<Stop> {
+    fn train(&mut self, feed: &mut Feed) -> Result<Stop> {
         let config = self.config;
         let every = self.evaluate_every();
         let asks_for_last = config.target.is_some() || config.patience.is_some();
         let _listening = interrupt::listen();
         while self.state.step < config.steps && self.state.ended_of != Some(config.steps) {
-            self.step()?;
+            self.step(feed)?;
             let step = self.state.step;
             let is_last = step == config.steps;
             let mut ends = false;

@@ -6,6 +6,7 @@ use anyhow::{Result, bail};
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Tensor;
 
+use super::feed::Feed;
 use super::{Pending, READ_EVERY, Run};
 use crate::batch::Batch;
 use crate::optimizer::gradient_norm;
@@ -14,11 +15,11 @@ use crate::run_folder::StepMetrics;
 impl Run<'_> {
     /// Takes one step: one or several batches, whose gradients are added up as those of one large
     /// batch would be.
-    pub(super) fn step(&mut self) -> Result<()> {
+    pub(super) fn step(&mut self, feed: &mut Feed) -> Result<()> {
         let config = self.config;
         let begun = Instant::now();
         let step = self.state.step + 1;
-        let examples = self.feed.next();
+        let examples = feed.next();
         let pad_id = self.task.pad_id();
         let batches: Vec<Batch> = examples
             .iter()

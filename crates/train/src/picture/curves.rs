@@ -98,6 +98,25 @@ pub fn accuracy(runs: &[Run]) -> Option<Drawing> {
     chart("Accuracy on the validation split", runs, y, series)
 }
 
+/// BLEU and chrF on the validation split; of several runs BLEU. Nothing if there is none.
+pub fn bleu(runs: &[Run]) -> Option<Drawing> {
+    let mut series = Vec::new();
+    match runs {
+        [run] => {
+            series.extend(line(&run.metrics.chrf, "chrF", 1));
+            series.extend(line(&run.metrics.bleu, "BLEU", 0));
+        }
+        _ => {
+            for (index, (run, label)) in runs.iter().zip(run::labels(runs)).enumerate() {
+                series.extend(line(&run.metrics.bleu, &label, index));
+            }
+            line_chart::widen_lower(&mut series);
+        }
+    }
+    let y = Axis::linear("BLEU, chrF (0 to 100)", 0.0, 100.0, 5);
+    chart("Translation of the validation split", runs, y, series)
+}
+
 /// The learning rate. Nothing if there is none.
 pub fn learning_rate(runs: &[Run]) -> Option<Drawing> {
     let labels = match runs {

@@ -21,6 +21,10 @@ pub struct Metrics {
     pub token_accuracy: Vec<Point>,
     /// Share of that split's sequences that were decoded just right.
     pub exact_match: Vec<Point>,
+    /// BLEU of that split's texts.
+    pub bleu: Vec<Point>,
+    /// chrF of that split's texts.
+    pub chrf: Vec<Point>,
 }
 
 impl Metrics {
@@ -38,14 +42,16 @@ impl Metrics {
     }
 
     fn parse(text: &[u8]) -> Result<Self, String> {
-        const NAMES: [&str; 5] = [
+        const NAMES: [&str; 7] = [
             "loss",
             "learning_rate",
             "valid_loss",
             "token_accuracy",
             "exact_match",
+            "bleu",
+            "chrf",
         ];
-        let mut curves: [BTreeMap<u64, f64>; 5] = Default::default();
+        let mut curves: [BTreeMap<u64, f64>; 7] = Default::default();
         let lines = text.split_inclusive(|&byte| byte == b'\n');
         for (number, line) in (1..).zip(lines) {
             let is_whole = line.ends_with(b"\n");
@@ -77,7 +83,7 @@ impl Metrics {
                 curve.insert(step, value);
             }
         }
-        let [loss, learning_rate, valid_loss, token_accuracy, exact_match] = curves.map(|curve| {
+        let curves = curves.map(|curve| {
             let points: Vec<Point> = curve
                 .into_iter()
                 .map(|(step, value)| (step as f64, value))
@@ -85,12 +91,23 @@ impl Metrics {
             let is_known = points.iter().any(|(_, value)| value.is_finite());
             if is_known { points } else { Vec::new() }
         });
+        let [
+            loss,
+            learning_rate,
+            valid_loss,
+            token_accuracy,
+            exact_match,
+            bleu,
+            chrf,
+        ] = curves;
         Ok(Self {
             loss,
             learning_rate,
             valid_loss,
             token_accuracy,
             exact_match,
+            bleu,
+            chrf,
         })
     }
 

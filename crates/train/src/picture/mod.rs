@@ -39,6 +39,8 @@ pub enum Curve {
     Loss,
     /// Token accuracy and exact match by step.
     Accuracy,
+    /// BLEU and chrF by step.
+    Bleu,
     /// Learning rate by step.
     LearningRate,
     /// Exact match by length.
@@ -47,9 +49,10 @@ pub enum Curve {
 
 impl Curve {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Loss,
         Self::Accuracy,
+        Self::Bleu,
         Self::LearningRate,
         Self::Lengths,
     ];
@@ -59,6 +62,7 @@ impl Curve {
         match self {
             Self::Loss => "loss",
             Self::Accuracy => "accuracy",
+            Self::Bleu => "bleu",
             Self::LearningRate => "learning_rate",
             Self::Lengths => "lengths",
         }
@@ -69,6 +73,7 @@ impl Curve {
         match self {
             Self::Loss => curves::loss(runs),
             Self::Accuracy => curves::accuracy(runs),
+            Self::Bleu => curves::bleu(runs),
             Self::LearningRate => curves::learning_rate(runs),
             Self::Lengths => lengths::draw(runs),
         }

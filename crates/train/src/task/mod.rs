@@ -13,6 +13,7 @@ use std::ops::RangeInclusive;
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 use serde::{Deserialize, Serialize};
+use transformer::generate::LengthLimit;
 
 pub use add::AddTask;
 pub use alphabet::Alphabet;
@@ -160,6 +161,12 @@ pub trait Task: Send + Sync {
     /// Whether targets are texts, of which many can be good: they are scored by BLEU and chrF.
     fn is_text(&self) -> bool {
         false
+    }
+
+    /// How long an output may become by its source, if there is no other limit than what the model
+    /// can take.
+    fn length_limit(&self) -> Option<LengthLimit> {
+        None
     }
 
     /// Batches after which every example was there once, if there is an end to them.

@@ -36,13 +36,16 @@ impl BatchPlan {
         lengths: impl Fn(u32) -> [usize; 2],
         batch_tokens: usize,
     ) -> Self {
-        let mut sorted: Vec<u32> = pairs.collect();
-        let key = |&pair: &u32| {
+        // By the longer side first, which is what fills a batch. Of millions of pairs, looking
+        // lengths up takes longer than sorting.
+        let key = |pair: u32| {
             let [source, target] = lengths(pair);
-            // By the longer side first, which is what fills a batch.
-            (source.max(target), source, target, pair)
+            let lengths = [source.max(target), source, target];
+            (lengths.map(|length| length as u32), pair)
         };
-        sorted.sort_unstable_by_key(key);
+        let mut keys: Vec<_> = pairs.map(key).collect();
+        keys.sort_unstable();
+        let sorted: Vec<u32> = keys.into_iter().map(|(_, pair)| pair).collect();
         let mut plan = Self {
             groups: Vec::new(),
             batches: vec![0],
@@ -116,5 +119,95 @@ impl BatchPlan {
     pub fn batch<'a>(&self, epoch: &'a Epoch, index: usize) -> &'a [u32] {
         let batch = epoch.batches[index] as usize;
         &epoch.pairs[self.batches[batch] as usize..self.batches[batch + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use rand::RngExt;
+
+    use super::*;
+
+    /// Lengths as of a corpus: a target is about as long as its source.
+    fn lengths(n: u32) -> Vec<[usize; 2]> {
+        let mut rng = generator(5, Split::Test, 0);
+        let pair = |_| {
+            let source = rng.random_range(1..40usize);
+            [
+                source,
+                (source + rng.random_range(0..6)).saturating_sub(2).max(1),
+            ]
+        };
+        (0..n).map(pair).collect()
+    }
+
+    fn plan(lengths: &[[usize; 2]], batch_tokens: usize) -> BatchPlan {
+        let pairs = 0..lengths.len() as u32;
+        BatchPlan::new(pairs, |pair| lengths[pair as usize], batch_tokens)
+    }
+
+    #[test]
+    fn an_epoch_has_every_pair_once_in_batches_that_are_not_too_large() {
+        let lengths = lengths(3000);
+        for batch_tokens in [1, 30, 500, 1_000_000] {
+            let plan = plan(&lengths, batch_tokens);
+            let epoch = plan.epoch(7, 3);
+            let mut seen = HashSet::new();
+            let (mut tokens, mut places) = (0, 0);
+            for index in 0..plan.len() {
+                let batch = plan.batch(&epoch, index);
+                let longest = |side: usize| {
+                    let lengths = batch.iter().map(|&pair| lengths[pair as usize][side]);
+                    lengths.max().unwrap()
+                };
+                let most = longest(0).max(longest(1));
+                assert!(batch.len() == 1 || batch.len() * most <= batch_tokens);
+                assert!(batch.iter().all(|pair| seen.insert(*pair)));
+                places += batch.len() * (longest(0) + longest(1));
+                tokens += batch
+                    .iter()
+                    .flat_map(|&p| lengths[p as usize])
+                    .sum::<usize>();
+            }
+            assert_eq!((seen.len(), plan.pairs()), (3000, 3000));
+            let padding = 1.0 - tokens as f64 / places as f64;
+            assert!((plan.padding() - padding).abs() < 1e-12);
+        }
+        assert!(plan(&lengths, 500).padding() < 0.08);
+    }
+
+    #[test]
+    fn the_order_is_a_function_of_seed_and_epoch() {
+        let lengths = lengths(2000);
+        let plan = plan(&lengths, 400);
+        let order = |seed, epoch| -> Vec<Vec<u32>> {
+            let epoch = plan.epoch(seed, epoch);
+            let batches = (0..plan.len()).map(|index| plan.batch(&epoch, index).to_vec());
+            batches.collect()
+        };
+        assert_eq!(order(0, 0), order(0, 0));
+        let sorted = |order: Vec<Vec<u32>>| -> HashSet<Vec<u32>> {
+            let sorted = order.into_iter().map(|mut batch| {
+                batch.sort_unstable();
+                batch
+            });
+            sorted.collect()
+        };
+        for other in [order(1, 0), order(0, 1)] {
+            assert_ne!(other, order(0, 0));
+            // Not the same batches in another order, either.
+            let both = sorted(other.clone());
+            let same = both.intersection(&sorted(order(0, 0))).count();
+            assert!(same < plan.len() / 5, "{same} of {}", plan.len());
+        }
+    }
+
+    #[test]
+    fn no_pairs_make_no_batches() {
+        let plan = plan(&[], 100);
+        assert!(plan.is_empty());
+        assert_eq!((plan.pairs(), plan.padding()), (0, 1.0));
     }
 }

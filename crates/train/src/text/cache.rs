@@ -84,17 +84,20 @@ impl TokenCache {
             target_tokenizer: target.sha256().into(),
         };
         let path = folder.join(format!("pairs-{}", key(&origin)));
-        match Self::open(&path, &origin, [source, target]) {
-            Ok(Some(cache)) => return Ok(cache),
-            Ok(None) => {}
-            Err(error) => {
-                let what = format!("warning: {} is damaged ({error:#})", path.display());
-                output::note(&format!("{what}; it is made again"));
+        // Another run may put its own in the place of ours between two lines.
+        for _ in 0..3 {
+            match Self::open(&path, &origin, [source, target]) {
+                Ok(Some(cache)) => return Ok(cache),
+                Ok(None) => {}
+                Err(error) => {
+                    let what = format!("warning: {} is damaged ({error:#})", path.display());
+                    output::note(&format!("{what}; it is made again"));
+                }
             }
+            make(&path, &origin, corpus, [source, target])?;
         }
-        make(&path, &origin, corpus, [source, target])?;
         let cache = Self::open(&path, &origin, [source, target])?;
-        cache.with_context(|| format!("{} was taken away at once", path.display()))
+        cache.with_context(|| format!("{} is taken away again and again", path.display()))
     }
 
     /// None if it is not there.

@@ -203,11 +203,11 @@ impl TextTask {
         let mut pairs = corpus.read(self.config.lossy)?;
         let mut examples = Vec::new();
         let mut references = HashMap::new();
-        let mut long = 0;
+        let (mut long, mut rest) = (0, 0);
         for pair in pairs.by_ref() {
             let Pair { source, target } = pair?;
             if examples.len() == n {
-                // The rest is read for its errors.
+                rest += 1;
                 continue;
             }
             let ids = [self.source.encode(&source), self.target.encode(&target)];
@@ -228,6 +228,13 @@ impl TextTask {
             let most = self.config.max_length;
             output::note(&format!(
                 "{long} pairs for validation have a side of more than {most} tokens: left out"
+            ));
+        }
+        if rest > 0 {
+            let all = n + long + rest;
+            output::note(&format!(
+                "{}: the first {n} of {all} pairs are looked at during training",
+                corpus.source.display()
             ));
         }
         if examples.is_empty() {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use transformer::generate::LengthLimit;
+
 use super::TextConfig;
 use super::batches::{BatchPlan, Epoch};
 use super::cache::TokenCache;
@@ -176,6 +178,14 @@ impl Task for TextTask {
             .as_ref()
             .and_then(|data| data.references.get(example));
         known.cloned().unwrap_or_else(|| self.show(&example.target))
+    }
+
+    /// No translation has three times the tokens of its source, and twenty more.
+    fn length_limit(&self) -> Option<LengthLimit> {
+        Some(LengthLimit {
+            per_token: 3.0,
+            more: 20,
+        })
     }
 
     fn batches_per_epoch(&self) -> Option<usize> {

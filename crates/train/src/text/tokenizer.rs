@@ -5,6 +5,7 @@ use std::sync::Mutex;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use tokenizers::decoders::DecoderWrapper;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
 use tokenizers::models::unigram::{Unigram, UnigramTrainer};
 use tokenizers::models::wordlevel::{WordLevel, WordLevelTrainer};
@@ -13,7 +14,7 @@ use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
 use tokenizers::pre_tokenizers::whitespace::Whitespace;
-use tokenizers::{AddedToken, Tokenizer as Inner};
+use tokenizers::{AddedToken, Encoding, Tokenizer as Inner};
 use transformer::Vocabulary;
 
 use super::corpus::hex;
@@ -93,6 +94,8 @@ pub struct Tokenizer {
     pad_id: u32,
     bos_id: u32,
     eos_id: u32,
+    /// What has no token, if there is one for that.
+    unk_id: Option<u32>,
     /// Whether tokens are words, between which blanks were lost.
     is_words: bool,
     sha256: String,
@@ -103,6 +106,7 @@ pub struct Tokenizer {
 const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
 const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
+const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
 impl Tokenizer {
     /// Trains one on texts; `name` says whose, in errors.
@@ -208,6 +212,7 @@ impl Tokenizer {
             pad_id,
             bos_id,
             eos_id,
+            unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words,
             sha256: hex(&Sha256::digest(json)),
             json: json.into(),
@@ -248,16 +253,28 @@ impl Tokenizer {
     /// The ids of a text, without begin and end.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let encoding = self.inner.encode_fast(text, false);
-        encoding.expect("a text has tokens").get_ids().to_vec()
+        self.ids(&encoding.expect("a text has tokens"))
     }
 
     /// The ids of several texts, by all threads.
     pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
         let encodings = self.inner.encode_batch_fast(texts, false);
-        let encodings = encodings.expect("a text has tokens").into_iter();
+        let encodings = encodings.expect("a text has tokens");
         encodings
-            .map(|encoding| encoding.get_ids().to_vec())
+            .iter()
+            .map(|encoding| self.ids(encoding))
             .collect()
+    }
+
+    /// No text begins or ends by itself: a unigram model would take `<eos>` for its own.
+    fn ids(&self, encoding: &Encoding) -> Vec<u32> {
+        let special = [self.pad_id, self.bos_id, self.eos_id];
+        let ids = encoding.get_ids().iter().copied();
+        ids.filter_map(|id| match special.contains(&id) {
+            true => self.unk_id,
+            false => Some(id),
+        })
+        .collect()
     }
 
     /// The text of some ids; padding, begin and end are left out.
@@ -275,14 +292,23 @@ impl Tokenizer {
         }
     }
 
-    /// The name of a token.
+    /// The name of a token; `▁` stands for a blank, also where the vocabulary has bytes.
     pub fn token(&self, id: u32) -> String {
-        self.inner.id_to_token(id).unwrap_or_default()
+        let name = self.inner.id_to_token(id).unwrap_or_default();
+        if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
+            return name;
+        }
+        match self.inner.decode(&[id], false) {
+            // A part of a character has no other name than that of its bytes.
+            Ok(text) if !text.contains(char::REPLACEMENT_CHARACTER) => text.replace(' ', "▁"),
+            _ => name,
+        }
     }
 
-    /// The id of a token.
+    /// The id of a token, by this name or the one that the vocabulary has.
     pub fn id(&self, token: &str) -> Option<u32> {
-        self.inner.token_to_id(token)
+        let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
+        self.inner.token_to_id(token).or_else(by_name)
     }
 }
 
@@ -386,4 +412,184 @@ fn attach_punctuation(text: &str) -> String {
         attaches = made_of(word, OPENING) || made_of(word, BETWEEN);
     }
     joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pseudo_language;
+    use super::*;
+
+    fn texts() -> impl Iterator<Item = Result<String, UsageError>> + Send {
+        (0..400).map(|index| Ok(pseudo_language(0, index).target))
+    }
+
+    fn trained(change: impl FnOnce(&mut TokenizerConfig)) -> Tokenizer {
+        let mut config = TokenizerConfig::new(600);
+        change(&mut config);
+        Tokenizer::train(&config, "targets", texts()).unwrap()
+    }
+
+    const KINDS: [TokenizerKind; 4] = [
+        TokenizerKind::Bpe,
+        TokenizerKind::Unigram,
+        TokenizerKind::Word,
+        TokenizerKind::Char,
+    ];
+
+    #[test]
+    fn texts_go_there_and_back() {
+        for kind in KINDS {
+            let tokenizer = trained(|config| config.kind = kind);
+            for index in 0..100 {
+                let text = pseudo_language(0, index).target;
+                let ids = tokenizer.encode(&text);
+                let is_known = |id: &u32| *id > 3 && (*id as usize) < tokenizer.vocab_size();
+                let unknown = ids.iter().filter(|id| !is_known(id)).count();
+                if unknown == 0 {
+                    assert_eq!(tokenizer.decode(&ids), text, "{kind:?}");
+                }
+                // Of words, those that stand there once.
+                assert!(
+                    unknown == 0 || kind == TokenizerKind::Word,
+                    "{kind:?}: {text}"
+                );
+            }
+            let all: Vec<String> = (0..50).map(|i| pseudo_language(1, i).target).collect();
+            let one_by_one: Vec<Vec<u32>> = all.iter().map(|t| tokenizer.encode(t)).collect();
+            assert_eq!(tokenizer.encode_all(all), one_by_one);
+        }
+    }
+
+    #[test]
+    fn special_tokens_are_those_of_a_vocabulary() {
+        for kind in KINDS {
+            let tokenizer = trained(|config| config.kind = kind);
+            for (name, id) in [("<pad>", 0), ("<bos>", 1), ("<eos>", 2), ("<unk>", 3)] {
+                assert_eq!(tokenizer.id(name), Some(id), "{kind:?}");
+                assert_eq!(tokenizer.token(id), name);
+            }
+            // A text cannot end itself.
+            let ids = tokenizer.encode("Der <eos><pad> tirun.");
+            assert!(
+                ids.iter().all(|id| !(0..3).contains(id)),
+                "{kind:?}: {ids:?}"
+            );
+            let ids = [&[1][..], &tokenizer.encode("Der tirun"), &[2, 0, 0]].concat();
+            assert_eq!(tokenizer.decode(&ids), "Der tirun", "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_have_tokens_for_everything() {
+        let tokenizer = trained(|_| ());
+        let ids = tokenizer.encode("der der é");
+        assert_eq!(tokenizer.token(ids[0]), "▁der");
+        assert_eq!(tokenizer.id("▁der"), Some(ids[0]));
+        assert_eq!(tokenizer.token(*ids.last().unwrap()), "©");
+        for text in [
+            "naïve café",
+            "猫が好き",
+            "🙂 \u{1F1EB}",
+            "a  b",
+            "x\u{0301}",
+        ] {
+            assert_eq!(tokenizer.decode(&tokenizer.encode(text)), text);
+        }
+    }
+
+    #[test]
+    fn texts_can_be_normalised() {
+        let tokenizer = trained(|config| {
+            config.lower_case = true;
+            config.normalization = Some(Normalization::Nfkc);
+        });
+        assert_eq!(
+            tokenizer.decode(&tokenizer.encode("Ｄer ﬁTIRUN e\u{301}")),
+            "der fitirun é"
+        );
+        assert_eq!(tokenizer.encode("DER"), tokenizer.encode("der"));
+    }
+
+    #[test]
+    fn a_trained_one_is_the_same_when_it_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokenizer.json");
+        for kind in KINDS {
+            let tokenizer = trained(|config| config.kind = kind);
+            std::fs::write(&path, tokenizer.json()).unwrap();
+            let read = Tokenizer::read(&path).unwrap();
+            assert_eq!(read.sha256(), tokenizer.sha256());
+            assert_eq!(read.vocab_size(), tokenizer.vocab_size());
+            let text = pseudo_language(3, 7).target;
+            assert_eq!(read.encode(&text), tokenizer.encode(&text));
+        }
+        let json = String::from_utf8(trained(|_| ()).json().into()).unwrap();
+        std::fs::write(&path, json.replace("<bos>", "<begin>")).unwrap();
+        let error = Tokenizer::read(&path).err().unwrap().to_string();
+        assert!(error.contains("has no begin token"), "{error}");
+        std::fs::write(&path, json.replace("<bos>", "<s>").replace("<eos>", "</s>")).unwrap();
+        let read = Tokenizer::read(&path).unwrap();
+        assert_eq!((read.bos_id(), read.eos_id()), (1, 2));
+    }
+
+    #[test]
+    fn sizes_that_no_corpus_has_are_refused() {
+        let train = |kind, vocab_size, or_fewer| {
+            let config = TokenizerConfig {
+                kind,
+                or_fewer,
+                ..TokenizerConfig::new(vocab_size)
+            };
+            let trained = Tokenizer::train(&config, "targets", texts());
+            trained
+                .map(|one| one.vocab_size())
+                .map_err(|error| error.to_string())
+        };
+        for kind in [TokenizerKind::Word, TokenizerKind::Char] {
+            let found = train(kind, 5000, true).unwrap();
+            assert!((20..1000).contains(&found), "{found}");
+            let error = train(kind, 5000, false).unwrap_err();
+            let expected = format!("--vocab-size 5000: must be at most {found}: the targets have");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+        let error = train(TokenizerKind::Bpe, 100, true).unwrap_err();
+        assert!(
+            error.contains("is too small: the targets have 260 tokens"),
+            "{error}"
+        );
+        let error = train(TokenizerKind::Unigram, 12, true).unwrap_err();
+        assert!(error.starts_with("--vocab-size 12: "), "{error}");
+        let nothing = std::iter::empty::<Result<String, UsageError>>();
+        let config = TokenizerConfig {
+            kind: TokenizerKind::Word,
+            ..TokenizerConfig::new(100)
+        };
+        let error = Tokenizer::train(&config, "targets", nothing).err().unwrap();
+        assert!(error.to_string().contains("has no tokens"), "{error}");
+    }
+
+    #[test]
+    fn an_error_of_the_texts_is_told() {
+        let config = TokenizerConfig::new(600);
+        let broken = texts()
+            .take(10)
+            .chain([Err(UsageError::new("corpus", "a", "is broken"))]);
+        let error = Tokenizer::train(&config, "targets", broken).err().unwrap();
+        assert_eq!(error.to_string(), "corpus a: is broken");
+    }
+
+    #[test]
+    fn words_are_written_as_people_do() {
+        for (words, text) in [
+            ("Hello , world !", "Hello, world!"),
+            (
+                "it ' s well - known ( and good ) .",
+                "it's well-known (and good).",
+            ),
+            ("¿ qué ?", "¿qué?"),
+            ("", ""),
+        ] {
+            assert_eq!(attach_punctuation(words), text);
+        }
+    }
 }

@@ -75,6 +75,23 @@ impl LengthPenalty {
     }
 }
 
+/// How long a target may become, by the length of its source: a model that has lost its way repeats
+/// itself without end.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthLimit {
+    /// Tokens of the target for each token of the source.
+    pub per_token: f64,
+    /// Tokens besides.
+    pub more: usize,
+}
+
+impl LengthLimit {
+    /// The most tokens of a target of a source of so many.
+    pub fn of(self, source: usize) -> usize {
+        (self.per_token * source as f64) as usize + self.more
+    }
+}
+
 /// Everything that defines a generation.
 ///
 /// ```
@@ -110,6 +127,9 @@ pub struct GenerateConfig {
     /// Tokens that are never generated.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
+    /// What a target may have by its source, besides `max_length`; where there are sources.
+    #[config(default = "None")]
+    pub length_limit: Option<LengthLimit>,
 }
 
 impl GenerateConfig {

@@ -34,7 +34,7 @@ mod search;
 mod session;
 mod top;
 
-pub use config::{GenerateConfig, LengthPenalty, Method};
+pub use config::{GenerateConfig, LengthLimit, LengthPenalty, Method};
 pub use hypothesis::{Hypothesis, StepToken};
 pub use score::TargetScore;
 pub use search::{GenerateError, Search};

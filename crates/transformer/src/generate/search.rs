@@ -51,6 +51,8 @@ pub struct Search<M> {
 #[derive(Debug)]
 struct Source {
     prefix: Vec<u32>,
+    /// The most tokens of its targets.
+    max_length: usize,
     /// The best so far, best first.
     found: Vec<Hypothesis>,
 }
@@ -153,6 +155,7 @@ impl<M: Autoregressive> Search<M> {
             .collect();
         let sources = prefixes.into_iter().map(|prefix| Source {
             prefix,
+            max_length: config.max_length,
             found: Vec::new(),
         });
         Ok(Self {
@@ -163,6 +166,16 @@ impl<M: Autoregressive> Search<M> {
             new_tokens: Vec::new(),
             config,
         })
+    }
+
+    /// The same with a limit for each source, where it is below `max_length`; a target has room for
+    /// `min_length`, its prefix and one token more in any case.
+    pub(super) fn with_max_lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Self {
+        for (source, length) in self.sources.iter_mut().zip(lengths) {
+            let least = self.config.min_length.max(source.prefix.len() + 1);
+            source.max_length = length.max(least).min(self.config.max_length);
+        }
+        self
     }
 
     /// Goes on to the end.
@@ -293,15 +306,17 @@ impl<M: Autoregressive> Search<M> {
 
     /// Whether no target under way can still be among the best of its source, given the likeliest.
     fn is_decided(&self, rows: &[Row], likeliest: Option<&Continuation>, width: usize) -> bool {
-        let found = &self.sources[rows[0].source].found;
+        let Source {
+            found, max_length, ..
+        } = &self.sources[rows[0].source];
         let (Some(worst), Some(likeliest)) = (found.get(self.config.n_best - 1), likeliest) else {
             return false;
         };
         let row = &rows[likeliest.row];
         let log_probability = row.log_probability + f64::from(likeliest.log_probability);
-        let (penalty, max_length) = (self.config.length_penalty(), self.config.max_length);
+        let penalty = self.config.length_penalty();
         width == 1
-            || penalty.bound(log_probability, row.tokens.len() + 1, max_length) <= worst.score
+            || penalty.bound(log_probability, row.tokens.len() + 1, *max_length) <= worst.score
     }
 
     fn end(&mut self, begin: usize, mut row: Row, end: &Continuation) {
@@ -319,7 +334,7 @@ impl<M: Autoregressive> Search<M> {
         child.parent = begin + continuation.row;
         child.tokens.push(continuation.token);
         child.add(continuation);
-        if child.tokens.len() == self.config.max_length {
+        if child.tokens.len() == self.sources[child.source].max_length {
             self.give_up(child);
         } else {
             self.live.push(child);

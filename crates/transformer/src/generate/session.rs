@@ -206,7 +206,20 @@ impl Transformer {
         );
         config.validate()?;
         let memory = self.encode_checked(sources)?;
-        self.decoder.search(Some(memory), prefixes, config)
+        let Some(limit) = config.length_limit else {
+            return self.decoder.search(Some(memory), prefixes, config);
+        };
+        let limits = sources.iter().map(|source| limit.of(source.as_ref().len()));
+        let limits: Vec<usize> = limits.collect();
+        let longest_prefix = prefixes.iter().map(Vec::len).max().unwrap_or(0);
+        let longest = limits.iter().copied().max().unwrap_or(0);
+        let least = config.min_length.max(longest_prefix + 1);
+        let config = GenerateConfig {
+            max_length: longest.max(least).min(config.max_length),
+            ..config.clone()
+        };
+        let search = self.decoder.search(Some(memory), prefixes, &config)?;
+        Ok(search.with_max_lengths(limits))
     }
 
     /// The memory of sources that come from outside.
