@@ -46,7 +46,7 @@ pub struct EvalArgs {
     /// Their translations, line by line, which the model's are scored by
     #[arg(long, value_name = "FILE", requires = "source")]
     pub target: Option<PathBuf>,
-    /// Both in one file: lines SOURCE<TAB>TARGET, or JSON Lines with the run's fields
+    /// Both in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines with the run's fields
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub pairs: Option<PathBuf>,
     /// How BLEU takes texts apart

@@ -18,7 +18,7 @@ pub struct TextArgs {
     /// Their translations, line by line
     #[arg(long, value_name = "FILE", requires = "train_source")]
     pub train_target: Option<PathBuf>,
-    /// Both in one file: lines SOURCE<TAB>TARGET, or JSON Lines if the name ends with .jsonl
+    /// Both in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines if the name ends with .jsonl
     #[arg(long, value_name = "FILE", conflicts_with_all = ["train_source", "train_target"])]
     pub train: Option<PathBuf>,
     /// Texts to validate with, as --train-source

@@ -41,6 +41,8 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         };
         match curve.draw(&runs) {
             Some(drawing) => save(args, curve.name(), &drawing)?,
+            // Of runs on texts alone, and nobody asked for it.
+            None if *picture == RunPicture::Bleu && args.only.is_empty() => {}
             None => {
                 let nobody = match &runs[..] {
                     [_] => "the run has no data",

@@ -238,7 +238,13 @@ impl TextTask {
             ));
         }
         if examples.is_empty() {
-            let what = "has no pair to validate with";
+            let what = match long {
+                0 => String::from("has no pair to validate with"),
+                _ => {
+                    let most = self.config.max_length;
+                    format!("has no pair of at most --max-length ({most}) tokens to validate with")
+                }
+            };
             return Err(UsageError::new("corpus", corpus.source.display(), what));
         }
         Ok((examples, references))

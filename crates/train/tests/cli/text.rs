@@ -302,7 +302,7 @@ fn wrong_corpora_are_refused_in_one_line() {
         ),
         (
             &["--max-length", "1"],
-            &["no pair of at most --max-length (1) tokens"],
+            &["no pair of at most --max-length (1) tokens to"],
         ),
         (
             &["--batch-tokens", "0"],
