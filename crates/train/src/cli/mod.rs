@@ -233,11 +233,8 @@ pub struct FitArgs {
     /// Stop once exact match on the validation split is at least this
     #[arg(long, value_name = "EXACT_MATCH", allow_negative_numbers = true)]
     pub target: Option<f64>,
-    /// What text is learned from.
-    #[command(flatten)]
-    pub text: TextArgs,
     /// Flags of the training itself.
-    #[command(flatten, next_help_heading = "Options")]
+    #[command(flatten)]
     pub training: TrainingArgs,
     /// What is reported by length at the end.
     #[command(flatten)]
@@ -251,6 +248,9 @@ pub struct FitArgs {
     /// No dashboard: a progress bar, or lines
     #[arg(long)]
     pub plain: bool,
+    /// What text is learned from; at the end, since its heading goes on to the next one.
+    #[command(flatten)]
+    pub text: TextArgs,
 }
 
 impl FitArgs {

@@ -21,7 +21,7 @@ pub struct TrainingArgs {
     #[arg(long, allow_negative_numbers = true)]
     pub weight_decay: Option<f32>,
     /// Longest gradient, over all parameters together; a longer one is scaled down to it [default:
-    /// none]
+    /// none; text: 1]
     #[arg(long, allow_negative_numbers = true)]
     pub clip_norm: Option<f32>,
     /// Batches in a step, whose gradients are added up [default: 1]

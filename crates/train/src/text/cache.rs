@@ -5,7 +5,7 @@
 //! allow that; `index` has for each pair where its source begins in `tokens`, and both lengths;
 //! `manifest.json` says what they were made of. Begin and end tokens are not in them.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -84,20 +84,22 @@ impl TokenCache {
             target_tokenizer: target.sha256().into(),
         };
         let path = folder.join(format!("pairs-{}", key(&origin)));
-        // Another run may put its own in the place of ours between two lines.
-        for _ in 0..3 {
-            match Self::open(&path, &origin, [source, target]) {
-                Ok(Some(cache)) => return Ok(cache),
-                Ok(None) => {}
-                Err(error) => {
-                    let what = format!("warning: {} is damaged ({error:#})", path.display());
-                    output::note(&format!("{what}; it is made again"));
-                }
-            }
-            make(&path, &origin, corpus, [source, target])?;
+        if let Ok(Some(cache)) = Self::open(&path, &origin, [source, target]) {
+            return Ok(cache);
         }
+        let _lock = lock(folder)?;
+        match Self::open(&path, &origin, [source, target]) {
+            // Another run was faster.
+            Ok(Some(cache)) => return Ok(cache),
+            Ok(None) => {}
+            Err(error) => {
+                let what = format!("warning: {} is damaged ({error:#})", path.display());
+                output::note(&format!("{what}; it is made again"));
+            }
+        }
+        make(&path, &origin, corpus, [source, target])?;
         let cache = Self::open(&path, &origin, [source, target])?;
-        cache.with_context(|| format!("{} is taken away again and again", path.display()))
+        cache.with_context(|| format!("{} was taken away at once", path.display()))
     }
 
     /// None if it is not there.
@@ -268,13 +270,42 @@ fn make(
     temporary.becomes(path)
 }
 
+/// Waits until no other process makes anything in a folder of caches; until the file is closed, none
+/// will. What killed ones have left there is taken away.
+pub(super) fn lock(folder: &Path) -> Result<File> {
+    let cannot = || format!("cannot write {}", folder.display());
+    fs::create_dir_all(folder).with_context(cannot)?;
+    let file = File::create(folder.join("lock")).with_context(cannot)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            output::note("waiting for another run, which is making its data ready");
+            file.lock().with_context(cannot)?;
+        }
+        // Some network folders have no locks.
+        Err(TryLockError::Error(_)) => return Ok(file),
+    }
+    for entry in fs::read_dir(folder).with_context(cannot)?.flatten() {
+        let name = entry.file_name();
+        let is_ours = ["pairs-", "tokenizer-"]
+            .iter()
+            .any(|kind| name.to_string_lossy().starts_with(kind));
+        if is_ours && name.to_string_lossy().ends_with(TEMPORARY) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+    Ok(file)
+}
+
+const TEMPORARY: &str = ".tmp";
+
 /// A folder that is taken away again unless it becomes another.
 pub(super) struct Temporary(pub(super) PathBuf);
 
-/// A new folder beside a path.
+/// A new folder beside a path, in a folder of caches that is locked.
 pub(super) fn temporary(path: &Path) -> Result<Temporary> {
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".{}.tmp", std::process::id()));
+    name.push(format!(".{}{TEMPORARY}", std::process::id()));
     let temporary = PathBuf::from(name);
     let _ = fs::remove_dir_all(&temporary);
     fs::create_dir_all(&temporary)

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::batches::BatchPlan;
-use super::cache::{TokenCache, key, temporary};
+use super::cache::{TokenCache, key, lock, temporary};
 use super::corpus::{Corpus, Met, Pair};
 use super::task::{Data, TextTask};
 use super::tokenizer::{Tokenizer, TokenizerConfig};
@@ -341,8 +341,19 @@ fn trained(config: &TextConfig, caches: &Path, side: Side) -> Result<Arc<Tokeniz
         side,
     );
     let path = caches.join(format!("tokenizer-{}", key(&of)));
-    if path.join(JOINT).exists() {
-        return Ok(Arc::new(Tokenizer::read(&path.join(JOINT))?));
+    let there = || {
+        let json = path.join(JOINT);
+        json.exists().then(|| Tokenizer::read(&json).map(Arc::new))
+    };
+    if let Some(Ok(tokenizer)) = there() {
+        return Ok(tokenizer);
+    }
+    let _lock = lock(caches)?;
+    match there() {
+        // Another run was faster.
+        Some(Ok(tokenizer)) => return Ok(tokenizer),
+        Some(Err(error)) => output::note(&format!("warning: {error}; it is trained again")),
+        None => {}
     }
     let name = match side {
         Side::Source => "sources",

@@ -438,4 +438,21 @@ fn a_damaged_cache_is_made_again() {
         assert_eq!(losses, right);
     }
     assert_eq!(fs::read(&tokens).unwrap(), whole);
+
+    // Of what a killed process has left there, nothing stays; a tokeniser is trained again.
+    let caches = fs::read_dir(path.join("cache")).unwrap().flatten();
+    let tokenizers = caches.filter(|entry| {
+        let name = entry.file_name();
+        name.to_string_lossy().starts_with("tokenizer-")
+    });
+    for folder in tokenizers {
+        fs::write(folder.path().join("tokenizer.json"), "{").unwrap();
+    }
+    let left = path.join("cache/pairs-0123456789abcdef.77.tmp");
+    fs::create_dir(&left).unwrap();
+    let (stderr, losses) = run("run-4");
+    assert!(stderr.contains("is no tokenizer.json"), "{stderr}");
+    assert!(stderr.contains("it is trained again"), "{stderr}");
+    assert_eq!(losses, right);
+    assert!(!left.exists());
 }
