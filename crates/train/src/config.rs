@@ -76,7 +76,7 @@ pub struct RunConfig {
     pub loss_chunk: Option<usize>,
     /// `ε` of the loss.
     pub label_smoothing: f64,
-    /// Steps between evaluations on the validation split; none for 100.
+    /// Steps between evaluations on the validation split; none for 100, or an epoch of texts.
     pub eval_every: Option<usize>,
     /// Sequences in an evaluation on the validation split.
     pub eval_size: usize,

@@ -71,6 +71,11 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     }
     let defaults =
         RunConfig::of_task(name).ok_or_else(|| format!("task.name {} is no task", quote(name)))?;
+    let mut defaults = defaults;
+    if file.contains_key("steps") && !file.contains_key("epochs") {
+        // Who says one number of steps does not mean that of so many epochs.
+        defaults.epochs = None;
+    }
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
     let keys = config.as_object_mut().expect("it is a structure");
     merge(keys, file, "")?;

@@ -36,6 +36,9 @@ pub struct Decoded {
 /// MiB of them.
 const LOGITS: usize = 1 << 24;
 
+/// Targets under way at a time, unless somebody says otherwise.
+const TARGETS: usize = 1280;
+
 /// Most sequences of one forward pass, unless somebody says otherwise.
 const ROWS: usize = 250;
 
@@ -120,7 +123,8 @@ pub fn decode(
 ) -> Vec<Decoded> {
     let model = model.valid();
     let mut decoded = vec![None; examples.len()];
-    for places in batches(task, examples, size) {
+    let size = size.unwrap_or((TARGETS / config.rows_per_source()).clamp(1, ROWS));
+    for places in batches(task, examples, Some(size)) {
         let sources: Vec<&[u32]> = places
             .iter()
             .map(|&place| &examples[place].source[..])
@@ -159,18 +163,19 @@ pub struct TextScores {
     pub chrf: f64,
 }
 
-/// How good texts are, against the references; none where targets are no texts.
+/// How good texts are, against the references; `decoded` begins with the first of those that are held
+/// out. None where targets are no texts.
 pub fn text_scores(task: &dyn Task, decoded: &[Decoded]) -> Option<TextScores> {
     if !task.is_text() {
         return None;
     }
     let mut bleu = BleuCounts::default();
     let mut chrf = ChrfCounts::default();
-    for Decoded {
-        example, output, ..
-    } in decoded
-    {
-        let (hypothesis, reference) = (task.show(output), task.reference(example));
+    for (place, decoded) in decoded.iter().enumerate() {
+        let Decoded {
+            example, output, ..
+        } = decoded;
+        let (hypothesis, reference) = (task.show(output), task.reference(place, example));
         bleu.add(&hypothesis, &reference, Tokenizer::default());
         chrf.add(&hypothesis, &reference);
     }

@@ -114,7 +114,12 @@ impl<'a> Answerer<'a> {
         };
         let request = Request {
             line: line.number,
-            source: self.parse(line, "source", source, max_len)?,
+            source: self.parse(
+                line,
+                "source",
+                source,
+                self.run.task.max_source().min(max_len),
+            )?,
             // The decoder reads the begin symbol before the target, and predicts the end after it.
             target: self.parse(line, "target", target, max_len - 1)?,
         };
@@ -132,6 +137,13 @@ impl<'a> Answerer<'a> {
         most: usize,
     ) -> Result<Vec<u32>, UsageError> {
         let task = &self.run.task;
+        let bytes = 64 * most.max(1 << 8);
+        if task.is_text() && text.len() > bytes {
+            return Err(line.wrong(format!(
+                "its {what} has {} bytes, must have at most {most} tokens, which this model can take",
+                text.len()
+            )));
+        }
         let ids = match what {
             "source" => task.parse_source(text),
             _ => task.parse(text),

@@ -20,10 +20,13 @@ use train::config::{RunConfig, TaskConfig};
 use train::defaults::TextSize;
 use train::fit::{Ending, fit};
 use train::monitor::Nobody;
+use train::optimizer::OptimizerConfig;
 use train::run_folder::{RunFolder, read_config};
+use train::schedule::Schedule;
 use train::task::Task;
 use train::text::{TextConfig, TextTask, TokenizerKind, pseudo_language};
 use transformer::weights::{self, Contents, Layout};
+use transformer::{NormPlacement, TransformerConfig};
 
 const STEPS: usize = 100;
 
@@ -45,11 +48,24 @@ fn small(folder: &Path) -> (RunConfig, TextTask) {
     let task = TextTask::prepare(&text, &folder.join("cache"), 5).unwrap();
     let mut config = RunConfig::text(TextSize::Tiny);
     config.task = TaskConfig::Text(Box::new(task.config().clone()));
-    config.model = config
-        .model
+    // All that the losses depend on, so that no default changes them.
+    config.model = TransformerConfig::new(0, 0)
         .with_d_model(32)
+        .with_n_heads(4)
+        .with_n_encoder_layers(2)
+        .with_n_decoder_layers(2)
         .with_d_ff(64)
-        .with_dropout(0.0);
+        .with_dropout(0.0)
+        .with_norm_placement(NormPlacement::Pre);
+    config.schedule = Schedule::Linear {
+        factor: 0.5,
+        warmup: 40,
+    };
+    config.optimizer = OptimizerConfig {
+        clip_norm: Some(1.0),
+        ..OptimizerConfig::default()
+    };
+    config.label_smoothing = 0.1;
     config.backend = "flex".into();
     config.epochs = None;
     config.steps = STEPS;

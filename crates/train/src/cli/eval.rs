@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::lengths::LengthArgs;
 use super::search::BeamArgs;
+use super::text::{Fields, fields};
 use super::whole_number;
 use crate::metric::Tokenizer;
 use crate::task::Split;
@@ -49,6 +50,15 @@ pub struct EvalArgs {
     /// Both in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines with the run's fields
     #[arg(long, value_name = "FILE", conflicts_with = "source")]
     pub pairs: Option<PathBuf>,
+    /// Fields of source and target in JSON Lines [default: the run's]
+    #[arg(long, value_name = "SOURCE,TARGET", value_parser = fields, requires = "pairs")]
+    pub fields: Option<Fields>,
+    /// Replace bytes that are no UTF-8, instead of refusing them
+    #[arg(long)]
+    pub lossy: bool,
+    /// Do not tell capital letters from small ones
+    #[arg(long)]
+    pub lower_case: bool,
     /// How BLEU takes texts apart
     #[arg(long, default_value = "13a")]
     pub tokenize: Tokenizer,

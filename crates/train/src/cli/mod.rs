@@ -25,7 +25,7 @@ pub use score::ScoreArgs;
 pub(crate) use search::needs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};
 pub use task::{TaskArgs, TaskName};
-pub use text::TextArgs;
+pub use text::{Fields, TextArgs};
 pub use training::{ResumeArgs, TrainingArgs};
 pub use weights::{
     DtypeName, ExportArgs, ImportArgs, InspectArgs, LayoutName, ModelArgs, NameArgs,

@@ -12,7 +12,7 @@ use crate::text::{Corpus, Normalization, Overlong, TextConfig, TokenizerKind};
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Options of --task text")]
 pub struct TextArgs {
-    /// Texts to translate, one a line; this and all other files of text may be gzip
+    /// Texts to translate, one a line; these and the other corpora may be gzip
     #[arg(long, value_name = "FILE", requires = "train_target")]
     pub train_source: Option<PathBuf>,
     /// Their translations, line by line
@@ -80,11 +80,13 @@ pub struct TextArgs {
 
 /// Names of two fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fields([String; 2]);
+pub struct Fields(pub [String; 2]);
 
-fn fields(text: &str) -> Result<Fields, String> {
+pub(super) fn fields(text: &str) -> Result<Fields, String> {
     match text.split_once(',') {
-        Some((source, target)) if !source.is_empty() && !target.is_empty() => {
+        Some((source, target))
+            if !source.is_empty() && !target.is_empty() && !target.contains(',') =>
+        {
             Ok(Fields([source.into(), target.into()]))
         }
         _ => Err("must be two names with a comma between them: SOURCE,TARGET".into()),
@@ -181,6 +183,19 @@ impl TextArgs {
             if let Some(path) = given.as_ref().or(self.tokenizer_file.as_ref()) {
                 *file = Some(absolute(path)?);
             }
+        }
+        let trains_none = tokenizer.source_file.is_some() && tokenizer.target_file.is_some();
+        let for_training = [
+            ("--tokenizer", self.tokenizer.is_some()),
+            ("--vocab-size", self.vocab_size.is_some()),
+            ("--lower-case", self.lower_case),
+            ("--normalize", self.normalize.is_some()),
+        ];
+        if let Some((flag, _)) = for_training.iter().find(|(_, is_given)| *is_given)
+            && trains_none
+        {
+            let expected = "is for tokenisers that are trained, but both sides have theirs";
+            return Err(UsageError::new(*flag, "", expected));
         }
         set(&mut config.overlong, self.overlong);
         set(&mut config.batch_tokens, self.batch_tokens);

@@ -73,8 +73,16 @@ fn fit_text(
         return Err(UsageError::new("--eval-lengths", lengths, expected).into());
     }
     let device = open_device(&config)?;
+    let text = text.clone().with_whole_paths()?;
+    let caches = text.cache.clone().unwrap_or(RunFolder::caches(run_dir));
+    if let Some(path) = run_dir
+        && std::path::absolute(path).ok() == std::path::absolute(&caches).ok()
+    {
+        let what = "is where tokenised corpora are kept; name another folder";
+        return Err(UsageError::new("--run-dir", path.display(), what).into());
+    }
     RunFolder::check(run_dir)?;
-    let task = TextTask::prepare(text, &RunFolder::caches(run_dir), config.eval_size)?;
+    let task = TextTask::prepare(&text, &caches, config.eval_size)?;
     config.task = TaskConfig::Text(Box::new(task.config().clone()));
     config.resolve_for(&task)?;
     let (_, warmup) = config.schedule.parts();
@@ -249,12 +257,12 @@ impl Run<'_> {
             }
         }
         if task.is_text() {
-            for decoded in outcome.decoded.iter().take(SHOWN) {
+            for (place, decoded) in outcome.decoded.iter().take(SHOWN).enumerate() {
                 let Decoded {
                     example, output, ..
                 } = decoded;
                 output::result(&format!("source   {}", task.show_source(&example.source)))?;
-                output::result(&format!("expected {}", task.reference(example)))?;
+                output::result(&format!("expected {}", task.reference(place, example)))?;
                 output::result(&format!("decoded  {}", task.show(output)))?;
             }
             return self.report_scores(outcome, path);

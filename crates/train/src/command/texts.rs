@@ -9,13 +9,13 @@ use transformer::generate::{GenerateConfig, Method};
 
 use super::score::{Scorer, Scores};
 use crate::checkpoint::Trained;
-use crate::cli::{EvalArgs, check_generation};
+use crate::cli::{EvalArgs, Fields, check_generation};
 use crate::error::UsageError;
 use crate::evaluate;
 use crate::output;
 use crate::progress::LineProgress;
 use crate::task::{Example, Task};
-use crate::text::{Corpus, Pair, TextConfig};
+use crate::text::{Corpus, Pair, Reading, TextConfig};
 
 /// Pairs that are held at a time.
 const CHUNK: usize = 2000;
@@ -52,13 +52,16 @@ pub(super) fn run(
         (None, Some(pairs)) => Corpus {
             source: pairs.clone(),
             target: None,
-            fields: config.train.fields.clone(),
+            fields: match &args.fields {
+                Some(Fields(fields)) => Some(fields.clone()),
+                None => config.train.fields.clone(),
+            },
         },
         (None, None) => config.valid.clone(),
     };
     let task = run.task.as_ref();
     // A target of all of `max_len` has a begin symbol, which is not generated.
-    let longest = task.max_len() - 1;
+    let longest = task.max_source();
     let generation = GenerateConfig::new(task.bos_id(), longest)
         .with_eos_id(task.eos_id())
         .with_method(*method)
@@ -66,8 +69,11 @@ pub(super) fn run(
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
     let begun = Instant::now();
-    let mut pairs = corpus.read(config.lossy)?;
-    let mut scorer = Scorer::new(args.tokenize, false);
+    let mut pairs = corpus.read(Reading {
+        lossy: config.lossy || args.lossy,
+        ..config.reading()
+    })?;
+    let mut scorer = Scorer::new(args.tokenize, args.lower_case);
     let mut progress = LineProgress::new(false);
     let (mut loss, mut right, mut tokens) = (0.0, 0.0, 0);
     let mut cut = 0;

@@ -85,6 +85,7 @@ impl Run<'_> {
         let decoded = evaluate::decode_greedily(&model, self.task, &test);
         let train_seconds = self.state.train_seconds;
         let texts = evaluate::text_scores(self.task, &decoded);
+        let score = self.score(&model, &test);
         let summary = Summary {
             task: config.task.name().into(),
             backend: config.backend.clone(),
@@ -93,11 +94,18 @@ impl Run<'_> {
             train_seconds,
             exact_match: evaluate::exact_match(&decoded),
             test_sequences: decoded.len(),
-            token_accuracy: self.score(&model, &test).token_accuracy,
-            valid_loss: self.score(&model, &self.validation).loss,
+            token_accuracy: score.token_accuracy,
+            valid_loss: match self.task.is_text() {
+                // The same pairs.
+                true => score.loss,
+                false => self.score(&model, &self.validation).loss,
+            },
             bleu: texts.map(|scores| scores.bleu),
             chrf: texts.map(|scores| scores.chrf),
-            data_wait: self.waited.as_secs_f64() / train_seconds.max(f64::MIN_POSITIVE),
+            data_wait: match train_seconds - self.seconds_before {
+                0.0 => 0.0,
+                seconds => self.waited.as_secs_f64() / seconds,
+            },
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,

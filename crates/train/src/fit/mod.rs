@@ -115,6 +115,7 @@ pub fn fit(
     run.folder.begin_again(config)?;
     run.monitor = watch();
     interrupt::watch()?;
+    run.seconds_before = run.state.train_seconds;
     let step = run.state.step;
     let stop = std::thread::scope(|scope| {
         // Dropped at the end of training, however it ends, which ends the thread.
@@ -153,8 +154,9 @@ struct Run<'a> {
     folder: RunFolder,
     checkpoints: Checkpoints,
     monitor: Box<dyn Monitor>,
-    /// Time that training has waited for data.
+    /// Time that training has waited for data, and seconds of training before it began.
     waited: Duration,
+    seconds_before: f64,
     learner: Learner,
     average: Option<MovingAverage>,
     state: TrainingState,
@@ -195,6 +197,7 @@ impl<'a> Run<'a> {
             folder,
             monitor: Box::new(Nobody),
             waited: Duration::ZERO,
+            seconds_before: 0.0,
             learner,
             pending: Vec::new(),
             saved: None,
@@ -205,7 +208,8 @@ impl<'a> Run<'a> {
     fn train(&mut self, feed: &mut Feed) -> Result<Stop> {
         let config = self.config;
         let every = self.evaluate_every();
-        let asks_for_last = config.target.is_some() || config.patience.is_some();
+        let asks_for_last =
+            config.target.is_some() || config.patience.is_some() || self.task.is_text();
         let _listening = interrupt::listen();
         while self.state.step < config.steps && self.state.ended_of != Some(config.steps) {
             self.step(feed)?;

@@ -42,7 +42,7 @@ pub struct TrainingState {
 pub struct Best {
     /// After this step.
     pub step: usize,
-    /// Validation loss or exact match, whichever the run goes by.
+    /// Validation loss, exact match or BLEU, whichever the run goes by.
     pub value: f64,
 }
 

@@ -86,8 +86,12 @@ impl RunFolder {
 
     /// Where tokenised corpora are kept: beside the run's folder.
     pub fn caches(run_dir: Option<&Path>) -> PathBuf {
-        let beside = run_dir.and_then(Path::parent).unwrap_or(Path::new("runs"));
-        beside.join("cache")
+        let Some(run_dir) = run_dir else {
+            return Path::new("runs").join("cache");
+        };
+        // `.` has a parent, too.
+        let whole = std::path::absolute(run_dir).unwrap_or(run_dir.into());
+        whole.parent().unwrap_or(&whole).join("cache")
     }
 
     /// Opens the folder of a run that is to go on, and puts right what a killed process left in it.
@@ -251,9 +255,11 @@ fn claim(path: &Path) -> Result<PathBuf, UsageError> {
     fs::create_dir_all(path).map_err(|error| cannot_write(RUN_DIR, path, &error))?;
     let mut entries = fs::read_dir(path).map_err(|error| cannot_write(RUN_DIR, path, &error))?;
     // What a process leaves that was killed before it wrote its config.json.
+    let is_ours = path.join(LOCK).exists();
     let is_left = |name: &OsStr| {
         let name = name.to_string_lossy();
-        name == LOCK || name == "config.json.tmp" || name.contains("tokenizer.json")
+        let is_tokenizer = is_ours && name.contains("tokenizer.json");
+        name == LOCK || name == "config.json.tmp" || is_tokenizer
     };
     if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
         let what = if path.join(CONFIG).exists() {

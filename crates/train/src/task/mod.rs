@@ -111,6 +111,11 @@ pub trait Task: Send + Sync {
     /// The most tokens that a source or target can have.
     fn max_len(&self) -> usize;
 
+    /// The most tokens that a source has.
+    fn max_source(&self) -> usize {
+        self.max_len()
+    }
+
     /// The examples of one training batch, counted from 1: a function of its arguments alone.
     /// `size` is the number of sequences, where the task has no measure of its own.
     fn batch(&self, seed: u64, index: usize, size: usize) -> Vec<Example>;
@@ -153,8 +158,9 @@ pub trait Task: Send + Sync {
     /// The first word that is no symbol.
     fn parse(&self, text: &str) -> Result<Vec<u32>, ParseError>;
 
-    /// What a target should be, in words.
-    fn reference(&self, example: &Example) -> String {
+    /// What the target of an example should be, in words; `place` is its place in what
+    /// [`held_out`](Self::held_out) gives.
+    fn reference(&self, _place: usize, example: &Example) -> String {
         self.show(expected(self, example))
     }
 

@@ -14,13 +14,14 @@ use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::corpus::{Corpus, Fingerprint, Met, hex};
+use super::corpus::{Corpus, Fingerprint, Met, Reading, hex};
 use super::tokenizer::Tokenizer;
 use crate::disk::{sync_folder, write_json};
+use crate::error::UsageError;
 use crate::output;
 
 /// Of the files' layout, and of what is done to texts before they are tokens.
-const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 1;
 
 /// Pairs that are tokenised together.
 const CHUNK: usize = 8192;
@@ -38,7 +39,7 @@ struct Origin {
     files: Vec<Fingerprint>,
     fields: Option<[String; 2]>,
     is_table: bool,
-    lossy: bool,
+    reading: Reading,
     source_tokenizer: String,
     target_tokenizer: String,
 }
@@ -70,16 +71,17 @@ impl TokenCache {
     pub fn open_or_make(
         folder: &Path,
         corpus: &Corpus,
-        lossy: bool,
+        files: &[Fingerprint],
+        reading: Reading,
         [source, target]: [&Tokenizer; 2],
     ) -> Result<Self> {
         let origin = Origin {
             format: FORMAT,
             little_endian: cfg!(target_endian = "little"),
-            files: corpus.fingerprints()?,
+            files: files.to_vec(),
             fields: corpus.fields.clone(),
             is_table: corpus.target.is_none(),
-            lossy,
+            reading,
             source_tokenizer: source.sha256().into(),
             target_tokenizer: target.sha256().into(),
         };
@@ -112,9 +114,11 @@ impl TokenCache {
         let cache = Self {
             tokens: map(&path.join(TOKENS))?,
             index: map(&path.join(INDEX))?,
-            is_wide: manifest.width == 4,
+            is_wide: is_wide(tokenizers),
             met: manifest.met,
         };
+        let width = if cache.is_wide { 4 } else { 2 };
+        anyhow::ensure!(manifest.width == width, "its ids have another size");
         let bytes = cache.tokens.len() as u64;
         anyhow::ensure!(
             bytes == manifest.token_bytes && cache.index.len() as u64 == 16 * manifest.met.pairs,
@@ -129,8 +133,9 @@ impl TokenCache {
         let count = self.tokens.len() as u64 / if self.is_wide { 4 } else { 2 };
         for pair in 0..self.len() {
             let (start, lengths) = self.place(pair);
-            let end = lengths.iter().sum::<usize>() as u64 + start;
-            anyhow::ensure!(end <= count, "pair {pair} is past its end");
+            let end = start.checked_add(lengths.iter().sum::<usize>() as u64);
+            let is_inside = end.is_some_and(|end| end <= count);
+            anyhow::ensure!(is_inside, "pair {pair} is past its end");
             for (ids, size) in self.pair(pair).iter().zip(vocab_sizes) {
                 let is_known = ids.iter().all(|&id| (id as usize) < size);
                 anyhow::ensure!(is_known, "pair {pair} has an id that is no token");
@@ -182,6 +187,11 @@ impl TokenCache {
     }
 }
 
+/// Whether an id needs more than two bytes.
+fn is_wide(tokenizers: [&Tokenizer; 2]) -> bool {
+    tokenizers.iter().any(|one| one.vocab_size() > 1 << 16)
+}
+
 /// A file's numbers; its bytes begin at a page.
 fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
     bytemuck::cast_slice(bytes)
@@ -210,9 +220,9 @@ fn make(
     corpus: &Corpus,
     [source, target]: [&Tokenizer; 2],
 ) -> Result<()> {
-    let mut pairs = corpus.read(origin.lossy)?;
+    let mut pairs = corpus.read(origin.reading)?;
     let temporary = temporary(path)?;
-    let is_wide = source.vocab_size().max(target.vocab_size()) > 1 << 16;
+    let is_wide = is_wide([source, target]);
     let cannot = || format!("cannot write {}", temporary.0.display());
     let create = |name| File::create(temporary.0.join(name)).map(BufWriter::new);
     let mut tokens = create(TOKENS).with_context(cannot)?;
@@ -274,8 +284,11 @@ fn make(
 /// will. What killed ones have left there is taken away.
 pub(super) fn lock(folder: &Path) -> Result<File> {
     let cannot = || format!("cannot write {}", folder.display());
-    fs::create_dir_all(folder).with_context(cannot)?;
-    let file = File::create(folder.join("lock")).with_context(cannot)?;
+    let made = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));
+    let file = made.map_err(|error| {
+        let expected = format!("cannot be written ({error}); name a folder that can");
+        UsageError::new("--cache", folder.display(), expected)
+    })?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {

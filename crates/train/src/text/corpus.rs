@@ -38,6 +38,15 @@ pub struct Pair {
     pub target: String,
 }
 
+/// How texts are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Whether bytes that are no UTF-8 are replaced; else they are an error.
+    pub lossy: bool,
+    /// Most bytes of a text. Longer ones are left out: tokenisers take time by the square of a word.
+    pub most_bytes: usize,
+}
+
 /// What was met on the way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Met {
@@ -47,6 +56,8 @@ pub struct Met {
     pub empty: u64,
     /// Lines with bytes that were no UTF-8, and were replaced.
     pub replaced: u64,
+    /// Pairs with a side of more bytes than were asked for, which were left out.
+    pub huge: u64,
     /// Lines of a table with more than two columns, of which two were taken.
     pub wide: u64,
 }
@@ -68,12 +79,22 @@ impl Corpus {
             .map(PathBuf::as_path)
     }
 
-    /// Begins to read. `lossy` replaces bytes that are no UTF-8.
+    /// Refuses files that cannot be read more than once.
+    ///
+    /// # Errors
+    ///
+    /// The first file that is not there, or is no plain one.
+    pub fn check(&self) -> Result<(), UsageError> {
+        self.files().try_for_each(check_plain)
+    }
+
+    /// Begins to read.
     ///
     /// # Errors
     ///
     /// A file that is not there, is a folder, or cannot be read.
-    pub fn read(&self, lossy: bool) -> Result<Pairs, UsageError> {
+    pub fn read(&self, reading: Reading) -> Result<Pairs, UsageError> {
+        let Reading { lossy, most_bytes } = reading;
         let source = Lines::open(&self.source, lossy)?;
         let form = match &self.target {
             Some(target) => Form::Files(Lines::open(target, lossy)?),
@@ -89,6 +110,7 @@ impl Corpus {
         Ok(Pairs {
             source,
             form,
+            most_bytes,
             met: Met::default(),
             has_ended: false,
         })
@@ -115,6 +137,7 @@ pub fn is_json_lines(path: &Path) -> bool {
 
 /// Reads a file whole, a piece at a time.
 fn fingerprint(path: &Path) -> Result<Fingerprint, UsageError> {
+    check_plain(path)?;
     let mut file = open(path)?;
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 18];
@@ -140,16 +163,21 @@ pub(super) fn hex(bytes: &[u8]) -> String {
 }
 
 fn open(path: &Path) -> Result<File, UsageError> {
-    let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
-    let kind = file.metadata().map_err(|error| cannot_read(path, &error))?;
+    // Before it is opened, which waits where nobody writes.
+    let kind = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if kind.is_dir() {
         return Err(wrong(path, "is a folder, but must be a file of text"));
     }
-    if !kind.is_file() {
-        let what = "is no plain file: a corpus is read more than once, so save it in a file first";
-        return Err(wrong(path, what));
+    File::open(path).map_err(|error| cannot_read(path, &error))
+}
+
+fn check_plain(path: &Path) -> Result<(), UsageError> {
+    let kind = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    if kind.is_file() || kind.is_dir() {
+        return Ok(());
     }
-    Ok(file)
+    let what = "is no plain file: a corpus is read more than once, so save it in a file first";
+    Err(wrong(path, what))
 }
 
 fn wrong(path: &Path, what: impl Into<String>) -> UsageError {
@@ -244,6 +272,7 @@ enum Form {
 pub struct Pairs {
     source: Lines,
     form: Form,
+    most_bytes: usize,
     met: Met,
     has_ended: bool,
 }
@@ -342,8 +371,10 @@ fn columns(lines: &Lines, line: &str) -> Result<(Pair, bool), UsageError> {
 fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
     let number = lines.number;
     let refuse = |what: String| wrong(&lines.path, format!("line {number} {what}"));
-    let object: Value = serde_json::from_str(line)
-        .map_err(|error| refuse(format!("is not JSON ({error}): {}", quote(line))))?;
+    let object: Value = serde_json::from_str(line).map_err(|error| {
+        let what = "must be one JSON object, whole on its line";
+        refuse(format!("{what} ({error}): {}", quote(line)))
+    })?;
     let field = |name: &String| {
         let mut value = Some(&object);
         if object.get(name).is_some() {
@@ -356,10 +387,13 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
         match value {
             // A sentence is one line, wherever it comes from.
             Some(Value::String(text)) => Ok(text.replace(['\n', '\r'], " ")),
-            Some(other) => Err(refuse(format!(
-                "has {other} in its field {}, which must be a text",
-                quote(name)
-            ))),
+            Some(other) => {
+                let other = quote(&other.to_string());
+                let name = quote(name);
+                Err(refuse(format!(
+                    "has {other} in its field {name}, which must be a text"
+                )))
+            }
             None => Err(refuse(format!(
                 "has no field {}: {}; name the fields with --fields SOURCE,TARGET",
                 quote(name),
@@ -383,6 +417,8 @@ impl Iterator for Pairs {
                 Ok(Some(pair)) => {
                     if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
                         self.met.empty += 1;
+                    } else if pair.source.len().max(pair.target.len()) > self.most_bytes {
+                        self.met.huge += 1;
                     } else {
                         self.met.pairs += 1;
                         return Some(Ok(pair));
@@ -405,9 +441,14 @@ impl Met {
             empty,
             replaced,
             wide,
+            huge,
             ..
         } = *self;
         let mut notes = Vec::new();
+        if huge > 0 {
+            let what = "pairs left out, a side of which has too many bytes for --max-length";
+            notes.push(format!("{huge} {what}"));
+        }
         if empty > 0 {
             notes.push(format!("{empty} pairs left out, a side of which is empty"));
         }
@@ -451,7 +492,12 @@ mod tests {
     }
 
     fn read(corpus: &Corpus, lossy: bool) -> Result<(Vec<[String; 2]>, Met), String> {
-        let mut pairs = corpus.read(lossy).map_err(|error| error.to_string())?;
+        let mut pairs = corpus
+            .read(Reading {
+                lossy,
+                most_bytes: 100,
+            })
+            .map_err(|error| error.to_string())?;
         let mut all = Vec::new();
         for pair in pairs.by_ref() {
             let Pair { source, target } = pair.map_err(|error| error.to_string())?;
@@ -505,7 +551,7 @@ mod tests {
         objects.fields = Some(["t.x".into(), "t.y".into()]);
         let error = read(&objects, false).unwrap_err();
         assert!(
-            error.contains("line 1 has null in its field \"t.x\""),
+            error.contains("line 1 has \"null\" in its field \"t.x\""),
             "{error}"
         );
         let lines = String::from_utf8(lines.to_vec())
@@ -541,6 +587,16 @@ mod tests {
             );
             assert!(error.contains(&format!("b has {second}: ")), "{error}");
         }
+    }
+
+    #[test]
+    fn texts_without_end_are_left_out_and_counted() {
+        let long = "x".repeat(101);
+        let table = format!("a\tb\n{long}\tb\nc\t{long}\nd\te\n");
+        let (_folder, table) = corpus(&[("a.tsv", table.as_bytes())]);
+        let (pairs, met) = read(&table, false).unwrap();
+        assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
+        assert_eq!((met.huge, met.pairs), (2, 2));
     }
 
     #[test]

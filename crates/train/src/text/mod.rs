@@ -16,9 +16,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::UsageError;
+
 pub use batches::{BatchPlan, Epoch};
 pub use cache::TokenCache;
-pub use corpus::{Corpus, Met, Pair, Pairs, is_json_lines};
+pub use corpus::{Corpus, Met, Pair, Pairs, Reading, is_json_lines};
 pub use pseudo_language::pseudo_language;
 pub use task::TextTask;
 pub use tokenizer::{Normalization, Tokenizer, TokenizerConfig, TokenizerKind};
@@ -55,8 +57,8 @@ pub struct TextConfig {
     pub cache: Option<PathBuf>,
     /// SHA-256 of the run's tokenisers, for source and target.
     pub tokenizer_sha256: Option<[String; 2]>,
-    /// What tells the run's training data from others.
-    pub data: Option<String>,
+    /// What tells the run's corpora from others, for training and validation.
+    pub data: Option<[String; 2]>,
 }
 
 impl TextConfig {
@@ -74,5 +76,39 @@ impl TextConfig {
             tokenizer_sha256: None,
             data: None,
         }
+    }
+
+    /// How its corpora are read: 64 bytes for each token are more than any text has.
+    pub fn reading(&self) -> Reading {
+        Reading {
+            lossy: self.lossy,
+            most_bytes: (64 * self.max_length).max(1 << 14),
+        }
+    }
+
+    /// The same with whole paths, so that a run goes on from wherever somebody stands.
+    ///
+    /// # Errors
+    ///
+    /// A path that has none.
+    pub fn with_whole_paths(mut self) -> Result<Self, UsageError> {
+        let paths = [
+            Some(&mut self.train.source),
+            self.train.target.as_mut(),
+            Some(&mut self.valid.source),
+            self.valid.target.as_mut(),
+            self.tokenizer.source_file.as_mut(),
+            self.tokenizer.target_file.as_mut(),
+            self.cache.as_mut(),
+        ];
+        for path in paths.into_iter().flatten() {
+            if !path.as_os_str().is_empty() {
+                *path = std::path::absolute(&*path).map_err(|error| {
+                    let what = format!("has no path ({error})");
+                    UsageError::new("file", path.display(), what)
+                })?;
+            }
+        }
+        Ok(self)
     }
 }

@@ -1,6 +1,5 @@
 //! From files to a task: tokenisers, token ids, batches.
 
-use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -9,8 +8,8 @@ use anyhow::{Context, Result};
 use serde::Serialize;
 
 use super::batches::BatchPlan;
-use super::cache::{TokenCache, key, lock, temporary};
-use super::corpus::{Corpus, Met, Pair};
+use super::cache::{FORMAT, TokenCache, key, lock, temporary};
+use super::corpus::{Corpus, Fingerprint, Met, Pair};
 use super::task::{Data, TextTask};
 use super::tokenizer::{Tokenizer, TokenizerConfig};
 use super::{Overlong, TextConfig};
@@ -33,15 +32,18 @@ impl TextTask {
     /// Corpora or tokenisers that cannot be used, or a folder that cannot be written.
     pub fn prepare(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
         check(config)?;
-        // What is wrong with the smaller files is told before anything that takes long.
-        config.train.read(config.lossy)?;
-        for pair in config.valid.read(config.lossy)? {
+        let caches = caches_of(config, caches);
+        // What is wrong with smaller things is told before anything that takes long.
+        drop(lock(&caches)?);
+        config.train.check()?;
+        config.valid.check()?;
+        for pair in config.valid.read(config.reading())? {
             pair?;
         }
-        let caches = caches_of(config, caches);
-        let [source, target] = tokenizers(config, &caches)?;
+        let files = Files::of(config)?;
+        let [source, target] = tokenizers(config, &caches, &files)?;
         let mut task = Self::new(config, source, target)?;
-        task.load(&caches, eval_size)?;
+        task.load(&caches, eval_size, &files)?;
         Ok(task)
     }
 
@@ -51,16 +53,19 @@ impl TextTask {
     ///
     /// Tokenisers that are not there, or are not those of the run.
     pub fn open(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
-        let joint = run.join(JOINT);
-        let [source, target] = if joint.exists() {
-            let both = Arc::new(Tokenizer::read(&joint)?);
+        let is_joint = match &config.tokenizer_sha256 {
+            Some([source, target]) => source == target,
+            None => run.join(JOINT).exists(),
+        };
+        let read = |name| Tokenizer::read(&run.join(name)).map(Arc::new);
+        let [source, target] = if is_joint {
+            let both = read(JOINT)?;
             [both.clone(), both]
         } else {
-            let read = |name| Tokenizer::read(&run.join(name)).map(Arc::new);
             [read(SOURCE)?, read(TARGET)?]
         };
         if let Some(expected) = &config.tokenizer_sha256 {
-            let names = if joint.exists() {
+            let names = if is_joint {
                 [JOINT; 2]
             } else {
                 [SOURCE, TARGET]
@@ -83,20 +88,23 @@ impl TextTask {
     ///
     /// As [`prepare`](Self::prepare); or if the corpora have changed since.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
-        let then = self.config.data.clone();
-        let caches = caches_of(&self.config, caches);
-        self.load(&caches, eval_size)?;
-        if then.is_some() && then != self.config.data {
-            let files: Vec<String> = self
-                .config
-                .train
-                .files()
-                .map(|f| f.display().to_string())
-                .collect();
-            let what = "has changed since the run began: put it back, or begin a new run";
-            return Err(UsageError::new("corpus", files.join(", "), what).into());
+        let config = &self.config;
+        config.train.check()?;
+        config.valid.check()?;
+        let files = Files::of(config)?;
+        if let Some(then) = &config.data {
+            let corpora = [&config.train, &config.valid];
+            for ((then, now), corpus) in then.iter().zip(files.keys(config)).zip(corpora) {
+                if *then != now {
+                    let files = corpus.files().map(|file| file.display().to_string());
+                    let files: Vec<String> = files.collect();
+                    let what = "has changed since the run began: put it back, or begin a new run";
+                    return Err(UsageError::new("corpus", files.join(", "), what).into());
+                }
+            }
         }
-        Ok(())
+        let caches = caches_of(config, caches);
+        self.load(&caches, eval_size, &files)
     }
 
     /// Writes the tokenisers into a run's folder.
@@ -110,7 +118,11 @@ impl TextTask {
             write_whole(&path, tokenizer.json())
                 .with_context(|| format!("cannot write {}", path.display()))
         };
-        if Arc::ptr_eq(&self.source, &self.target) {
+        // Of a run that was killed before it had begun.
+        for name in [JOINT, SOURCE, TARGET] {
+            let _ = fs::remove_file(run.join(name));
+        }
+        if self.source.sha256() == self.target.sha256() {
             return write(JOINT, &self.source);
         }
         write(SOURCE, &self.source)?;
@@ -140,11 +152,12 @@ impl TextTask {
         })
     }
 
-    fn load(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
+    fn load(&mut self, caches: &Path, eval_size: usize, files: &Files) -> Result<()> {
         let config = &self.config;
         let tokenizers = [&*self.source, &*self.target];
         let (validation, references) = self.validation(eval_size)?;
-        let cache = TokenCache::open_or_make(caches, &config.train, config.lossy, tokenizers)?;
+        let (corpus, reading) = (&config.train, config.reading());
+        let cache = TokenCache::open_or_make(caches, corpus, &files.train, reading, tokenizers)?;
         tell(&config.train, &cache.met());
         let pairs = u32::try_from(cache.len()).context("a corpus has at most 4294967295 pairs")?;
         let is_long = |&pair: &u32| {
@@ -154,10 +167,7 @@ impl TextTask {
         let long = (0..pairs).filter(is_long).count();
         let most = config.max_length;
         if long > 0 {
-            let what = match config.overlong {
-                Overlong::Drop => "left out",
-                Overlong::Cut => "cut",
-            };
+            let what = done_with(config.overlong);
             output::note(&format!(
                 "{long} of {pairs} pairs have a side of more than {most} tokens: {what}"
             ));
@@ -185,7 +195,7 @@ impl TextTask {
             plan.len(),
             100.0 * plan.padding()
         ));
-        self.config.data = Some(key(&(config.train.fingerprints()?, &config.train.fields)));
+        self.config.data = Some(files.keys(config));
         self.data = Some(Data {
             cache,
             plan,
@@ -197,12 +207,11 @@ impl TextTask {
     }
 
     /// The first pairs for validation, and their targets as they stand there.
-    #[allow(clippy::type_complexity)] // a name would say no more
-    fn validation(&self, n: usize) -> Result<(Vec<Example>, HashMap<Example, String>), UsageError> {
+    fn validation(&self, n: usize) -> Result<(Vec<Example>, Vec<String>), UsageError> {
         let corpus = &self.config.valid;
-        let mut pairs = corpus.read(self.config.lossy)?;
+        let mut pairs = corpus.read(self.config.reading())?;
         let mut examples = Vec::new();
-        let mut references = HashMap::new();
+        let mut references = Vec::new();
         let (mut long, mut rest) = (0, 0);
         for pair in pairs.by_ref() {
             let Pair { source, target } = pair?;
@@ -213,25 +222,28 @@ impl TextTask {
             let ids = [self.source.encode(&source), self.target.encode(&target)];
             if ids.iter().any(|ids| ids.len() > self.config.max_length) {
                 long += 1;
-                continue;
+                if self.config.overlong == Overlong::Drop {
+                    continue;
+                }
             }
             let [source, ids] = ids;
             let example = Example {
                 source: self.source_of(source),
                 target: self.target_of(ids),
             };
-            references.insert(example.clone(), target);
+            references.push(target);
             examples.push(example);
         }
         tell(corpus, &pairs.met());
         if long > 0 {
             let most = self.config.max_length;
+            let what = done_with(self.config.overlong);
             output::note(&format!(
-                "{long} pairs for validation have a side of more than {most} tokens: left out"
+                "{long} pairs for validation have a side of more than {most} tokens: {what}"
             ));
         }
         if rest > 0 {
-            let all = n + long + rest;
+            let all = pairs.met().pairs;
             output::note(&format!(
                 "{}: the first {n} of {all} pairs are looked at during training",
                 corpus.source.display()
@@ -248,6 +260,36 @@ impl TextTask {
             return Err(UsageError::new("corpus", corpus.source.display(), what));
         }
         Ok((examples, references))
+    }
+}
+
+/// What the files of a run hold; reading them whole takes some time, so it is done once.
+struct Files {
+    train: Vec<Fingerprint>,
+    valid: Vec<Fingerprint>,
+}
+
+impl Files {
+    fn of(config: &TextConfig) -> Result<Self, UsageError> {
+        Ok(Self {
+            train: config.train.fingerprints()?,
+            valid: config.valid.fingerprints()?,
+        })
+    }
+
+    /// What tells the corpora from others.
+    fn keys(&self, config: &TextConfig) -> [String; 2] {
+        [
+            key(&(&self.train, &config.train.fields)),
+            key(&(&self.valid, &config.valid.fields)),
+        ]
+    }
+}
+
+fn done_with(overlong: Overlong) -> &'static str {
+    match overlong {
+        Overlong::Drop => "left out",
+        Overlong::Cut => "cut",
     }
 }
 
@@ -292,10 +334,10 @@ fn check(config: &TextConfig) -> Result<(), UsageError> {
 }
 
 /// Those that files have, and else trained ones: from the cache if they are there.
-fn tokenizers(config: &TextConfig, caches: &Path) -> Result<[Arc<Tokenizer>; 2]> {
+fn tokenizers(config: &TextConfig, caches: &Path, files: &Files) -> Result<[Arc<Tokenizer>; 2]> {
     let settings = &config.tokenizer;
-    let files = [&settings.source_file, &settings.target_file];
-    if let [Some(source), Some(target)] = files {
+    let ready = [&settings.source_file, &settings.target_file];
+    if let [Some(source), Some(target)] = ready {
         let source_tokenizer = Arc::new(Tokenizer::read(source)?);
         if source == target {
             return Ok([source_tokenizer.clone(), source_tokenizer]);
@@ -303,12 +345,12 @@ fn tokenizers(config: &TextConfig, caches: &Path) -> Result<[Arc<Tokenizer>; 2]>
         return Ok([source_tokenizer, Arc::new(Tokenizer::read(target)?)]);
     }
     if settings.joint {
-        let both = trained(config, caches, Side::Both)?;
+        let both = trained(config, caches, files, Side::Both)?;
         return Ok([both.clone(), both]);
     }
     let one = |file: &Option<PathBuf>, side| match file {
         Some(path) => Ok(Arc::new(Tokenizer::read(path)?)),
-        None => trained(config, caches, side),
+        None => trained(config, caches, files, side),
     };
     Ok([
         one(&settings.source_file, Side::Source)?,
@@ -325,7 +367,12 @@ enum Side {
 }
 
 /// A trained tokeniser, out of the cache if it is there.
-fn trained(config: &TextConfig, caches: &Path, side: Side) -> Result<Arc<Tokenizer>> {
+fn trained(
+    config: &TextConfig,
+    caches: &Path,
+    files: &Files,
+    side: Side,
+) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
     let settings = TokenizerConfig {
         source_file: None,
@@ -333,10 +380,11 @@ fn trained(config: &TextConfig, caches: &Path, side: Side) -> Result<Arc<Tokeniz
         ..config.tokenizer.clone()
     };
     let of = (
-        config.train.fingerprints()?,
+        FORMAT,
+        &files.train,
         fields,
         target.is_some(),
-        config.lossy,
+        config.reading(),
         settings,
         side,
     );
@@ -361,7 +409,7 @@ fn trained(config: &TextConfig, caches: &Path, side: Side) -> Result<Arc<Tokeniz
         Side::Both => "sources and targets",
     };
     output::note(&format!("training a tokeniser on the {name} ..."));
-    let pairs = config.train.read(config.lossy)?;
+    let pairs = config.train.read(config.reading())?;
     let texts = pairs.flat_map(move |pair| {
         let texts = match (pair, side) {
             (Ok(pair), Side::Source) => [Some(Ok(pair.source)), None],

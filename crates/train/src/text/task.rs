@@ -1,6 +1,5 @@
 //! Text as a task.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use transformer::generate::LengthLimit;
@@ -28,7 +27,7 @@ pub(super) struct Data {
     pub(super) plan: BatchPlan,
     pub(super) validation: Vec<Example>,
     /// The targets of `validation` as they stand in the file.
-    pub(super) references: HashMap<Example, String>,
+    pub(super) references: Vec<String>,
     /// The order of the epoch that was asked for last, with its seed and number.
     pub(super) epoch: Mutex<Option<(u64, u64, Arc<Epoch>)>>,
 }
@@ -103,6 +102,10 @@ impl Task for TextTask {
         self.config.max_length + 2
     }
 
+    fn max_source(&self) -> usize {
+        self.config.max_length + 1
+    }
+
     /// # Panics
     ///
     /// If the task was read from a run's folder without its data.
@@ -172,11 +175,11 @@ impl Task for TextTask {
         true
     }
 
-    fn reference(&self, example: &Example) -> String {
+    fn reference(&self, place: usize, example: &Example) -> String {
         let known = self
             .data
             .as_ref()
-            .and_then(|data| data.references.get(example));
+            .and_then(|data| data.references.get(place));
         known.cloned().unwrap_or_else(|| self.show(&example.target))
     }
 

@@ -24,10 +24,11 @@ use crate::error::UsageError;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenizerKind {
-    /// Byte-pair encoding of bytes: every text has tokens, and comes back just as it was
+    /// Byte-pair encoding of bytes: every text has tokens, and comes back as it was
     #[default]
     Bpe,
-    /// Pieces of words by a unigram language model, as SentencePiece has them
+    /// Pieces of words by a unigram language model, as SentencePiece has them; training it twice may
+    /// number some rare pieces otherwise
     Unigram,
     /// Words and punctuation that stand there twice at least
     Word,
@@ -108,6 +109,12 @@ const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
 const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
+/// Texts that no vocabulary of words, pieces or characters has all of.
+const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
+
+/// Why a text has tokens.
+const TRIED: &str = "the tokeniser was tried when it was read";
+
 impl Tokenizer {
     /// Trains one on texts; `name` says whose, in errors.
     ///
@@ -167,11 +174,12 @@ impl Tokenizer {
     ///
     /// A file that is none, or that lacks a special token.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
+        if path.exists() && !path.is_file() {
+            let what = "is no plain file, but must be a tokenizer.json";
+            return Err(UsageError::new("tokeniser", path.display(), what));
+        }
         let json = std::fs::read(path).map_err(|error| {
-            let what = match path.is_dir() {
-                true => "is a folder, but must be a tokenizer.json".into(),
-                false => format!("cannot be read ({error})"),
-            };
+            let what = format!("cannot be read ({error})");
             UsageError::new("tokeniser", path.display(), what)
         })?;
         Self::from_json(&json, path)
@@ -204,6 +212,15 @@ impl Tokenizer {
             special(&BOS, "begin")?,
             special(&EOS, "end")?,
         );
+        // Refused for want of a token for what is not in the vocabulary, whatever that is.
+        for text in STRANGE {
+            inner.encode_fast(text, false).map_err(|error| {
+                let names = UNK.join(", ");
+                refuse(format!(
+                    "cannot take every text ({error}): its model needs an unknown token that is in its vocabulary, such as one of {names}"
+                ))
+            })?;
+        }
         let is_words = matches!(inner.get_model(), ModelWrapper::WordLevel(_))
             && inner.get_decoder().is_none();
         let ids = inner.get_vocab(true).into_values();
@@ -253,13 +270,13 @@ impl Tokenizer {
     /// The ids of a text, without begin and end.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let encoding = self.inner.encode_fast(text, false);
-        self.ids(&encoding.expect("a text has tokens"))
+        self.ids(&encoding.expect(TRIED))
     }
 
     /// The ids of several texts, by all threads.
     pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
         let encodings = self.inner.encode_batch_fast(texts, false);
-        let encodings = encodings.expect("a text has tokens");
+        let encodings = encodings.expect(TRIED);
         encodings
             .iter()
             .map(|encoding| self.ids(encoding))
@@ -286,6 +303,8 @@ impl Tokenizer {
             .filter(|id| !special.contains(id))
             .collect();
         let text = self.inner.decode(&ids, false).unwrap_or_default();
+        // Bytes can be line breaks, too, but a text is one line.
+        let text = text.replace(is_break, " ");
         match self.is_words {
             true => attach_punctuation(&text),
             false => text.trim().into(),
@@ -394,6 +413,11 @@ fn untrained(config: &TokenizerConfig) -> tokenizers::Result<(Inner, TrainerWrap
         inner.with_normalizer(Some(Sequence::new(steps)))?;
     }
     Ok((inner, trainer))
+}
+
+/// Whether a character ends a line, or is one for a terminal.
+fn is_break(c: char) -> bool {
+    c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c)
 }
 
 /// Words and punctuation with a blank between all of them, written as people do.

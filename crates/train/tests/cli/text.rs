@@ -176,6 +176,15 @@ fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
     assert!(!text(&output.stderr).contains("training a tokeniser"));
     assert_eq!(losses(&path.join("part")), losses(&path.join("whole")));
 
+    // From inside of its folder, too.
+    let mut command = train(&path.join("part"));
+    let output = command
+        .args(["resume", ".", "--steps", "13"])
+        .output()
+        .unwrap();
+    succeed(&output);
+    assert!(!path.join("part/cache").exists());
+
     // A corpus that has changed is another one.
     let target = fs::read_to_string(path.join("train.target")).unwrap();
     fs::write(path.join("train.target"), target.replacen("der", "dor", 1)).unwrap();
@@ -276,9 +285,9 @@ fn wrong_corpora_are_refused_in_one_line() {
         ),
         (
             &["--train", "b.jsonl"],
-            &["line 1 has 3 in its field \"target\""],
+            &["line 1 has \"3\" in its field \"target\""],
         ),
-        (&["--train", "c.jsonl"], &["line 1 is not JSON"]),
+        (&["--train", "c.jsonl"], &["line 1 must be one JSON object"]),
         (&["--train", "cut.gz"], &["cut.gz: cannot be read"]),
         (
             &["--train", "folder"],
@@ -425,11 +434,32 @@ fn a_damaged_cache_is_made_again() {
         name.to_string_lossy().starts_with("pairs-")
     });
     let tokens = cache.unwrap().unwrap().path().join("tokens");
+    let folder_of_pairs = tokens.parent().unwrap();
+    let index = folder_of_pairs.join("index");
+    let manifest = folder_of_pairs.join("manifest.json");
     let whole = fs::read(&tokens).unwrap();
-    let mut wrong = whole.clone();
-    wrong[10..12].fill(0xff);
-    for (number, damaged) in [&whole[..20], &[], &wrong].into_iter().enumerate() {
-        fs::write(&tokens, damaged).unwrap();
+    let changed = |path: &Path, change: &dyn Fn(&mut Vec<u8>)| {
+        let mut bytes = fs::read(path).unwrap();
+        change(&mut bytes);
+        (path.to_owned(), bytes)
+    };
+    let narrow = |bytes: &mut Vec<u8>| {
+        let text = String::from_utf8(bytes.clone()).unwrap();
+        *bytes = text.replace("\"width\": 2", "\"width\": 4").into_bytes();
+    };
+    for (number, (path, damaged)) in [
+        changed(&tokens, &|bytes| bytes.truncate(20)),
+        changed(&tokens, &|bytes| bytes.clear()),
+        changed(&tokens, &|bytes| bytes[10..12].fill(0xff)),
+        changed(&index, &|bytes| bytes[..8].fill(0xff)),
+        changed(&index, &|bytes| bytes[8..16].fill(0xff)),
+        changed(&manifest, &narrow),
+        changed(&manifest, &|bytes| bytes.truncate(30)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        fs::write(path, damaged).unwrap();
         let (stderr, losses) = run(&format!("run-{}", number + 1));
         assert!(
             stderr.contains("is damaged") && stderr.contains("made again"),
@@ -450,9 +480,194 @@ fn a_damaged_cache_is_made_again() {
     }
     let left = path.join("cache/pairs-0123456789abcdef.77.tmp");
     fs::create_dir(&left).unwrap();
-    let (stderr, losses) = run("run-4");
+    let (stderr, losses) = run("run-last");
     assert!(stderr.contains("is no tokenizer.json"), "{stderr}");
     assert!(stderr.contains("it is trained again"), "{stderr}");
     assert_eq!(losses, right);
     assert!(!left.exists());
+}
+
+#[test]
+fn a_line_stays_a_line_whatever_the_model_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus(path, 50);
+    succeed(&fit(path, "run", "4", &flags));
+    for arguments in [&["--sample", "--seed", "1"][..], &["--sample", "--stream"]] {
+        let mut command = train(path);
+        command.args(["generate", "run", "--input", "valid.source"]);
+        let answers = succeed(&command.args(arguments).output().unwrap());
+        assert_eq!(answers.lines().count(), 20);
+        assert!(!answers.contains(|c: char| c.is_control() && c != '\n'));
+    }
+}
+
+#[test]
+fn pairs_of_the_same_tokens_have_their_own_references() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus(path, 50);
+    // Half of the targets in capital letters, which the tokeniser does not tell apart.
+    for (side, capital) in [("source", false), ("target", true)] {
+        let text = fs::read_to_string(path.join(format!("valid.{side}"))).unwrap();
+        let other = if capital {
+            text.to_uppercase()
+        } else {
+            text.clone()
+        };
+        fs::write(path.join(format!("valid.{side}")), text + &other).unwrap();
+    }
+    let lower = ["--lower-case", "--joint-vocabulary"].map(String::from);
+    let flags = [&flags[..], &lower].concat();
+    succeed(&fit(path, "run", "30", &flags));
+    let summary = json(&path.join("run/summary.json"));
+    let evaluate = |flags: &[&str]| -> serde_json::Value {
+        let mut command = train(path);
+        command.args(["eval", "run", "--json"]).args(flags);
+        serde_json::from_str(&succeed(&command.output().unwrap())).unwrap()
+    };
+    let cased = evaluate(&[]);
+    assert_eq!(cased["segments"], 40);
+    assert_eq!(cased["chrf"], summary["chrf"]);
+    let uncased = evaluate(&["--lower-case"]);
+    assert!(uncased["chrf"].as_f64() > cased["chrf"].as_f64());
+    assert!(
+        uncased["bleu_signature"]
+            .as_str()
+            .unwrap()
+            .contains("case:lc")
+    );
+}
+
+#[test]
+fn tokenisers_from_elsewhere_are_taken_if_they_have_all_that_is_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus(path, 50);
+    succeed(&fit(path, "first", "4", &flags));
+    fs::copy(
+        path.join("first/target.tokenizer.json"),
+        path.join("mine.json"),
+    )
+    .unwrap();
+    let with = |file: &str, others: &[&str]| {
+        let mut flags = flags.clone();
+        flags.extend(["--tokenizer-file".into(), file.into()]);
+        flags.extend(others.iter().map(ToString::to_string));
+        flags
+    };
+    // With its sequences taken apart by accumulation, three batches are an epoch of two steps.
+    let mut command = train(path);
+    command
+        .args(TINY)
+        .args(["--run-dir", "run", "--epochs", "2", "--accumulate", "2"]);
+    command.args(with(
+        "mine.json",
+        &["--batch-tokens", "1000", "--cache", "elsewhere"],
+    ));
+    let output = command.output().unwrap();
+    succeed(&output);
+    assert!(path.join("run/tokenizer.json").exists() && path.join("elsewhere").is_dir());
+    let batches = text(&output.stderr);
+    let batches = batches.split(" batches an epoch").next().unwrap();
+    let batches: usize = batches.rsplit(' ').next().unwrap().parse().unwrap();
+    assert_eq!(losses(&path.join("run")).len(), batches);
+    let mut command = train(path);
+    let pairs = ["eval", "run", "--beam", "3", "--source", "valid.source"];
+    succeed(
+        &command
+            .args(pairs)
+            .args(["--target", "valid.target"])
+            .output()
+            .unwrap(),
+    );
+
+    // A model of words without a token for those that it does not know.
+    let words = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "<unk>",
+        "vocab": {"<pad>": 0, "<bos>": 1, "<eos>": 2, "der": 3}}}"#;
+    fs::write(path.join("words.json"), words).unwrap();
+    let output = fit(path, "none", "4", &with("words.json", &[]));
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("words.json: cannot take every text"),
+        "{stderr}"
+    );
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+}
+
+#[test]
+fn a_users_own_files_are_not_taken_for_ours() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus(path, 50);
+    fs::create_dir(path.join("mine")).unwrap();
+    fs::write(path.join("mine/tokenizer.json"), "mine").unwrap();
+    let output = fit(path, "mine", "4", &flags);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("mine: is not empty"));
+    assert_eq!(
+        fs::read_to_string(path.join("mine/tokenizer.json")).unwrap(),
+        "mine"
+    );
+    // What a killed process left is not in the way, and does not stay.
+    fs::write(path.join("mine/lock"), "").unwrap();
+    succeed(&fit(path, "mine", "4", &flags));
+    assert!(!path.join("mine/tokenizer.json").exists());
+    let mut command = train(path);
+    command.args(["generate", "mine", "--input", "valid.source"]);
+    succeed(&command.output().unwrap());
+
+    let output = fit(path, "cache", "4", &flags);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("is where tokenised corpora are kept"));
+}
+
+#[test]
+fn a_file_of_settings_may_say_steps() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    corpus(path, 50);
+    let toml = r#"
+        steps = 3
+        [model]
+        d_model = 16
+        n_heads = 2
+        [task]
+        name = "text"
+        train = { source = "train.source", target = "train.target" }
+        valid = { source = "valid.source", target = "valid.target" }
+    "#;
+    fs::write(path.join("run.toml"), toml).unwrap();
+    let mut command = train(path);
+    let arguments = ["fit", "--config", "run.toml", "--run-dir", "run"];
+    succeed(&command.args(arguments).output().unwrap());
+    assert_eq!(losses(&path.join("run")).len(), 3);
+    // Its paths are whole, so that it goes on from elsewhere.
+    let config = json(&path.join("run/config.json"));
+    let source = config["task"]["train"]["source"].as_str().unwrap();
+    assert!(Path::new(source).is_absolute(), "{source}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_no_corpus_to_train_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = corpus(path, 50);
+    let fifo = path.join("fifo");
+    let made = std::process::Command::new("mkfifo")
+        .arg(&fifo)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let mut refused = flags.clone();
+    refused[1] = "fifo".into();
+    let output = fit(path, "run", "4", &refused);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("fifo: is no plain file"));
+    let with = ["--tokenizer-file", "fifo"].map(String::from);
+    let output = fit(path, "run", "4", &[&flags[..], &with].concat());
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("fifo: is no plain file"));
 }
