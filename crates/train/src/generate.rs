@@ -38,6 +38,8 @@ type Alignment = Vec<Vec<f32>>;
 pub struct Request {
     /// The line's number, from 1.
     pub line: u64,
+    /// The source as it was given, where it is a text.
+    pub text: Option<String>,
     /// What the encoder reads.
     pub source: Vec<u32>,
     /// What is scored; empty where targets are made.
@@ -114,6 +116,7 @@ impl<'a> Answerer<'a> {
         };
         let request = Request {
             line: line.number,
+            text: self.run.task.is_text().then(|| source.into()),
             source: self.parse(
                 line,
                 "source",
@@ -236,6 +239,7 @@ impl<'a> Answerer<'a> {
     pub fn blank(&self, line: u64) -> Result<String> {
         let request = Request {
             line,
+            text: None,
             source: Vec::new(),
             target: Vec::new(),
         };
@@ -348,7 +352,7 @@ impl<'a> Answerer<'a> {
             };
             return to_line(&Targets {
                 line: request.line,
-                source: self.run.task.show_source(&request.source),
+                source: self.source(request),
                 hypotheses: found.into_iter().zip(alignments).map(target).collect(),
             });
         }
@@ -373,7 +377,7 @@ impl<'a> Answerer<'a> {
     fn score_json(&self, request: &Request, score: Option<&TargetScore>) -> Score {
         Score {
             line: request.line,
-            source: self.run.task.show_source(&request.source),
+            source: self.source(request),
             target: self.run.task.show(&request.target),
             log_probability: score.map(|score| score.log_probability),
             tokens: self.words(&request.target),
@@ -381,6 +385,11 @@ impl<'a> Answerer<'a> {
                 .map(|score| score.token_log_probabilities.clone())
                 .unwrap_or_default(),
         }
+    }
+
+    fn source(&self, request: &Request) -> String {
+        let text = request.text.clone();
+        text.unwrap_or_else(|| self.run.task.show_source(&request.source))
     }
 
     fn words(&self, ids: &[u32]) -> Vec<String> {

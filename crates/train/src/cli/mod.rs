@@ -181,19 +181,20 @@ pub struct FitArgs {
     /// Sequences in a step; not of text [default: 64; annotated: 30]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub batch_size: Option<usize>,
-    /// Width of the model [default: 64; annotated: 512; text: 256]
+    /// Width of the model [default: 64; annotated: 512; text: 256;
+    /// tiny: 128; base: 512]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_model: Option<usize>,
     /// Attention heads, a divisor of the width [default: 2; reverse, sort, add: 4;
-    /// annotated, text: 8]
+    /// annotated, text: 8; tiny: 4]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub heads: Option<usize>,
     /// Layers of the encoder, and of the decoder [default: 1; sort, add, annotated: 2;
-    /// text: 3]
+    /// text: 3; tiny: 2; base: 6]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub layers: Option<usize>,
     /// Inner width of the feed-forward networks [default: 256; annotated: 2048; text:
-    /// 512]
+    /// 512; tiny: 256; base: 2048]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub d_ff: Option<usize>,
     /// Probability of dropout, from 0 to less than 1 [default: 0; annotated, text:

@@ -81,7 +81,10 @@ impl RunFolder {
     ///
     /// A folder that cannot be written, or that is not empty.
     pub fn check(run_dir: Option<&Path>) -> Result<(), UsageError> {
-        run_dir.map_or(Ok(()), |path| claim(path).map(|_| ()))
+        match run_dir.filter(|path| path.exists()) {
+            Some(path) => claim(path).map(|_| ()),
+            None => Ok(()),
+        }
     }
 
     /// Where tokenised corpora are kept: beside the run's folder.

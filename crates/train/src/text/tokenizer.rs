@@ -19,6 +19,7 @@ use transformer::Vocabulary;
 
 use super::corpus::hex;
 use crate::error::UsageError;
+use crate::output;
 
 /// What tokens are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
@@ -172,7 +173,7 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// A file that is none, or that lacks a special token.
+    /// A file that is none, or that cannot take every text. Special tokens that it lacks are added.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
         if path.exists() && !path.is_file() {
             let what = "is no plain file, but must be a tokenizer.json";
@@ -198,20 +199,31 @@ impl Tokenizer {
         inner
             .with_truncation(None)
             .map_err(|error| refuse(error.to_string()))?;
-        let special = |names: &[&str], what: &str| {
-            let id = names.iter().find_map(|name| inner.token_to_id(name));
-            id.ok_or_else(|| {
-                let names = names.join(", ");
-                refuse(format!(
-                    "has no {what} token, which is one of {names}; add one to it"
-                ))
-            })
+        let mut added = Vec::new();
+        let mut special = |names: &[&'static str]| {
+            if let Some(id) = names.iter().find_map(|name| inner.token_to_id(name)) {
+                return Ok(id);
+            }
+            let token = AddedToken::from(names[0], true);
+            let is_added = inner.add_special_tokens([token]);
+            is_added.map_err(|error| refuse(error.to_string()))?;
+            added.push(names[0]);
+            inner
+                .token_to_id(names[0])
+                .ok_or_else(|| refuse(format!("cannot take {}", names[0])))
         };
-        let (pad_id, bos_id, eos_id) = (
-            special(&PAD, "padding")?,
-            special(&BOS, "begin")?,
-            special(&EOS, "end")?,
-        );
+        let (pad_id, bos_id, eos_id) = (special(&PAD)?, special(&BOS)?, special(&EOS)?);
+        let mut json = json.to_vec();
+        if !added.is_empty() {
+            let (path, added) = (path.display(), added.join(", "));
+            output::note(&format!(
+                "tokeniser {path}: has no {added}, which are added to it"
+            ));
+            json = inner
+                .to_string(false)
+                .expect("it is plain data")
+                .into_bytes();
+        }
         // Refused for want of a token for what is not in the vocabulary, whatever that is.
         for text in STRANGE {
             inner.encode_fast(text, false).map_err(|error| {
@@ -231,8 +243,8 @@ impl Tokenizer {
             eos_id,
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words,
-            sha256: hex(&Sha256::digest(json)),
-            json: json.into(),
+            sha256: hex(&Sha256::digest(&json)),
+            json,
             inner,
         })
     }
@@ -549,8 +561,15 @@ mod tests {
         }
         let json = String::from_utf8(trained(|_| ()).json().into()).unwrap();
         std::fs::write(&path, json.replace("<bos>", "<begin>")).unwrap();
-        let error = Tokenizer::read(&path).err().unwrap().to_string();
-        assert!(error.contains("has no begin token"), "{error}");
+        let read = Tokenizer::read(&path).unwrap();
+        // What it lacks comes after all that it has, and stays.
+        assert_eq!(read.bos_id() as usize, read.vocab_size() - 1);
+        std::fs::write(&path, read.json()).unwrap();
+        assert_eq!(Tokenizer::read(&path).unwrap().sha256(), read.sha256());
+        assert_eq!(
+            read.decode(&[&[read.bos_id()], &read.encode("der")[..]].concat()),
+            "der"
+        );
         std::fs::write(&path, json.replace("<bos>", "<s>").replace("<eos>", "</s>")).unwrap();
         let read = Tokenizer::read(&path).unwrap();
         assert_eq!((read.bos_id(), read.eos_id()), (1, 2));
