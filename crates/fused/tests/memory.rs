@@ -78,8 +78,10 @@ fn nothing_is_held_that_need_not_be() {
 fn attention_of_twice_the_length_holds_twice_as_much() {
     most_held(256);
     let [short, long] = [512, 2048].map(most_held);
+    // Four times as much, and as much scratch as the scheduler had threads take part (seen: 6.5 in
+    // one run of sixty); of the weights it would be sixteen times.
     assert!(
-        long < 5 * short,
+        long < 8 * short,
         "{short} bytes, and {long} at four times the length"
     );
     // One matrix of weights of one head alone has more.

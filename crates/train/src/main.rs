@@ -12,7 +12,18 @@ use train::{command, output};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Keeps pages that were freed: a step asks for all of them again, and the kernel would clear them
+/// each time. The environment's `MIMALLOC_PURGE_DELAY` counts for more.
+#[allow(unsafe_code)]
+fn keep_freed_pages() {
+    /// `mi_option_purge_delay`, in milliseconds, negative for never.
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    // SAFETY: It sets a number that the allocator reads; no other thread is there yet.
+    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, -1) };
+}
+
 fn main() -> ExitCode {
+    keep_freed_pages();
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env()
