@@ -6,7 +6,7 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use train::text::pseudo_language;
+use train::text::pseudo_corpus;
 
 fn default_folder() -> PathBuf {
     std::env::temp_dir().join("pseudo-language")
@@ -18,13 +18,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let pairs: u64 = args.next().map_or(Ok(5000), |n| n.parse())?;
     fs::create_dir_all(&folder)?;
     for (name, seed, pairs) in [("train", 0, pairs), ("valid", 1, 200), ("test", 2, 200)] {
-        let (mut sources, mut targets) = (String::new(), String::new());
-        for index in 0..pairs {
-            let pair = pseudo_language(seed, index);
-            sources += &(pair.source + "\n");
-            targets += &(pair.target + "\n");
-        }
-        for (side, text) in [("source", sources), ("target", targets)] {
+        for (side, text) in ["source", "target"]
+            .into_iter()
+            .zip(pseudo_corpus(seed, pairs))
+        {
             let path = folder.join(format!("{name}.{side}"));
             fs::write(&path, text)?;
             println!("{}", path.display());

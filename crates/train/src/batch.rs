@@ -5,7 +5,7 @@ use std::borrow::Borrow;
 use burn::tensor::{Device, Int, Tensor};
 use transformer::pad_sequences;
 
-use crate::task::{Example, Task};
+use crate::task::Example;
 
 /// Some examples as the model takes them.
 #[derive(Clone, Debug)]
@@ -43,17 +43,11 @@ impl Batch {
             padding: places - tokens - sources,
         }
     }
-
-    /// The examples of one training step, counted from 1: a function of (seed, step).
-    pub fn of_step(task: &dyn Task, seed: u64, step: usize, size: usize, device: &Device) -> Self {
-        Self::new(&task.batch(seed, step, size), task.pad_id(), device)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::task::{Rule, SequenceTask, Split, SyntheticTask};
 
     #[test]
     fn targets_are_shifted_and_padded() {
@@ -73,20 +67,5 @@ mod tests {
         assert_eq!(rows(batch.right), [7, 8, 9, 2, 5, 2, 0, 0]);
         assert_eq!(batch.tokens, 6);
         assert_eq!(batch.padding, 4);
-    }
-
-    #[test]
-    fn steps_take_one_example_after_the_other() {
-        let task = SequenceTask::new(Rule::Copy, 32, 1, 16).unwrap();
-        let device = Device::flex();
-        let second = Batch::of_step(&task, 3, 2, 10, &device);
-        let examples: Vec<Example> = (10..20)
-            .map(|index| task.example(3, Split::Train, index))
-            .collect();
-        let expected = Batch::new(&examples, 0, &device);
-        assert_eq!(second.source.into_data(), expected.source.into_data());
-        assert_eq!(second.right.into_data(), expected.right.into_data());
-        // Sequences of different lengths stand together.
-        assert!(second.padding > 0);
     }
 }

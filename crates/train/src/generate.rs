@@ -1,14 +1,16 @@
 //! Answers to lines of text, by a model that was trained.
 
+mod records;
+
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use serde::Serialize;
 use transformer::generate::{GenerateConfig, GenerateError, Hypothesis, Method, TargetScore};
 
 use crate::checkpoint::Trained;
 use crate::error::UsageError;
 use crate::input::Line;
+use records::{Refused, Score, Target, Targets, to_line};
 
 /// What is done with each line.
 #[derive(Clone, Debug)]
@@ -51,44 +53,6 @@ pub struct Answerer<'a> {
     run: &'a Trained,
     work: Work,
     json: bool,
-}
-
-/// `--json`: the targets of a line.
-#[derive(Serialize)]
-struct Targets {
-    line: u64,
-    source: String,
-    hypotheses: Vec<Target>,
-}
-
-#[derive(Serialize)]
-struct Target {
-    target: String,
-    score: f64,
-    log_probability: f64,
-    tokens: Vec<String>,
-    token_log_probabilities: Vec<f32>,
-    finished: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    alignment: Option<Alignment>,
-}
-
-/// `--json --score`: the score of a line; none where the line is blank.
-#[derive(Serialize)]
-struct Score {
-    line: u64,
-    source: String,
-    target: String,
-    log_probability: Option<f64>,
-    tokens: Vec<String>,
-    token_log_probabilities: Vec<f32>,
-}
-
-/// `--json --keep-going`: a wrong line.
-#[derive(Serialize)]
-struct Refused {
-    line: u64,
-    error: String,
 }
 
 impl<'a> Answerer<'a> {
@@ -140,8 +104,7 @@ impl<'a> Answerer<'a> {
         most: usize,
     ) -> Result<Vec<u32>, UsageError> {
         let task = &self.run.task;
-        let bytes = 64 * most.max(1 << 8);
-        if task.is_text() && text.len() > bytes {
+        if task.max_bytes().is_some_and(|bytes| text.len() > bytes) {
             return Err(line.wrong(format!(
                 "its {what} has {} bytes, must have at most {most} tokens, which this model can take",
                 text.len()
@@ -416,8 +379,4 @@ fn refuse(error: GenerateError) -> anyhow::Error {
         GenerateError::Config(error) => UsageError::from(error).into(),
         GenerateError::Input(error) => error.into(),
     }
-}
-
-fn to_line(value: &impl Serialize) -> Result<String> {
-    Ok(serde_json::to_string(value)? + "\n")
 }

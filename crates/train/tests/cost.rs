@@ -54,7 +54,7 @@ fn a_training_step_allocates_no_more_than_it_did() {
     let mut counted = [0; 2];
     for step in 1..=8 {
         // The same one every time, so that its sizes are.
-        let batch = Batch::of_step(task.as_ref(), 0, 1, config.batch_size, &device);
+        let batch = Batch::new(&task.batch(0, 1, config.batch_size), task.pad_id(), &device);
         let before = [&COUNT, &BYTES].map(|counter| counter.load(Ordering::Relaxed));
         let tokens = batch.tokens;
         let gradients = learner.gradients(learner.loss(batch, tokens));

@@ -50,16 +50,19 @@ impl LengthArgs {
     }
 }
 
+/// The error that somebody asks for texts of a length.
+pub fn lengths_of_text() -> UsageError {
+    let expected = "is for tasks whose sequences can be made of any length; text has its own";
+    UsageError::new("--eval-lengths", "", expected)
+}
+
 /// The task as one with sequences of any length.
 ///
 /// # Errors
 ///
 /// If it has only those that stand in files.
 pub fn of_any_length(task: &dyn Task) -> Result<&dyn SyntheticTask, UsageError> {
-    task.synthetic().ok_or_else(|| {
-        let expected = "is for tasks whose sequences can be made of any length; text has its own";
-        UsageError::new("--eval-lengths", "", expected)
-    })
+    task.synthetic().ok_or_else(lengths_of_text)
 }
 
 /// How the model of a run is evaluated by length.

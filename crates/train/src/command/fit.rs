@@ -8,7 +8,7 @@ use transformer::generate::Method;
 
 use super::lengths;
 use crate::checkpoint::{self, Checkpoints, Files};
-use crate::cli::{FitArgs, ResumeArgs, length_settings, of_any_length};
+use crate::cli::{FitArgs, ResumeArgs, length_settings, lengths_of_text, of_any_length};
 use crate::config::{RunConfig, TaskConfig};
 use crate::device::DeviceName;
 use crate::error::UsageError;
@@ -41,7 +41,7 @@ pub fn run(args: &FitArgs) -> Result<()> {
             // What follows from the corpora is not known.
             return output::result(&serde_json::to_string_pretty(&config)?);
         }
-        let text = text.clone();
+        let text = text.clone().with_whole_paths()?;
         return fit_text(config, &text, run_dir, args.plain);
     }
     let task = config.resolve()?;
@@ -67,13 +67,10 @@ fn fit_text(
     run_dir: Option<&Path>,
     is_plain: bool,
 ) -> Result<()> {
-    if let Some(asked) = &config.eval_lengths {
-        let expected = "is for tasks whose sequences can be made of any length";
-        let lengths = format!("{:?}", asked.lengths);
-        return Err(UsageError::new("--eval-lengths", lengths, expected).into());
+    if config.eval_lengths.is_some() {
+        return Err(lengths_of_text().into());
     }
     let device = open_device(&config)?;
-    let text = text.clone().with_whole_paths()?;
     let caches = text.cache.clone().unwrap_or(RunFolder::caches(run_dir));
     if let Some(path) = run_dir
         && std::path::absolute(path).ok() == std::path::absolute(&caches).ok()
@@ -82,7 +79,7 @@ fn fit_text(
         return Err(UsageError::new("--run-dir", path.display(), what).into());
     }
     RunFolder::check(run_dir)?;
-    let task = TextTask::prepare(&text, &caches, config.eval_size)?;
+    let task = TextTask::prepare(text, &caches, config.eval_size)?;
     config.task = TaskConfig::Text(Box::new(task.config().clone()));
     config.resolve_for(&task)?;
     let (_, warmup) = config.schedule.parts();

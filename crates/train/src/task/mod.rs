@@ -116,6 +116,11 @@ pub trait Task: Send + Sync {
         self.max_len()
     }
 
+    /// The most bytes of a text that are worth being taken apart; none where that takes no time.
+    fn max_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// The examples of one training batch, counted from 1: a function of its arguments alone.
     /// `size` is the number of sequences, where the task has no measure of its own.
     fn batch(&self, seed: u64, index: usize, size: usize) -> Vec<Example>;

@@ -24,6 +24,14 @@ fn examples_depend_on_seed_split_and_index_alone() {
 }
 
 #[test]
+fn batches_take_one_example_after_the_other() {
+    for task in tasks() {
+        let examples = (10..20).map(|index| task.example(3, Split::Train, index));
+        assert!(task.batch(3, 2, 10).into_iter().eq(examples));
+    }
+}
+
+#[test]
 fn splits_share_no_sequence() {
     for task in tasks() {
         let sources = |seed, split| -> HashSet<Vec<u32>> {

@@ -1,16 +1,17 @@
 //! Parallel corpora in files: two files of lines, a table of two columns, or JSON Lines; plain or
 //! gzip. They are read pair by pair, never whole.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+mod lines;
+
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flate2::bufread::MultiGzDecoder;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{UsageError, quote};
+use lines::{Lines, cannot_read, check_plain, open, wrong};
 
 /// Where pairs stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,102 +163,6 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn open(path: &Path) -> Result<File, UsageError> {
-    // Before it is opened, which waits where nobody writes.
-    let kind = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-    if kind.is_dir() {
-        return Err(wrong(path, "is a folder, but must be a file of text"));
-    }
-    File::open(path).map_err(|error| cannot_read(path, &error))
-}
-
-fn check_plain(path: &Path) -> Result<(), UsageError> {
-    let kind = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
-    if kind.is_file() || kind.is_dir() {
-        return Ok(());
-    }
-    let what = "is no plain file: a corpus is read more than once, so save it in a file first";
-    Err(wrong(path, what))
-}
-
-fn wrong(path: &Path, what: impl Into<String>) -> UsageError {
-    UsageError::new("corpus", path.display(), what)
-}
-
-fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
-    wrong(path, format!("cannot be read ({error})"))
-}
-
-/// The lines of one file.
-struct Lines {
-    path: PathBuf,
-    reader: Box<dyn BufRead + Send>,
-    lossy: bool,
-    /// Lines so far.
-    number: u64,
-    replaced: u64,
-}
-
-impl Lines {
-    fn open(path: &Path, lossy: bool) -> Result<Self, UsageError> {
-        let mut file = BufReader::with_capacity(1 << 16, open(path)?);
-        let start = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
-        let is_gzip = start.starts_with(&[0x1f, 0x8b]);
-        let reader: Box<dyn BufRead + Send> = match is_gzip {
-            true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))),
-            false => Box::new(file),
-        };
-        Ok(Self {
-            path: path.into(),
-            reader,
-            lossy,
-            number: 0,
-            replaced: 0,
-        })
-    }
-
-    fn next(&mut self) -> Result<Option<String>, UsageError> {
-        let mut bytes = Vec::new();
-        let read = self.reader.read_until(b'\n', &mut bytes);
-        if read.map_err(|error| cannot_read(&self.path, &error))? == 0 {
-            return Ok(None);
-        }
-        self.number += 1;
-        if bytes.ends_with(b"\n") {
-            bytes.pop();
-        }
-        if bytes.ends_with(b"\r") {
-            bytes.pop();
-        }
-        if self.number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
-            bytes.drain(..3);
-        }
-        match String::from_utf8(bytes) {
-            Ok(line) => Ok(Some(line)),
-            Err(error) => {
-                let text = String::from_utf8_lossy(error.as_bytes());
-                if self.lossy {
-                    self.replaced += 1;
-                    return Ok(Some(text.into_owned()));
-                }
-                let number = self.number;
-                let what = format!(
-                    "line {number} is not UTF-8: {}; convert the file, or replace such bytes with --lossy",
-                    quote(&text)
-                );
-                Err(wrong(&self.path, what))
-            }
-        }
-    }
-
-    /// How many lines there are in all, those that were read included.
-    fn count(mut self) -> Result<u64, UsageError> {
-        self.lossy = true;
-        while self.next()?.is_some() {}
-        Ok(self.number)
-    }
-}
-
 /// How a pair stands in the file of sources.
 enum Form {
     /// The target is the line of another file.
@@ -322,14 +227,7 @@ impl Pairs {
 
     /// The error that two files have different numbers of lines.
     fn different(&mut self) -> Result<UsageError, UsageError> {
-        let nothing = || Lines {
-            path: PathBuf::new(),
-            reader: Box::new(std::io::empty()),
-            lossy: true,
-            number: 0,
-            replaced: 0,
-        };
-        let source = std::mem::replace(&mut self.source, nothing());
+        let source = std::mem::replace(&mut self.source, Lines::nothing());
         let form = std::mem::replace(&mut self.form, Form::Table);
         let Form::Files(target) = form else {
             unreachable!("there are two files");

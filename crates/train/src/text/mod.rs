@@ -21,7 +21,7 @@ use crate::error::UsageError;
 pub use batches::{BatchPlan, Epoch};
 pub use cache::TokenCache;
 pub use corpus::{Corpus, Met, Pair, Pairs, Reading, is_json_lines};
-pub use pseudo_language::pseudo_language;
+pub use pseudo_language::{pseudo_corpus, pseudo_language};
 pub use task::TextTask;
 pub use tokenizer::{Normalization, Tokenizer, TokenizerConfig, TokenizerKind};
 

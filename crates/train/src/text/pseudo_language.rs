@@ -214,6 +214,16 @@ pub fn pseudo_language(seed: u64, index: u64) -> Pair {
     }
 }
 
+/// So many pairs as two files, of sources and of targets, line by line.
+pub fn pseudo_corpus(seed: u64, pairs: u64) -> [String; 2] {
+    let [mut sources, mut targets] = [String::new(), String::new()];
+    for Pair { source, target } in (0..pairs).map(|index| pseudo_language(seed, index)) {
+        sources += &(source + "\n");
+        targets += &(target + "\n");
+    }
+    [sources, targets]
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::HashSet;

@@ -106,6 +106,10 @@ impl Task for TextTask {
         self.config.max_length + 1
     }
 
+    fn max_bytes(&self) -> Option<usize> {
+        Some(self.config.reading().most_bytes)
+    }
+
     /// # Panics
     ///
     /// If the task was read from a run's folder without its data.

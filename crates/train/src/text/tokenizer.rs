@@ -1,93 +1,23 @@
 //! Tokenisers: trained on a corpus, or read from a `tokenizer.json` as Hugging Face writes it.
 
-use std::path::{Path, PathBuf};
+mod config;
+mod untrained;
+
+use std::path::Path;
 use std::sync::Mutex;
 
-use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokenizers::decoders::DecoderWrapper;
-use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
-use tokenizers::models::unigram::{Unigram, UnigramTrainer};
-use tokenizers::models::wordlevel::{WordLevel, WordLevelTrainer};
-use tokenizers::models::{ModelWrapper, TrainerWrapper};
-use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper, Sequence};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
-use tokenizers::pre_tokenizers::whitespace::Whitespace;
+use tokenizers::models::ModelWrapper;
 use tokenizers::{AddedToken, Encoding, Tokenizer as Inner};
 use transformer::Vocabulary;
+
+pub use config::{Normalization, TokenizerConfig, TokenizerKind};
 
 use super::corpus::hex;
 use crate::error::UsageError;
 use crate::output;
-
-/// What tokens are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum TokenizerKind {
-    /// Byte-pair encoding of bytes: every text has tokens, and comes back as it was
-    #[default]
-    Bpe,
-    /// Pieces of words by a unigram language model, as SentencePiece has them; training it twice may
-    /// number some rare pieces otherwise
-    Unigram,
-    /// Words and punctuation that stand there twice at least
-    Word,
-    /// Characters
-    Char,
-}
-
-/// Unicode normal forms.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "kebab-case")]
-pub enum Normalization {
-    /// Canonical, composed
-    Nfc,
-    /// Canonical, decomposed
-    Nfd,
-    /// Compatible, composed: full-width letters and ligatures become plain ones, too
-    Nfkc,
-    /// Compatible, decomposed
-    Nfkd,
-}
-
-/// Which tokenisers a run has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TokenizerConfig {
-    /// What tokens are.
-    pub kind: TokenizerKind,
-    /// Tokens of a vocabulary, special ones included.
-    pub vocab_size: usize,
-    /// Whether fewer tokens will do where the corpus has no more.
-    pub or_fewer: bool,
-    /// Whether sources and targets have one vocabulary.
-    pub joint: bool,
-    /// Whether all letters become small ones.
-    pub lower_case: bool,
-    /// What texts are brought into first.
-    pub normalization: Option<Normalization>,
-    /// A `tokenizer.json` for sources, instead of a trained one.
-    pub source_file: Option<PathBuf>,
-    /// A `tokenizer.json` for targets, instead of a trained one.
-    pub target_file: Option<PathBuf>,
-}
-
-impl TokenizerConfig {
-    /// Byte-level BPE of so many tokens a side, or fewer.
-    pub fn new(vocab_size: usize) -> Self {
-        Self {
-            kind: TokenizerKind::Bpe,
-            vocab_size,
-            or_fewer: true,
-            joint: false,
-            lower_case: false,
-            normalization: None,
-            source_file: None,
-            target_file: None,
-        }
-    }
-}
+use untrained::{SPECIAL, untrained};
 
 /// Texts to ids and back.
 pub struct Tokenizer {
@@ -341,90 +271,6 @@ impl Tokenizer {
         let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
         self.inner.token_to_id(token).or_else(by_name)
     }
-}
-
-/// Padding, begin, end, unknown.
-const SPECIAL: usize = 4;
-
-/// A tokeniser that knows no token, and what will train it. The special tokens have the ids of a
-/// [`Vocabulary`].
-fn untrained(config: &TokenizerConfig) -> tokenizers::Result<(Inner, TrainerWrapper)> {
-    let special: Vec<AddedToken> = [
-        Vocabulary::PAD,
-        Vocabulary::BOS,
-        Vocabulary::EOS,
-        Vocabulary::UNK,
-    ]
-    .map(|name| AddedToken::from(name, true))
-    .into();
-    let size = config.vocab_size;
-    // SentencePiece's mark of a blank, so that blanks come back.
-    let with_blanks = Metaspace::new('▁', PrependScheme::Always, true);
-    let bpe = |size| {
-        BpeTrainerBuilder::new()
-            .show_progress(false)
-            .special_tokens(special.clone())
-            .vocab_size(size)
-    };
-    let (mut inner, trainer): (Inner, TrainerWrapper) = match config.kind {
-        TokenizerKind::Bpe => {
-            let mut inner = Inner::new(BPE::default());
-            let bytes = ByteLevel::default();
-            inner.with_pre_tokenizer(Some(bytes));
-            inner.with_decoder(Some(bytes));
-            let trainer = bpe(size)
-                .min_frequency(2)
-                .initial_alphabet(ByteLevel::alphabet().into_iter().collect());
-            (inner, trainer.build().into())
-        }
-        TokenizerKind::Char => {
-            let model = BPE::builder().unk_token(Vocabulary::UNK.into()).build()?;
-            let mut inner = Inner::new(model);
-            inner.with_pre_tokenizer(Some(with_blanks.clone()));
-            inner.with_decoder(Some(with_blanks));
-            // The alphabet alone: no room for a merge.
-            let trainer = bpe(0).limit_alphabet(size.saturating_sub(SPECIAL));
-            (inner, trainer.build().into())
-        }
-        TokenizerKind::Unigram => {
-            let mut inner = Inner::new(Unigram::default());
-            inner.with_pre_tokenizer(Some(with_blanks.clone()));
-            inner.with_decoder(Some(with_blanks));
-            let trainer = UnigramTrainer::builder()
-                .show_progress(false)
-                .special_tokens(special.clone())
-                .unk_token(Some(Vocabulary::UNK.into()))
-                .vocab_size(u32::try_from(size)?)
-                .build()?;
-            (inner, trainer.into())
-        }
-        TokenizerKind::Word => {
-            let model = WordLevel::builder()
-                .unk_token(Vocabulary::UNK.into())
-                .build()?;
-            let mut inner = Inner::new(model);
-            inner.with_pre_tokenizer(Some(Whitespace {}));
-            let trainer = WordLevelTrainer::builder()
-                .show_progress(false)
-                .special_tokens(special.clone())
-                .min_frequency(2)
-                .vocab_size(size)
-                .build()?;
-            (inner, trainer.into())
-        }
-    };
-    let mut steps: Vec<NormalizerWrapper> = Vec::new();
-    steps.extend(config.normalization.map(|form| match form {
-        Normalization::Nfc => NormalizerWrapper::from(NFC),
-        Normalization::Nfd => NFD.into(),
-        Normalization::Nfkc => NFKC.into(),
-        Normalization::Nfkd => NFKD.into(),
-    }));
-    steps.extend(config.lower_case.then(|| Lowercase.into()));
-    if !steps.is_empty() {
-        inner.with_normalizer(Some(Sequence::new(steps)))?;
-    }
-    Ok((inner, trainer))
 }
 
 /// Whether a character ends a line, or is one for a terminal.

@@ -7,7 +7,7 @@ use std::process::Output;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use train::text::pseudo_language;
+use train::text::pseudo_corpus;
 
 use super::{json, refused, succeed, text, train};
 
@@ -15,13 +15,10 @@ use super::{json, refused, succeed, text, train};
 fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
     let mut flags = Vec::new();
     for (split, seed, pairs) in [("train", 0, pairs), ("valid", 1, 20)] {
-        let (mut sources, mut targets) = (String::new(), String::new());
-        for index in 0..pairs {
-            let pair = pseudo_language(seed, index);
-            sources += &(pair.source + "\n");
-            targets += &(pair.target + "\n");
-        }
-        for (side, text) in [("source", sources), ("target", targets)] {
+        for (side, text) in ["source", "target"]
+            .into_iter()
+            .zip(pseudo_corpus(seed, pairs))
+        {
             fs::write(folder.join(format!("{split}.{side}")), text).unwrap();
             flags.extend([format!("--{split}-{side}"), format!("{split}.{side}")]);
         }
