@@ -6,13 +6,13 @@ pub mod alphabet;
 pub mod annotated;
 pub mod config;
 pub mod sequence;
+mod split;
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
-use serde::{Deserialize, Serialize};
 use transformer::generate::LengthLimit;
 
 pub use add::AddTask;
@@ -20,47 +20,9 @@ pub use alphabet::Alphabet;
 pub use annotated::AnnotatedCopy;
 pub use config::{SequenceConfig, TaskConfig};
 pub use sequence::{Rule, SequenceTask};
+pub use split::Split;
 
 use crate::error::quote;
-
-/// Parts of the data that share no sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Split {
-    /// What the model learns from.
-    Train,
-    /// What is looked at during training.
-    Validation,
-    /// What is decoded at the end.
-    Test,
-}
-
-impl Split {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
-
-    /// The split of a source sequence, by its hash: 1/16 each for validation and test. It depends
-    /// on nothing else, so that no run of any seed trains on another's test sequences.
-    pub fn of(source: &[u32]) -> Self {
-        match hash(source) % 16 {
-            0 => Self::Test,
-            1 => Self::Validation,
-            _ => Self::Train,
-        }
-    }
-}
-
-/// FNV-1a over the ids, and a final mix, since its low bits alone are weak.
-fn hash(ids: &[u32]) -> u64 {
-    let fnv = ids
-        .iter()
-        .flat_map(|id| id.to_le_bytes())
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
-    let mixed = (fnv ^ (fnv >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    mixed ^ (mixed >> 33)
-}
 
 /// What tasks draw from: the same numbers on every platform.
 pub type TaskRng = ChaCha8Rng;
