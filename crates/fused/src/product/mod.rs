@@ -4,7 +4,9 @@
 //! Every output is one chain `((b + x_0 w_0) + x_1 w_1) + ...` of multiply-adds in this order,
 //! whatever the path, so that a row's result does not depend on the number of rows.
 
+mod direct;
 mod pack;
+mod packed;
 mod part;
 
 use pulp::Arch;

@@ -1,44 +1,45 @@
 //! Pieces of both matrices, in the order in which tiles read them.
 
+use std::ops::Range;
+
 use pulp::Simd;
 
+use super::Matrix;
 use super::part::{Part, ROWS, VECTORS, load_vectors};
 use crate::transpose::copy_transposed;
 
-impl Part<'_, '_, '_> {
-    /// Some columns of `x`, in tiles `[depth, ROWS]`; rows beyond the last are arbitrary.
-    #[inline(always)]
-    pub(super) fn pack_x(&self, first: usize, depth: usize, packed: &mut [f32]) {
-        let m = self.y.len();
-        let tiles = packed.chunks_exact_mut(depth * ROWS);
-        if self.x.column_stride != 1 {
-            self.pack_strided_x(first, tiles);
-            return;
-        }
-        for (tile, row) in tiles.zip((0..m).step_by(ROWS)) {
-            let from = &self.x_row(row)[first..];
-            let shape = [ROWS.min(m - row), depth];
-            copy_transposed(from, self.x.row_stride, shape, tile, ROWS);
-        }
-    }
+/// Tiles of a transposed `x` that are packed side by side: two cache lines of each column.
+const SIDE_BY_SIDE: usize = 4;
 
-    /// The same, column after column.
+impl Part<'_, '_, '_> {
+    /// Some columns of `x`, from row `row` on, in tiles `[columns, ROWS]`; rows beyond the last are
+    /// arbitrary.
     #[inline(always)]
-    fn pack_strided_x(&self, first: usize, tiles: std::slice::ChunksExactMut<'_, f32>) {
+    pub(super) fn pack_x(&self, columns: Range<usize>, row: usize, packed: &mut [f32]) {
         let (x, m) = (self.x, self.y.len());
-        for (tile, row) in tiles.zip((0..m).step_by(ROWS)) {
-            let rows = ROWS.min(m - row);
-            let begin = (self.first_row + row) * x.row_stride;
-            for (i, to) in tile.as_chunks_mut::<ROWS>().0.iter_mut().enumerate() {
-                let from = &x.data[begin + (first + i) * x.column_stride..];
-                if x.row_stride == 1 && rows == ROWS {
-                    to.copy_from_slice(&from[..ROWS]);
-                } else {
-                    for (to, from) in to.iter_mut().zip(from.iter().step_by(x.row_stride)) {
-                        *to = *from;
+        let mut row = row;
+        for tiles in packed.chunks_mut(columns.len() * SIDE_BY_SIDE * ROWS) {
+            if row == m {
+                return;
+            }
+            let rows = (m - row).min(SIDE_BY_SIDE * ROWS);
+            let begin = (self.first_row + row) * x.row_stride + columns.start * x.column_stride;
+            let from = &x.data[begin..];
+            if x.row_stride == 1 && rows == SIDE_BY_SIDE * ROWS {
+                pack_side_by_side(from, x.column_stride, columns.len(), tiles);
+            } else {
+                let tiles = tiles.chunks_exact_mut(columns.len() * ROWS);
+                for (tile, row) in tiles.zip((0..rows).step_by(ROWS)) {
+                    let from = &from[row * x.row_stride..];
+                    let rows = ROWS.min(rows - row);
+                    if x.column_stride == 1 {
+                        copy_transposed(from, x.row_stride, [rows, columns.len()], tile, ROWS);
+                    } else {
+                        pack_strided(from, x, rows, tile.as_chunks_mut().0);
                     }
                 }
             }
+            row += rows;
         }
     }
 
@@ -48,22 +49,28 @@ impl Part<'_, '_, '_> {
     pub(super) fn pack_w<S: Simd>(
         &self,
         simd: S,
-        first: usize,
-        depth: usize,
-        columns: std::ops::Range<usize>,
+        rows: Range<usize>,
+        columns: Range<usize>,
         packed: &mut [f32],
     ) {
-        let (w, panel) = (self.w, VECTORS * S::F32_LANES);
+        let (w, panel, depth) = (self.w, VECTORS * S::F32_LANES, rows.len());
         let from = |row: usize, column: usize| {
-            (first + row) * w.row_stride + (self.first_column + column) * w.column_stride
+            (rows.start + row) * w.row_stride + (self.first_column + column) * w.column_stride
         };
         if w.column_stride == 1 {
             for row in 0..depth {
                 let line = &w.data[from(row, columns.start)..][..columns.len()];
-                for (index, piece) in line.chunks(panel).enumerate() {
-                    let to = &mut packed[(index * depth + row) * panel..][..panel];
-                    let vectors = load_vectors::<S, VECTORS>(simd, piece);
-                    S::as_mut_simd_f32s(to).0.copy_from_slice(&vectors);
+                let pieces = line.chunks_exact(panel);
+                let rest = pieces.remainder();
+                let mut begin = row * panel;
+                for piece in pieces {
+                    let to = S::as_mut_simd_f32s(&mut packed[begin..][..panel]).0;
+                    to.as_chunks_mut::<VECTORS>().0[0] = S::as_simd_f32s(piece).0.as_chunks().0[0];
+                    begin += depth * panel;
+                }
+                if !rest.is_empty() {
+                    let to = S::as_mut_simd_f32s(&mut packed[begin..][..panel]).0;
+                    to.as_chunks_mut().0[0] = load_vectors::<S, VECTORS>(simd, rest);
                 }
             }
         } else if w.row_stride == 1 {
@@ -87,6 +94,30 @@ impl Part<'_, '_, '_> {
                     *to = from;
                 }
             }
+        }
+    }
+}
+
+/// `SIDE_BY_SIDE` tiles of a matrix whose columns are lines of memory.
+#[inline(always)]
+fn pack_side_by_side(from: &[f32], column_stride: usize, columns: usize, tiles: &mut [f32]) {
+    for i in 0..columns {
+        let line = from[i * column_stride..][..SIDE_BY_SIDE * ROWS]
+            .as_chunks::<ROWS>()
+            .0;
+        for (tile, &from) in line.iter().enumerate() {
+            tiles.as_chunks_mut::<ROWS>().0[tile * columns + i] = from;
+        }
+    }
+}
+
+/// One tile of `rows` rows that lie anyhow.
+#[inline(always)]
+fn pack_strided(from: &[f32], x: Matrix<'_>, rows: usize, tile: &mut [[f32; ROWS]]) {
+    for (i, to) in tile.iter_mut().enumerate() {
+        let from = from[i * x.column_stride..].iter().step_by(x.row_stride);
+        for (to, from) in to.iter_mut().zip(from).take(rows) {
+            *to = *from;
         }
     }
 }

@@ -1,0 +1,191 @@
+//! Many rows times a matrix that is packed piece by piece.
+
+use std::ops::Range;
+
+use pulp::Simd;
+
+use super::LINE;
+use super::part::{At, Part, ROWS, VECTORS};
+
+/// Most rows, and columns, of the matrix that are packed at a time, so that they stay in the L2
+/// cache. With fewer rows, sums would be stored and loaded more often.
+const PACK_ROWS: usize = 512;
+const PACK_COLUMNS: usize = 192;
+
+/// `ROWS` rows of `x`.
+trait Tile: Copy {
+    /// # Panics
+    ///
+    /// If a row has not so many elements: what the compiler needs to see that no index is out of
+    /// bounds.
+    fn check(self, depth: usize);
+
+    fn at(self, row: usize, column: usize) -> f32;
+}
+
+/// Column after column.
+#[derive(Clone, Copy)]
+struct Packed<'a>(&'a [[f32; ROWS]]);
+
+impl Tile for Packed<'_> {
+    #[inline(always)]
+    fn check(self, depth: usize) {
+        assert!(self.0.len() == depth);
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> f32 {
+        self.0[column][row]
+    }
+}
+
+/// Where they lie.
+#[derive(Clone, Copy)]
+struct InPlace<'a>([&'a [f32]; ROWS]);
+
+impl Tile for InPlace<'_> {
+    #[inline(always)]
+    fn check(self, depth: usize) {
+        for row in self.0 {
+            assert!(row.len() == depth);
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> f32 {
+        self.0[row][column]
+    }
+}
+
+/// A packed piece of the matrix: these rows and columns of it, in panels of `VECTORS` vectors.
+#[derive(Clone)]
+struct Piece<'a, S: Simd> {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    panels: &'a [[S::f32s; VECTORS]],
+}
+
+impl Part<'_, '_, '_> {
+    /// Tile after tile of rows, each times all panels of a piece: the piece comes from the L2
+    /// cache, the tile from wherever it is, once.
+    #[inline(always)]
+    pub(super) fn packed<S: Simd>(
+        mut self,
+        simd: S,
+        packed_x: &mut Vec<f32>,
+        packed_w: &mut Vec<f32>,
+    ) {
+        let panel = VECTORS * S::F32_LANES;
+        let (k, width, m) = (self.w.rows, self.y[0].len(), self.y.len());
+        let in_place = match self.x.column_stride {
+            1 => m / ROWS * ROWS,
+            _ => 0,
+        };
+        let depth = k.div_ceil(k.div_ceil(PACK_ROWS));
+        packed_x.resize((m - in_place).next_multiple_of(ROWS) * depth, 0.0);
+        let size = depth * PACK_COLUMNS.next_multiple_of(panel);
+        packed_w.resize(size + LINE, 0.0);
+        // Vectors that begin where cache lines do are read in one piece.
+        let begin = packed_w.as_ptr().align_offset(LINE * size_of::<f32>());
+        let packed_w = &mut packed_w[begin.min(LINE)..][..size];
+        for first in (0..k).step_by(depth) {
+            let rows = first..k.min(first + depth);
+            self.pack_x(rows.clone(), in_place, packed_x);
+            for begin in (0..width).step_by(PACK_COLUMNS) {
+                let columns = begin..width.min(begin + PACK_COLUMNS);
+                self.pack_w(simd, rows.clone(), columns.clone(), packed_w);
+                let panels = S::as_simd_f32s(packed_w).0.as_chunks::<VECTORS>().0;
+                let piece = Piece::<S> {
+                    rows: rows.clone(),
+                    columns,
+                    panels,
+                };
+                for row in (0..in_place).step_by(ROWS) {
+                    let mut x: [&[f32]; ROWS] = [&[]; ROWS];
+                    for (i, x) in x.iter_mut().enumerate() {
+                        *x = &self.x_row(row + i)[rows.clone()];
+                    }
+                    self.row_of_tiles(simd, row, InPlace(x), &piece);
+                }
+                let tiles = packed_x.chunks_exact(rows.len() * ROWS);
+                for (x, row) in tiles.zip((in_place..m).step_by(ROWS)) {
+                    let x = Packed(x.as_chunks::<ROWS>().0);
+                    self.row_of_tiles(simd, row, x, &piece);
+                }
+            }
+        }
+    }
+
+    /// Adds the product of `ROWS` rows and a piece of the matrix.
+    #[inline(always)]
+    fn row_of_tiles<S: Simd, X: Tile>(&mut self, simd: S, row: usize, x: X, piece: &Piece<'_, S>) {
+        let first = piece.rows.start;
+        let mut column = piece.columns.start;
+        for w in piece.panels.chunks_exact(piece.rows.len()) {
+            let at = At { row, column };
+            let left = piece.columns.end - column;
+            match (left / S::F32_LANES, left % S::F32_LANES) {
+                (0, 0) => return,
+                (0, _) => self.tile::<S, X, 1, false>(simd, first, at, x, w),
+                (1, 0) => self.tile::<S, X, 1, true>(simd, first, at, x, w),
+                (1, _) => self.tile::<S, X, 2, false>(simd, first, at, x, w),
+                (2, 0) => self.tile::<S, X, 2, true>(simd, first, at, x, w),
+                (2, _) => self.tile::<S, X, VECTORS, false>(simd, first, at, x, w),
+                _ => self.tile::<S, X, VECTORS, true>(simd, first, at, x, w),
+            }
+            column = piece.columns.end.min(column + VECTORS * S::F32_LANES);
+        }
+    }
+
+    /// The first `V` vectors of a tile.
+    #[inline(always)]
+    fn tile<S: Simd, X: Tile, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        first: usize,
+        at: At,
+        x: X,
+        w: &[[S::f32s; VECTORS]],
+    ) {
+        if S::F32_LANES == 8 {
+            self.tile_rows::<S, X, 0, 4, V, WHOLE>(simd, first, at, x, w);
+            self.tile_rows::<S, X, 4, 4, V, WHOLE>(simd, first, at, x, w);
+        } else {
+            self.tile_rows::<S, X, 0, ROWS, V, WHOLE>(simd, first, at, x, w);
+        }
+    }
+
+    /// Rows `H..H + R` of a tile.
+    #[inline(always)]
+    fn tile_rows<
+        S: Simd,
+        X: Tile,
+        const H: usize,
+        const R: usize,
+        const V: usize,
+        const WHOLE: bool,
+    >(
+        &mut self,
+        simd: S,
+        first: usize,
+        At { row, column }: At,
+        x: X,
+        w: &[[S::f32s; VECTORS]],
+    ) {
+        let at = At {
+            row: row + H,
+            column,
+        };
+        x.check(w.len());
+        let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
+        for (i, w) in w.iter().enumerate() {
+            for row in 0..R {
+                let x = simd.splat_f32s(x.at(H + row, i));
+                for v in 0..V {
+                    sums[row][v] = simd.mul_add_e_f32s(x, w[v], sums[row][v]);
+                }
+            }
+        }
+        self.store::<S, R, V, WHOLE>(simd, at, sums);
+    }
+}
