@@ -2,73 +2,27 @@
 //! freed; without this, the system would take the pages back, clear them and hand them out anew,
 //! and the first pass over each result would be one that writes zeros.
 
-#![allow(unsafe_code)] // two casts, see below
+#![allow(unsafe_code)] // an arena and two casts, each with its reason
 
-use std::collections::BTreeMap;
+mod arena;
+
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn_std::{
     AccessError, AccessPolicy, AllocationController, AllocationProperty, Bytes, DType, TensorData,
 };
 
+use arena::{Arena, Piece};
+
 /// Numbers below which the allocator is as good.
 const SMALL: usize = 1 << 12;
 
-/// What is free, by size.
-static POOL: Mutex<Pool> = Mutex::new(Pool::new());
+static ARENA: Mutex<Arena> = Mutex::new(Arena::new());
 
-struct Pool {
-    free: BTreeMap<usize, Vec<Vec<f32>>>,
-    /// How many numbers these have together.
-    free_numbers: usize,
-    /// How many the buffers have that are in use, now and at most.
-    used: usize,
-    most_used: usize,
-}
-
-impl Pool {
-    const fn new() -> Self {
-        Self {
-            free: BTreeMap::new(),
-            free_numbers: 0,
-            used: 0,
-            most_used: 0,
-        }
-    }
-
-    fn take(&mut self, size: usize) -> Vec<f32> {
-        self.used += size;
-        self.most_used = self.most_used.max(self.used);
-        if let Some(values) = self.free.get_mut(&size).and_then(Vec::pop) {
-            self.free_numbers -= size;
-            return values;
-        }
-        // Sizes that no longer come make room for those that do.
-        let room = (self.most_used + self.most_used / 8).saturating_sub(self.used);
-        while self.free_numbers > room {
-            let (&size, _) = self
-                .free
-                .iter()
-                .max_by_key(|(size, all)| *size * all.len())
-                .expect("something is free");
-            self.free.get_mut(&size).and_then(Vec::pop);
-            self.free_numbers -= size;
-        }
-        vec![0.0; size]
-    }
-
-    fn give_back(&mut self, values: Vec<f32>) {
-        let size = values.len();
-        self.used -= size;
-        self.free_numbers += size;
-        self.free.entry(size).or_default().push(values);
-    }
-}
-
-fn pool() -> std::sync::MutexGuard<'static, Pool> {
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+fn arena() -> MutexGuard<'static, Arena> {
+    ARENA.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the memory that results of earlier operations had to the allocator. Without it, fast
@@ -78,35 +32,55 @@ fn pool() -> std::sync::MutexGuard<'static, Pool> {
 /// fused::free_buffers();
 /// ```
 pub fn free_buffers() {
-    let mut pool = pool();
-    pool.free.clear();
-    pool.free_numbers = 0;
-    pool.most_used = pool.used;
-}
-
-/// Sizes of which a result wastes at most an eighth.
-fn size_for(len: usize) -> usize {
-    match len {
-        0..SMALL => len,
-        _ => len.next_multiple_of(len.next_power_of_two() / 16),
-    }
+    arena().shrink();
 }
 
 /// Room for a result.
 pub(crate) struct Buffer {
-    /// At least `len` numbers.
-    values: Vec<f32>,
+    memory: Memory,
     len: usize,
+}
+
+enum Memory {
+    Small(Vec<f32>),
+    /// `None` while it is dropped.
+    Large(Option<Piece>),
+}
+
+impl Memory {
+    fn numbers(&self) -> &[f32] {
+        match self {
+            Self::Small(values) => values,
+            Self::Large(piece) => piece.as_ref().map_or(&[], Piece::numbers),
+        }
+    }
+
+    fn numbers_mut(&mut self) -> &mut [f32] {
+        match self {
+            Self::Small(values) => values,
+            Self::Large(piece) => piece.as_mut().map_or(&mut [], Piece::numbers_mut),
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Self::Large(piece) = self
+            && let Some(piece) = piece.take()
+        {
+            arena().give_back(piece);
+        }
+    }
 }
 
 impl Buffer {
     /// With numbers of earlier results in it.
     pub(crate) fn arbitrary(len: usize) -> Self {
-        let values = match len {
-            0..SMALL => vec![0.0; len],
-            _ => pool().take(size_for(len)),
+        let memory = match len {
+            0..SMALL => Memory::Small(vec![0.0; len]),
+            _ => Memory::Large(Some(arena().take(len))),
         };
-        Self { values, len }
+        Self { memory, len }
     }
 
     /// With nothing but zeros.
@@ -125,25 +99,17 @@ impl Buffer {
     }
 }
 
-impl Drop for Buffer {
-    fn drop(&mut self) {
-        if self.len >= SMALL {
-            pool().give_back(std::mem::take(&mut self.values));
-        }
-    }
-}
-
 impl Deref for Buffer {
     type Target = [f32];
 
     fn deref(&self) -> &[f32] {
-        &self.values[..self.len]
+        &self.memory.numbers()[..self.len]
     }
 }
 
 impl DerefMut for Buffer {
     fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.values[..self.len]
+        &mut self.memory.numbers_mut()[..self.len]
     }
 }
 
@@ -160,13 +126,13 @@ impl AllocationController for Buffer {
         &mut self,
         _: AccessPolicy,
     ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.values);
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.memory.numbers_mut());
         // SAFETY: the same memory; the caller promises to write nothing uninitialised.
         Ok(unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) })
     }
 
     fn memory(&self, _: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
-        let bytes: &[u8] = bytemuck::cast_slice(&self.values);
+        let bytes: &[u8] = bytemuck::cast_slice(self.memory.numbers());
         // SAFETY: the same memory, which is initialised.
         Ok(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) })
     }
@@ -175,40 +141,6 @@ impl AllocationController for Buffer {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_waste_an_eighth_at_most() {
-        for len in (SMALL..1 << 17).step_by(37) {
-            let size = size_for(len);
-            assert!(size >= len && size - len <= len / 8, "{len}: {size}");
-            assert_eq!(size_for(size), size);
-        }
-    }
-
-    #[test]
-    fn what_was_given_back_is_taken_again() {
-        let mut pool = Pool::new();
-        let values = pool.take(10_000);
-        let place = values.as_ptr();
-        pool.give_back(values);
-        let again = pool.take(10_000);
-        assert_eq!(again.as_ptr(), place);
-        assert_eq!((pool.used, pool.free_numbers), (10_000, 0));
-    }
-
-    #[test]
-    fn no_more_is_kept_than_was_needed_at_once() {
-        let mut pool = Pool::new();
-        // Ever new sizes, as batches of many lengths bring them.
-        for size in (8192..80_000).step_by(512) {
-            let (a, b) = (pool.take(size), pool.take(size));
-            pool.give_back(a);
-            pool.give_back(b);
-            let held: usize = pool.free.iter().map(|(size, all)| size * all.len()).sum();
-            assert_eq!(held, pool.free_numbers);
-            assert!(8 * held <= 9 * pool.most_used, "{size}: {held}");
-        }
-    }
 
     #[test]
     fn a_buffer_is_a_tensors_data() {
