@@ -44,10 +44,10 @@ fn most_held(length: usize) -> usize {
     MOST.load(Ordering::Relaxed) - before
 }
 
-/// The same of the loss of 2,048 rows over 4,000 tokens.
+/// The same of the loss of 8,192 rows over 4,000 tokens.
 fn most_held_by_loss(rows_at_a_time: usize) -> usize {
     fused::free_buffers();
-    let (rows, vocab_size) = (2048, 4000);
+    let (rows, vocab_size) = (8192, 4000);
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::ones([rows, 16], &device).require_grad();
     let weight = Tensor::<2>::ones([16, vocab_size], &device).require_grad();
@@ -67,10 +67,10 @@ fn nothing_is_held_that_need_not_be() {
     // First: threads keep what they have needed elsewhere.
     attention_of_twice_the_length_holds_twice_as_much();
     most_held_by_loss(64);
-    let [few, all] = [64, 2048].map(most_held_by_loss);
-    let logits = 2048 * 4000 * 4;
+    let [few, all] = [64, 8192].map(most_held_by_loss);
+    let logits = 8192 * 4000 * 4;
     assert!(
-        few < logits / 8 && all > logits,
+        few < logits / 16 && all > logits,
         "{few} bytes in chunks, {all} at once, and {logits} have all logits"
     );
 }
@@ -78,10 +78,10 @@ fn nothing_is_held_that_need_not_be() {
 fn attention_of_twice_the_length_holds_twice_as_much() {
     most_held(256);
     let [short, long] = [512, 2048].map(most_held);
-    // Four times as much, and as much scratch as the scheduler had threads take part (seen: 6.5 in
-    // one run of sixty); of the weights it would be sixteen times.
+    // Four times as much, and as much scratch as the scheduler had threads take part (seen: 2.6 to
+    // 3.9 times in forty runs); of the weights it would be sixteen times.
     assert!(
-        long < 8 * short,
+        long < 6 * short,
         "{short} bytes, and {long} at four times the length"
     );
     // One matrix of weights of one head alone has more.

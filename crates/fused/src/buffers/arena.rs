@@ -8,7 +8,7 @@ use std::ptr::NonNull;
 const LINE: usize = 16;
 
 /// Numbers of the first slab; each further one doubles what there is.
-const FIRST: usize = 1 << 20;
+const FIRST: usize = 1 << 18;
 
 /// Slabs of memory, and what is free of them.
 pub(super) struct Arena {
