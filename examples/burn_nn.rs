@@ -1,0 +1,103 @@
+//! A training step of burn-nn's own encoder and decoder, to put beside `train bench --what train`:
+//! the same shapes, random batches of full length, dropout 0.1, Adam; median of at least five steps
+//! after three. What is faster for burn-nn is chosen: no smoothing, the system's allocator.
+//!
+//! `cargo run --release --example burn_nn -- tiny`, or `copy`, or `base`.
+
+use std::time::{Duration, Instant};
+
+use burn::module::Module;
+use burn::nn::attention::generate_autoregressive_mask;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::nn::transformer::{
+    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
+    TransformerEncoderConfig, TransformerEncoderInput,
+};
+use burn::nn::{
+    Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig,
+    PositionalEncoding, PositionalEncodingConfig,
+};
+use burn::optim::{AdamConfig, GradientsParams};
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use train::memory::peak_rss_bytes;
+
+#[derive(Module, Debug)]
+struct Model {
+    source: Embedding,
+    target: Embedding,
+    positions: PositionalEncoding,
+    encoder: TransformerEncoder,
+    encoder_norm: LayerNorm,
+    decoder: TransformerDecoder,
+    decoder_norm: LayerNorm,
+    generator: Linear,
+}
+
+impl Model {
+    /// Both `[batch, length]`; the logits are `[batch, length, vocab_size]`.
+    fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
+        let [batch, length] = target.dims();
+        let mask = generate_autoregressive_mask(batch, length, &target.device());
+        let source = self.positions.forward(self.source.forward(source));
+        let target = self.positions.forward(self.target.forward(target));
+        let memory = self.encoder.forward(TransformerEncoderInput::new(source));
+        let memory = self.encoder_norm.forward(memory);
+        let input = TransformerDecoderInput::new(target, memory).target_mask_attn(mask);
+        let states = self.decoder_norm.forward(self.decoder.forward(input));
+        self.generator.forward(states)
+    }
+}
+
+fn main() {
+    let shape = std::env::args().nth(1).unwrap_or_else(|| "tiny".into());
+    let [vocab_size, d_model, n_heads, n_layers, d_ff, batch, length] = match shape.as_str() {
+        "tiny" => [16, 64, 4, 2, 256, 32, 16],
+        "copy" => [11, 512, 8, 2, 2048, 80, 10],
+        "base" => [10_000, 512, 8, 6, 2048, 16, 64],
+        other => panic!("{other} is no shape: tiny, copy or base"),
+    };
+    let device = Device::flex().autodiff();
+    let mut model = Model {
+        source: EmbeddingConfig::new(vocab_size, d_model).init(&device),
+        target: EmbeddingConfig::new(vocab_size, d_model).init(&device),
+        positions: PositionalEncodingConfig::new(d_model).init(&device),
+        encoder: TransformerEncoderConfig::new(d_model, d_ff, n_heads, n_layers)
+            .with_norm_first(true)
+            .init(&device),
+        encoder_norm: LayerNormConfig::new(d_model).init(&device),
+        decoder: TransformerDecoderConfig::new(d_model, d_ff, n_heads, n_layers)
+            .with_norm_first(true)
+            .init(&device),
+        decoder_norm: LayerNormConfig::new(d_model).init(&device),
+        generator: LinearConfig::new(d_model, vocab_size).init(&device),
+    };
+    let mut adam = AdamConfig::new().init();
+    let ids = || {
+        let range = Distribution::Uniform(3.0, vocab_size as f64);
+        Tensor::<2, Int>::random([batch, length], range, &device)
+    };
+    let loss = CrossEntropyLossConfig::new().init(&device);
+    let (warm_up, steps, seconds) = (3, 5, Duration::from_secs(5));
+    let mut times = Vec::new();
+    let mut begun = Instant::now();
+    while times.len() < warm_up + steps || begun.elapsed() < seconds {
+        if times.len() == warm_up {
+            begun = Instant::now();
+        }
+        let step = Instant::now();
+        let logits = model.forward(ids(), ids());
+        let logits = logits.reshape([(batch * length) as i32, vocab_size as i32]);
+        let loss = loss.forward(logits, ids().reshape([-1]));
+        let gradients = GradientsParams::from_grads(loss.backward(), &model);
+        model = adam.step(1e-4, model, gradients);
+        device.sync().expect("flex has nothing to wait for");
+        times.push(1e3 * step.elapsed().as_secs_f64());
+    }
+    let mut times = times.split_off(warm_up);
+    times.sort_by(f64::total_cmp);
+    println!(
+        "burn-nn, {shape}: {:.1} ms a step, {} MiB",
+        times[times.len() / 2],
+        peak_rss_bytes().map_or(0, |bytes| bytes >> 20)
+    );
+}
