@@ -1,6 +1,7 @@
 //! `cargo bench --bench product`: the products of one decoding step of the paper's base model (six
 //! layers and 10,000 tokens, 108 MB of weights), in bytes of weights a second, beside a plain read
-//! of as many bytes by as many threads.
+//! of as many bytes by as many threads; and those of a training step of the Annotated Transformer's
+//! copy model (800 tokens a side), in floating-point operations a second.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::hint::black_box;
@@ -81,5 +82,62 @@ fn step(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, step);
+/// Inputs, outputs and number of the linear maps of two layers a side.
+const LINEAR: [(usize, usize, u64); 5] = [
+    (512, 1536, 4),
+    (512, 512, 8),
+    (512, 1024, 2),
+    (512, 2048, 4),
+    (2048, 512, 4),
+];
+
+fn transposed(data: &[f32], rows: usize, columns: usize) -> Matrix<'_> {
+    Matrix {
+        data,
+        rows,
+        columns,
+        row_stride: 1,
+        column_stride: rows,
+    }
+}
+
+fn training(criterion: &mut Criterion) {
+    const TOKENS: usize = 800;
+    let numbers: Vec<f32> = (0..2048 * 2048).map(|i| (i % 1000) as f32 / 1e4).collect();
+    let mut y = vec![0.0; 2048 * 2048];
+    let mut group = criterion.benchmark_group("training");
+    group.sample_size(20).sampling_mode(SamplingMode::Flat);
+    let multiply_adds: u64 = LINEAR
+        .iter()
+        .map(|&(inputs, outputs, times)| (TOKENS * inputs * outputs) as u64 * times)
+        .sum();
+    group.throughput(Throughput::Elements(2 * multiply_adds));
+    for (name, of) in [("y = x W", 0), ("gradients of x", 1), ("gradients of W", 2)] {
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                for (inputs, outputs, times) in LINEAR {
+                    let plain = |rows, columns| {
+                        Matrix::contiguous(&numbers[..rows * columns], rows, columns)
+                    };
+                    let (x, w) = match of {
+                        0 => (plain(TOKENS, inputs), plain(inputs, outputs)),
+                        1 => (
+                            plain(TOKENS, outputs),
+                            transposed(&numbers, outputs, inputs),
+                        ),
+                        _ => (transposed(&numbers, inputs, TOKENS), plain(TOKENS, outputs)),
+                    };
+                    for _ in 0..times {
+                        let y = &mut y[..x.rows * w.columns];
+                        product(x, w, None, y);
+                        black_box(y);
+                    }
+                }
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, step, training);
 criterion_main!(benches);
