@@ -54,7 +54,10 @@ fn main() {
         "tiny" => [16, 64, 4, 2, 256, 32, 16],
         "copy" => [11, 512, 8, 2, 2048, 80, 10],
         "base" => [10_000, 512, 8, 6, 2048, 16, 64],
-        other => panic!("{other} is no shape: tiny, copy or base"),
+        other => {
+            eprintln!("{other} is no shape; there are tiny, copy and base");
+            std::process::exit(2);
+        }
     };
     let device = Device::flex().autodiff();
     let mut model = Model {

@@ -1,6 +1,6 @@
 //! Memory for results, taken again and again. A training step allocates what the last one has
-//! freed; without this, the system would take the pages back, clear them and hand them out anew,
-//! and the first pass over each result would be one that writes zeros.
+//! freed; from a general allocator, large results come cleared, by it or by the system, and the
+//! first pass over each would be one that writes zeros.
 
 #![allow(unsafe_code)] // an arena and two casts, each with its reason
 
@@ -25,14 +25,22 @@ fn arena() -> MutexGuard<'static, Arena> {
     ARENA.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the memory that results of earlier operations had to the allocator. Without it, fast
-/// paths keep as much as they have needed at once, for the results that come.
+/// Returns memory that results of earlier operations had to the allocator, as far as it lies in
+/// slabs without any result that is still there. Without it, fast paths keep as much as they have
+/// needed at once, for the results that come.
 ///
 /// ```
 /// fused::free_buffers();
 /// ```
 pub fn free_buffers() {
     arena().shrink();
+}
+
+/// How many numbers the results of all operations so far had, small ones apart: what tests count.
+#[doc(hidden)]
+#[must_use]
+pub fn numbers_taken() -> usize {
+    arena().taken
 }
 
 /// Room for a result.

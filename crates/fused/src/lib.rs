@@ -3,7 +3,7 @@
 //!
 //! With the feature `flex`, f32 tensors of that backend take the paths of this crate: vector
 //! instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, and memory of results
-//! that is taken again from step to step (`free_buffers` returns it), whose casts are the only
+//! that is taken again from step to step (`free_buffers` returns it), whose arena is the only
 //! unsafe code. With `autodiff` as well, so do tensors under training, with backward passes of
 //! this crate. Results do not depend on the number of threads, and a row's product is the same
 //! number, bit for bit, whatever other rows stand in the batch.
@@ -43,7 +43,7 @@ pub use activation::{Activation, activate};
 pub use adam::{Adam, Moving};
 pub use attention::{Places, attention_step, cross_attention, self_attention};
 #[cfg(feature = "flex")]
-pub use buffers::free_buffers;
+pub use buffers::{free_buffers, numbers_taken};
 pub use cross_entropy::cross_entropy;
 pub use dropout::dropout;
 pub use layer_norm::layer_norm;

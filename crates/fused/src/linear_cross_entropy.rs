@@ -114,6 +114,9 @@ mod chunks {
             let logits = B::fused_linear(x, weight.clone(), bias.clone());
             B::fused_cross_entropy(logits, target, pad_id, smoothing)
         };
+        if rows == 0 {
+            return loss(0..0);
+        }
         let losses: Vec<_> = ranges(rows, at_a_time).map(loss).collect();
         B::float_cat(losses, 0)
     }

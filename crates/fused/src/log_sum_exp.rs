@@ -70,7 +70,7 @@ impl WithSimd for SumOfExp<'_> {
     }
 }
 
-/// Replaces each `x` by `exp(x - largest)` and returns their sum. What stands beyond the end does
+/// Replaces each `x` by `exp(x - largest)`, NaN by NaN, and returns their sum. What stands beyond the end does
 /// not count, so that minus infinities at the end change no bit of it.
 #[cfg(feature = "flex")]
 #[inline(always)]
@@ -79,7 +79,9 @@ pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32
     let mut sums = simd.splat_f32s(0.0);
     for x in x.chunks_mut(S::F32_LANES) {
         let count = x.len();
-        let y = exp(simd, simd.sub_f32s(simd.partial_load_f32s(x), largest));
+        let difference = simd.sub_f32s(simd.partial_load_f32s(x), largest);
+        let is_number = simd.equal_f32s(difference, difference);
+        let y = simd.select_f32s(is_number, exp(simd, difference), difference);
         simd.partial_store_f32s(x, y);
         if count == S::F32_LANES {
             sums = simd.add_f32s(sums, y);

@@ -3,8 +3,8 @@
 use burn::tensor::Device;
 
 /// Runs `f`, for flex on one of the threads that share its work: handing work over from outside
-/// costs more than many operations of a small model. Until it is done, the others stay awake, since
-/// waking them takes as long as a small operation.
+/// costs more than many operations of a small model. Until it is done, or there was no work for ten
+/// milliseconds, the others stay awake, since waking them takes as long as a small operation.
 ///
 /// # Panics
 ///

@@ -278,3 +278,32 @@ fn keys_without_values_are_refused() {
     let packed = Tensor::<4>::zeros([2, 7, 2, 4], &Device::flex());
     let _ = fused::cross_attention(&query, &packed, None, 0.0);
 }
+
+#[test]
+fn what_is_not_a_number_is_not_hidden() {
+    let _guard = RANDOM
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (t, d_head) = (20, 4);
+    let place = |token: usize, part: usize| (token * 3 + part) * d_head;
+    // In a query, its own row; in a key, whoever sees it: by the mask, itself and all later ones.
+    for (at, spoilt) in [(place(7, 0), 7..8), (place(15, 1), 15..t)] {
+        let mut packed = floats(t * 3 * d_head, 1, 1.0);
+        packed[at] = f32::NAN;
+        let device = Device::flex().autodiff();
+        let packed = Tensor::<4>::from_data(TensorData::new(packed, [1, t, 3, d_head]), &device);
+        let packed = packed.require_grad();
+        let blocked: Vec<bool> = (0..t * t).map(|i| i % t > i / t).collect();
+        let mask = Tensor::<4, Bool>::from_data(TensorData::new(blocked, [1, 1, t, t]), &device);
+        let output = fused::self_attention(&packed, Some(&mask), 0.0).expect("flex has it");
+        let gradients = output.clone().sum().backward();
+        let output: Vec<f32> = output.into_data().iter().collect();
+        for (token, output) in output.chunks(d_head).enumerate() {
+            let is_nan = output.iter().all(|x| x.is_nan());
+            assert_eq!(is_nan, spoilt.contains(&token), "{token}: {output:?}");
+        }
+        let gradient = packed.grad(&gradients).expect("it has one").into_data();
+        let gradient: Vec<f32> = gradient.iter().collect();
+        assert!(gradient[place(spoilt.start, 0)].is_nan());
+    }
+}

@@ -224,7 +224,7 @@ impl WithSimd for Softmax<'_, '_> {
         for ((weights, log_sum), t) in rows.zip(first..) {
             self.attention.mask_row(row, head, t, weights);
             let largest = weights.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-            if largest == f32::NEG_INFINITY {
+            if largest == f32::NEG_INFINITY && !weights.iter().any(|x| x.is_nan()) {
                 // It sees nothing.
                 weights.fill(0.0);
                 *log_sum = f32::INFINITY;

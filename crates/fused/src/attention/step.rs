@@ -206,7 +206,7 @@ impl pulp::WithSimd for Rows<'_> {
             }
             for weights in weights.chunks_exact_mut(step.length) {
                 let largest = weights.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-                if largest == f32::NEG_INFINITY {
+                if largest == f32::NEG_INFINITY && !weights.iter().any(|x| x.is_nan()) {
                     // It sees nothing.
                     weights.fill(0.0);
                     continue;
@@ -220,7 +220,7 @@ impl pulp::WithSimd for Rows<'_> {
                 let weights = weights[t..].iter().step_by(step.length);
                 let outputs = output.chunks_exact_mut(step.d_head);
                 for ((&weight, output), value) in weights.zip(outputs).zip(step.heads(row, t, 1)) {
-                    if weight > 0.0 {
+                    if weight != 0.0 {
                         add_scaled(simd, output, weight, value);
                     }
                 }

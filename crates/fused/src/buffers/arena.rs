@@ -12,6 +12,8 @@ const FIRST: usize = 1 << 18;
 
 /// Slabs of memory, and what is free of them.
 pub(super) struct Arena {
+    /// How many numbers were ever handed out.
+    pub(super) taken: usize,
     slabs: Vec<Option<Slab>>,
     /// The lengths of free pieces, by slab and place. Neighbours are joined.
     free: BTreeMap<(usize, usize), usize>,
@@ -22,7 +24,8 @@ struct Slab {
     len: usize,
 }
 
-/// A part of a slab that nobody else has.
+/// A part of a slab that nobody else has. It must go back to the arena that it is of, and not
+/// outlive it: in this crate there is one, which is never dropped.
 pub(super) struct Piece {
     slab: usize,
     first: usize,
@@ -40,6 +43,7 @@ unsafe impl Sync for Piece {}
 impl Arena {
     pub(super) const fn new() -> Self {
         Self {
+            taken: 0,
             slabs: Vec::new(),
             free: BTreeMap::new(),
         }
@@ -49,6 +53,7 @@ impl Arena {
     /// is never touched.
     pub(super) fn take(&mut self, len: usize) -> Piece {
         let len = len.max(1).next_multiple_of(LINE);
+        self.taken += len;
         let fits = self.free.iter().find(|(_, free)| **free >= len);
         let (slab, first) = match fits {
             Some((&place, _)) => place,
@@ -102,7 +107,9 @@ impl Arena {
     /// A new slab, free as a whole. The system hands out its pages when they are touched.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
-        let slab = Slab::new(len.max(held).max(FIRST));
+        // Where there is not so much, what is needed.
+        let slab = Slab::new(len.max(held).max(FIRST)).or_else(|| Slab::new(len));
+        let slab = slab.unwrap_or_else(|| handle_alloc_error(Slab::layout(len)));
         let place = self.slabs.iter().position(Option::is_none);
         let index = place.unwrap_or(self.slabs.len());
         self.free.insert((index, 0), slab.len);
@@ -115,14 +122,12 @@ impl Arena {
 }
 
 impl Slab {
-    fn new(len: usize) -> Self {
-        let layout = Self::layout(len);
+    /// `None` if there is not so much memory.
+    fn new(len: usize) -> Option<Self> {
         // SAFETY: it has a size, since `len` is not 0.
-        let memory = unsafe { alloc_zeroed(layout) };
-        let Some(memory) = NonNull::new(memory.cast()) else {
-            handle_alloc_error(layout);
-        };
-        Self { memory, len }
+        let memory = unsafe { alloc_zeroed(Self::layout(len)) };
+        let memory = NonNull::new(memory.cast())?;
+        Some(Self { memory, len })
     }
 
     fn layout(len: usize) -> Layout {
@@ -134,14 +139,16 @@ impl Slab {
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: allocated so, and no piece of it is out.
+        // SAFETY: allocated so; `shrink` takes slabs of which no piece is out, and no arena with a
+        // piece out is dropped.
         unsafe { dealloc(self.memory.as_ptr().cast(), Self::layout(self.len)) };
     }
 }
 
 impl Piece {
     pub(super) fn numbers(&self) -> &[f32] {
-        // SAFETY: inside a slab that lives while a piece is out, zeros from the beginning.
+        // SAFETY: inside a slab, which lives while a piece is out (see `Piece`), and initialised,
+        // since the slab began with zeros.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
     }
 

@@ -100,7 +100,7 @@ pub(crate) fn set_product(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
 }
 
 fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut [f32]]) {
-    assert!(x.rows == y.len() && x.columns == w.rows);
+    assert!(x.rows == y.len() && x.columns == w.rows && w.rows > 0);
     Arch::new().dispatch(Part {
         x,
         first_row: 0,
@@ -269,6 +269,43 @@ mod tests {
                     multiply(x_t, Matrix::contiguous(&w, k, n), None)
                         == run(&x, &w, k, n, None, false),
                     "{m} {k} {n}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn matrices_may_lie_anyhow() {
+        for (m, k, n) in [
+            (1, 1, 1),
+            (3, 20, 50),
+            (16, 5, 33),
+            (20, 70, 17),
+            (33, 600, 49),
+        ] {
+            let (x, w) = (numbers(9 * m * k, 1), numbers(9 * k * n, 2));
+            // Rows of columns, or columns of rows, with gaps between neighbours and lines.
+            let lay = |data: &'static [f32], rows: usize, columns: usize, wide: bool| Matrix {
+                data,
+                rows,
+                columns,
+                row_stride: if wide { 3 * columns } else { 2 },
+                column_stride: if wide { 2 } else { 3 * rows },
+            };
+            let (x, w): (&[f32], &[f32]) = (x.leak(), w.leak());
+            for (x_wide, w_wide) in [(true, true), (true, false), (false, true), (false, false)] {
+                let (x, w) = (lay(x, m, k, x_wide), lay(w, k, n, w_wide));
+                let at = |of: Matrix<'_>, row: usize, column: usize| {
+                    of.data[row * of.row_stride + column * of.column_stride]
+                };
+                let [x_packed, w_packed] = [x, w].map(|of| -> Vec<f32> {
+                    (0..of.rows * of.columns)
+                        .map(|i| at(of, i / of.columns, i % of.columns))
+                        .collect()
+                });
+                assert!(
+                    multiply(x, w, None) == run(&x_packed, &w_packed, k, n, None, false),
+                    "{m} {k} {n}, {x_wide} {w_wide}"
                 );
             }
         }

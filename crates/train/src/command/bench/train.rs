@@ -33,6 +33,8 @@ struct Measurement {
     batch: usize,
     /// Tokens of each source and target.
     length: usize,
+    /// Whether fast paths were taken.
+    fused: bool,
     /// Median time of a step.
     step_ms: f64,
     /// Medians of its parts.
@@ -47,7 +49,7 @@ struct Measurement {
     peak_rss_bytes: Option<u64>,
 }
 
-pub(super) const HEADER: &str = "shape  batch   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
+pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
 
 /// Measures one shape; prints a line.
 pub(super) fn run(bench: &Bench) -> Result<()> {
@@ -88,6 +90,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         backend: bench.name.to_string(),
         batch,
         length: sizes.length,
+        fused: !bench.args.no_fused,
         step_ms: 1e3 * step,
         forward_ms: 1e3 * forward,
         backward_ms: 1e3 * backward,
@@ -98,9 +101,10 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     };
     bench.print(&measurement, || {
         format!(
-            "{:<5}  {:>5}  {:>8.1}  {:>7.1}  {:>8.1}  {:>9.1}  {:>9.0}  {:>7.1}  {:>11}  {}",
+            "{:<5}  {:>5}  {:>6}  {:>8.1}  {:>7.1}  {:>8.1}  {:>9.1}  {:>9.0}  {:>7.1}  {:>11}  {}",
             measurement.shape,
             batch,
+            measurement.length,
             measurement.step_ms,
             measurement.forward_ms,
             measurement.backward_ms,
