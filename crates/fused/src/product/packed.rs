@@ -179,10 +179,10 @@ impl Part<'_, '_, '_> {
         x.check(w.len());
         let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
         for (i, w) in w.iter().enumerate() {
-            for row in 0..R {
+            for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(H + row, i));
-                for v in 0..V {
-                    sums[row][v] = simd.mul_add_e_f32s(x, w[v], sums[row][v]);
+                for (sum, &w) in sums.iter_mut().zip(w) {
+                    *sum = simd.mul_add_e_f32s(x, w, *sum);
                 }
             }
         }
