@@ -2,7 +2,7 @@
 //! the same shapes, random batches of full length, dropout 0.1, Adam; median of at least five steps
 //! after three. What is faster for burn-nn is chosen: no smoothing, the system's allocator.
 //!
-//! `cargo run --release --example burn_nn -- tiny`, or `copy`, or `base`.
+//! `cargo run --release -p examples --example burn_nn -- tiny`, or `copy`, or `base`.
 
 use std::time::{Duration, Instant};
 

@@ -67,6 +67,7 @@ fn chunks_change_nothing_but_rounding() {
         check([10, 5, 17], 0.1, at_a_time);
     }
     check([70, 33, 1000], 0.0, 32);
+    check([0, 5, 17], 0.1, 4);
 }
 
 #[test]

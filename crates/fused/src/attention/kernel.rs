@@ -184,6 +184,15 @@ impl Attention<'_> {
     }
 }
 
+/// The largest score that is a number, minus infinity where none is; `None` where a query sees
+/// nothing, so that all scores are minus infinity.
+#[inline(always)]
+pub(super) fn largest(scores: &[f32]) -> Option<f32> {
+    let largest = scores.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
+    let sees = largest > f32::NEG_INFINITY || scores.iter().any(|x| x.is_nan());
+    sees.then_some(largest)
+}
+
 pub(super) fn rows(x: &mut [f32], width: usize) -> Vec<&mut [f32]> {
     x.chunks_mut(width).collect()
 }
@@ -223,13 +232,11 @@ impl WithSimd for Softmax<'_, '_> {
         let rows = self.weights.chunks_exact_mut(s).zip(self.log_sums);
         for ((weights, log_sum), t) in rows.zip(first..) {
             self.attention.mask_row(row, head, t, weights);
-            let largest = weights.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-            if largest == f32::NEG_INFINITY && !weights.iter().any(|x| x.is_nan()) {
-                // It sees nothing.
+            let Some(largest) = largest(weights) else {
                 weights.fill(0.0);
                 *log_sum = f32::INFINITY;
                 continue;
-            }
+            };
             let sum = crate::log_sum_exp::exponentiate(simd, weights, largest);
             let factor = 1.0 / sum;
             for weight in weights {

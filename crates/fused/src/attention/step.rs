@@ -205,12 +205,10 @@ impl pulp::WithSimd for Rows<'_> {
                 }
             }
             for weights in weights.chunks_exact_mut(step.length) {
-                let largest = weights.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-                if largest == f32::NEG_INFINITY && !weights.iter().any(|x| x.is_nan()) {
-                    // It sees nothing.
+                let Some(largest) = super::kernel::largest(weights) else {
                     weights.fill(0.0);
                     continue;
-                }
+                };
                 let sum = crate::log_sum_exp::exponentiate(simd, weights, largest);
                 for weight in weights {
                     *weight /= sum;
@@ -364,6 +362,26 @@ mod tests {
             output.into_data().iter::<f32>().collect::<Vec<_>>(),
             [0.0; 4]
         );
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_not_hidden() {
+        let spoilt = |x: Tensor<4>, from: usize| {
+            let mut values: Vec<f32> = x.to_data().iter().collect();
+            values[from] = f32::NAN;
+            Tensor::<4>::from_data(TensorData::new(values, x.dims()), &Device::flex())
+        };
+        let (query, packed) = (numbers([2, 1, 1, 4], 1), numbers([2, 5, 2, 4], 2));
+        // Of the second row: its query, and the key of its third token.
+        for (query, packed) in [
+            (spoilt(query.clone(), 4), packed.clone()),
+            (query.clone(), spoilt(packed.clone(), (5 + 2) * 2 * 4)),
+        ] {
+            let output = attention_step(&query, &packed, Places::Rows(&[0, 1]), 5, None).unwrap();
+            let output: Vec<f32> = output.into_data().iter().collect();
+            assert!(output[..4].iter().all(|x| x.is_finite()), "{output:?}");
+            assert!(output[4..].iter().all(|x| x.is_nan()), "{output:?}");
+        }
     }
 
     #[test]

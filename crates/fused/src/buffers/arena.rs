@@ -4,8 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
-/// Numbers in a cache line: what every piece is a multiple of, and begins at.
-const LINE: usize = 16;
+use crate::product::LINE;
 
 /// Numbers of the first slab; each further one doubles what there is.
 const FIRST: usize = 1 << 18;
@@ -49,8 +48,8 @@ impl Arena {
         }
     }
 
-    /// At least `len` numbers, whatever they are: the first that are free, so that what is beyond
-    /// is never touched.
+    /// At least `len` numbers, whatever they are, in whole cache lines: the first that are free, so
+    /// that what is beyond is never touched.
     pub(super) fn take(&mut self, len: usize) -> Piece {
         let len = len.max(1).next_multiple_of(LINE);
         self.taken += len;

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use part::{Part, ROWS, Start};
 
 /// Numbers in a cache line.
-const LINE: usize = 16;
+pub(crate) const LINE: usize = 16;
 
 /// Multiply-adds below which a second thread costs more than it brings.
 const PARALLEL: usize = 1 << 17;
@@ -188,7 +188,8 @@ mod tests {
         y
     }
 
-    const SIZES: [(usize, usize); 7] = [
+    // The last in several pieces of either axis.
+    const SIZES: [(usize, usize); 8] = [
         (1, 1),
         (3, 17),
         (64, 64),
@@ -196,6 +197,7 @@ mod tests {
         (300, 500),
         (512, 270),
         (40, 1100),
+        (1100, 210),
     ];
 
     #[test]
@@ -281,7 +283,7 @@ mod tests {
             (3, 20, 50),
             (16, 5, 33),
             (20, 70, 17),
-            (33, 600, 49),
+            (33, 1025, 49),
         ] {
             let (x, w) = (numbers(9 * m * k, 1), numbers(9 * k * n, 2));
             // Rows of columns, or columns of rows, with gaps between neighbours and lines.

@@ -15,9 +15,8 @@ impl Part<'_, '_, '_> {
     /// Some columns of `x`, from row `row` on, in tiles `[columns, ROWS]`; rows beyond the last are
     /// arbitrary.
     #[inline(always)]
-    pub(super) fn pack_x(&self, columns: Range<usize>, row: usize, packed: &mut [f32]) {
+    pub(super) fn pack_x(&self, columns: Range<usize>, mut row: usize, packed: &mut [f32]) {
         let (x, m) = (self.x, self.y.len());
-        let mut row = row;
         for tiles in packed.chunks_mut(columns.len() * SIDE_BY_SIDE * ROWS) {
             if row == m {
                 return;

@@ -58,7 +58,6 @@ impl Tile for InPlace<'_> {
 }
 
 /// A packed piece of the matrix: these rows and columns of it, in panels of `VECTORS` vectors.
-#[derive(Clone)]
 struct Piece<'a, S: Simd> {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -66,8 +65,6 @@ struct Piece<'a, S: Simd> {
 }
 
 impl Part<'_, '_, '_> {
-    /// Tile after tile of rows, each times all panels of a piece: the piece comes from the L2
-    /// cache, the tile from wherever it is, once.
     #[inline(always)]
     pub(super) fn packed<S: Simd>(
         mut self,
@@ -100,19 +97,33 @@ impl Part<'_, '_, '_> {
                     columns,
                     panels,
                 };
-                for row in (0..in_place).step_by(ROWS) {
-                    let mut x: [&[f32]; ROWS] = [&[]; ROWS];
-                    for (i, x) in x.iter_mut().enumerate() {
-                        *x = &self.x_row(row + i)[rows.clone()];
-                    }
-                    self.row_of_tiles(simd, row, InPlace(x), &piece);
-                }
-                let tiles = packed_x.chunks_exact(rows.len() * ROWS);
-                for (x, row) in tiles.zip((in_place..m).step_by(ROWS)) {
-                    let x = Packed(x.as_chunks::<ROWS>().0);
-                    self.row_of_tiles(simd, row, x, &piece);
-                }
+                self.add_piece(simd, in_place, packed_x, &piece);
             }
+        }
+    }
+
+    /// Adds the product of all rows, the first ones read in place, and a piece of the matrix: tile
+    /// after tile of rows, each times all panels. The piece comes from the L2 cache, the tile from
+    /// wherever it is, once.
+    #[inline(always)]
+    fn add_piece<S: Simd>(
+        &mut self,
+        simd: S,
+        in_place: usize,
+        packed_x: &[f32],
+        piece: &Piece<'_, S>,
+    ) {
+        for row in (0..in_place).step_by(ROWS) {
+            let mut x: [&[f32]; ROWS] = [&[]; ROWS];
+            for (i, x) in x.iter_mut().enumerate() {
+                *x = &self.x_row(row + i)[piece.rows.clone()];
+            }
+            self.row_of_tiles(simd, row, InPlace(x), piece);
+        }
+        let tiles = packed_x.chunks_exact(piece.rows.len() * ROWS);
+        for (x, row) in tiles.zip((in_place..self.y.len()).step_by(ROWS)) {
+            let x = Packed(x.as_chunks::<ROWS>().0);
+            self.row_of_tiles(simd, row, x, piece);
         }
     }
 

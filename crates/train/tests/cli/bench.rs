@@ -13,6 +13,9 @@ fn a_training_step_is_measured() {
     assert_eq!(line["what"], "train");
     assert_eq!(line["shape"], "tiny");
     assert_eq!((&line["batch"], &line["length"]), (&2.into(), &3.into()));
+    assert_eq!(line["fused"], true);
+    let plain = run(folder.path(), &format!("{flags} --no-fused"));
+    assert!(plain.contains("\"fused\":false"), "{plain}");
     let number = |name: &str| line[name].as_f64().unwrap();
     let parts = ["forward_ms", "backward_ms", "optimizer_ms"].map(number);
     assert!(parts.iter().all(|&part| part > 0.0), "{line}");
