@@ -34,12 +34,18 @@ impl Adam {
     /// `m = β1 m + (1 - β1) g`, `v = β2 v + (1 - β2) g²`, and then
     /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
     ///
-    /// What nobody else holds is changed in place.
+    /// What nobody else holds is changed in place. `g` is the gradient times `scale`, a number on
+    /// the same device: what clipping makes of the gradient's length, in no pass of its own.
+    ///
+    /// # Shapes
+    ///
+    /// - parameter, moments and gradient: `[N]`
+    /// - scale: `[1]`
     ///
     /// # Panics
     ///
     /// If the sizes differ.
-    pub fn step(&self, moving: Moving, gradient: Tensor<1>) -> Moving {
+    pub fn step(&self, moving: Moving, gradient: Tensor<1>, scale: Option<&Tensor<1>>) -> Moving {
         let sizes = [
             moving.parameter.dims(),
             moving.moment_1.dims(),
@@ -50,10 +56,18 @@ impl Adam {
             "the gradient is {:?}, but parameter and moments are {sizes:?}",
             gradient.dims()
         );
+        if let Some([n]) = scale.map(Tensor::dims) {
+            assert!(n == 1, "the gradient's scale is [{n}], not [1]");
+        }
         #[cfg(feature = "flex")]
         if crate::flex::takes(&moving.parameter) {
-            return self.on_flex(moving, gradient);
+            let scale = scale.map_or(1.0, |scale| scale.clone().into_scalar());
+            return self.on_flex(moving, gradient, scale);
         }
+        let gradient = match scale {
+            Some(scale) => gradient * scale.clone(),
+            None => gradient,
+        };
         let Self {
             learning_rate,
             weight_decay,
@@ -86,7 +100,7 @@ impl Adam {
     }
 
     #[cfg(feature = "flex")]
-    fn on_flex(&self, moving: Moving, gradient: Tensor<1>) -> Moving {
+    fn on_flex(&self, moving: Moving, gradient: Tensor<1>, scale: f32) -> Moving {
         use crate::flex::{from_primitive, into_primitive, slice, with_mut};
 
         let gradient = into_primitive(gradient).to_contiguous();
@@ -97,7 +111,7 @@ impl Adam {
         with_mut(&mut parameter, |parameter| {
             with_mut(&mut moment_1, |moment_1| {
                 with_mut(&mut moment_2, |moment_2| {
-                    kernel::step(self, parameter, moment_1, moment_2, gradient);
+                    kernel::step(self, [parameter, moment_1, moment_2], gradient, scale);
                 });
             });
         });
@@ -119,7 +133,8 @@ mod kernel {
     /// Elements that a thread takes at a time.
     const PIECE: usize = 1 << 14;
 
-    pub(super) fn step(adam: &Adam, w: &mut [f32], m: &mut [f32], v: &mut [f32], g: &[f32]) {
+    /// Of `[w, m, v]`.
+    pub(super) fn step(adam: &Adam, [w, m, v]: [&mut [f32]; 3], g: &[f32], scale: f32) {
         let [rate, deviation] = adam.corrections();
         let decay = adam.learning_rate * f64::from(adam.weight_decay);
         let arch = Arch::new();
@@ -129,6 +144,7 @@ mod kernel {
                 m,
                 v,
                 g,
+                scale,
                 beta_1: adam.beta_1,
                 beta_2: adam.beta_2,
                 epsilon: adam.epsilon,
@@ -151,6 +167,7 @@ mod kernel {
         m: &'a mut [f32],
         v: &'a mut [f32],
         g: &'a [f32],
+        scale: f32,
         beta_1: f32,
         beta_2: f32,
         epsilon: f32,
@@ -167,6 +184,7 @@ mod kernel {
             let (beta_1, beta_2) = (self.beta_1, self.beta_2);
             let moments = self.m.iter_mut().zip(self.v);
             for ((w, (m, v)), &g) in self.w.iter_mut().zip(moments).zip(self.g) {
+                let g = g * self.scale;
                 *m = beta_1 * *m + (1.0 - beta_1) * g;
                 *v = beta_2 * *v + (1.0 - beta_2) * (g * g);
                 let update = *m * self.rate / (v.sqrt() * self.deviation + self.epsilon);

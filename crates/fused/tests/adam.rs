@@ -14,7 +14,7 @@ fn tensor(numbers: &[f64]) -> Tensor<1> {
     Tensor::from_data(TensorData::new(data, [numbers.len()]), &Device::flex())
 }
 
-fn check(n: usize, weight_decay: f32, is_shared: bool) {
+fn check(n: usize, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
     let (mut w, mut m, mut v) = (numbers(n, 1), vec![0.0; n], vec![0.0; n]);
     let mut moving = Moving {
         parameter: tensor(&w),
@@ -33,12 +33,13 @@ fn check(n: usize, weight_decay: f32, is_shared: bool) {
         };
         let before = is_shared.then(|| moving.clone());
         let copy = before.as_ref().map(|before| before.parameter.to_data());
-        moving = adam.step(moving, tensor(&gradient));
+        let on_device = scale.map(|scale| tensor(&[scale]));
+        moving = adam.step(moving, tensor(&gradient), on_device.as_ref());
         if let (Some(before), Some(copy)) = (before, copy) {
             assert_eq!(before.parameter.into_data(), copy, "another's was changed");
         }
         for i in 0..n {
-            let g = gradient[i];
+            let g = gradient[i] * scale.unwrap_or(1.0);
             m[i] = 0.9 * m[i] + 0.1 * g;
             v[i] = 0.98 * v[i] + 0.02 * g * g;
             let m_hat = m[i] / (1.0 - 0.9f64.powi(time as i32));
@@ -63,8 +64,10 @@ fn both_ways_are_the_formula() {
         fused::enable(is_fused);
         for n in [1, 7, 100, 40_000] {
             for weight_decay in [0.0, 0.5] {
-                check(n, weight_decay, false);
-                check(n, weight_decay, true);
+                for scale in [None, Some(0.125)] {
+                    check(n, weight_decay, false, scale);
+                    check(n, weight_decay, true, scale);
+                }
             }
         }
     }
@@ -88,5 +91,5 @@ fn other_sizes_are_refused() {
         weight_decay: 0.0,
         time: 1,
     };
-    adam.step(moving, tensor(&[1.0; 3]));
+    adam.step(moving, tensor(&[1.0; 3]), None);
 }

@@ -246,16 +246,12 @@ impl MapNamed for Update<'_> {
             let tensor = tensor.inner();
             let shape = tensor.shape();
             let size = shape.num_elements();
-            let mut gradient = gradient.reshape([size]);
-            if let Some(scale) = &self.scale {
-                gradient = gradient * scale.clone();
-            }
             let updated = self.optimizer.update(
-                name,
-                D,
+                (name, D),
                 self.learning_rate,
                 tensor.reshape([size]),
-                gradient,
+                gradient.reshape([size]),
+                self.scale.as_ref(),
             );
             let mut updated = Tensor::from_inner(updated.reshape(shape));
             if let Some(strategy) = strategy {
@@ -267,14 +263,14 @@ impl MapNamed for Update<'_> {
 }
 
 impl Optimizer {
-    /// One parameter of rank `rank`, as one long row.
+    /// One parameter, by name and rank, as one long row.
     fn update(
         &mut self,
-        name: String,
-        rank: usize,
+        (name, rank): (String, usize),
         learning_rate: f64,
         parameter: Tensor<1>,
         gradient: Tensor<1>,
+        scale: Option<&Tensor<1>>,
     ) -> Tensor<1> {
         let config = &self.config;
         let before = self.moments.remove(&name).unwrap_or_else(|| Moments {
@@ -304,7 +300,7 @@ impl Optimizer {
             parameter,
             moment_1: first,
             moment_2: second,
-        } = adam.step(moving, gradient);
+        } = adam.step(moving, gradient, scale);
         let after = Moments {
             time,
             first,
