@@ -49,6 +49,15 @@ pub fn cross_entropy(
         let loss = Dispatch::fused_cross_entropy(logits, target, pad_id, smoothing);
         return Tensor::from_dispatch(loss);
     }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(&logits) {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
+        let loss = Dispatch::explicit_cross_entropy(logits, target, pad_id, smoothing);
+        return Tensor::from_dispatch(loss);
+    }
     let target = target.reshape([rows, 1]);
     let is_pad = target.clone().equal_elem(pad_id);
     let log_probabilities = log_softmax(logits, 1);

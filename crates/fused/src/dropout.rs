@@ -43,7 +43,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<D> {
     }
     let keep = 1.0 - probability;
     let mask = x.random_like(Distribution::Bernoulli(keep));
-    x * mask * (1.0 / keep)
+    x * (mask * (1.0 / keep))
 }
 
 pub(crate) fn check(probability: f64) {

@@ -45,6 +45,18 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64)
             epsilon,
         ));
     }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(&x) && crate::explicit::takes(&gamma) {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        return Tensor::from_dispatch(Dispatch::explicit_layer_norm(
+            x.into_dispatch(),
+            gamma.into_dispatch(),
+            beta.into_dispatch(),
+            epsilon,
+        ));
+    }
     module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 

@@ -5,7 +5,8 @@
 //! instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, and memory of results
 //! that is taken again from step to step (`free_buffers` returns it), whose arena is the only
 //! unsafe code. With `autodiff` as well, so do tensors under training, with backward passes of
-//! this crate. Results do not depend on the number of threads, and a row's product is the same
+//! this crate; other backends, each by its feature, and flex's other precisions have such backward
+//! passes for attention, layer norm and cross-entropy, made of Burn's own operations. Results do not depend on the number of threads, and a row's product is the same
 //! number, bit for bit, whatever other rows stand in the batch.
 
 #![recursion_limit = "256"]
@@ -19,6 +20,8 @@ mod autodiff;
 mod buffers;
 mod cross_entropy;
 mod dropout;
+#[cfg(feature = "autodiff")]
+mod explicit;
 #[cfg(feature = "flex")]
 mod extension;
 #[cfg(feature = "flex")]

@@ -8,6 +8,8 @@ pub(crate) mod inputs;
 pub(crate) mod kernel;
 mod step;
 
+#[cfg(feature = "autodiff")]
+use burn::tensor::Distribution;
 use burn::tensor::{Bool, Tensor};
 
 pub use step::{Places, attention_step};
@@ -48,6 +50,17 @@ pub fn self_attention(
         );
         let packed = packed.clone().into_dispatch();
         let y = Dispatch::fused_self_attention(packed, mask, dropout);
+        return Some(Tensor::from_dispatch(y));
+    }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(packed) {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let scores = [batch, heads / 3, length, length];
+        let (blocked, dropped, masking) = explicit_masks(mask, scores, dropout, &packed.device());
+        let packed = packed.clone().into_dispatch();
+        let y = Dispatch::explicit_self_attention(packed, blocked, dropped, masking);
         return Some(Tensor::from_dispatch(y));
     }
     None
@@ -97,6 +110,20 @@ pub fn cross_attention(
         let y = Dispatch::fused_cross_attention(query, packed, mask, dropout);
         return Some(Tensor::from_dispatch(y));
     }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(query) && crate::explicit::takes(packed) {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let scores = [batch, n_heads, t, s];
+        let (blocked, dropped, masking) = explicit_masks(mask, scores, dropout, &query.device());
+        let (query, packed) = (
+            query.clone().into_dispatch(),
+            packed.clone().into_dispatch(),
+        );
+        let y = Dispatch::explicit_cross_attention(query, packed, blocked, dropped, masking);
+        return Some(Tensor::from_dispatch(y));
+    }
     None
 }
 
@@ -123,4 +150,30 @@ fn dispatch_mask(
         None => Tensor::from_data([[[[false]]]], &device.clone().without_autodiff()),
     };
     crate::flex::bool(&mask).map(|_| mask.into_dispatch())
+}
+
+/// The blocked, the dropped, and which of them there are.
+#[cfg(feature = "autodiff")]
+fn explicit_masks(
+    mask: Option<&Tensor<4, Bool>>,
+    scores: [usize; 4],
+    dropout: f64,
+    device: &burn::tensor::Device,
+) -> (
+    burn::backend::tensor::BoolTensor<burn::backend::Dispatch>,
+    burn::backend::tensor::BoolTensor<burn::backend::Dispatch>,
+    crate::explicit::Masking,
+) {
+    let device = device.clone().without_autodiff();
+    let none = || Tensor::<4, Bool>::from_data([[[[false]]]], &device);
+    let dropped = match dropout > 0.0 {
+        true => Tensor::<4>::random(scores, Distribution::Default, &device).lower_elem(dropout),
+        false => none(),
+    };
+    let masking = crate::explicit::Masking {
+        is_blocked: mask.is_some(),
+        dropout,
+    };
+    let blocked = mask.cloned().unwrap_or_else(none);
+    (blocked.into_dispatch(), dropped.into_dispatch(), masking)
 }

@@ -1,0 +1,80 @@
+//! Layer normalisation. With `h = (x - mean) / deviation` and `g = dy gamma`:
+//! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
+
+use burn::backend::Backend;
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops};
+use burn::backend::tensor::FloatTensor;
+use burn::tensor::Shape;
+
+use super::{register, size};
+
+/// Rows before scale and shift.
+#[derive(Clone, Debug)]
+pub(super) struct Normalized<B: Backend> {
+    /// `h`, `[N, D]`.
+    rows: FloatTensor<B>,
+    /// `1 / deviation`, `[N, 1]`.
+    scale: FloatTensor<B>,
+}
+
+impl<B: Backend> Normalized<B> {
+    /// Of `[N, D]`.
+    pub fn of(x: FloatTensor<B>, epsilon: f64) -> Self {
+        let mean = B::float_mean_dim(x.clone(), 1);
+        let centred = B::float_sub(x, mean);
+        let variance = B::float_mean_dim(B::float_mul(centred.clone(), centred.clone()), 1);
+        let scale = B::float_recip(B::float_sqrt(B::float_add_scalar(variance, epsilon.into())));
+        Self {
+            rows: B::float_mul(centred, scale.clone()),
+            scale,
+        }
+    }
+
+    /// Times gamma, plus beta.
+    pub fn scaled(&self, gamma: FloatTensor<B>, beta: FloatTensor<B>) -> FloatTensor<B> {
+        let [gamma, beta] = [gamma, beta].map(row::<B>);
+        B::float_add(B::float_mul(self.rows.clone(), gamma), beta)
+    }
+}
+
+/// `[D]` to `[1, D]`.
+fn row<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let width = size(&x, 0);
+    B::float_reshape(x, Shape::new([1, width]))
+}
+
+/// Sums over the rows of `[N, D]`: `[D]`.
+fn sum_of_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let width = size(&x, 1);
+    B::float_reshape(B::float_sum_dim(x, 0), Shape::new([width]))
+}
+
+#[derive(Debug)]
+pub(super) struct LayerNorm;
+
+impl<B: Backend> Backward<B, 3> for LayerNorm {
+    /// The rows, and gamma.
+    type State = (Normalized<B>, NodeId);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (Normalized { rows, scale }, gamma) = ops.state;
+        let gamma = row::<B>(checkpointer.retrieve_node_output(gamma));
+        let grad = grads.consume::<B>(&ops.node);
+        let g = B::float_mul(grad.clone(), gamma);
+        let mean = B::float_mean_dim(g.clone(), 1);
+        let along = B::float_mean_dim(B::float_mul(g.clone(), rows.clone()), 1);
+        let of_x = B::float_sub(B::float_sub(g, mean), B::float_mul(rows.clone(), along));
+        let of_gamma = sum_of_rows::<B>(B::float_mul(grad.clone(), rows));
+        let of_inputs = [B::float_mul(of_x, scale), of_gamma, sum_of_rows::<B>(grad)];
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        register::<B, 3>(grads, nodes, of_inputs);
+    }
+}

@@ -1,0 +1,248 @@
+//! Backward passes by hand in Burn's own primitives: for the backends, and the precisions of flex,
+//! that this crate has no kernels for. They keep less than the graph that Burn's autodiff makes of
+//! the forward pass, and launch fewer operations.
+#![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend
+
+mod attention;
+mod cross_entropy;
+mod layer_norm;
+
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, OpsKind};
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn::backend::{
+    Autodiff, Backend, BackendTensor, DispatchTensorKind, TensorMetadata, backend_extension,
+};
+use burn::tensor::Tensor;
+
+pub(crate) use self::attention::Masking;
+use self::attention::{Attention, CrossAttention, Kept, SelfAttention};
+use self::cross_entropy::{CrossEntropy, Loss};
+use self::layer_norm::{LayerNorm, Normalized};
+
+/// The bodies are the forward passes; through autodiff, they come with the backward passes.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(any(
+        feature = "wgpu",
+        feature = "vulkan",
+        feature = "metal",
+        feature = "cuda",
+        feature = "rocm"
+    )),
+    Autodiff
+)]
+pub(crate) trait ExplicitOps: Backend {
+    /// Attention of a sequence to itself: `[B, T, 3 H, K]` to `[B, T, H K]`. The blocked and the
+    /// dropped are of the scores' shape, the blocked also of one that can be repeated to it; if
+    /// there is none, they are not read.
+    fn explicit_self_attention(
+        packed: FloatTensor<Self>,
+        blocked: BoolTensor<Self>,
+        dropped: BoolTensor<Self>,
+        masking: Masking,
+    ) -> FloatTensor<Self> {
+        let attention = Attention::<Self>::of_packed(packed, blocked, dropped, masking);
+        attention.forward().0
+    }
+
+    /// Attention of `[B, T, H, K]` to `[B, S, 2 H, K]`: `[B, T, H K]`.
+    fn explicit_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        blocked: BoolTensor<Self>,
+        dropped: BoolTensor<Self>,
+        masking: Masking,
+    ) -> FloatTensor<Self> {
+        let attention = Attention::<Self>::apart(query, packed, blocked, dropped, masking);
+        attention.forward().0
+    }
+
+    /// The rows of `[N, D]`, normalised, times gamma, plus beta.
+    fn explicit_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        Normalized::<Self>::of(x, epsilon).scaled(gamma, beta)
+    }
+
+    /// The loss of each row of `[N, V]`, 0 where the target is `pad_id`: `[N]`.
+    fn explicit_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+    ) -> FloatTensor<Self> {
+        Loss::<Self>::of(logits, target, pad_id, smoothing).forward()
+    }
+}
+
+#[cfg(feature = "flex")]
+impl ExplicitOps for burn::backend::Flex {}
+
+#[cfg(feature = "ndarray")]
+impl ExplicitOps for burn::backend::NdArray {}
+
+#[cfg(any(
+    feature = "wgpu",
+    feature = "vulkan",
+    feature = "metal",
+    feature = "cuda",
+    feature = "rocm"
+))]
+impl ExplicitOps for burn::backend::Cube {}
+
+/// Whether a gradient goes through the tensor, on a backend that has the operations.
+pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    if !crate::is_enabled() || !tensor.device().is_autodiff() {
+        return false;
+    }
+    let DispatchTensorKind::Autodiff(kind) = tensor.clone().into_dispatch().kind else {
+        return false;
+    };
+    // Without a backend there is nothing to match.
+    #[allow(unreachable_patterns)]
+    match *kind {
+        #[cfg(feature = "flex")]
+        DispatchTensorKind::Flex(BackendTensor::Autodiff(_)) => true,
+        #[cfg(feature = "ndarray")]
+        DispatchTensorKind::NdArray(BackendTensor::Autodiff(_)) => true,
+        #[cfg(any(
+            feature = "wgpu",
+            feature = "vulkan",
+            feature = "metal",
+            feature = "cuda",
+            feature = "rocm"
+        ))]
+        DispatchTensorKind::Cube(BackendTensor::Autodiff(_)) => true,
+        _ => false,
+    }
+}
+
+/// Adds each gradient to its node's, where there is one.
+fn register<B: Backend, const N: usize>(
+    grads: &mut Gradients,
+    nodes: [Option<NodeId>; N],
+    of_nodes: [FloatTensor<B>; N],
+) {
+    for (node, grad) in nodes.into_iter().zip(of_nodes) {
+        if let Some(node) = node {
+            grads.register::<B>(node, grad);
+        }
+    }
+}
+
+impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
+    fn explicit_self_attention(
+        packed: FloatTensor<Self>,
+        blocked: BoolTensor<Self>,
+        dropped: BoolTensor<Self>,
+        masking: Masking,
+    ) -> FloatTensor<Self> {
+        let prepared = SelfAttention.prepare::<C>([packed.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let inputs = [prep.checkpoint(&packed)];
+                let packed = packed.into_primitive();
+                let masks = [blocked, dropped];
+                let [b, d] = masks.clone();
+                let attention = Attention::<B>::of_packed(packed, b, d, masking);
+                let (output, weights) = attention.forward();
+                let kept = Kept {
+                    inputs,
+                    masks,
+                    masking,
+                    output: output.clone(),
+                    weights: attention.is_short().then_some(weights),
+                };
+                prep.finish(kept, output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let packed = packed.into_primitive();
+                let attention = Attention::<B>::of_packed(packed, blocked, dropped, masking);
+                prep.finish(attention.forward().0)
+            }
+        }
+    }
+
+    fn explicit_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        blocked: BoolTensor<Self>,
+        dropped: BoolTensor<Self>,
+        masking: Masking,
+    ) -> FloatTensor<Self> {
+        let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
+                let (query, packed) = (query.into_primitive(), packed.into_primitive());
+                let masks = [blocked, dropped];
+                let [b, d] = masks.clone();
+                let attention = Attention::<B>::apart(query, packed, b, d, masking);
+                let (output, weights) = attention.forward();
+                let kept = Kept {
+                    inputs,
+                    masks,
+                    masking,
+                    output: output.clone(),
+                    weights: attention.is_short().then_some(weights),
+                };
+                prep.finish(kept, output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let (query, packed) = (query.into_primitive(), packed.into_primitive());
+                let attention = Attention::<B>::apart(query, packed, blocked, dropped, masking);
+                prep.finish(attention.forward().0)
+            }
+        }
+    }
+
+    fn explicit_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let gamma_node = prep.checkpoint(&gamma);
+                let normalized = Normalized::<B>::of(x.into_primitive(), epsilon);
+                let y = normalized.scaled(gamma.into_primitive(), beta.into_primitive());
+                prep.finish((normalized, gamma_node), y)
+            }
+            OpsKind::UnTracked(prep) => {
+                let normalized = Normalized::<B>::of(x.into_primitive(), epsilon);
+                prep.finish(normalized.scaled(gamma.into_primitive(), beta.into_primitive()))
+            }
+        }
+    }
+
+    fn explicit_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = CrossEntropy.prepare::<C>([logits.node()]);
+        let loss = Loss::<B>::of(logits.into_primitive(), target, pad_id, smoothing);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let each = loss.forward();
+                prep.finish(loss, each)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(loss.forward()),
+        }
+    }
+}
+
+/// The size of a dimension.
+fn size(tensor: &impl TensorMetadata, dim: usize) -> usize {
+    tensor.shape()[dim]
+}

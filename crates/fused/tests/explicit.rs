@@ -1,0 +1,374 @@
+//! Backward passes in Burn's own operations: against those that Burn's autodiff derives, on ndarray
+//! and on flex in f64, and against finite differences in f64.
+#![allow(deprecated)] // ndarray
+
+mod common;
+
+use std::sync::{Mutex, MutexGuard};
+
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
+use common::{assert_close, numbers};
+use fused::Activation;
+use proptest::prelude::*;
+
+/// The switch and the device's random numbers, which the tests share.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    let turn = TURN.lock();
+    turn.unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
+    let data = TensorData::new(values.to_vec(), [values.len()]);
+    Tensor::from_data(data, (device, precision)).require_grad()
+}
+
+/// `f` of leaves of these sizes, and the gradients of its elements' weighted sum.
+fn run(
+    sizes: &[usize],
+    f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
+    device: &Device,
+    precision: DType,
+) -> Vec<TensorData> {
+    let leaves: Vec<Tensor<1>> = sizes
+        .iter()
+        .zip(1..)
+        .map(|(&size, seed)| leaf(&numbers(size, seed), device, precision))
+        .collect();
+    let y = f(&leaves);
+    let weights = numbers(y.dims()[0], 99);
+    let weights = TensorData::new(weights.clone(), [weights.len()]);
+    let weights = Tensor::<1>::from_data(weights, (device, precision));
+    let gradients = (y.clone() * weights).sum().backward();
+    let of_leaves = leaves.iter().map(|leaf| leaf.grad(&gradients));
+    let mut all = vec![y.into_data()];
+    all.extend(of_leaves.map(|grad| grad.expect("it has one").into_data()));
+    all
+}
+
+/// `f` is as good as `plain` by Burn's autodiff.
+fn compare(
+    name: &str,
+    sizes: &[usize],
+    f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
+    plain: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
+) {
+    let _turn = turn();
+    for (device, precision, tolerance) in [
+        (Device::ndarray(), DType::F32, 2e-5),
+        (Device::flex(), DType::F64, 1e-11),
+    ] {
+        let device = device.autodiff();
+        let found = run(sizes, f, &device, precision);
+        fused::enable(false);
+        let expected = run(sizes, plain, &device, precision);
+        fused::enable(true);
+        for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found.dtype(), precision, "{name}");
+            let expected: Vec<f64> = expected.iter().collect();
+            let name = format!("{name} on {device:?}, {index}");
+            assert_close(&name, found, &expected, tolerance);
+        }
+    }
+}
+
+/// The gradients of `f` are its slopes, of flex in f64, with the same elements dropped each time.
+fn check_slope(name: &str, sizes: &[usize], f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>) {
+    const STEP: f64 = 1e-5;
+    let _turn = turn();
+    let device = Device::flex().autodiff();
+    let seeded = |leaves: &[Tensor<1>]| {
+        device.seed(42);
+        f(leaves)
+    };
+    let found = run(sizes, &seeded, &device, DType::F64);
+    let weights = numbers(found[0].num_elements(), 99);
+    for (index, gradient) in found[1..].iter().enumerate() {
+        let direction = numbers(sizes[index], 1000 + index);
+        let loss = |by: f64| -> f64 {
+            let moved = |(i, &size): (usize, &usize)| {
+                let at = numbers(size, i + 1);
+                let by = if i == index { by } else { 0.0 };
+                let at = at.iter().zip(numbers(size, 1000 + i));
+                let at: Vec<f64> = at.map(|(x, d)| x + by * d).collect();
+                leaf(&at, &device, DType::F64)
+            };
+            let leaves: Vec<_> = sizes.iter().enumerate().map(moved).collect();
+            let y = seeded(&leaves).into_data();
+            y.iter::<f64>().zip(&weights).map(|(y, w)| y * w).sum()
+        };
+        let expected = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
+        let along = gradient.iter::<f64>().zip(direction);
+        let found: f64 = along.map(|(g, d)| g * d).sum();
+        assert!(
+            (found - expected).abs() < 1e-7 * expected.abs().max(1.0),
+            "{name}, input {index}: {found}, not {expected}"
+        );
+    }
+}
+
+fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
+    let n = x.shape().num_elements();
+    x.reshape([n])
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attention {
+    batch: usize,
+    n_heads: usize,
+    t: usize,
+    /// None for a sequence with itself.
+    s: Option<usize>,
+    d_head: usize,
+    /// Whether some pairs are blocked, and all of some queries'.
+    is_masked: bool,
+    dropout: f64,
+}
+
+impl Attention {
+    fn sizes(&self) -> Vec<usize> {
+        let width = self.n_heads * self.d_head;
+        match self.s {
+            None => vec![self.batch * self.t * 3 * width],
+            Some(s) => vec![self.batch * self.t * width, self.batch * s * 2 * width],
+        }
+    }
+
+    fn mask(&self, device: &Device) -> Option<Tensor<4, Bool>> {
+        let (t, s) = (self.t, self.s.unwrap_or(self.t));
+        let shape = [self.batch, 1, t, s];
+        let n = shape.iter().product::<usize>();
+        let blocked: Vec<bool> = (0..n)
+            .map(|i| i / s % 5 == 3 || (i * 7919) % 31 < 11)
+            .collect();
+        self.is_masked
+            .then(|| Tensor::from_data(TensorData::new(blocked, shape), device))
+    }
+
+    fn inputs(&self, leaves: &[Tensor<1>]) -> Vec<Tensor<4>> {
+        let Self {
+            batch,
+            n_heads,
+            t,
+            s,
+            d_head,
+            ..
+        } = *self;
+        let shapes = match s {
+            None => vec![[batch, t, 3 * n_heads, d_head]],
+            Some(s) => vec![[batch, t, n_heads, d_head], [batch, s, 2 * n_heads, d_head]],
+        };
+        let leaves = leaves.iter().cloned().zip(shapes);
+        leaves.map(|(leaf, shape)| leaf.reshape(shape)).collect()
+    }
+
+    fn explicit(&self, leaves: &[Tensor<1>]) -> Tensor<1> {
+        let mask = self.mask(&leaves[0].device());
+        let y = match &self.inputs(leaves)[..] {
+            [packed] => fused::self_attention(packed, mask.as_ref(), self.dropout),
+            [query, packed] => fused::cross_attention(query, packed, mask.as_ref(), self.dropout),
+            _ => unreachable!(),
+        };
+        flat(y.expect("there is a backward pass for it"))
+    }
+
+    fn plain(&self, leaves: &[Tensor<1>]) -> Tensor<1> {
+        let heads = |x: &Tensor<4>, part: usize| {
+            let some = x.clone().narrow(2, part * self.n_heads, self.n_heads);
+            some.swap_dims(1, 2)
+        };
+        let [query, key, value] = match &self.inputs(leaves)[..] {
+            [packed] => [0, 1, 2].map(|part| heads(packed, part)),
+            [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
+            _ => unreachable!(),
+        };
+        // Divided by it, f64 gradients would be those of a divisor that Burn rounds to f32.
+        let scale = 1.0 / (self.d_head as f64).sqrt();
+        let scores = query.matmul(key.swap_dims(2, 3)) * scale;
+        let weights = match self.mask(&leaves[0].device()) {
+            None => softmax(scores, 3),
+            Some(mask) => {
+                let shape = scores.dims();
+                let mask = mask.expand(shape);
+                let weights = softmax(scores.mask_fill(mask.clone(), -1e30), 3);
+                weights.mask_fill(mask.all_dim(3).expand(shape), 0.0)
+            }
+        };
+        flat(weights.matmul(value).swap_dims(1, 2))
+    }
+
+    fn compare(&self) {
+        let name = format!("{self:?}");
+        let (explicit, plain) = (|x: &[_]| self.explicit(x), |x: &[_]| self.plain(x));
+        compare(&name, &self.sizes(), &explicit, &plain);
+    }
+
+    fn check_slope(&self) {
+        let name = format!("{self:?}");
+        check_slope(&name, &self.sizes(), &|leaves| self.explicit(leaves));
+    }
+}
+
+const ATTENTION: Attention = Attention {
+    batch: 2,
+    n_heads: 2,
+    t: 6,
+    s: None,
+    d_head: 3,
+    is_masked: true,
+    dropout: 0.0,
+};
+
+/// Enough keys that the weights are computed again.
+const LONG: Attention = Attention {
+    batch: 1,
+    t: 7,
+    s: Some(600),
+    ..ATTENTION
+};
+
+#[test]
+fn attention_to_many_keys_is_that_of_plain_burn() {
+    LONG.compare();
+}
+
+#[test]
+fn attentions_gradients_are_its_slopes() {
+    for case in [ATTENTION, LONG] {
+        for dropout in [0.0, 0.4] {
+            for is_masked in [false, true] {
+                let case = Attention {
+                    is_masked,
+                    dropout,
+                    ..case
+                };
+                case.check_slope();
+            }
+        }
+    }
+}
+
+#[test]
+fn so_many_weights_are_dropped() {
+    let _turn = turn();
+    for device in [Device::ndarray(), Device::flex()] {
+        let device = device.autodiff();
+        // All weights are the same and all values 1: each output is the share that is kept.
+        let case = Attention {
+            batch: 1,
+            n_heads: 1,
+            t: 50,
+            s: Some(400),
+            d_head: 1,
+            is_masked: false,
+            dropout: 0.3,
+        };
+        let zeros = Tensor::<1>::zeros([50], (&device, DType::F64));
+        let keys = Tensor::<1>::ones([800], (&device, DType::F64));
+        let kept: Vec<f64> = case.explicit(&[zeros, keys]).into_data().iter().collect();
+        let mean = kept.iter().sum::<f64>() / 50.0;
+        // Of 20,000 weights the mean deviates by 0.005.
+        assert!((mean - 1.0).abs() < 0.03, "{mean}");
+        let is_kept = |share: f64| (share * 400.0 * 0.7).fract().abs() < 1e-6;
+        let whole = |share: &f64| is_kept(*share) || is_kept(*share + 1e-9);
+        assert!(kept.iter().all(whole), "{kept:?}");
+        assert!(kept.iter().any(|share| *share != kept[0]));
+    }
+}
+
+fn layer_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
+    let [x, gamma, beta] = leaves else {
+        unreachable!()
+    };
+    let width = gamma.dims()[0];
+    let rows = x.dims()[0] / width;
+    let x = x.clone().reshape([rows, width]);
+    flat(fused::layer_norm(x, gamma.clone(), beta.clone(), 1e-5))
+}
+
+fn residual_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
+    let [x, y, gamma, beta] = leaves else {
+        unreachable!()
+    };
+    let width = gamma.dims()[0];
+    let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
+    let (gamma, beta) = (gamma.clone(), beta.clone());
+    flat(fused::residual_norm(x, y, gamma, beta, 0.3, 1e-5))
+}
+
+fn cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, smoothing: f64) -> Tensor<1> {
+    let rows = leaves[0].dims()[0] / vocab_size;
+    let logits = leaves[0].clone().reshape([rows, vocab_size]) * 4.0;
+    let target: Vec<i64> = (0..rows).map(|i| (i * 31 % vocab_size) as i64).collect();
+    let target = TensorData::new(target, [rows]);
+    let target = Tensor::<1, Int>::from_data(target, &leaves[0].device());
+    fused::cross_entropy(logits, target, 0, smoothing)
+}
+
+#[test]
+fn other_operations_gradients_are_their_slopes() {
+    check_slope("layer norm", &[35, 7, 7], &layer_norm);
+    check_slope("residual and norm", &[35, 35, 7, 7], &residual_norm);
+    for smoothing in [0.0, 0.1] {
+        check_slope("cross-entropy", &[5 * 12], &|leaves| {
+            cross_entropy(leaves, 12, smoothing)
+        });
+    }
+    let linear = |leaves: &[Tensor<1>]| {
+        let [x, weight, bias] = leaves else {
+            unreachable!()
+        };
+        let (x, weight) = (x.clone().reshape([5, 4]), weight.clone().reshape([4, 3]));
+        flat(fused::linear(x, weight, Some(bias.clone())))
+    };
+    check_slope("linear", &[20, 12, 3], &linear);
+    check_slope("dropout", &[60], &|x| fused::dropout(x[0].clone(), 0.4));
+    check_slope("relu", &[60], &|x| {
+        flat(fused::relu(x[0].clone().reshape([6, 10]), 0.4))
+    });
+    for activation in [
+        Activation::Gelu,
+        Activation::Swish,
+        Activation::Glu,
+        Activation::Geglu,
+        Activation::Swiglu,
+    ] {
+        check_slope(&format!("{activation:?}"), &[60], &|x| {
+            let x = x[0].clone().reshape([6, 10]);
+            flat(fused::activate(x, activation, 0.4))
+        });
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_attention_is_that_of_plain_burn(
+        batch in 1..4usize,
+        n_heads in 1..4usize,
+        t in 1..30usize,
+        s in prop::option::of(1..30usize),
+        d_head in 1..12usize,
+        is_masked: bool,
+    ) {
+        Attention { batch, n_heads, t, s, d_head, is_masked, dropout: 0.0 }.compare();
+    }
+
+    #[test]
+    fn any_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
+        compare("layer norm", &[rows * width, width, width], &layer_norm, &layer_norm);
+    }
+
+    #[test]
+    fn any_loss_is_that_of_plain_burn(
+        rows in 1..30usize,
+        vocab_size in 2..60usize,
+        smoothing in prop::sample::select(vec![0.0, 0.1, 0.5]),
+    ) {
+        let loss = |leaves: &[Tensor<1>]| cross_entropy(leaves, vocab_size, smoothing);
+        compare("cross-entropy", &[rows * vocab_size], &loss, &loss);
+    }
+}
