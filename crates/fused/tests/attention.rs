@@ -237,6 +237,24 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_attention_of_several_blocks_is_that_of_plain_burn(
+        n_heads in 1..3usize,
+        t in 60..300usize,
+        s in prop::option::of(1..300usize),
+        d_head in 1..20usize,
+        masking in prop::sample::select(vec![
+            Masking::Padding, Masking::Causal, Masking::Scattered,
+        ]),
+        dropout in prop::sample::select(vec![0.0, 0.3]),
+    ) {
+        Case { batch: 2, n_heads, t, s, d_head, masking, dropout }.check();
+    }
+}
+
 #[test]
 fn a_query_that_sees_nothing_is_zero_and_has_no_gradient() {
     let device = Device::flex().autodiff();

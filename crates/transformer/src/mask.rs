@@ -3,6 +3,8 @@
 //! **`true` is blocked**, as everywhere in Burn. Most PyTorch code writes it the other
 //! way round (1 = visible); [`AttentionMask::from_visible`] takes those.
 
+use std::sync::OnceLock;
+
 use burn::tensor::{Bool, Device, Int, Tensor};
 
 /// Which keys each query may not attend to: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked.
@@ -20,8 +22,10 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 #[derive(Clone, Debug)]
 pub struct AttentionMask {
     blocked: Tensor<4, Bool>,
-    /// Queries that see nothing, `[.., .., T or 1, 1]`; none where the mask cannot have any.
-    blind: Option<Tensor<4, Bool>>,
+    /// Whether there may be queries that see nothing.
+    may_blind: bool,
+    /// Queries that see nothing, `[.., .., T or 1, 1]`, once somebody has asked for them.
+    blind: OnceLock<Tensor<4, Bool>>,
 }
 
 impl AttentionMask {
@@ -55,18 +59,25 @@ impl AttentionMask {
     ///
     /// - mask: `[1, 1, length, past + length]`
     pub fn causal_after(past: usize, length: usize, device: &Device) -> Self {
-        let blocked = Tensor::<2, Bool>::tril_mask([length, past + length], past as i64, device);
+        // Of two rows of positions: Burn's `tril_mask` holds an integer for each pair meanwhile.
+        let [first, last] = [past as i64, (past + length) as i64];
+        let query = Tensor::<1, Int>::arange(first..last, device).reshape([1, 1, length, 1]);
+        let key = Tensor::<1, Int>::arange(0..last, device).reshape([1, 1, 1, past + length]);
         Self {
-            blocked: blocked.unsqueeze(),
+            blocked: key.greater(query),
             // Every query sees itself.
-            blind: None,
+            may_blind: false,
+            blind: OnceLock::new(),
         }
     }
 
     /// A mask of your own, `true` = blocked.
     pub fn from_blocked(blocked: Tensor<4, Bool>) -> Self {
-        let blind = Some(blocked.clone().all_dim(3));
-        Self { blocked, blind }
+        Self {
+            blocked,
+            may_blind: true,
+            blind: OnceLock::new(),
+        }
     }
 
     /// A mask of your own, `true` = visible: the way most PyTorch code has it.
@@ -95,13 +106,13 @@ impl AttentionMask {
 
     /// The mask of some of the batch's rows, or of one of them several times.
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
-        let select = |mask: &Tensor<4, Bool>| match mask.dims()[0] {
-            1 => mask.clone(),
-            _ => mask.clone().select(0, rows.clone()),
-        };
-        Self {
-            blocked: select(&self.blocked),
-            blind: self.blind.as_ref().map(select),
+        match self.blocked.dims()[0] {
+            1 => self.clone(),
+            _ => Self {
+                blocked: self.blocked.clone().select(0, rows),
+                may_blind: self.may_blind,
+                blind: OnceLock::new(),
+            },
         }
     }
 
@@ -112,6 +123,7 @@ impl AttentionMask {
 
     /// Queries that see nothing, or none if that cannot be.
     pub(crate) fn blind(&self) -> Option<&Tensor<4, Bool>> {
-        self.blind.as_ref()
+        let find = || self.blocked.clone().all_dim(3);
+        self.may_blind.then(|| self.blind.get_or_init(find))
     }
 }

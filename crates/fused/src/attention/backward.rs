@@ -93,7 +93,7 @@ impl Attention<'_> {
         scratch: &mut Scratch,
     ) {
         let arch = Arch::new();
-        let (t, s) = (self.query.length, self.key.length);
+        let t = self.query.length;
         let (query, key) = (self.query.of(row, head), self.key.of(row, head));
         let key_t = transpose(key, &mut scratch.key);
         let value_t = transpose(self.value.of(row, head), &mut scratch.value);
@@ -109,23 +109,26 @@ impl Attention<'_> {
         let log_sums = &of.log_sums[(row * self.n_heads + head) * t..][..t];
         for (d_query, first) in d_query.chunks_mut(BLOCK).zip((0..).step_by(BLOCK)) {
             let n = d_query.len();
+            let place = [row, head, first];
+            let s = self.visible(place, n);
             scratch.weights.resize(n * s, 0.0);
             scratch.gradients.resize(n * s, 0.0);
             let (weights, gradients) = (&mut scratch.weights[..], &mut scratch.gradients[..]);
             let (query, grad) = (rows_of(query, first, n), rows_of(grad, first, n));
+            let [key_t, value_t] = [key_t, value_t].map(|x| Matrix { columns: s, ..x });
             set_product(query, key_t, &mut rows(weights, s));
             set_product(grad, value_t, &mut rows(gradients, s));
-            self.drop(row, head, first, gradients);
+            self.drop(place, gradients, s);
             arch.dispatch(SoftmaxBackward {
                 attention: self,
-                place: [row, head, first],
+                place,
                 log_sums: &log_sums[first..][..n],
                 output: rows_of(output, first, n),
                 grad,
                 weights,
                 gradients,
             });
-            self.drop(row, head, first, weights);
+            self.drop(place, weights, s);
             let transposed = |data| Matrix {
                 data,
                 rows: s,
@@ -133,9 +136,20 @@ impl Attention<'_> {
                 row_stride: 1,
                 column_stride: s,
             };
-            let product = if first == 0 { set_product } else { add_product };
-            product(transposed(weights), grad, &mut d_value);
-            product(transposed(gradients), query, &mut d_key);
+            for (left, right, sums) in [
+                (transposed(weights), grad, &mut d_value),
+                (transposed(gradients), query, &mut d_key),
+            ] {
+                let (seen, others) = sums.split_at_mut(s);
+                match first {
+                    0 => {
+                        set_product(left, right, seen);
+                        others.iter_mut().for_each(|row| row.fill(0.0));
+                    }
+                    _ => add_product(left, right, seen),
+                }
+            }
+            let key = Matrix { rows: s, ..key };
             set_product(Matrix::contiguous(gradients, n, s), key, d_query);
         }
     }
@@ -158,7 +172,7 @@ impl WithSimd for SoftmaxBackward<'_, '_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Heads { d_head, .. } = self.attention.query;
-        let s = self.attention.key.length;
+        let s = self.weights.len() / self.log_sums.len();
         let scale = 1.0 / (d_head as f32).sqrt();
         let [row, head, first] = self.place;
         let weights = self.weights.chunks_exact_mut(s);

@@ -154,33 +154,69 @@ impl Attention<'_> {
     ) {
         let arch = Arch::new();
         let (query, value) = (self.query.of(row, head), self.value.of(row, head));
-        let s = self.key.length;
         let key = transpose(self.key.of(row, head), &mut scratch.key);
         let blocks = output.chunks_mut(BLOCK).zip(log_sums.chunks_mut(BLOCK));
         for ((output, log_sums), first) in blocks.zip((0..).step_by(BLOCK)) {
-            scratch.weights.resize(output.len() * s, 0.0);
+            let n = output.len();
+            let place = [row, head, first];
+            let s = self.visible(place, n);
+            scratch.weights.resize(n * s, 0.0);
             let weights = &mut scratch.weights[..];
-            set_product(
-                rows_of(query, first, output.len()),
-                key,
-                &mut rows(weights, s),
-            );
+            let key = Matrix { columns: s, ..key };
+            set_product(rows_of(query, first, n), key, &mut rows(weights, s));
             arch.dispatch(Softmax {
                 attention: self,
-                place: [row, head, first],
+                place,
                 weights,
                 log_sums,
             });
-            self.drop(row, head, first, weights);
-            let weights = Matrix::contiguous(weights, output.len(), s);
-            set_product(weights, value, output);
+            self.drop(place, weights, s);
+            let value = Matrix { rows: s, ..value };
+            set_product(Matrix::contiguous(weights, n, s), value, output);
         }
     }
 
-    /// Drops some of the weights of the rows from `first` on.
-    pub(super) fn drop(&self, row: usize, head: usize, first: usize, weights: &mut [f32]) {
+    /// Keys up to the last one that any of `n` rows sees, at least one: those after it, such as a
+    /// causal mask's, are left out of all products.
+    pub(super) fn visible(&self, [row, head, first]: [usize; 3], n: usize) -> usize {
+        let s = self.key.length;
+        let Some(Mask { data, strides }) = self.mask else {
+            return s;
+        };
+        if strides[3] != 1 {
+            return s;
+        }
+        let rows = if strides[2] == 0 { 1 } else { n };
+        (first..first + rows).rev().fold(1, |visible, t| {
+            let begin = row * strides[0] + head * strides[1] + t * strides[2];
+            let after = &data[begin + visible..begin + s];
+            last_zero(after).map_or(visible, |last| visible + last + 1)
+        })
+    }
+
+    /// Drops some of the weights of the rows from `first` on, of which the first `s` of each are
+    /// there.
+    pub(super) fn drop(&self, [row, head, first]: [usize; 3], weights: &mut [f32], s: usize) {
         let place = (row * self.n_heads + head) * self.query.length + first;
-        self.dropout.apply(weights, place * self.key.length);
+        if s == self.key.length {
+            self.dropout.apply(weights, place * s);
+            return;
+        }
+        for (weights, place) in weights.chunks_exact_mut(s).zip(place..) {
+            self.dropout.apply(weights, place * self.key.length);
+        }
+    }
+}
+
+/// Index of the last byte that is zero.
+fn last_zero(bytes: &[u8]) -> Option<usize> {
+    let (rest, chunks) = bytes.as_rchunks::<32>();
+    // All of a chunk at once: a search that stops in it would not be vector instructions.
+    let has_zero = |chunk: &[u8; 32]| chunk.iter().fold(false, |any, &byte| any | (byte == 0));
+    let within = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte == 0);
+    match chunks.iter().rposition(has_zero) {
+        Some(chunk) => within(&chunks[chunk]).map(|last| rest.len() + 32 * chunk + last),
+        None => within(rest),
     }
 }
 
@@ -227,8 +263,8 @@ impl WithSimd for Softmax<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let s = self.attention.key.length;
         let [row, head, first] = self.place;
+        let s = self.weights.len() / self.log_sums.len();
         let rows = self.weights.chunks_exact_mut(s).zip(self.log_sums);
         for ((weights, log_sum), t) in rows.zip(first..) {
             self.attention.mask_row(row, head, t, weights);

@@ -167,7 +167,11 @@ fn explicit_masks(
     let device = device.clone().without_autodiff();
     let none = || Tensor::<4, Bool>::from_data([[[[false]]]], &device);
     let dropped = match dropout > 0.0 {
-        true => Tensor::<4>::random(scores, Distribution::Default, &device).lower_elem(dropout),
+        true => {
+            // Half precision has too few numbers for a share.
+            let options = (&device, burn::tensor::DType::F32);
+            Tensor::<4>::random(scores, Distribution::Default, options).lower_elem(dropout)
+        }
         false => none(),
     };
     let masking = crate::explicit::Masking {
