@@ -102,7 +102,9 @@ impl Adam {
     #[cfg(feature = "flex")]
     fn on_flex(&self, moving: Moving, gradient: Tensor<1>, scale: f32) -> Moving {
         use crate::flex::{from_primitive, into_primitive, slice, with_mut};
+        use crate::profile::{Kind, Timer};
 
+        let _timer = Timer::of(Kind::Adam);
         let gradient = into_primitive(gradient).to_contiguous();
         let gradient = slice(&gradient);
         let mut parameter = into_primitive(moving.parameter);

@@ -6,6 +6,7 @@ use burn::backend::{Backend, backend_extension};
 
 use crate::activation::Activation;
 use crate::dropout::Dropout;
+use crate::linear_cross_entropy::Parts;
 
 /// What flex has kernels for. Tensors are f32.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
@@ -188,4 +189,42 @@ pub(crate) trait FusedOps: Backend {
     /// Sums over the rows of `[M, N]`: `[N]`.
     #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self>;
+}
+
+/// A loss's chunks by these operations.
+#[derive(Debug)]
+pub(crate) struct Kernels;
+
+impl<B: FusedOps> Parts<B> for Kernels {
+    fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B> {
+        B::fused_linear(x, weight, bias)
+    }
+
+    fn losses(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        (pad_id, smoothing): (u32, f64),
+    ) -> FloatTensor<B> {
+        B::fused_cross_entropy(logits, target, pad_id, smoothing)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn of_logits(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        grad: FloatTensor<B>,
+        (pad_id, smoothing): (u32, f64),
+    ) -> FloatTensor<B> {
+        B::fused_cross_entropy_backward(logits, target, grad, pad_id, smoothing)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn product(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+        B::fused_product(x, y)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn sum_rows(x: FloatTensor<B>) -> FloatTensor<B> {
+        B::fused_sum_rows(x)
+    }
 }

@@ -12,16 +12,18 @@ use crate::cross_entropy;
 #[cfg(feature = "autodiff")]
 use crate::dropout::dropped;
 use crate::dropout::{Dropout, drop_in_place};
-use crate::extension::FusedOps;
+use crate::extension::{FusedOps, Kernels};
 use crate::flex::{self, FlexTensor};
 use crate::layer_norm::Norm;
 use crate::linear_cross_entropy;
 use crate::product::{Matrix, product};
+use crate::profile::{Kind, Timer};
 use crate::relu;
 use crate::residual::{add_to_dropped, normalize_sum};
 
 impl FusedOps for Flex {
     fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Linear);
         linear(x, weight, None)
     }
 
@@ -30,6 +32,7 @@ impl FusedOps for Flex {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Linear);
         let bias = bias.to_contiguous();
         linear(x, weight, Some(flex::slice(&bias)))
     }
@@ -39,6 +42,7 @@ impl FusedOps for Flex {
         mask: BoolTensor<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Attention);
         Inputs::packed(packed, mask, dropout).forward().0
     }
 
@@ -48,6 +52,7 @@ impl FusedOps for Flex {
         mask: BoolTensor<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Attention);
         Inputs::apart(query, packed, mask, dropout).forward().0
     }
 
@@ -57,6 +62,7 @@ impl FusedOps for Flex {
         mask: BoolTensor<Self>,
         dropout: Dropout,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let _timer = Timer::of(Kind::Attention);
         Inputs::packed(packed, mask, dropout).forward()
     }
 
@@ -67,6 +73,7 @@ impl FusedOps for Flex {
         mask: BoolTensor<Self>,
         dropout: Dropout,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let _timer = Timer::of(Kind::Attention);
         Inputs::apart(query, packed, mask, dropout).forward()
     }
 
@@ -79,6 +86,7 @@ impl FusedOps for Flex {
         log_sums: FloatTensor<Self>,
         grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Attention);
         let shape = packed.layout().shape().clone();
         let inputs = Inputs::packed(packed, mask, dropout);
         let kept = [output, log_sums, grad].map(|tensor| tensor.to_contiguous());
@@ -102,6 +110,7 @@ impl FusedOps for Flex {
         log_sums: FloatTensor<Self>,
         grad: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let _timer = Timer::of(Kind::Attention);
         let shapes = [&query, &packed].map(|tensor| tensor.layout().shape().clone());
         let inputs = Inputs::apart(query, packed, mask, dropout);
         let kept = [output, log_sums, grad].map(|tensor| tensor.to_contiguous());
@@ -125,6 +134,7 @@ impl FusedOps for Flex {
         pad_id: u32,
         smoothing: f64,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::CrossEntropy);
         let settings = settings(&logits, pad_id, smoothing);
         let (logits, target) = (logits.to_contiguous(), flex::ids(target));
         let loss = cross_entropy::forward(settings, flex::slice(&logits), &target);
@@ -140,8 +150,8 @@ impl FusedOps for Flex {
         smoothing: f64,
         rows_at_a_time: usize,
     ) -> FloatTensor<Self> {
-        let loss = (pad_id, smoothing);
-        linear_cross_entropy::forward::<Self>(&x, &weight, &bias, &target, loss, rows_at_a_time)
+        let (inputs, of) = ([x, weight, bias], (pad_id, smoothing));
+        linear_cross_entropy::forward::<Kernels, Self>(&inputs, &target, of, rows_at_a_time)
     }
 
     #[cfg(feature = "autodiff")]
@@ -152,6 +162,7 @@ impl FusedOps for Flex {
         pad_id: u32,
         smoothing: f64,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::CrossEntropy);
         let settings = settings(&logits, pad_id, smoothing);
         let (mut logits, grad) = (logits, grad.to_contiguous());
         let target = flex::ids(target);
@@ -168,6 +179,7 @@ impl FusedOps for Flex {
         beta: FloatTensor<Self>,
         epsilon: f64,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::ResidualNorm);
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
         let y = norm(&gamma, &beta, epsilon).forward(flex::slice(&x));
         flex::primitive(y, x.layout().shape())
@@ -180,6 +192,7 @@ impl FusedOps for Flex {
         grad: FloatTensor<Self>,
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let _timer = Timer::of(Kind::ResidualNorm);
         let [x, gamma, grad] = [x, gamma, grad].map(|tensor| tensor.to_contiguous());
         let norm = norm(&gamma, &gamma, epsilon);
         let found = norm.backward(flex::slice(&x), flex::slice(&grad));
@@ -192,6 +205,7 @@ impl FusedOps for Flex {
     }
 
     fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Dropout);
         let mut x = x;
         flex::with_mut(&mut x, |x| drop_in_place(x, dropout));
         x
@@ -202,6 +216,7 @@ impl FusedOps for Flex {
         y: FloatTensor<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::ResidualNorm);
         let (x, mut y) = (x.to_contiguous(), y);
         flex::with_mut(&mut y, |y| add_to_dropped(y, flex::slice(&x), dropout));
         y
@@ -215,6 +230,7 @@ impl FusedOps for Flex {
         dropout: Dropout,
         epsilon: f64,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::ResidualNorm);
         residual_norm([x, y, gamma, beta], dropout, epsilon).0
     }
 
@@ -227,16 +243,19 @@ impl FusedOps for Flex {
         dropout: Dropout,
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let _timer = Timer::of(Kind::ResidualNorm);
         residual_norm([x, y, gamma, beta], dropout, epsilon)
     }
 
     #[cfg(feature = "autodiff")]
     fn fused_dropped(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::ResidualNorm);
         let x = x.to_contiguous();
         flex::primitive(dropped(flex::slice(&x), dropout), x.layout().shape())
     }
 
     fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Activation);
         let mut x = x;
         flex::with_mut(&mut x, |x| relu::forward(x, dropout));
         x
@@ -248,6 +267,7 @@ impl FusedOps for Flex {
         grad: FloatTensor<Self>,
         probability: f64,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Activation);
         let (y, mut grad) = (y.to_contiguous(), grad);
         flex::with_mut(&mut grad, |grad| {
             relu::backward(grad, flex::slice(&y), probability);
@@ -260,6 +280,7 @@ impl FusedOps for Flex {
         activation: Activation,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Activation);
         let x = x.to_contiguous();
         let [rows, width] = [0, 1].map(|axis| x.layout().shape()[axis]);
         let columns = if activation.is_gated() {
@@ -278,6 +299,7 @@ impl FusedOps for Flex {
         dropout: Dropout,
         grad: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Activation);
         let (x, mut grad) = (x.to_contiguous(), grad);
         let width = x.layout().shape()[1];
         let found = flex::with_mut(&mut grad, |grad| {
@@ -288,6 +310,7 @@ impl FusedOps for Flex {
 
     #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let _timer = Timer::of(Kind::Linear);
         let x = x.to_contiguous();
         let columns = x.layout().shape()[1];
         let sums = sum_rows(flex::slice(&x), columns);

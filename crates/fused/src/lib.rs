@@ -35,6 +35,7 @@ mod log_sum_exp;
 mod pool;
 #[cfg(feature = "flex")]
 pub mod product;
+mod profile;
 mod relu;
 mod residual;
 mod sum_of_squares;
@@ -54,6 +55,7 @@ pub use linear::linear;
 pub use linear_cross_entropy::linear_cross_entropy;
 pub use log_sum_exp::log_sum_exp;
 pub use pool::in_pool;
+pub use profile::{profile, profiled};
 pub use relu::relu;
 pub use residual::{residual, residual_norm};
 pub use sum_of_squares::sum_of_squares;

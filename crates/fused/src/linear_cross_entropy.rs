@@ -4,8 +4,9 @@ use burn::tensor::{Int, Tensor};
 
 /// [`cross_entropy`](crate::cross_entropy) of [`linear`](crate::linear), so many rows at a time.
 ///
-/// On flex the logits of `rows_at_a_time` rows are there at once, and their gradient in their place;
-/// the backward pass computes them again. Elsewhere it is the two operations on all rows.
+/// The logits of `rows_at_a_time` rows are there at once; the backward pass computes them again. On a
+/// backend that this crate has no feature for, and without gradients on all but flex, it is the two
+/// operations on all rows.
 ///
 /// # Shapes
 ///
@@ -42,20 +43,35 @@ pub fn linear_cross_entropy(
         rows_at_a_time > 0,
         "rows_at_a_time is 0, but must be at least 1"
     );
+    let [rows, d_input] = x.dims();
+    let [found, d_output] = weight.dims();
+    assert!(
+        d_input == found && bias.dims() == [d_output] && target.dims() == [rows],
+        "x is [{rows}, {d_input}], but the weight is [{found}, {d_output}], the bias {:?} and the target {:?}",
+        bias.dims(),
+        target.dims()
+    );
     #[cfg(feature = "flex")]
     if crate::flex::takes(&x) && crate::flex::takes(&weight) {
         use crate::extension::FusedOps;
         use burn::backend::Dispatch;
 
-        let [rows, d_input] = x.dims();
-        let [found, d_output] = weight.dims();
-        assert!(
-            d_input == found && bias.dims() == [d_output] && target.dims() == [rows],
-            "x is [{rows}, {d_input}], but the weight is [{found}, {d_output}], the bias {:?} and the target {:?}",
-            bias.dims(),
-            target.dims()
-        );
         return Tensor::from_dispatch(Dispatch::fused_linear_cross_entropy(
+            x.into_dispatch(),
+            weight.into_dispatch(),
+            bias.into_dispatch(),
+            target.into_dispatch(),
+            pad_id,
+            smoothing,
+            rows_at_a_time,
+        ));
+    }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(&x) && crate::explicit::takes(&weight) {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        return Tensor::from_dispatch(Dispatch::explicit_linear_cross_entropy(
             x.into_dispatch(),
             weight.into_dispatch(),
             bias.into_dispatch(),
@@ -73,84 +89,159 @@ pub fn linear_cross_entropy(
     )
 }
 
-#[cfg(all(feature = "flex", feature = "autodiff"))]
-pub(crate) use chunks::backward;
-#[cfg(feature = "flex")]
-pub(crate) use chunks::forward;
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+pub(crate) use chunks::{Parts, forward};
+#[cfg(feature = "autodiff")]
+pub(crate) use gradients::forward_tracked;
 
-#[cfg(feature = "flex")]
+#[cfg(any(feature = "flex", feature = "autodiff"))]
 mod chunks {
     use std::ops::Range;
 
-    use burn::backend::TensorMetadata;
     use burn::backend::tensor::{FloatTensor, IntTensor};
+    use burn::backend::{Backend, TensorMetadata};
     use burn::tensor::Slice;
 
-    use crate::extension::FusedOps;
+    /// What a chunk is computed by.
+    pub(crate) trait Parts<B: Backend>: std::fmt::Debug + Send + 'static {
+        /// `x W + b`.
+        fn linear(
+            x: FloatTensor<B>,
+            weight: FloatTensor<B>,
+            bias: FloatTensor<B>,
+        ) -> FloatTensor<B>;
+
+        /// Of each row; of a padding id and a smoothing.
+        fn losses(logits: FloatTensor<B>, target: IntTensor<B>, of: (u32, f64)) -> FloatTensor<B>;
+
+        /// The logits' gradient, from that of each row's loss.
+        #[cfg(feature = "autodiff")]
+        fn of_logits(
+            logits: FloatTensor<B>,
+            target: IntTensor<B>,
+            grad: FloatTensor<B>,
+            of: (u32, f64),
+        ) -> FloatTensor<B>;
+
+        /// `x y`.
+        #[cfg(feature = "autodiff")]
+        fn product(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B>;
+
+        /// `[M, N]` to `[N]`.
+        #[cfg(feature = "autodiff")]
+        fn sum_rows(x: FloatTensor<B>) -> FloatTensor<B>;
+    }
 
     /// At least one, which is empty where there is no row.
-    fn ranges(rows: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
+    pub(super) fn ranges(rows: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
         (0..rows.max(1))
             .step_by(at_a_time)
             .map(move |from| from..rows.min(from + at_a_time))
     }
 
-    fn slice(range: Range<usize>) -> [Slice; 1] {
+    pub(super) fn slice(range: Range<usize>) -> [Slice; 1] {
         [Slice::from(range)]
     }
 
-    /// The losses of all rows.
-    pub(crate) fn forward<B: FusedOps>(
-        x: &FloatTensor<B>,
-        weight: &FloatTensor<B>,
-        bias: &FloatTensor<B>,
+    /// The losses of all rows, from x, weight and bias.
+    pub(crate) fn forward<P: Parts<B>, B: Backend>(
+        [x, weight, bias]: &[FloatTensor<B>; 3],
         target: &IntTensor<B>,
-        (pad_id, smoothing): (u32, f64),
+        of: (u32, f64),
         at_a_time: usize,
     ) -> FloatTensor<B> {
-        let rows = x.shape()[0];
-        let loss = |range: Range<usize>| {
+        let losses = |range: Range<usize>| {
             let x = B::float_slice(x.clone(), &slice(range.clone()));
             let target = B::int_slice(target.clone(), &slice(range));
-            let logits = B::fused_linear(x, weight.clone(), bias.clone());
-            B::fused_cross_entropy(logits, target, pad_id, smoothing)
+            P::losses(P::linear(x, weight.clone(), bias.clone()), target, of)
         };
-        let losses: Vec<_> = ranges(rows, at_a_time).map(loss).collect();
+        let losses: Vec<_> = ranges(x.shape()[0], at_a_time).map(losses).collect();
         B::float_cat(losses, 0)
     }
+}
 
-    /// Those of x, the weight and the bias.
-    #[cfg(feature = "autodiff")]
-    pub(crate) struct OfInputs<B: FusedOps> {
-        pub x: FloatTensor<B>,
-        pub weight: FloatTensor<B>,
-        pub bias: FloatTensor<B>,
+#[cfg(feature = "autodiff")]
+mod gradients {
+    use std::marker::PhantomData;
+
+    use burn::backend::autodiff::NodeId;
+    use burn::backend::autodiff::checkpoint::base::Checkpointer;
+    use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+    use burn::backend::autodiff::grads::Gradients;
+    use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+    use burn::backend::tensor::{FloatTensor, IntTensor};
+    use burn::backend::{Autodiff, Backend, TensorMetadata};
+
+    use super::chunks::{Parts, forward, ranges, slice};
+
+    /// The forward pass, and its place in the graph.
+    pub(crate) fn forward_tracked<P: Parts<B>, B: Backend, C: CheckpointStrategy>(
+        inputs: [FloatTensor<Autodiff<B, C>>; 3],
+        target: IntTensor<B>,
+        of: (u32, f64),
+        at_a_time: usize,
+    ) -> FloatTensor<Autodiff<B, C>> {
+        let nodes = inputs.each_ref().map(|tensor| tensor.node());
+        let prepared = LinearCrossEntropy::<P>(PhantomData).prepare::<C>(nodes);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let nodes = inputs.each_ref().map(|tensor| prep.checkpoint(tensor));
+                let inputs = inputs.map(|tensor| tensor.into_primitive());
+                let losses = forward::<P, B>(&inputs, &target, of, at_a_time);
+                prep.finish((nodes, target, of, at_a_time), losses)
+            }
+            OpsKind::UnTracked(prep) => {
+                let inputs = inputs.map(|tensor| tensor.into_primitive());
+                prep.finish(forward::<P, B>(&inputs, &target, of, at_a_time))
+            }
+        }
     }
 
-    /// From the gradient of each row's loss.
-    #[cfg(feature = "autodiff")]
-    pub(crate) fn backward<B: FusedOps>(
-        x: &FloatTensor<B>,
-        weight: &FloatTensor<B>,
-        bias: &FloatTensor<B>,
+    #[derive(Debug)]
+    struct LinearCrossEntropy<P>(PhantomData<P>);
+
+    impl<B: Backend, P: Parts<B>> Backward<B, 3> for LinearCrossEntropy<P> {
+        /// Inputs, target, padding and smoothing, rows at a time.
+        type State = ([NodeId; 3], IntTensor<B>, (u32, f64), usize);
+
+        fn backward(
+            self,
+            ops: Ops<Self::State, 3>,
+            grads: &mut Gradients,
+            checkpointer: &mut Checkpointer,
+        ) {
+            let (inputs, target, of, at_a_time) = ops.state;
+            let inputs = inputs.map(|id| checkpointer.retrieve_node_output(id));
+            let grad = grads.consume::<B>(&ops.node);
+            let of_inputs = backward::<P, B>(&inputs, &target, &grad, of, at_a_time);
+            for (node, grad) in ops.parents.into_iter().zip(of_inputs) {
+                if let Some(node) = node {
+                    grads.register::<B>(node.id, grad);
+                }
+            }
+        }
+    }
+
+    /// Of x, weight and bias, from the gradient of each row's loss.
+    fn backward<P: Parts<B>, B: Backend>(
+        [x, weight, bias]: &[FloatTensor<B>; 3],
         target: &IntTensor<B>,
         grad: &FloatTensor<B>,
-        (pad_id, smoothing): (u32, f64),
+        of: (u32, f64),
         at_a_time: usize,
-    ) -> OfInputs<B> {
-        let rows = x.shape()[0];
+    ) -> [FloatTensor<B>; 3] {
         let transposed = |x: FloatTensor<B>| B::float_swap_dims(x, 0, 1);
         let mut of_x = Vec::new();
         let mut sums: Option<(FloatTensor<B>, FloatTensor<B>)> = None;
-        for range in ranges(rows, at_a_time) {
+        for range in ranges(x.shape()[0], at_a_time) {
             let x = B::float_slice(x.clone(), &slice(range.clone()));
             let target = B::int_slice(target.clone(), &slice(range.clone()));
             let grad = B::float_slice(grad.clone(), &slice(range));
-            let logits = B::fused_linear(x.clone(), weight.clone(), bias.clone());
-            let logits = B::fused_cross_entropy_backward(logits, target, grad, pad_id, smoothing);
-            let of_bias = B::fused_sum_rows(logits.clone());
-            let of_weight = B::fused_product(transposed(x), logits.clone());
-            of_x.push(B::fused_product(logits, transposed(weight.clone())));
+            let logits = P::linear(x.clone(), weight.clone(), bias.clone());
+            let logits = P::of_logits(logits, target, grad, of);
+            let of_bias = P::sum_rows(logits.clone());
+            let of_weight = P::product(transposed(x), logits.clone());
+            of_x.push(P::product(logits, transposed(weight.clone())));
             sums = Some(match sums {
                 None => (of_weight, of_bias),
                 Some((weight, bias)) => {
@@ -159,10 +250,6 @@ mod chunks {
             });
         }
         let (weight, bias) = sums.expect("there is a range");
-        OfInputs {
-            x: B::float_cat(of_x, 0),
-            weight,
-            bias,
-        }
+        [B::float_cat(of_x, 0), weight, bias]
     }
 }

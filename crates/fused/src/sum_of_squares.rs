@@ -13,6 +13,9 @@ use burn::tensor::Tensor;
 pub fn sum_of_squares<const D: usize>(x: &Tensor<D>) -> Tensor<1> {
     #[cfg(feature = "flex")]
     if let Some(x) = crate::flex::float(x) {
+        use crate::profile::{Kind, Timer};
+
+        let _timer = Timer::of(Kind::GradientNorm);
         let x = x.to_contiguous();
         // Not by `from_data`, which would take the device's default kind of number.
         let mut output = crate::buffers::Buffer::zeros(1);

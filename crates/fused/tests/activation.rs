@@ -5,6 +5,7 @@ mod common;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use common::{assert_close, floats};
 use fused::Activation;
+use proptest::prelude::*;
 
 const ALL: [Activation; 5] = [
     Activation::Gelu,
@@ -90,6 +91,20 @@ fn values_and_gradients_are_those_of_the_formulas() {
                 check(of, rows, columns, scale);
             }
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_shape_has_them(
+        of in prop::sample::select(ALL.to_vec()),
+        rows in 1..30usize,
+        columns in 1..70usize,
+        scale in 0.0f32..20.0,
+    ) {
+        check(of, rows, columns, scale);
     }
 }
 

@@ -5,6 +5,7 @@ mod common;
 use burn::tensor::{Device, Tensor, TensorData};
 use common::{assert_close, numbers};
 use fused::{Adam, Moving};
+use proptest::prelude::*;
 
 /// The switch is the process's.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
@@ -72,6 +73,24 @@ fn both_ways_are_the_formula() {
         }
     }
     fused::enable(true);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_size_and_scale_is_the_formula(
+        n in 1..2000usize,
+        weight_decay in 0.0f32..1.0,
+        is_shared: bool,
+        scale in prop::option::of(0.001..4.0),
+        is_fused: bool,
+    ) {
+        let _turn = TURN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        fused::enable(is_fused);
+        check(n, weight_decay, is_shared, scale);
+        fused::enable(true);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What is dropped: as much as asked for, without a pattern, the same in both directions.
 
 use burn::tensor::{Device, Tensor, TensorData};
+use proptest::prelude::*;
 
 const N: usize = 200_003;
 
@@ -75,6 +76,27 @@ fn gradients_are_dropped_where_the_values_were() {
         assert_eq!(x.grad(&gradients).unwrap().into_data(), y.into_data());
         let ones = x.into_data();
         assert!(ones.iter::<f32>().all(|x| x == 1.0), "x was changed");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_shape_is_dropped_as_a_row_of_its_length(
+        shape in [1..60usize, 1..900usize],
+        probability in 0.01..0.99,
+        seed: u64,
+    ) {
+        let _turn = TURN.lock();
+        let [rows, columns] = shape;
+        let row = dropped(seed, rows * columns, probability);
+        let x = Tensor::<2>::ones(shape, &device(seed)).require_grad();
+        let y = fused::dropout(x.clone(), probability);
+        let gradients = y.clone().sum().backward();
+        let y = y.into_data();
+        prop_assert_eq!(x.grad(&gradients).unwrap().into_data(), y.clone());
+        prop_assert_eq!(y.iter::<f32>().map(|y| y == 0.0).collect::<Vec<_>>(), row);
     }
 }
 

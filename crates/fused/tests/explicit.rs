@@ -307,6 +307,25 @@ fn cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, smoothing: f64) -> Ten
     fused::cross_entropy(logits, target, 0, smoothing)
 }
 
+fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usize) -> Tensor<1> {
+    let [x, weight, bias] = leaves else {
+        unreachable!()
+    };
+    let d_input = weight.dims()[0] / vocab_size;
+    let rows = x.dims()[0] / d_input;
+    let target: Vec<i64> = (0..rows).map(|i| (i * 7 % vocab_size) as i64).collect();
+    let target = Tensor::<1, Int>::from_data(TensorData::new(target, [rows]), &x.device());
+    fused::linear_cross_entropy(
+        x.clone().reshape([rows, d_input]),
+        weight.clone().reshape([d_input, vocab_size]),
+        bias.clone(),
+        target,
+        0,
+        0.1,
+        at_a_time,
+    )
+}
+
 #[test]
 fn other_operations_gradients_are_their_slopes() {
     check_slope("layer norm", &[35, 7, 7], &layer_norm);
@@ -316,6 +335,9 @@ fn other_operations_gradients_are_their_slopes() {
             cross_entropy(leaves, 12, smoothing)
         });
     }
+    check_slope("linear and cross-entropy", &[20, 36, 9], &|leaves| {
+        linear_cross_entropy(leaves, 9, 2)
+    });
     let linear = |leaves: &[Tensor<1>]| {
         let [x, weight, bias] = leaves else {
             unreachable!()
@@ -370,5 +392,17 @@ proptest! {
     ) {
         let loss = |leaves: &[Tensor<1>]| cross_entropy(leaves, vocab_size, smoothing);
         compare("cross-entropy", &[rows * vocab_size], &loss, &loss);
+    }
+
+    #[test]
+    fn any_loss_in_chunks_is_that_of_plain_burn(
+        rows in 1..30usize,
+        d_input in 1..12usize,
+        vocab_size in 2..40usize,
+        at_a_time in 1..40usize,
+    ) {
+        let loss = |leaves: &[Tensor<1>]| linear_cross_entropy(leaves, vocab_size, at_a_time);
+        let sizes = [rows * d_input, d_input * vocab_size, vocab_size];
+        compare("linear and cross-entropy", &sizes, &loss, &loss);
     }
 }

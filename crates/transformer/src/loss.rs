@@ -96,8 +96,8 @@ impl CrossEntropy {
     }
 
     /// The same from states, by the decoder's generator, with the logits of `rows_at_a_time` tokens
-    /// at a time: `B T V` numbers less to hold, one more product to compute. On backends without a
-    /// fast path of this crate, all logits are there at once.
+    /// at a time: `B T V` numbers less to hold, one more product to compute. Without gradients, and
+    /// on a backend that is no feature of this crate, all logits may be there at once.
     ///
     /// # Shapes
     ///

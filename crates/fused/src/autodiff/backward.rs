@@ -11,7 +11,6 @@ use burn::backend::{Autodiff, Backend};
 use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::FusedOps;
-use crate::linear_cross_entropy;
 
 /// See `attention::kernel`.
 #[derive(Debug)]
@@ -98,44 +97,6 @@ impl<B: Backend + FusedOps> Backward<B, 1> for CrossEntropy {
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
             B::fused_cross_entropy_backward(logits, target, grad, pad_id, smoothing)
         });
-    }
-}
-
-/// See `linear_cross_entropy`.
-#[derive(Debug)]
-pub(super) struct LinearCrossEntropy;
-
-impl<B: Backend + FusedOps> Backward<B, 3> for LinearCrossEntropy {
-    /// Inputs, target, padding and smoothing, rows at a time.
-    type State = ([NodeId; 3], IntTensor<B>, (u32, f64), usize);
-
-    fn backward(
-        self,
-        ops: Ops<Self::State, 3>,
-        grads: &mut Gradients,
-        checkpointer: &mut Checkpointer,
-    ) {
-        let (inputs, target, loss, rows_at_a_time) = ops.state;
-        let [x, weight, bias] = inputs.map(|id| checkpointer.retrieve_node_output(id));
-        let grad = grads.consume::<B>(&ops.node);
-        let found = linear_cross_entropy::backward::<B>(
-            &x,
-            &weight,
-            &bias,
-            &target,
-            &grad,
-            loss,
-            rows_at_a_time,
-        );
-        for (node, grad) in ops
-            .parents
-            .into_iter()
-            .zip([found.x, found.weight, found.bias])
-        {
-            if let Some(node) = node {
-                grads.register::<B>(node.id, grad);
-            }
-        }
     }
 }
 

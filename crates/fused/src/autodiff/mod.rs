@@ -8,12 +8,12 @@ use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend};
 
 use self::backward::{
-    Activate, CrossAttention, CrossEntropy, Dropping, Kept, KeptAttention, LayerNorm, Linear,
-    LinearCrossEntropy, Relu, Residual, ResidualNorm, SelfAttention,
+    Activate, CrossAttention, CrossEntropy, Dropping, Kept, KeptAttention, LayerNorm, Linear, Relu,
+    Residual, ResidualNorm, SelfAttention,
 };
 use crate::activation::Activation;
 use crate::dropout::Dropout;
-use crate::extension::FusedOps;
+use crate::extension::{FusedOps, Kernels};
 use crate::linear_cross_entropy;
 
 impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
@@ -189,23 +189,12 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         smoothing: f64,
         rows_at_a_time: usize,
     ) -> FloatTensor<Self> {
-        let prepared = LinearCrossEntropy.prepare::<C>([x.node(), weight.node(), bias.node()]);
-        let loss = (pad_id, smoothing);
-        let forward = |x: &_, weight: &_, bias: &_, target: &_| {
-            linear_cross_entropy::forward::<B>(x, weight, bias, target, loss, rows_at_a_time)
-        };
-        match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(mut prep) => {
-                let inputs = [&x, &weight, &bias].map(|tensor| prep.checkpoint(tensor));
-                let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-                let losses = forward(&x, &weight, &bias, &target);
-                prep.finish((inputs, target, loss, rows_at_a_time), losses)
-            }
-            OpsKind::UnTracked(prep) => {
-                let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-                prep.finish(forward(&x, &weight, &bias, &target))
-            }
-        }
+        linear_cross_entropy::forward_tracked::<Kernels, B, C>(
+            [x, weight, bias],
+            target,
+            (pad_id, smoothing),
+            rows_at_a_time,
+        )
     }
 
     fn fused_cross_entropy_backward(

@@ -8,7 +8,8 @@ use burn::backend::autodiff::ops::{Backward, Ops, unary};
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::tensor::{IndexingUpdateOp, Shape};
 
-use super::size;
+use super::{row, size, sum_of_rows};
+use crate::linear_cross_entropy::Parts;
 
 /// What the losses, and their gradients, are made of.
 #[derive(Clone, Debug)]
@@ -74,5 +75,40 @@ impl<B: Backend> Backward<B, 1> for CrossEntropy {
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
         let loss = ops.state;
         unary::<B, _>(ops.parents, ops.node, grads, |grad| loss.backward(grad));
+    }
+}
+
+/// The chunks of a loss.
+#[derive(Debug)]
+pub(super) struct Primitives;
+
+impl<B: Backend> Parts<B> for Primitives {
+    fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B> {
+        B::float_add(B::float_matmul(x, weight), row::<B>(bias))
+    }
+
+    fn losses(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        (pad_id, smoothing): (u32, f64),
+    ) -> FloatTensor<B> {
+        Loss::<B>::of(logits, target, pad_id, smoothing).forward()
+    }
+
+    fn of_logits(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        grad: FloatTensor<B>,
+        (pad_id, smoothing): (u32, f64),
+    ) -> FloatTensor<B> {
+        Loss::<B>::of(logits, target, pad_id, smoothing).backward(grad)
+    }
+
+    fn product(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+        B::float_matmul(x, y)
+    }
+
+    fn sum_rows(x: FloatTensor<B>) -> FloatTensor<B> {
+        sum_of_rows::<B>(x)
     }
 }

@@ -1,15 +1,13 @@
 //! Layer normalisation. With `h = (x - mean) / deviation` and `g = dy gamma`:
 //! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
 
+use super::{register, row, sum_of_rows};
 use burn::backend::Backend;
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops};
 use burn::backend::tensor::FloatTensor;
-use burn::tensor::Shape;
-
-use super::{register, size};
 
 /// Rows before scale and shift.
 #[derive(Clone, Debug)]
@@ -38,18 +36,6 @@ impl<B: Backend> Normalized<B> {
         let [gamma, beta] = [gamma, beta].map(row::<B>);
         B::float_add(B::float_mul(self.rows.clone(), gamma), beta)
     }
-}
-
-/// `[D]` to `[1, D]`.
-fn row<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
-    let width = size(&x, 0);
-    B::float_reshape(x, Shape::new([1, width]))
-}
-
-/// Sums over the rows of `[N, D]`: `[D]`.
-fn sum_of_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
-    let width = size(&x, 1);
-    B::float_reshape(B::float_sum_dim(x, 0), Shape::new([width]))
 }
 
 #[derive(Debug)]

@@ -15,12 +15,13 @@ use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{
     Autodiff, Backend, BackendTensor, DispatchTensorKind, TensorMetadata, backend_extension,
 };
-use burn::tensor::Tensor;
+use burn::tensor::{Shape, Tensor};
 
 pub(crate) use self::attention::Masking;
 use self::attention::{Attention, CrossAttention, Kept, SelfAttention};
-use self::cross_entropy::{CrossEntropy, Loss};
+use self::cross_entropy::{CrossEntropy, Loss, Primitives};
 use self::layer_norm::{LayerNorm, Normalized};
+use crate::linear_cross_entropy;
 
 /// The bodies are the forward passes; through autodiff, they come with the backward passes.
 #[backend_extension(
@@ -79,6 +80,20 @@ pub(crate) trait ExplicitOps: Backend {
         smoothing: f64,
     ) -> FloatTensor<Self> {
         Loss::<Self>::of(logits, target, pad_id, smoothing).forward()
+    }
+
+    /// The loss of each row of `x W + b`, of which so many rows are computed at a time.
+    fn explicit_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self> {
+        let (inputs, of) = ([x, weight, bias], (pad_id, smoothing));
+        linear_cross_entropy::forward::<Primitives, Self>(&inputs, &target, of, rows_at_a_time)
     }
 }
 
@@ -240,6 +255,35 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
             OpsKind::UnTracked(prep) => prep.finish(loss.forward()),
         }
     }
+
+    fn explicit_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        pad_id: u32,
+        smoothing: f64,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self> {
+        linear_cross_entropy::forward_tracked::<Primitives, B, C>(
+            [x, weight, bias],
+            target,
+            (pad_id, smoothing),
+            rows_at_a_time,
+        )
+    }
+}
+
+/// `[D]` to `[1, D]`.
+fn row<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let width = size(&x, 0);
+    B::float_reshape(x, Shape::new([1, width]))
+}
+
+/// Sums over the rows of `[N, D]`: `[D]`.
+fn sum_of_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let width = size(&x, 1);
+    B::float_reshape(B::float_sum_dim(x, 0), Shape::new([width]))
 }
 
 /// The size of a dimension.
