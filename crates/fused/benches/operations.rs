@@ -3,10 +3,12 @@
 //! Burn.
 #![allow(missing_docs)] // criterion's macros make public functions
 
+use std::cell::RefCell;
 use std::hint::black_box;
 
 use burn::tensor::{Bool, Device, Distribution, Int, Tensor};
 use criterion::{Criterion, criterion_group, criterion_main};
+use fused::{Activation, Adam, Moving, Places};
 
 const BATCH: usize = 16;
 const LENGTH: usize = 64;
@@ -15,6 +17,18 @@ const N_HEADS: usize = 8;
 const D_FF: usize = 2048;
 const VOCAB_SIZE: usize = 10_000;
 const DROPOUT: f64 = 0.1;
+
+/// Numbers in the parameter that Adam moves.
+const PARAMETERS: usize = 1 << 22;
+
+const ADAM: Adam = Adam {
+    learning_rate: 1e-4,
+    beta_1: 0.9,
+    beta_2: 0.98,
+    epsilon: 1e-9,
+    weight_decay: 0.0,
+    time: 10,
+};
 
 fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
     let device = Device::flex().autodiff();
@@ -54,6 +68,11 @@ fn operations(criterion: &mut Criterion) {
     let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
     let logits = random([rows, VOCAB_SIZE]);
     let target = Tensor::<1, Int>::arange(1..rows as i64 + 1, &device);
+    let (table, table_bias) = (random([D_MODEL, VOCAB_SIZE]), random([VOCAB_SIZE]));
+    let plain_device = Device::flex();
+    let gradient = random([PARAMETERS]).inner();
+    let query_of_step = query.clone().inner().narrow(1, 0, 1);
+    let scale = Tensor::<1>::from_data([0.5], &plain_device);
     for is_fused in [true, false] {
         fused::enable(is_fused);
         let mut group = criterion.benchmark_group(if is_fused { "fused" } else { "plain" });
@@ -90,14 +109,52 @@ fn operations(criterion: &mut Criterion) {
             let (x, y, gamma, beta) = (x.clone(), y.clone(), gamma.clone(), beta.clone());
             backward(fused::residual_norm(x, y, gamma, beta, DROPOUT, 1e-5));
         });
+        bench("residual", &|| {
+            backward(fused::residual(x.clone(), y.clone(), DROPOUT));
+        });
+        bench("layer_norm", &|| {
+            let (x, gamma, beta) = (x.clone(), gamma.clone(), beta.clone());
+            backward(fused::layer_norm(x, gamma, beta, 1e-5));
+        });
+        bench("activate (SwiGLU)", &|| {
+            backward(fused::activate(inner.clone(), Activation::Swiglu, DROPOUT));
+        });
         bench("relu", &|| backward(fused::relu(inner.clone(), DROPOUT)));
         bench("dropout", &|| backward(fused::dropout(x.clone(), DROPOUT)));
         bench("cross_entropy", &|| {
             backward(fused::cross_entropy(logits.clone(), target.clone(), 0, 0.1));
         });
+        bench("linear_cross_entropy, 128 rows at a time", &|| {
+            let (x, weight, bias) = (x.clone(), table.clone(), table_bias.clone());
+            let loss = fused::linear_cross_entropy(x, weight, bias, target.clone(), 0, 0.1, 128);
+            backward(loss);
+        });
+        bench("attention_step", &|| {
+            let (query, memory) = (query_of_step.clone(), memory.clone().inner());
+            let rows: Vec<u32> = (0..BATCH as u32).collect();
+            black_box(fused::attention_step(
+                &query,
+                &memory,
+                Places::Rows(&rows),
+                LENGTH,
+                None,
+            ));
+        });
         bench("sum_of_squares", &|| {
             black_box(fused::sum_of_squares(&weight.clone().inner()));
         });
+        let moving = RefCell::new(Some(Moving {
+            parameter: Tensor::zeros([PARAMETERS], &plain_device),
+            moment_1: Tensor::zeros([PARAMETERS], &plain_device),
+            moment_2: Tensor::zeros([PARAMETERS], &plain_device),
+        }));
+        let adam = |scale: Option<&Tensor<1>>| {
+            let held = moving.take().expect("it was put back");
+            let after = ADAM.step(held, gradient.clone(), scale);
+            moving.replace(Some(black_box(after)));
+        };
+        bench("Adam", &|| adam(None));
+        bench("Adam, and clipping", &|| adam(Some(&scale)));
         group.finish();
     }
     fused::enable(true);

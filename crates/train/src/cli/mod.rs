@@ -32,6 +32,7 @@ pub use weights::{
 };
 
 use crate::error::UsageError;
+use crate::fit::Precision;
 
 /// Trains Transformers on any Burn backend. Without a command: trains the copy task.
 #[derive(Debug, Parser)]
@@ -90,6 +91,8 @@ pub enum Shape {
     Copy,
     /// The paper's base model: d_model 512, 6 layers, 10000 tokens, batch 16, length 64
     Base,
+    /// For an accelerator: d_model 1024, 6 layers, 32000 tokens, batch 32, length 128
+    Big,
 }
 
 /// Flags of `bench`.
@@ -98,7 +101,7 @@ pub struct BenchArgs {
     /// What to measure
     #[arg(long, default_value = "generate")]
     pub what: Measured,
-    /// On which model [default: all of them]
+    /// On which model [default: all of them but big]
     #[arg(long)]
     pub shape: Option<Shape>,
     /// Sequences at a time [default: the shape's own batch; generate: 1, too]
@@ -110,12 +113,21 @@ pub struct BenchArgs {
     /// Tokens of every source and target [default: the shape's own]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
     pub length: Option<usize>,
+    /// Layers of the encoder, and of the decoder [default: the shape's own]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number)]
+    pub layers: Option<usize>,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: see `train backends`]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
+    /// What the model computes with; of train
+    #[arg(long)]
+    pub precision: Option<Precision>,
     /// No fast paths: every operation as the backend has it
     #[arg(long)]
     pub no_fused: bool,
+    /// Print what each kind of operation takes, too; of train
+    #[arg(long)]
+    pub operations: bool,
     /// Measure every backend of this build
     #[arg(long, conflicts_with = "backend")]
     pub all: bool,

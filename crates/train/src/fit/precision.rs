@@ -25,6 +25,15 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+        }
+    }
+
     fn dtype(self) -> FloatDType {
         match self {
             Self::F32 => FloatDType::F32,
@@ -42,13 +51,9 @@ impl Precision {
         if self == Self::F32 {
             return Ok(());
         }
-        let name = match self {
-            Self::F16 => "f16",
-            _ => "bf16",
-        };
         let refused = |why: &str| {
             let expected = format!("{why}; use --precision f32");
-            UsageError::new("--precision", name, expected)
+            UsageError::new("--precision", self.name(), expected)
         };
         if !device.supports_dtype(self.dtype()) {
             return Err(refused("is not what this backend can compute with"));

@@ -14,6 +14,17 @@ fn a_training_step_is_measured() {
     assert_eq!(line["shape"], "tiny");
     assert_eq!((&line["batch"], &line["length"]), (&2.into(), &3.into()));
     assert_eq!(line["fused"], true);
+    assert_eq!(line["precision"], "f32");
+    let times = line["operations_ms"].as_object().unwrap();
+    for name in [
+        "linear",
+        "attention",
+        "residual_norm",
+        "cross_entropy",
+        "adam",
+    ] {
+        assert!(times[name].as_f64().unwrap() > 0.0, "{line}");
+    }
     let plain = run(folder.path(), &format!("{flags} --no-fused"));
     assert!(plain.contains("\"fused\":false"), "{plain}");
     let number = |name: &str| line[name].as_f64().unwrap();
@@ -21,6 +32,24 @@ fn a_training_step_is_measured() {
     assert!(parts.iter().all(|&part| part > 0.0), "{line}");
     assert!(number("step_ms") > parts[1], "{line}");
     assert!(number("tokens_per_second") > 0.0 && number("gflops") > 0.0);
+}
+
+#[test]
+fn times_of_operations_add_up_to_a_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --layers 1";
+    let table = run(folder.path(), &format!("{flags} --operations"));
+    let rows: Vec<&str> = table.lines().skip(2).collect();
+    let share = |row: &&str| -> f64 {
+        let share = row.split_whitespace().rev().nth(1);
+        share.and_then(|share| share.parse().ok()).unwrap()
+    };
+    let sum: f64 = rows.iter().map(share).sum();
+    assert!((sum - 100.0).abs() < 1.0, "{table}");
+    assert!(rows.last().unwrap().trim().starts_with("others"), "{table}");
+    assert!(rows.iter().any(|row| row.trim().starts_with("linear")));
+    let plain = run(folder.path(), &format!("{flags} --operations --no-fused"));
+    assert!(plain.contains("not told apart"), "{plain}");
 }
 
 #[test]
@@ -41,6 +70,13 @@ fn measurements_that_cannot_be_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     for (flags, expected) in [
         ("--what train --beam 3", "--beam 3: needs --what generate"),
+        ("--operations", "--operations: needs --what train"),
+        ("--precision bf16", "--precision bf16: needs --what train"),
+        ("--layers 0", "--layers 0: must be at least 1"),
+        (
+            "--batch-size 65536 --length 16384",
+            "--batch-size 65536: of 16384 tokens each (--length), must be at most 64",
+        ),
         ("--batch-size 0", "--batch-size 0: must be at least 1"),
         ("--length 99999", "--length 99999: must be at least 1"),
         ("--what luck", "--what"),

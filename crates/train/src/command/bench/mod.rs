@@ -15,6 +15,7 @@ use transformer::{NormPlacement, TransformerConfig};
 use crate::cli::{BenchArgs, Measured, Shape, needs};
 use crate::device::{Backend, DeviceName};
 use crate::error::UsageError;
+use crate::fit::Precision;
 use crate::output;
 
 /// Ids of special tokens; sources are drawn from the others.
@@ -33,13 +34,15 @@ struct Sizes {
 }
 
 impl Shape {
-    const ALL: [Self; 3] = [Self::Tiny, Self::Copy, Self::Base];
+    /// Those that take minutes, not hours, without an accelerator.
+    const USUAL: [Self; 3] = [Self::Tiny, Self::Copy, Self::Base];
 
     fn name(self) -> &'static str {
         match self {
             Self::Tiny => "tiny",
             Self::Copy => "copy",
             Self::Base => "base",
+            Self::Big => "big",
         }
     }
 
@@ -48,6 +51,7 @@ impl Shape {
             Self::Tiny => [16, 64, 4, 2, 256, 32, 16],
             Self::Copy => [11, 512, 8, 2, 2048, 80, 10],
             Self::Base => [10_000, 512, 8, 6, 2048, 16, 64],
+            Self::Big => [32_000, 1024, 16, 6, 4096, 32, 128],
         };
         Sizes {
             vocab_size,
@@ -132,19 +136,17 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Measured::Generate => generate::HEADER,
         Measured::Train => train::HEADER,
     }));
-    for shape in Shape::ALL {
-        if args.shape.is_some_and(|only| only != shape) {
-            continue;
-        }
+    let shapes = args.shape.map_or(Shape::USUAL.to_vec(), |only| vec![only]);
+    let precision = args.precision.unwrap_or_default();
+    for shape in shapes {
         for &name in &names {
-            let mut sizes = shape.sizes();
-            sizes.length = args.length.unwrap_or(sizes.length);
+            let sizes = sizes(args, shape)?;
             let bench = Bench {
                 args,
                 shape,
                 sizes,
                 name,
-                device: name.open()?,
+                device: name.open_as(|device| precision.configure(device))?,
                 header: &header,
             };
             match args.what {
@@ -156,11 +158,35 @@ pub fn run(args: &BenchArgs) -> Result<()> {
     Ok(())
 }
 
+/// Tokens of a batch beyond which a typing error is more likely than such a machine.
+const MOST_TOKENS: usize = 1 << 20;
+
+fn sizes(args: &BenchArgs, shape: Shape) -> Result<Sizes, UsageError> {
+    let own = shape.sizes();
+    let sizes = Sizes {
+        batch: args.batch_size.unwrap_or(own.batch),
+        length: args.length.unwrap_or(own.length),
+        n_layers: args.layers.unwrap_or(own.n_layers),
+        ..own
+    };
+    if sizes.batch * sizes.length > MOST_TOKENS {
+        let expected = format!(
+            "of {} tokens each (--length), must be at most {} of shape {}",
+            sizes.length,
+            MOST_TOKENS / sizes.length,
+            shape.name()
+        );
+        return Err(UsageError::new("--batch-size", sizes.batch, expected));
+    }
+    Ok(sizes)
+}
+
 fn check(args: &BenchArgs) -> Result<(), UsageError> {
     for (flag, value, largest) in [
         ("--batch-size", args.batch_size, 1 << 16),
         ("--beam", args.beam, 1 << 10),
         ("--length", args.length, 1 << 14),
+        ("--layers", args.layers, 1 << 10),
     ] {
         if let Some(value) = value
             && !(1..=largest).contains(&value)
@@ -170,5 +196,9 @@ fn check(args: &BenchArgs) -> Result<(), UsageError> {
         }
     }
     let is_generate = args.what == Measured::Generate;
-    needs("--beam", args.beam, "--what generate", is_generate)
+    needs("--beam", args.beam, "--what generate", is_generate)?;
+    let precision = args.precision.map(Precision::name);
+    needs("--precision", precision, "--what train", !is_generate)?;
+    let operations = args.operations.then_some("");
+    needs("--operations", operations, "--what train", !is_generate)
 }

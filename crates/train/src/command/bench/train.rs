@@ -1,5 +1,6 @@
 //! Training steps: forward pass, backward pass and Adam, with dropout.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -11,9 +12,10 @@ use serde::Serialize;
 use super::{BOS, Bench, Sizes, mebibytes};
 use crate::batch::Batch;
 use crate::config::RunConfig;
-use crate::fit::Learner;
+use crate::fit::{Learner, Precision};
 use crate::memory::{forget_peak_rss, peak_rss_bytes};
 use crate::optimizer::gradient_norm;
+use crate::output;
 use crate::task::Example;
 
 /// Steps before the measurement: backends tune, allocators fill.
@@ -33,6 +35,9 @@ struct Measurement {
     batch: usize,
     /// Tokens of each source and target.
     length: usize,
+    /// Layers a side.
+    n_layers: usize,
+    precision: Precision,
     /// Whether fast paths were taken.
     fused: bool,
     /// Median time of a step.
@@ -41,6 +46,8 @@ struct Measurement {
     forward_ms: f64,
     backward_ms: f64,
     optimizer_ms: f64,
+    /// Means of what its operations take, forward and backward, where they can be told apart.
+    operations_ms: BTreeMap<&'static str, f64>,
     /// Target tokens a second.
     tokens_per_second: f64,
     /// Billions of floating-point operations a second, counted from the shapes.
@@ -54,13 +61,15 @@ pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backwa
 /// Measures one shape; prints a line.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let sizes = &bench.sizes;
-    let batch = bench.args.batch_size.unwrap_or(sizes.batch);
+    let batch = sizes.batch;
+    let precision = bench.args.precision.unwrap_or_default();
     forget_peak_rss();
     let device = bench.device.clone().autodiff();
     let model = sizes.config();
     let model = model.with_dropout(0.1);
     let config = RunConfig {
         model,
+        precision,
         ..RunConfig::copy()
     };
     let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?)?;
@@ -70,6 +79,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     for index in 0.. {
         if index == WARM_UP {
             begun = Instant::now();
+            fused::profile(true);
         }
         let steps = index.saturating_sub(WARM_UP);
         if steps >= STEPS && begun.elapsed() >= Duration::from_secs_f64(SECONDS) {
@@ -83,6 +93,12 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             }
         }
     }
+    let steps = parts[0].len() as f64;
+    let operations_ms = fused::profiled()
+        .into_iter()
+        .map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps))
+        .collect();
+    fused::profile(false);
     let [step, forward, backward, optimizer] = parts.map(median);
     let measurement = Measurement {
         what: "train",
@@ -90,11 +106,14 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         backend: bench.name.to_string(),
         batch,
         length: sizes.length,
+        n_layers: sizes.n_layers,
+        precision,
         fused: !bench.args.no_fused,
         step_ms: 1e3 * step,
         forward_ms: 1e3 * forward,
         backward_ms: 1e3 * backward,
         optimizer_ms: 1e3 * optimizer,
+        operations_ms,
         tokens_per_second: (batch * sizes.length) as f64 / step,
         gflops: step_operations(sizes, batch) / step / 1e9,
         peak_rss_bytes: peak_rss_bytes(),
@@ -114,7 +133,36 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             mebibytes(measurement.peak_rss_bytes),
             measurement.backend
         )
-    })
+    })?;
+    match bench.args.operations && !bench.args.json {
+        true => print_operations(&measurement),
+        false => Ok(()),
+    }
+}
+
+/// A line for each kind of operation, the longest first, and one for what is left of a step.
+fn print_operations(measurement: &Measurement) -> Result<()> {
+    let Measurement {
+        step_ms,
+        operations_ms,
+        ..
+    } = measurement;
+    let mut lines: Vec<(&str, f64)> = operations_ms
+        .iter()
+        .map(|(name, ms)| (*name, *ms))
+        .collect();
+    if lines.is_empty() {
+        return output::result(
+            "       (this backend runs Burn's operations, which are not told apart)",
+        );
+    }
+    lines.sort_by(|left, right| right.1.total_cmp(&left.1));
+    let rest = step_ms - lines.iter().map(|line| line.1).sum::<f64>();
+    for (name, ms) in lines.into_iter().chain([("others", rest)]) {
+        let share = 100.0 * ms / step_ms;
+        output::result(&format!("       {name:<13}  {ms:>8.2} ms  {share:>4.1} %"))?;
+    }
+    Ok(())
 }
 
 /// As many source as target tokens; the target is shifted by one.

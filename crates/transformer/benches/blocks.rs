@@ -1,0 +1,87 @@
+//! `cargo bench -p transformer --bench blocks`: forward and backward pass of each block of the
+//! paper's base model (16 sequences of 64 tokens), by the fast paths and in plain Burn.
+#![allow(missing_docs)] // criterion's macros make public functions
+
+use std::hint::black_box;
+
+use burn::tensor::{Device, Distribution, Int, Tensor};
+use criterion::{Criterion, criterion_group, criterion_main};
+use transformer::attention::{CrossAttention, SelfAttention};
+use transformer::feed_forward::FeedForward;
+use transformer::{AttentionMask, CrossEntropy, TransformerConfig};
+
+const BATCH: usize = 16;
+const LENGTH: usize = 64;
+const VOCAB_SIZE: usize = 10_000;
+
+fn random(width: usize, device: &Device) -> Tensor<3> {
+    let uniform = Distribution::Uniform(-1.0, 1.0);
+    Tensor::random([BATCH, LENGTH, width], uniform, device).require_grad()
+}
+
+fn backward<const D: usize>(y: Tensor<D>) {
+    black_box(y.sum().backward());
+}
+
+fn blocks(criterion: &mut Criterion) {
+    let device = Device::flex().autodiff();
+    let config = TransformerConfig::new(VOCAB_SIZE, VOCAB_SIZE)
+        .with_n_encoder_layers(1)
+        .with_n_decoder_layers(1)
+        .with_dropout(0.1);
+    let right = "the configuration is right";
+    let model = config.init_seeded(0, &device).expect(right);
+    let (encoder, decoder) = (&model.encoder, &model.decoder);
+    let self_attention = SelfAttention::init(&config, &device).expect(right);
+    let cross_attention = CrossAttention::init(&config, &device).expect(right);
+    let feed_forward = FeedForward::init(&config, &device).expect(right);
+    let criterion_of_training = CrossEntropy::new(0.1, 0).expect(right);
+
+    let (x, states) = (
+        random(config.d_model, &device),
+        random(config.d_model, &device),
+    );
+    let logits = random(VOCAB_SIZE, &device);
+    let ids = Distribution::Uniform(1.0, VOCAB_SIZE as f64);
+    let ids = Tensor::<2, Int>::random([BATCH, LENGTH], ids, &device);
+    let mask = AttentionMask::causal(LENGTH, &device);
+    let memory = model.encode(ids.clone());
+    for is_fused in [true, false] {
+        fused::enable(is_fused);
+        let mut group = criterion.benchmark_group(if is_fused { "fused" } else { "plain" });
+        group.sample_size(10);
+        let mut bench = |name: &str, run: &(dyn Fn() + Sync)| {
+            group.bench_function(name, |bencher| {
+                bencher.iter(|| fused::in_pool(&device, run));
+            });
+        };
+        bench("input layer", &|| {
+            backward(encoder.input.forward(ids.clone(), 0))
+        });
+        bench("self-attention", &|| {
+            backward(self_attention.forward(x.clone(), Some(&mask)));
+        });
+        bench("cross-attention", &|| {
+            backward(cross_attention.forward(x.clone(), states.clone(), None));
+        });
+        bench("feed-forward", &|| {
+            backward(feed_forward.forward(x.clone()))
+        });
+        bench("encoder layer", &|| {
+            backward(encoder.forward_vectors(x.clone(), None));
+        });
+        bench("decoder layer", &|| {
+            let mut cache = decoder.new_cache();
+            backward(decoder.forward_vectors(x.clone(), &memory, &mut cache));
+        });
+        bench("generator", &|| backward(decoder.logits(x.clone())));
+        bench("loss", &|| {
+            backward(criterion_of_training.forward(logits.clone(), ids.clone()));
+        });
+        group.finish();
+    }
+    fused::enable(true);
+}
+
+criterion_group!(benches, blocks);
+criterion_main!(benches);
