@@ -1,6 +1,6 @@
 //! `cargo bench -p fused --bench operations`: forward and backward pass of each operation at the
-//! shapes of the paper's base model (16 sequences of 64 tokens), by its fast path and in plain
-//! Burn.
+//! shapes of the paper's base model (16 sequences of 64 tokens), by its fast path and, where there
+//! is one of this crate, in plain Burn.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::cell::RefCell;
@@ -66,6 +66,9 @@ fn operations(criterion: &mut Criterion) {
     let query = random([BATCH, LENGTH, N_HEADS, d_head]);
     let memory = random([BATCH, LENGTH, 2 * N_HEADS, d_head]);
     let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
+    // As the copy task has them.
+    let short = random([80, 10, 3 * N_HEADS, d_head]);
+    let short_mask = Tensor::<2, Bool>::tril_mask([10, 10], 0, &device).unsqueeze();
     let logits = random([rows, VOCAB_SIZE]);
     let target = Tensor::<1, Int>::arange(1..rows as i64 + 1, &device);
     let (table, table_bias) = (random([D_MODEL, VOCAB_SIZE]), random([VOCAB_SIZE]));
@@ -93,6 +96,11 @@ fn operations(criterion: &mut Criterion) {
                 }
             },
         );
+        bench("self-attention, 80 sequences of 10 tokens", &|| {
+            if let Some(y) = fused::self_attention(&short, Some(&short_mask), DROPOUT) {
+                backward(y);
+            }
+        });
         bench("cross-attention", &|| match fused::cross_attention(
             &query,
             &memory,

@@ -26,21 +26,21 @@ pub(crate) fn copy_transposed(
         });
         return;
     }
-    by_number(from, from_stride, [0..rows, 0..columns], to, to_stride);
+    by_number(from, from_stride, [rows, columns], to, to_stride);
 }
 
 #[inline(always)]
 fn by_number(
     from: &[f32],
     from_stride: usize,
-    [rows, columns]: [std::ops::Range<usize>; 2],
+    [rows, columns]: [usize; 2],
     to: &mut [f32],
     to_stride: usize,
 ) {
-    for column in columns {
+    for column in 0..columns {
         let from = from[column..].iter().step_by(from_stride);
-        let to = &mut to[column * to_stride + rows.start..][..rows.len()];
-        for (to, from) in to.iter_mut().zip(from.skip(rows.start)) {
+        let to = &mut to[column * to_stride..][..rows];
+        for (to, from) in to.iter_mut().zip(from) {
             *to = *from;
         }
     }
@@ -73,13 +73,20 @@ mod avx2 {
                 simd,
                 from,
                 from_stride,
-                shape: [rows, columns],
+                shape,
                 to,
                 to_stride,
             } = self;
-            let whole = [rows / BLOCK * BLOCK, columns / BLOCK * BLOCK];
-            for row in (0..whole[0]).step_by(BLOCK) {
-                for column in (0..whole[1]).step_by(BLOCK) {
+            let [rows, columns] = shape;
+            if rows < BLOCK || columns < BLOCK {
+                by_number(from, from_stride, shape, to, to_stride);
+                return;
+            }
+            // What is left after whole blocks is the end of a block that lies over the last of them.
+            for row in (0..rows).step_by(BLOCK) {
+                let row = row.min(rows - BLOCK);
+                for column in (0..columns).step_by(BLOCK) {
+                    let column = column.min(columns - BLOCK);
                     let from = &from[row * from_stride + column..];
                     let to = &mut to[column * to_stride + row..];
                     let mut block = [[0.0; BLOCK]; BLOCK];
@@ -91,11 +98,6 @@ mod avx2 {
                         to[i * to_stride..][..BLOCK].copy_from_slice(&block[i]);
                     }
                 }
-            }
-            let below = [whole[0]..rows, 0..columns];
-            let beside = [0..whole[0], whole[1]..columns];
-            for rest in [below, beside] {
-                by_number(from, from_stride, rest, to, to_stride);
             }
         }
     }
@@ -154,7 +156,17 @@ mod tests {
 
     #[test]
     fn every_number_goes_to_its_place() {
-        for (rows, columns) in [(1, 1), (7, 9), (8, 8), (16, 24), (19, 33), (0, 5), (64, 3)] {
+        for (rows, columns) in [
+            (1, 1),
+            (7, 9),
+            (8, 8),
+            (10, 64),
+            (16, 24),
+            (19, 33),
+            (0, 5),
+            (64, 3),
+            (64, 15),
+        ] {
             let (from_stride, to_stride) = (columns + 3, rows + 5);
             let from: Vec<f32> = (0..rows * from_stride).map(|i| i as f32).collect();
             let mut to = vec![-1.0; columns * to_stride];

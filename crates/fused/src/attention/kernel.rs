@@ -224,7 +224,19 @@ fn last_zero(bytes: &[u8]) -> Option<usize> {
 /// nothing, so that all scores are minus infinity.
 #[inline(always)]
 pub(super) fn largest(scores: &[f32]) -> Option<f32> {
-    let largest = scores.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
+    // In lanes that the compiler makes vectors of.
+    const LANES: usize = 32;
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let (lines, rest) = scores.as_chunks::<LANES>();
+    for line in lines {
+        for (m, &x) in lanes.iter_mut().zip(line) {
+            *m = if x > *m { x } else { *m };
+        }
+    }
+    for (m, &x) in lanes.iter_mut().zip(rest) {
+        *m = if x > *m { x } else { *m };
+    }
+    let largest = lanes.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
     let sees = largest > f32::NEG_INFINITY || scores.iter().any(|x| x.is_nan());
     sees.then_some(largest)
 }

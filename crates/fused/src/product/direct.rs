@@ -4,6 +4,9 @@ use pulp::Simd;
 
 use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 
+/// Up to so many rows, the matrix is read where it lies; for more it is repacked.
+const FEW: usize = 16;
+
 /// A single tile of up to so many rows has wider ones.
 const LOW: usize = 6;
 const LOW_VECTORS: usize = 4;
@@ -11,7 +14,65 @@ const LOW_VECTORS: usize = 4;
 /// Rows of the matrix that a pass takes at a time: so many streams the processor can read ahead.
 const STREAMS: usize = 16;
 
-impl Part<'_, '_, '_> {
+/// Some of a tile's rows, from one of their columns on.
+trait Rows<'a, const R: usize>: Copy {
+    /// Of `depth` columns.
+    fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self;
+
+    fn at(self, row: usize, column: usize) -> f32;
+}
+
+/// Their columns lie side by side.
+#[derive(Clone, Copy)]
+struct RowByRow<'a, const R: usize>([&'a [f32]; R]);
+
+impl<'a, const R: usize> Rows<'a, R> for RowByRow<'a, R> {
+    #[inline(always)]
+    fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self {
+        let x: [&[f32]; R] = std::array::from_fn(|i| &part.x_row(row + i)[first..][..depth]);
+        // What the compiler needs to see that no index is out of bounds.
+        for x in x {
+            assert!(x.len() == depth);
+        }
+        Self(x)
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> f32 {
+        self.0[row][column]
+    }
+}
+
+/// They lie side by side in each column.
+#[derive(Clone, Copy)]
+struct ColumnByColumn<'a> {
+    data: &'a [f32],
+    stride: usize,
+}
+
+impl<'a, const R: usize> Rows<'a, R> for ColumnByColumn<'a> {
+    #[inline(always)]
+    fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, _: usize) -> Self {
+        let stride = part.x.column_stride;
+        Self {
+            data: &part.x.data[first * stride + part.first_row + row..],
+            stride,
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> f32 {
+        self.data[column * self.stride..][..R][row]
+    }
+}
+
+impl<'a> Part<'a, '_, '_> {
+    /// Whether it can be.
+    pub(super) fn is_direct(&self) -> bool {
+        let x_lies_well = self.x.column_stride == 1 || self.x.row_stride == 1;
+        self.y.len() <= FEW && self.w.column_stride == 1 && x_lies_well
+    }
+
     #[inline(always)]
     pub(super) fn direct<S: Simd>(mut self, simd: S) {
         let (k, m) = (self.w.rows, self.y.len());
@@ -56,23 +117,36 @@ impl Part<'_, '_, '_> {
         first: usize,
         row: usize,
     ) {
-        let width = self.y[0].len();
-        let mut column = 0;
-        while width - column >= V * S::F32_LANES {
-            self.direct_tile::<S, R, V, true>(simd, first, At { row, column });
-            column += V * S::F32_LANES;
-        }
-        while width - column >= S::F32_LANES {
-            self.direct_tile::<S, R, 1, true>(simd, first, At { row, column });
-            column += S::F32_LANES;
-        }
-        if column < width {
-            self.direct_tile::<S, R, 1, false>(simd, first, At { row, column });
+        match self.x.column_stride {
+            1 => self.direct_tiles::<S, RowByRow<'a, R>, R, V>(simd, first, row),
+            _ => self.direct_tiles::<S, ColumnByColumn<'a>, R, V>(simd, first, row),
         }
     }
 
     #[inline(always)]
-    fn direct_tile<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
+    fn direct_tiles<S: Simd, X: Rows<'a, R>, const R: usize, const V: usize>(
+        &mut self,
+        simd: S,
+        first: usize,
+        row: usize,
+    ) {
+        let width = self.y[0].len();
+        let mut column = 0;
+        while width - column >= V * S::F32_LANES {
+            self.direct_tile::<S, X, R, V, true>(simd, first, At { row, column });
+            column += V * S::F32_LANES;
+        }
+        while width - column >= S::F32_LANES {
+            self.direct_tile::<S, X, R, 1, true>(simd, first, At { row, column });
+            column += S::F32_LANES;
+        }
+        if column < width {
+            self.direct_tile::<S, X, R, 1, false>(simd, first, At { row, column });
+        }
+    }
+
+    #[inline(always)]
+    fn direct_tile<S: Simd, X: Rows<'a, R>, const R: usize, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
         first: usize,
@@ -80,11 +154,7 @@ impl Part<'_, '_, '_> {
     ) {
         let (k, stride) = (self.w.rows, self.w.row_stride);
         let depth = STREAMS.min(k - first);
-        let x: [&[f32]; R] = std::array::from_fn(|row| &self.x_row(at.row + row)[first..][..depth]);
-        // What the compiler needs to see that no index is out of bounds.
-        for x in x {
-            assert!(x.len() == depth);
-        }
+        let x = X::of(self, at.row, first, depth);
         let w = &self.w.data[first * stride + self.first_column + at.column..];
         let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
         let width = match WHOLE {
@@ -97,10 +167,10 @@ impl Part<'_, '_, '_> {
                 true => S::as_simd_f32s(w).0.as_chunks::<V>().0[0],
                 false => load_vectors::<S, V>(simd, w),
             };
-            for row in 0..R {
-                let x = simd.splat_f32s(x[row][i]);
-                for v in 0..V {
-                    sums[row][v] = simd.mul_add_e_f32s(x, w[v], sums[row][v]);
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let x = simd.splat_f32s(x.at(row, i));
+                for (sum, w) in sums.iter_mut().zip(w) {
+                    *sum = simd.mul_add_e_f32s(x, w, *sum);
                 }
             }
         }

@@ -11,9 +11,6 @@ use super::Matrix;
 pub(super) const ROWS: usize = 8;
 pub(super) const VECTORS: usize = 3;
 
-/// Up to so many rows, the matrix is read where it lies; for more it is repacked.
-const FEW: usize = 16;
-
 thread_local! {
     /// Packed rows of `x`, and a packed piece of the matrix.
     static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
@@ -46,7 +43,7 @@ impl WithSimd for Part<'_, '_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        if self.y.len() <= FEW && self.w.column_stride == 1 && self.x.column_stride == 1 {
+        if self.is_direct() {
             self.direct(simd);
         } else {
             // Not in a closure: that would be compiled without the vector instructions.
