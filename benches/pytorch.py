@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""A training step of the same models in PyTorch, to compare `train bench --what train` with.
+"""A training step, or greedy decoding, of the same models in PyTorch, to compare `train bench` with.
 
     python3 -m venv .venv && .venv/bin/pip install torch
-    .venv/bin/python benches/pytorch.py --shape base
+    .venv/bin/python benches/pytorch.py --shape base                   # train bench --what train
+    .venv/bin/python benches/pytorch.py --shape base --what generate   # train bench --beam 1
 
 Two models: `modules` has a product for each of Q, K and V and computes the attention's weights, as
 most people write it; `nn` is torch.nn.Transformer. Both have a pre-norm, dropout of 0.1 and Adam,
-and see random sequences of the full length. Prints a JSON object with the median of a step.
+and see random sequences of the full length. Prints JSON objects with the median of a step, or the
+best of three decodings at batch 1 and at the shape's batch.
 """
 
 import argparse
@@ -88,13 +90,14 @@ class Modules(nn.Module):
         self.encoder, self.decoder = stack(False), stack(True)
         self.encoder_norm, self.decoder_norm = nn.LayerNorm(d_model), nn.LayerNorm(d_model)
 
-    def forward(self, source, target, padding, causal):
-        padding = padding[:, None, None, :]
+    def encode(self, source, padding):
         for layer in self.encoder:
-            source = layer(source, padding)
-        memory = self.encoder_norm(source)
+            source = layer(source, padding[:, None, None, :])
+        return self.encoder_norm(source)
+
+    def decode(self, target, causal, memory, padding):
         for layer in self.decoder:
-            target = layer(target, causal, memory, padding)
+            target = layer(target, causal, memory, padding[:, None, None, :])
         return self.decoder_norm(target)
 
 
@@ -114,12 +117,14 @@ class Torch(nn.Module):
             norm_first=True,
         )
 
-    def forward(self, source, target, padding, causal):
-        return self.inner(
-            source,
+    def encode(self, source, padding):
+        return self.inner.encoder(source, src_key_padding_mask=padding)
+
+    def decode(self, target, causal, memory, padding):
+        return self.inner.decoder(
             target,
+            memory,
             tgt_mask=causal,
-            src_key_padding_mask=padding,
             memory_key_padding_mask=padding,
             tgt_is_causal=True,
         )
@@ -140,19 +145,36 @@ class Model(nn.Module):
         self.register_buffer("positions", waves.flatten(1))
         self.register_buffer("causal", torch.ones(length, length, dtype=torch.bool).triu(1))
 
-    def forward(self, source, target):
-        def embed(table, ids):
-            x = table(ids) * math.sqrt(table.embedding_dim)
-            return self.dropout(x + self.positions)
+    def embed(self, table, ids):
+        x = table(ids) * math.sqrt(table.embedding_dim)
+        return self.dropout(x + self.positions[: ids.size(1)])
 
-        padding = source == PAD
-        inputs = embed(self.source, source), embed(self.target, target)
-        return self.generator(self.stacks(*inputs, padding, self.causal))
+    def encode(self, source):
+        return self.stacks.encode(self.embed(self.source, source), source == PAD)
+
+    def decode(self, target, memory, source):
+        length = target.size(1)
+        causal = self.causal[:length, :length]
+        x = self.embed(self.target, target)
+        return self.stacks.decode(x, causal, memory, source == PAD)
+
+    def forward(self, source, target):
+        return self.generator(self.decode(target, self.encode(source), source))
+
+    def greedy(self, source):
+        """Targets as long as their sources; the whole prefix is decoded again at each step."""
+        memory = self.encode(source)
+        target = torch.full_like(source[:, :1], BOS)
+        for _ in range(source.size(1)):
+            last = self.decode(target[:, : source.size(1)], memory, source)[:, -1]
+            target = torch.cat([target, self.generator(last).argmax(-1, keepdim=True)], 1)
+        return target
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shape", choices=SHAPES, default="base")
+    parser.add_argument("--what", choices=("train", "generate"), default="train")
     parser.add_argument("--model", choices=("modules", "nn"), default="modules")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--precision", choices=("f32", "bf16"), default="f32")
@@ -167,17 +189,51 @@ def main():
     vocab_size, *_, batch, length = shape
     model = Model(shape, Torch if args.model == "nn" else Modules).to(args.device).train()
     run = torch.compile(model) if args.compile else model
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
 
     def synchronize():
         if args.device != "cpu":
             torch.accelerator.synchronize()
 
+    def precision():
+        return torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16")
+
+    def ids(batch):
+        return torch.randint(FIRST, vocab_size, (batch, length), device=args.device)
+
+    def report(**measured):
+        result = {
+            "what": args.what,
+            "shape": args.shape,
+            "backend": f"pytorch {torch.__version__}, {args.model}, {args.device}",
+            "length": length,
+            "precision": args.precision,
+            **measured,
+            "peak_rss_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+        }
+        print(json.dumps(result), flush=True)
+
+    if args.what == "generate":
+        model.eval()
+        for sources in (1, batch):
+            times = []
+            for _ in range(4):
+                source = ids(sources)
+                synchronize()
+                begun = time.perf_counter()
+                with torch.inference_mode(), precision():
+                    model.greedy(source)
+                synchronize()
+                times.append(time.perf_counter() - begun)
+            report(batch=sources, tokens_per_second=sources * length / min(times[1:]))
+        return
+
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, betas=(0.9, 0.98), eps=1e-9)
+
     def step():
-        source = torch.randint(FIRST, vocab_size, (batch, length), device=args.device)
+        source = ids(batch)
         begin = torch.full_like(source[:, :1], BOS)
         target = torch.cat([begin, source[:, :-1]], 1)
-        with torch.autocast(args.device, torch.bfloat16, enabled=args.precision == "bf16"):
+        with precision():
             logits = run(source, target)
         loss = functional.cross_entropy(
             logits.float().flatten(0, 1), source.flatten(), ignore_index=PAD
@@ -198,18 +254,7 @@ def main():
         if (args.steps and len(times) >= args.steps) or (not args.steps and enough):
             break
     median = statistics.median(times)
-    result = {
-        "what": "train",
-        "shape": args.shape,
-        "backend": f"pytorch {torch.__version__}, {args.model}, {args.device}",
-        "batch": batch,
-        "length": length,
-        "precision": args.precision,
-        "step_ms": 1e3 * median,
-        "tokens_per_second": batch * length / median,
-        "peak_rss_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
-    }
-    print(json.dumps(result))
+    report(batch=batch, step_ms=1e3 * median, tokens_per_second=batch * length / median)
 
 
 if __name__ == "__main__":
