@@ -7,7 +7,8 @@
 
 Two models: `modules` has a product for each of Q, K and V and computes the attention's weights, as
 most people write it; `nn` is torch.nn.Transformer. Both have a pre-norm, dropout of 0.1 and Adam,
-and see random sequences of the full length. Prints JSON objects with the median of a step, or the
+and see random sequences of the full length. `train bench` finds the gradient's length in each step,
+too, as `train fit` does; this does not. Prints JSON objects with the median of a step, or the
 best of three decodings at batch 1 and at the shape's batch.
 """
 
@@ -208,6 +209,7 @@ def main():
             "length": length,
             "precision": args.precision,
             **measured,
+            "peak_device_bytes": torch.cuda.max_memory_allocated() if args.device == "cuda" else None,
             "peak_rss_bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
         }
         print(json.dumps(result), flush=True)

@@ -1,6 +1,6 @@
 //! `cargo bench -p fused --bench operations`: forward and backward pass of each operation at the
-//! shapes of the paper's base model (16 sequences of 64 tokens), by its fast path and, where there
-//! is one of this crate, in plain Burn.
+//! shapes of the paper's base model (16 sequences of 64 tokens), by its fast path and in plain
+//! Burn.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::cell::RefCell;
@@ -96,11 +96,16 @@ fn operations(criterion: &mut Criterion) {
                 }
             },
         );
-        bench("self-attention, 80 sequences of 10 tokens", &|| {
-            if let Some(y) = fused::self_attention(&short, Some(&short_mask), DROPOUT) {
-                backward(y);
-            }
-        });
+        bench(
+            "self-attention, 80 sequences of 10 tokens",
+            &|| match fused::self_attention(&short, Some(&short_mask), DROPOUT) {
+                Some(y) => backward(y),
+                None => {
+                    let part = |first| short.clone().narrow(2, first * N_HEADS, N_HEADS);
+                    plain_attention(part(0), part(1), part(2), &short_mask);
+                }
+            },
+        );
         bench("cross-attention", &|| match fused::cross_attention(
             &query,
             &memory,
@@ -137,17 +142,20 @@ fn operations(criterion: &mut Criterion) {
             let loss = fused::linear_cross_entropy(x, weight, bias, target.clone(), 0, 0.1, 128);
             backward(loss);
         });
-        bench("attention_step", &|| {
-            let (query, memory) = (query_of_step.clone(), memory.clone().inner());
-            let rows: Vec<u32> = (0..BATCH as u32).collect();
-            black_box(fused::attention_step(
-                &query,
-                &memory,
-                Places::Rows(&rows),
-                LENGTH,
-                None,
-            ));
-        });
+        // There is no plain body of it here.
+        if is_fused {
+            bench("attention_step", &|| {
+                let (query, memory) = (query_of_step.clone(), memory.clone().inner());
+                let rows: Vec<u32> = (0..BATCH as u32).collect();
+                black_box(fused::attention_step(
+                    &query,
+                    &memory,
+                    Places::Rows(&rows),
+                    LENGTH,
+                    None,
+                ));
+            });
+        }
         bench("sum_of_squares", &|| {
             black_box(fused::sum_of_squares(&weight.clone().inner()));
         });

@@ -50,7 +50,7 @@ pub fn cross_entropy(
         return Tensor::from_dispatch(loss);
     }
     #[cfg(feature = "autodiff")]
-    if crate::explicit::takes(&logits) {
+    if rows > 0 && crate::explicit::takes(&logits) {
         use crate::explicit::ExplicitOps;
         use burn::backend::Dispatch;
 

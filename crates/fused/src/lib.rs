@@ -5,9 +5,12 @@
 //! instructions chosen at run time (AVX-512, AVX2, NEON), threads by rayon, and memory of results
 //! that is taken again from step to step (`free_buffers` returns it), whose arena is the only
 //! unsafe code. With `autodiff` as well, so do tensors under training, with backward passes of
-//! this crate; other backends, each by its feature, and flex's other precisions have such backward
-//! passes for attention, layer norm and cross-entropy, made of Burn's own operations. Results do not depend on the number of threads, and a row's product is the same
-//! number, bit for bit, whatever other rows stand in the batch.
+//! this crate. Other backends, each by its feature, and flex's other precisions have such backward
+//! passes for attention, layer norm and cross-entropy, made of Burn's own operations in the
+//! tensor's own precision.
+//!
+//! Results on flex do not depend on the number of threads, and a row's product is the same number,
+//! bit for bit, whatever other rows stand in the batch.
 
 #![recursion_limit = "256"]
 

@@ -67,7 +67,7 @@ pub fn linear_cross_entropy(
         ));
     }
     #[cfg(feature = "autodiff")]
-    if crate::explicit::takes(&x) && crate::explicit::takes(&weight) {
+    if rows > 0 && crate::explicit::takes(&x) && crate::explicit::takes(&weight) {
         use crate::explicit::ExplicitOps;
         use burn::backend::Dispatch;
 
@@ -214,11 +214,8 @@ mod gradients {
             let inputs = inputs.map(|id| checkpointer.retrieve_node_output(id));
             let grad = grads.consume::<B>(&ops.node);
             let of_inputs = backward::<P, B>(&inputs, &target, &grad, of, at_a_time);
-            for (node, grad) in ops.parents.into_iter().zip(of_inputs) {
-                if let Some(node) = node {
-                    grads.register::<B>(node.id, grad);
-                }
-            }
+            let nodes = ops.parents.map(|node| node.map(|node| node.id));
+            crate::explicit::register::<B, 3>(grads, nodes, of_inputs);
         }
     }
 

@@ -327,7 +327,7 @@ fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usiz
 }
 
 #[test]
-fn other_operations_gradients_are_their_slopes() {
+fn gradients_of_norms_and_losses_are_their_slopes() {
     check_slope("layer norm", &[35, 7, 7], &layer_norm);
     check_slope("residual and norm", &[35, 35, 7, 7], &residual_norm);
     for smoothing in [0.0, 0.1] {
@@ -338,6 +338,11 @@ fn other_operations_gradients_are_their_slopes() {
     check_slope("linear and cross-entropy", &[20, 36, 9], &|leaves| {
         linear_cross_entropy(leaves, 9, 2)
     });
+}
+
+/// What the kernels for f32 are compared with elsewhere.
+#[test]
+fn gradients_of_plain_bodies_are_their_slopes() {
     let linear = |leaves: &[Tensor<1>]| {
         let [x, weight, bias] = leaves else {
             unreachable!()

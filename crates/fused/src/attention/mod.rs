@@ -15,7 +15,9 @@ use burn::tensor::{Bool, Tensor};
 pub use step::{Places, attention_step};
 
 /// `dropout(softmax(Q K^T / sqrt(K))) V` of a sequence with itself; none where there is no fast
-/// path. Nothing of size `T x T` is kept for the backward pass, which computes the weights again.
+/// path. On flex in f32, nothing of size `T x T` is kept for the backward pass, which computes the
+/// weights again; on other backends, under training alone, and for other precisions, what is dropped
+/// is kept, and the weights of less than 512 keys.
 ///
 /// # Shapes
 ///
@@ -53,7 +55,7 @@ pub fn self_attention(
         return Some(Tensor::from_dispatch(y));
     }
     #[cfg(feature = "autodiff")]
-    if crate::explicit::takes(packed) {
+    if crate::explicit::takes(packed) && packed.shape().num_elements() > 0 {
         use crate::explicit::ExplicitOps;
         use burn::backend::Dispatch;
 
@@ -111,7 +113,10 @@ pub fn cross_attention(
         return Some(Tensor::from_dispatch(y));
     }
     #[cfg(feature = "autodiff")]
-    if crate::explicit::takes(query) && crate::explicit::takes(packed) {
+    if crate::explicit::takes(query)
+        && crate::explicit::takes(packed)
+        && [query, packed].iter().all(|x| x.shape().num_elements() > 0)
+    {
         use crate::explicit::ExplicitOps;
         use burn::backend::Dispatch;
 
@@ -165,7 +170,8 @@ fn explicit_masks(
     crate::explicit::Masking,
 ) {
     let device = device.clone().without_autodiff();
-    let none = || Tensor::<4, Bool>::from_data([[[[false]]]], &device);
+    // Without an upload: it is not read.
+    let none = || Tensor::<4, Bool>::empty([1; 4], &device);
     let dropped = match dropout > 0.0 {
         true => {
             // Half precision has too few numbers for a share.

@@ -16,10 +16,11 @@ use burn::tensor::{Shape, Slice};
 
 use super::{register, size};
 
-/// Keys from which on the weights are computed again instead of kept.
+/// Keys from which on the weights are computed again instead of kept: for the memory, since nobody
+/// has measured yet where it is faster.
 const LONG: usize = 512;
 
-/// Which masks there are.
+/// Whether there is a mask, and dropout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Masking {
     pub is_blocked: bool,

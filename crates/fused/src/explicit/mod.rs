@@ -140,7 +140,7 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
 }
 
 /// Adds each gradient to its node's, where there is one.
-fn register<B: Backend, const N: usize>(
+pub(crate) fn register<B: Backend, const N: usize>(
     grads: &mut Gradients,
     nodes: [Option<NodeId>; N],
     of_nodes: [FloatTensor<B>; N],

@@ -257,15 +257,20 @@ mod tests {
     fn a_transposed_left_matrix_gives_the_same_bits() {
         for (k, n) in SIZES {
             let w = numbers(k * n, 1);
-            for m in [1, 7, 20, 150] {
+            for m in [1, 2, 5, 7, 8, 9, 13, 16, 17, 20, 150] {
                 let x = numbers(m * k, 3);
-                let transposed: Vec<f32> = (0..m * k).map(|i| x[i % m * k + i / m]).collect();
+                // With a gap after each column.
+                let stride = m + 3;
+                let mut transposed = vec![f32::NAN; stride * k];
+                for (i, x) in x.iter().enumerate() {
+                    transposed[i % k * stride + i / k] = *x;
+                }
                 let x_t = Matrix {
                     data: &transposed,
                     rows: m,
                     columns: k,
                     row_stride: 1,
-                    column_stride: m,
+                    column_stride: stride,
                 };
                 assert!(
                     multiply(x_t, Matrix::contiguous(&w, k, n), None)

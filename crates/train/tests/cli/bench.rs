@@ -35,7 +35,7 @@ fn a_training_step_is_measured() {
 }
 
 #[test]
-fn times_of_operations_add_up_to_a_step() {
+fn operations_take_a_part_of_a_step() {
     let folder = tempfile::tempdir().unwrap();
     let flags = "bench --what train --shape tiny --batch-size 2 --length 3 --layers 1";
     let table = run(folder.path(), &format!("{flags} --operations"));
@@ -44,8 +44,9 @@ fn times_of_operations_add_up_to_a_step() {
         let share = row.split_whitespace().rev().nth(1);
         share.and_then(|share| share.parse().ok()).unwrap()
     };
-    let sum: f64 = rows.iter().map(share).sum();
-    assert!((sum - 100.0).abs() < 1.0, "{table}");
+    // What was counted twice would leave less than nothing.
+    let others = share(rows.last().unwrap());
+    assert!((0.0..80.0).contains(&others), "{table}");
     assert!(rows.last().unwrap().trim().starts_with("others"), "{table}");
     assert!(rows.iter().any(|row| row.trim().starts_with("linear")));
     let plain = run(folder.path(), &format!("{flags} --operations --no-fused"));
@@ -75,7 +76,11 @@ fn measurements_that_cannot_be_are_refused() {
         ("--layers 0", "--layers 0: must be at least 1"),
         (
             "--batch-size 65536 --length 16384",
-            "--batch-size 65536: of 16384 tokens each (--length), must be at most 64",
+            "--batch-size 65536: must be at most 64 sequences of so many tokens, 16384",
+        ),
+        (
+            "--length 16384 --shape copy",
+            "--length 16384: must be at most 13107 tokens in a batch of so many, 80, of shape copy",
         ),
         ("--batch-size 0", "--batch-size 0: must be at least 1"),
         ("--length 99999", "--length 99999: must be at least 1"),

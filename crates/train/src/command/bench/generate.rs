@@ -24,6 +24,12 @@ struct Measurement {
     backend: String,
     /// Sources at a time.
     batch: usize,
+    /// Tokens of each source and target.
+    length: usize,
+    /// Layers a side.
+    n_layers: usize,
+    /// Whether fast paths were taken.
+    fused: bool,
     /// Width of the beam; 1 is greedy decoding.
     beam: usize,
     /// Target tokens a second, of one hypothesis for each source.
@@ -54,6 +60,9 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
                 shape: bench.shape.name(),
                 backend: bench.name.to_string(),
                 batch,
+                length: sizes.length,
+                n_layers: sizes.n_layers,
+                fused: !bench.args.no_fused,
                 beam,
                 tokens_per_second: speed(&model, sizes, batch, &config)?,
                 peak_rss_bytes: peak_rss_bytes(),

@@ -137,6 +137,10 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Measured::Train => train::HEADER,
     }));
     let shapes = args.shape.map_or(Shape::USUAL.to_vec(), |only| vec![only]);
+    // What cannot be is said before anything is measured.
+    for &shape in &shapes {
+        sizes(args, shape)?;
+    }
     let precision = args.precision.unwrap_or_default();
     for shape in shapes {
         for &name in &names {
@@ -169,14 +173,18 @@ fn sizes(args: &BenchArgs, shape: Shape) -> Result<Sizes, UsageError> {
         n_layers: args.layers.unwrap_or(own.n_layers),
         ..own
     };
-    if sizes.batch * sizes.length > MOST_TOKENS {
+    let Sizes { batch, length, .. } = sizes;
+    if batch * length > MOST_TOKENS {
+        let (flag, value, other, what) = match args.batch_size {
+            Some(_) => ("--batch-size", batch, length, "sequences of so many tokens"),
+            None => ("--length", length, batch, "tokens in a batch of so many"),
+        };
+        let most = MOST_TOKENS / other;
         let expected = format!(
-            "of {} tokens each (--length), must be at most {} of shape {}",
-            sizes.length,
-            MOST_TOKENS / sizes.length,
+            "must be at most {most} {what}, {other}, of shape {}",
             shape.name()
         );
-        return Err(UsageError::new("--batch-size", sizes.batch, expected));
+        return Err(UsageError::new(flag, value, expected));
     }
     Ok(sizes)
 }
@@ -186,7 +194,7 @@ fn check(args: &BenchArgs) -> Result<(), UsageError> {
         ("--batch-size", args.batch_size, 1 << 16),
         ("--beam", args.beam, 1 << 10),
         ("--length", args.length, 1 << 14),
-        ("--layers", args.layers, 1 << 10),
+        ("--layers", args.layers, 1 << 6),
     ] {
         if let Some(value) = value
             && !(1..=largest).contains(&value)

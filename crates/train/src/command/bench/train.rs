@@ -94,6 +94,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         }
     }
     let steps = parts[0].len() as f64;
+    let mean_ms = 1e3 * parts[0].iter().sum::<f64>() / steps;
     let operations_ms = fused::profiled()
         .into_iter()
         .map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps))
@@ -135,31 +136,35 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         )
     })?;
     match bench.args.operations && !bench.args.json {
-        true => print_operations(&measurement),
+        true => print_operations(&measurement, mean_ms),
         false => Ok(()),
     }
 }
 
-/// A line for each kind of operation, the longest first, and one for what is left of a step.
-fn print_operations(measurement: &Measurement) -> Result<()> {
-    let Measurement {
-        step_ms,
-        operations_ms,
-        ..
-    } = measurement;
+/// A line for each kind of operation, the longest first, and one for what is left of a mean step.
+fn print_operations(measurement: &Measurement, mean_ms: f64) -> Result<()> {
+    let operations_ms = &measurement.operations_ms;
     let mut lines: Vec<(&str, f64)> = operations_ms
         .iter()
         .map(|(name, ms)| (*name, *ms))
         .collect();
     if lines.is_empty() {
-        return output::result(
-            "       (this backend runs Burn's operations, which are not told apart)",
-        );
+        let why = match measurement.fused {
+            true => {
+                "(there are no fast paths on this backend, and Burn's operations are not told apart)"
+            }
+            false => "(without fast paths, Burn's operations are not told apart)",
+        };
+        return output::result(&format!("       {why}"));
+    }
+    if measurement.precision != Precision::F32 {
+        let which = "(only what is computed in f32 is told apart)";
+        output::result(&format!("       {which}"))?;
     }
     lines.sort_by(|left, right| right.1.total_cmp(&left.1));
-    let rest = step_ms - lines.iter().map(|line| line.1).sum::<f64>();
+    let rest = mean_ms - lines.iter().map(|line| line.1).sum::<f64>();
     for (name, ms) in lines.into_iter().chain([("others", rest)]) {
-        let share = 100.0 * ms / step_ms;
+        let share = 100.0 * ms / mean_ms;
         output::result(&format!("       {name:<13}  {ms:>8.2} ms  {share:>4.1} %"))?;
     }
     Ok(())
