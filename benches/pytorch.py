@@ -13,6 +13,7 @@ best of three decodings at batch 1 and at the shape's batch.
 """
 
 import argparse
+import itertools
 import json
 import math
 import resource
@@ -183,6 +184,10 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--steps", type=int, help="default: as many as five seconds hold, at least five")
     args = parser.parse_args()
+    if args.steps is not None and args.steps < 1:
+        parser.error(f"--steps {args.steps}: must be at least 1")
+    if args.what == "generate" and (args.compile or args.steps):
+        parser.error("--compile and --steps: need --what train")
 
     torch.set_num_threads(args.threads)
     torch.manual_seed(0)
@@ -245,15 +250,14 @@ def main():
         optimizer.step()
 
     times = []
-    for index in range(WARM_UP + 1_000_000):
+    for index in itertools.count():
         synchronize()
         begun = time.perf_counter()
         step()
         synchronize()
         if index >= WARM_UP:
             times.append(time.perf_counter() - begun)
-        enough = len(times) >= 5 and sum(times) >= 5
-        if (args.steps and len(times) >= args.steps) or (not args.steps and enough):
+        if len(times) >= (args.steps or 5) and (args.steps or sum(times) >= 5):
             break
     median = statistics.median(times)
     report(batch=batch, step_ms=1e3 * median, tokens_per_second=batch * length / median)

@@ -35,6 +35,8 @@ mod layer_norm;
 mod linear;
 mod linear_cross_entropy;
 mod log_sum_exp;
+#[cfg(feature = "autodiff")]
+mod nodes;
 mod pool;
 #[cfg(feature = "flex")]
 pub mod product;

@@ -215,7 +215,7 @@ mod gradients {
             let grad = grads.consume::<B>(&ops.node);
             let of_inputs = backward::<P, B>(&inputs, &target, &grad, of, at_a_time);
             let nodes = ops.parents.map(|node| node.map(|node| node.id));
-            crate::explicit::register::<B, 3>(grads, nodes, of_inputs);
+            crate::nodes::register::<B, 3>(grads, nodes, of_inputs);
         }
     }
 

@@ -3,19 +3,48 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-const NAMES: [&str; 8] = [
-    "linear",
-    "attention",
-    "residual_norm",
-    "activation",
-    "dropout",
-    "cross_entropy",
-    "gradient_norm",
-    "adam",
-];
+/// What is told apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kind {
+    Linear,
+    Attention,
+    ResidualNorm,
+    Activation,
+    Dropout,
+    CrossEntropy,
+    GradientNorm,
+    Adam,
+}
+
+impl Kind {
+    /// Each at its own place.
+    const ALL: [Self; 8] = [
+        Self::Linear,
+        Self::Attention,
+        Self::ResidualNorm,
+        Self::Activation,
+        Self::Dropout,
+        Self::CrossEntropy,
+        Self::GradientNorm,
+        Self::Adam,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Linear => "linear",
+            Self::Attention => "attention",
+            Self::ResidualNorm => "residual_norm",
+            Self::Activation => "activation",
+            Self::Dropout => "dropout",
+            Self::CrossEntropy => "cross_entropy",
+            Self::GradientNorm => "gradient_norm",
+            Self::Adam => "adam",
+        }
+    }
+}
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
-static NANOSECONDS: [AtomicU64; NAMES.len()] = [const { AtomicU64::new(0) }; NAMES.len()];
+static NANOSECONDS: [AtomicU64; Kind::ALL.len()] = [const { AtomicU64::new(0) }; Kind::ALL.len()];
 
 /// Counts from now on, from nothing, how long the fast paths of the whole process take, forward and
 /// backward; or stops counting.
@@ -30,33 +59,23 @@ pub fn profile(is_on: bool) {
 /// threads that called them, so that it adds up where one thread does. Empty if there was none, as
 /// on every backend but flex.
 pub fn profiled() -> Vec<(&'static str, Duration)> {
-    let times = NANOSECONDS.each_ref().map(|n| n.load(Ordering::Relaxed));
-    let times = NAMES.into_iter().zip(times).filter(|&(_, time)| time > 0);
+    let time = |kind: Kind| NANOSECONDS[kind as usize].load(Ordering::Relaxed);
+    let times = Kind::ALL.into_iter().map(|kind| (kind.name(), time(kind)));
     times
+        .filter(|&(_, time)| time > 0)
         .map(|(name, time)| (name, Duration::from_nanos(time)))
         .collect()
 }
 
 #[cfg(feature = "flex")]
-pub(crate) use timer::{Kind, Timer};
+pub(crate) use timer::Timer;
 
 #[cfg(feature = "flex")]
 mod timer {
     use std::sync::atomic::Ordering;
     use std::time::Instant;
 
-    /// In the order of their names.
-    #[derive(Clone, Copy, Debug)]
-    pub(crate) enum Kind {
-        Linear,
-        Attention,
-        ResidualNorm,
-        Activation,
-        Dropout,
-        CrossEntropy,
-        GradientNorm,
-        Adam,
-    }
+    use super::Kind;
 
     /// Counts until it is dropped.
     pub(crate) struct Timer(Option<(Kind, Instant)>);

@@ -331,3 +331,52 @@ impl Attention<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_after_the_last_visible_one_are_left_out() {
+        let (t, s) = (150, 150);
+        let heads = |length| Heads {
+            data: &[],
+            length,
+            n_packed: 1,
+            first: 0,
+            d_head: 1,
+        };
+        let attention = |data, strides| Attention {
+            query: heads(t),
+            key: heads(s),
+            value: heads(s),
+            n_heads: 1,
+            mask: Some(Mask { data, strides }),
+            dropout: Dropout::default(),
+        };
+        let causal: Vec<u8> = (0..t * s).map(|i| u8::from(i % s > i / s)).collect();
+        let causal = attention(&causal, [0, 0, s, 1]);
+        for (first, n) in [(0, 1), (0, 64), (64, 64), (128, 22)] {
+            assert_eq!(causal.visible([0, 0, first], n), first + n);
+        }
+        // Of the second row, whose padding begins after 7 tokens.
+        let padding: Vec<u8> = (0..2 * s).map(|i| u8::from(i >= s + 7)).collect();
+        let padding = attention(&padding, [s, 0, 0, 1]);
+        assert_eq!(padding.visible([0, 0, 64], 64), s);
+        assert_eq!(padding.visible([1, 0, 64], 64), 7);
+        // What sees nothing has one key, which is blocked.
+        let nothing = vec![1; s];
+        assert_eq!(attention(&nothing, [0, 0, 0, 1]).visible([0, 0, 0], 64), 1);
+    }
+
+    #[test]
+    fn the_last_zero_is_found_wherever_it_is() {
+        for length in [0, 1, 31, 32, 33, 100] {
+            assert_eq!(last_zero(&vec![1; length]), None);
+            for last in 0..length {
+                let bytes: Vec<u8> = (0..length).map(|i| u8::from(i > last) * 5).collect();
+                assert_eq!(last_zero(&bytes), Some(last), "of {length}");
+            }
+        }
+    }
+}

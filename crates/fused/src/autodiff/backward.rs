@@ -11,6 +11,7 @@ use burn::backend::{Autodiff, Backend};
 use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::FusedOps;
+use crate::nodes::register;
 
 /// See `attention::kernel`.
 #[derive(Debug)]
@@ -76,11 +77,8 @@ impl<B: Backend + FusedOps> Backward<B, 2> for CrossAttention {
             kept.log_sums,
             grad,
         );
-        for (node, grad) in ops.parents.into_iter().zip([query, packed]) {
-            if let Some(node) = node {
-                grads.register::<B>(node.id, grad);
-            }
-        }
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        register::<B, 2>(grads, nodes, [query, packed]);
     }
 }
 
@@ -119,11 +117,8 @@ impl<B: Backend + FusedOps> Backward<B, 3> for LayerNorm {
         let gamma = checkpointer.retrieve_node_output(gamma);
         let grad = grads.consume::<B>(&ops.node);
         let (x, gamma, beta) = B::fused_layer_norm_backward(x, gamma, grad, epsilon);
-        for (node, grad) in ops.parents.into_iter().zip([x, gamma, beta]) {
-            if let Some(node) = node {
-                grads.register::<B>(node.id, grad);
-            }
-        }
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        register::<B, 3>(grads, nodes, [x, gamma, beta]);
     }
 }
 

@@ -14,7 +14,8 @@ use burn::backend::tensor::{BoolTensor, FloatTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{Shape, Slice};
 
-use super::{register, size};
+use super::size;
+use crate::nodes::register;
 
 /// Keys from which on the weights are computed again instead of kept: for the memory, since nobody
 /// has measured yet where it is faster.
@@ -26,6 +27,24 @@ pub(crate) struct Masking {
     pub is_blocked: bool,
     /// Probability of dropout, 0 if there is none.
     pub dropout: f64,
+}
+
+/// Both masks, of which those that there are not are not read.
+#[derive(Clone, Debug)]
+pub(super) struct Masks<B: Backend> {
+    blocked: BoolTensor<B>,
+    dropped: BoolTensor<B>,
+    masking: Masking,
+}
+
+impl<B: Backend> Masks<B> {
+    pub fn new(blocked: BoolTensor<B>, dropped: BoolTensor<B>, masking: Masking) -> Self {
+        Self {
+            blocked,
+            dropped,
+            masking,
+        }
+    }
 }
 
 /// What attends to what.
@@ -44,44 +63,33 @@ pub(super) struct Attention<B: Backend> {
 
 impl<B: Backend> Attention<B> {
     /// Of `[B, T, 3 H, K]`.
-    pub fn of_packed(
-        packed: FloatTensor<B>,
-        blocked: BoolTensor<B>,
-        dropped: BoolTensor<B>,
-        masking: Masking,
-    ) -> Self {
+    pub fn of_packed(packed: FloatTensor<B>, masks: &Masks<B>) -> Self {
         let n_heads = size(&packed, 2) / 3;
         let [query, key, value] =
             [0, 1, 2].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
-        Self::new([query, key, value], blocked, dropped, masking)
+        Self::new([query, key, value], masks)
     }
 
     /// Of `[B, T, H, K]` and `[B, S, 2 H, K]`.
-    pub fn apart(
-        query: FloatTensor<B>,
-        packed: FloatTensor<B>,
-        blocked: BoolTensor<B>,
-        dropped: BoolTensor<B>,
-        masking: Masking,
-    ) -> Self {
+    pub fn apart(query: FloatTensor<B>, packed: FloatTensor<B>, masks: &Masks<B>) -> Self {
         let n_heads = size(&query, 2);
         let query = heads::<B>(query, 0, n_heads);
         let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
-        Self::new([query, key, value], blocked, dropped, masking)
+        Self::new([query, key, value], masks)
     }
 
-    fn new(
-        [query, key, value]: [FloatTensor<B>; 3],
-        blocked: BoolTensor<B>,
-        dropped: BoolTensor<B>,
-        masking: Masking,
-    ) -> Self {
+    fn new([query, key, value]: [FloatTensor<B>; 3], masks: &Masks<B>) -> Self {
         let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&query, dim));
         let shape = Shape::new([batch, n_heads, t, size(&key, 2)]);
-        let scale = 1.0 / (1.0 - masking.dropout);
+        let Masking {
+            is_blocked,
+            dropout,
+        } = masks.masking;
+        let blocked = || B::bool_expand(masks.blocked.clone(), shape);
+        let dropped = || (masks.dropped.clone(), 1.0 / (1.0 - dropout));
         Self {
-            blocked: masking.is_blocked.then(|| B::bool_expand(blocked, shape)),
-            dropped: (masking.dropout > 0.0).then_some((dropped, scale)),
+            blocked: is_blocked.then(blocked),
+            dropped: (dropout > 0.0).then(dropped),
             query,
             key,
             value,
@@ -89,7 +97,7 @@ impl<B: Backend> Attention<B> {
     }
 
     /// Whether keeping the weights costs little.
-    pub fn is_short(&self) -> bool {
+    fn is_short(&self) -> bool {
         size(&self.key, 2) < LONG
     }
 
@@ -128,6 +136,22 @@ impl<B: Backend> Attention<B> {
         let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
         let output = B::float_reshape(output, Shape::new([batch, t, n_heads * d_head]));
         (output, weights)
+    }
+
+    /// The output, and what the backward pass is made of.
+    pub fn forward_kept<const N: usize>(
+        &self,
+        inputs: [NodeId; N],
+        masks: Masks<B>,
+    ) -> (Kept<B, N>, FloatTensor<B>) {
+        let (output, weights) = self.forward();
+        let kept = Kept {
+            inputs,
+            masks,
+            output: output.clone(),
+            weights: self.is_short().then_some(weights),
+        };
+        (kept, output)
     }
 
     /// Of queries, keys and values, each `[B, L, H, K]`.
@@ -180,12 +204,10 @@ pub(super) struct CrossAttention;
 /// What both backward passes are made of.
 #[derive(Clone, Debug)]
 pub(super) struct Kept<B: Backend, const N: usize> {
-    pub inputs: [NodeId; N],
-    /// The blocked and the dropped.
-    pub masks: [BoolTensor<B>; 2],
-    pub masking: Masking,
-    pub output: FloatTensor<B>,
-    pub weights: Option<FloatTensor<B>>,
+    inputs: [NodeId; N],
+    masks: Masks<B>,
+    output: FloatTensor<B>,
+    weights: Option<FloatTensor<B>>,
 }
 
 impl<B: Backend> Backward<B, 1> for SelfAttention {
@@ -199,9 +221,8 @@ impl<B: Backend> Backward<B, 1> for SelfAttention {
     ) {
         let kept = ops.state;
         let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
-        let [blocked, dropped] = kept.masks;
         let grad = grads.consume::<B>(&ops.node);
-        let attention = Attention::<B>::of_packed(packed, blocked, dropped, kept.masking);
+        let attention = Attention::<B>::of_packed(packed, &kept.masks);
         let parts = attention.backward(kept.output, kept.weights, grad);
         let nodes = ops.parents.map(|node| node.map(|node| node.id));
         register::<B, 1>(grads, nodes, [B::float_cat(parts.into(), 2)]);
@@ -219,9 +240,8 @@ impl<B: Backend> Backward<B, 2> for CrossAttention {
     ) {
         let kept = ops.state;
         let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
-        let [blocked, dropped] = kept.masks;
         let grad = grads.consume::<B>(&ops.node);
-        let attention = Attention::<B>::apart(query, packed, blocked, dropped, kept.masking);
+        let attention = Attention::<B>::apart(query, packed, &kept.masks);
         let [query, key, value] = attention.backward(kept.output, kept.weights, grad);
         let nodes = ops.parents.map(|node| node.map(|node| node.id));
         register::<B, 2>(grads, nodes, [query, B::float_cat(vec![key, value], 2)]);

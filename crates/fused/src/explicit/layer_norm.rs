@@ -1,7 +1,8 @@
 //! Layer normalisation. With `h = (x - mean) / deviation` and `g = dy gamma`:
 //! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
 
-use super::{register, row, sum_of_rows};
+use super::{row, sum_of_rows};
+use crate::nodes::register;
 use burn::backend::Backend;
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;

@@ -7,9 +7,7 @@ mod attention;
 mod cross_entropy;
 mod layer_norm;
 
-use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
-use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, OpsKind};
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{
@@ -18,7 +16,7 @@ use burn::backend::{
 use burn::tensor::{Shape, Tensor};
 
 pub(crate) use self::attention::Masking;
-use self::attention::{Attention, CrossAttention, Kept, SelfAttention};
+use self::attention::{Attention, CrossAttention, Masks, SelfAttention};
 use self::cross_entropy::{CrossEntropy, Loss, Primitives};
 use self::layer_norm::{LayerNorm, Normalized};
 use crate::linear_cross_entropy;
@@ -27,13 +25,7 @@ use crate::linear_cross_entropy;
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
-    Cube: cfg(any(
-        feature = "wgpu",
-        feature = "vulkan",
-        feature = "metal",
-        feature = "cuda",
-        feature = "rocm"
-    )),
+    Cube: cfg(feature = "_cube"),
     Autodiff
 )]
 pub(crate) trait ExplicitOps: Backend {
@@ -46,7 +38,8 @@ pub(crate) trait ExplicitOps: Backend {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let attention = Attention::<Self>::of_packed(packed, blocked, dropped, masking);
+        let attention =
+            Attention::<Self>::of_packed(packed, &Masks::new(blocked, dropped, masking));
         attention.forward().0
     }
 
@@ -58,7 +51,8 @@ pub(crate) trait ExplicitOps: Backend {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let attention = Attention::<Self>::apart(query, packed, blocked, dropped, masking);
+        let attention =
+            Attention::<Self>::apart(query, packed, &Masks::new(blocked, dropped, masking));
         attention.forward().0
     }
 
@@ -103,13 +97,7 @@ impl ExplicitOps for burn::backend::Flex {}
 #[cfg(feature = "ndarray")]
 impl ExplicitOps for burn::backend::NdArray {}
 
-#[cfg(any(
-    feature = "wgpu",
-    feature = "vulkan",
-    feature = "metal",
-    feature = "cuda",
-    feature = "rocm"
-))]
+#[cfg(feature = "_cube")]
 impl ExplicitOps for burn::backend::Cube {}
 
 /// Whether a gradient goes through the tensor, on a backend that has the operations.
@@ -127,28 +115,9 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
         DispatchTensorKind::Flex(BackendTensor::Autodiff(_)) => true,
         #[cfg(feature = "ndarray")]
         DispatchTensorKind::NdArray(BackendTensor::Autodiff(_)) => true,
-        #[cfg(any(
-            feature = "wgpu",
-            feature = "vulkan",
-            feature = "metal",
-            feature = "cuda",
-            feature = "rocm"
-        ))]
+        #[cfg(feature = "_cube")]
         DispatchTensorKind::Cube(BackendTensor::Autodiff(_)) => true,
         _ => false,
-    }
-}
-
-/// Adds each gradient to its node's, where there is one.
-pub(crate) fn register<B: Backend, const N: usize>(
-    grads: &mut Gradients,
-    nodes: [Option<NodeId>; N],
-    of_nodes: [FloatTensor<B>; N],
-) {
-    for (node, grad) in nodes.into_iter().zip(of_nodes) {
-        if let Some(node) = node {
-            grads.register::<B>(node, grad);
-        }
     }
 }
 
@@ -163,23 +132,15 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let inputs = [prep.checkpoint(&packed)];
-                let packed = packed.into_primitive();
-                let masks = [blocked, dropped];
-                let [b, d] = masks.clone();
-                let attention = Attention::<B>::of_packed(packed, b, d, masking);
-                let (output, weights) = attention.forward();
-                let kept = Kept {
-                    inputs,
-                    masks,
-                    masking,
-                    output: output.clone(),
-                    weights: attention.is_short().then_some(weights),
-                };
+                let masks = Masks::new(blocked, dropped, masking);
+                let attention = Attention::<B>::of_packed(packed.into_primitive(), &masks);
+                let (kept, output) = attention.forward_kept(inputs, masks);
                 prep.finish(kept, output)
             }
             OpsKind::UnTracked(prep) => {
                 let packed = packed.into_primitive();
-                let attention = Attention::<B>::of_packed(packed, blocked, dropped, masking);
+                let attention =
+                    Attention::<B>::of_packed(packed, &Masks::new(blocked, dropped, masking));
                 prep.finish(attention.forward().0)
             }
         }
@@ -197,22 +158,15 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
             OpsKind::Tracked(mut prep) => {
                 let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let masks = [blocked, dropped];
-                let [b, d] = masks.clone();
-                let attention = Attention::<B>::apart(query, packed, b, d, masking);
-                let (output, weights) = attention.forward();
-                let kept = Kept {
-                    inputs,
-                    masks,
-                    masking,
-                    output: output.clone(),
-                    weights: attention.is_short().then_some(weights),
-                };
+                let masks = Masks::new(blocked, dropped, masking);
+                let attention = Attention::<B>::apart(query, packed, &masks);
+                let (kept, output) = attention.forward_kept(inputs, masks);
                 prep.finish(kept, output)
             }
             OpsKind::UnTracked(prep) => {
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let attention = Attention::<B>::apart(query, packed, blocked, dropped, masking);
+                let attention =
+                    Attention::<B>::apart(query, packed, &Masks::new(blocked, dropped, masking));
                 prep.finish(attention.forward().0)
             }
         }
