@@ -164,13 +164,19 @@ fn operations(criterion: &mut Criterion) {
             moment_1: Tensor::zeros([PARAMETERS], &plain_device),
             moment_2: Tensor::zeros([PARAMETERS], &plain_device),
         }));
-        let adam = |scale: Option<&Tensor<1>>| {
+        let adam = |step: &dyn Fn(Moving, Tensor<1>) -> Moving| {
             let held = moving.take().expect("it was put back");
-            let after = ADAM.step(held, gradient.clone(), scale);
-            moving.replace(Some(black_box(after)));
+            moving.replace(Some(black_box(step(held, gradient.clone()))));
         };
-        bench("Adam", &|| adam(None));
-        bench("Adam, and clipping", &|| adam(Some(&scale)));
+        bench("Adam", &|| {
+            adam(&|held, gradient| ADAM.step(held, gradient, None))
+        });
+        bench("Adam, and clipping", &|| {
+            adam(&|held, gradient| ADAM.step(held, gradient, Some(&scale)));
+        });
+        bench("Adam, and the gradient's length", &|| {
+            adam(&|held, gradient| ADAM.step_measured(held, gradient).0);
+        });
         group.finish();
     }
     fused::enable(true);

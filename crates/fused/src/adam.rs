@@ -46,23 +46,14 @@ impl Adam {
     ///
     /// If the sizes differ.
     pub fn step(&self, moving: Moving, gradient: Tensor<1>, scale: Option<&Tensor<1>>) -> Moving {
-        let sizes = [
-            moving.parameter.dims(),
-            moving.moment_1.dims(),
-            moving.moment_2.dims(),
-        ];
-        assert!(
-            sizes.iter().all(|size| *size == gradient.dims()),
-            "the gradient is {:?}, but parameter and moments are {sizes:?}",
-            gradient.dims()
-        );
+        moving.check(&gradient);
         if let Some([n]) = scale.map(Tensor::dims) {
             assert!(n == 1, "the gradient's scale is [{n}], not [1]");
         }
         #[cfg(feature = "flex")]
         if crate::flex::takes(&moving.parameter) {
             let scale = scale.map_or(1.0, |scale| scale.clone().into_scalar());
-            return self.on_flex(moving, gradient, scale);
+            return self.on_flex(moving, gradient, scale, false).0;
         }
         let gradient = match scale {
             Some(scale) => gradient * scale.clone(),
@@ -90,6 +81,23 @@ impl Adam {
         }
     }
 
+    /// [`step`](Self::step) without a scale, and the gradient's `Σ g²`, `[1]`: on flex in the same
+    /// pass, with the same bits as [`sum_of_squares`](crate::sum_of_squares).
+    ///
+    /// # Panics
+    ///
+    /// If the sizes differ.
+    pub fn step_measured(&self, moving: Moving, gradient: Tensor<1>) -> (Moving, Tensor<1>) {
+        #[cfg(feature = "flex")]
+        if crate::flex::takes(&moving.parameter) {
+            moving.check(&gradient);
+            let (moving, squares) = self.on_flex(moving, gradient, 1.0, true);
+            return (moving, crate::sum_of_squares::tensor(squares));
+        }
+        let squares = crate::sum_of_squares(&gradient);
+        (self.step(moving, gradient, None), squares)
+    }
+
     /// `η / (1 - β1^t)` and `1 / sqrt(1 - β2^t)`.
     fn corrections(&self) -> [f64; 2] {
         let power = |beta: f32| f64::from(beta).powf(self.time as f64);
@@ -99,8 +107,15 @@ impl Adam {
         ]
     }
 
+    /// And the sum of the gradient's squares, if it is measured.
     #[cfg(feature = "flex")]
-    fn on_flex(&self, moving: Moving, gradient: Tensor<1>, scale: f32) -> Moving {
+    fn on_flex(
+        &self,
+        moving: Moving,
+        gradient: Tensor<1>,
+        scale: f32,
+        is_measured: bool,
+    ) -> (Moving, f64) {
         use crate::flex::{from_primitive, into_primitive, slice, with_mut};
         use crate::profile::{Kind, Timer};
 
@@ -110,18 +125,35 @@ impl Adam {
         let mut parameter = into_primitive(moving.parameter);
         let mut moment_1 = into_primitive(moving.moment_1);
         let mut moment_2 = into_primitive(moving.moment_2);
-        with_mut(&mut parameter, |parameter| {
+        let squares = with_mut(&mut parameter, |parameter| {
             with_mut(&mut moment_1, |moment_1| {
                 with_mut(&mut moment_2, |moment_2| {
-                    kernel::step(self, [parameter, moment_1, moment_2], gradient, scale);
-                });
-            });
+                    let moving = [parameter, moment_1, moment_2];
+                    kernel::step(self, moving, gradient, scale, is_measured)
+                })
+            })
         });
-        Moving {
+        let moving = Moving {
             parameter: from_primitive(parameter),
             moment_1: from_primitive(moment_1),
             moment_2: from_primitive(moment_2),
-        }
+        };
+        (moving, squares)
+    }
+}
+
+impl Moving {
+    fn check(&self, gradient: &Tensor<1>) {
+        let sizes = [
+            self.parameter.dims(),
+            self.moment_1.dims(),
+            self.moment_2.dims(),
+        ];
+        assert!(
+            sizes.iter().all(|size| *size == gradient.dims()),
+            "the gradient is {:?}, but parameter and moments are {sizes:?}",
+            gradient.dims()
+        );
     }
 }
 
@@ -131,12 +163,16 @@ mod kernel {
     use rayon::prelude::*;
 
     use super::Adam;
+    use crate::sum_of_squares::{PIECE, of_piece};
 
-    /// Elements that a thread takes at a time.
-    const PIECE: usize = 1 << 14;
-
-    /// Of `[w, m, v]`.
-    pub(super) fn step(adam: &Adam, [w, m, v]: [&mut [f32]; 3], g: &[f32], scale: f32) {
+    /// Of `[w, m, v]`; the sum of the gradient's squares if it is measured, or 0.
+    pub(super) fn step(
+        adam: &Adam,
+        [w, m, v]: [&mut [f32]; 3],
+        g: &[f32],
+        scale: f32,
+        is_measured: bool,
+    ) -> f64 {
         let [rate, deviation] = adam.corrections();
         let decay = adam.learning_rate * f64::from(adam.weight_decay);
         let arch = Arch::new();
@@ -154,14 +190,16 @@ mod kernel {
                 deviation: deviation as f32,
                 keep: (1.0 - decay) as f32,
             });
+            // The piece is still in a cache.
+            if is_measured { of_piece(g) } else { 0.0 }
         };
         if w.len() <= PIECE {
-            run((((w, m), v), g));
-            return;
+            return run((((w, m), v), g));
         }
         let moving = w.par_chunks_mut(PIECE).zip(m.par_chunks_mut(PIECE));
         let moving = moving.zip(v.par_chunks_mut(PIECE));
-        moving.zip(g.par_chunks(PIECE)).for_each(run);
+        let squares: Vec<f64> = moving.zip(g.par_chunks(PIECE)).map(run).collect();
+        squares.iter().sum()
     }
 
     struct Piece<'a> {

@@ -14,6 +14,13 @@ pub(crate) trait FusedOps: Backend {
     /// `x W`: `[M, K]` and `[K, N]`.
     fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
 
+    /// The same, and the sums over the rows of W: `[N]`.
+    #[cfg(feature = "autodiff")]
+    fn fused_product_and_sums(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
     /// `x W + b`: `[M, K]`, `[K, N]` and `[N]`.
     fn fused_linear(
         x: FloatTensor<Self>,
@@ -224,7 +231,7 @@ impl<B: FusedOps> Parts<B> for Kernels {
     }
 
     #[cfg(feature = "autodiff")]
-    fn sum_rows(x: FloatTensor<B>) -> FloatTensor<B> {
-        B::fused_sum_rows(x)
+    fn product_and_sums(x: FloatTensor<B>, y: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+        B::fused_product_and_sums(x, y)
     }
 }

@@ -7,7 +7,6 @@ use crate::activation::{self, Activation};
 #[cfg(feature = "autodiff")]
 use crate::attention::backward::Backward;
 use crate::attention::inputs::Inputs;
-use crate::buffers::Buffer;
 use crate::cross_entropy;
 #[cfg(feature = "autodiff")]
 use crate::dropout::dropped;
@@ -15,8 +14,8 @@ use crate::dropout::{Dropout, drop_in_place};
 use crate::extension::{FusedOps, Kernels};
 use crate::flex::{self, FlexTensor};
 use crate::layer_norm::Norm;
+use crate::linear::flex as linear;
 use crate::linear_cross_entropy;
-use crate::product::{Matrix, product};
 use crate::profile::{Kind, Timer};
 use crate::relu;
 use crate::residual::{add_to_dropped, normalize_sum};
@@ -24,7 +23,16 @@ use crate::residual::{add_to_dropped, normalize_sum};
 impl FusedOps for Flex {
     fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let _timer = Timer::of(Kind::Linear);
-        linear(x, weight, None)
+        linear::product(x, weight, None)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_product_and_sums(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let _timer = Timer::of(Kind::Linear);
+        linear::product_and_sums(x, weight)
     }
 
     fn fused_linear(
@@ -34,7 +42,7 @@ impl FusedOps for Flex {
     ) -> FloatTensor<Self> {
         let _timer = Timer::of(Kind::Linear);
         let bias = bias.to_contiguous();
-        linear(x, weight, Some(flex::slice(&bias)))
+        linear::product(x, weight, Some(flex::slice(&bias)))
     }
 
     fn fused_self_attention(
@@ -311,10 +319,7 @@ impl FusedOps for Flex {
     #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let _timer = Timer::of(Kind::Linear);
-        let x = x.to_contiguous();
-        let columns = x.layout().shape()[1];
-        let sums = sum_rows(flex::slice(&x), columns);
-        flex::primitive(sums, &[columns])
+        linear::sum_rows(x)
     }
 }
 
@@ -338,58 +343,10 @@ fn norm<'a>(gamma: &'a FlexTensor, beta: &'a FlexTensor, epsilon: f64) -> Norm<'
     }
 }
 
-/// In pieces whose sums are added up, so that they do not depend on the number of threads.
-#[cfg(feature = "autodiff")]
-fn sum_rows(x: &[f32], columns: usize) -> Buffer {
-    use rayon::prelude::*;
-
-    const ROWS: usize = 64;
-    let add = |sums: &mut [f32], row: &[f32]| {
-        for (sum, x) in sums.iter_mut().zip(row) {
-            *sum += x;
-        }
-    };
-    let columns = columns.max(1);
-    let piece = |rows: &[f32]| {
-        let mut sums = vec![0.0; columns];
-        rows.chunks(columns).for_each(|row| add(&mut sums, row));
-        sums
-    };
-    let pieces: Vec<Vec<f32>> = x.par_chunks(ROWS * columns).map(piece).collect();
-    let mut sums = Buffer::zeros(columns);
-    for piece in &pieces {
-        add(&mut sums, piece);
-    }
-    sums
-}
-
 fn settings(logits: &FlexTensor, pad_id: u32, smoothing: f64) -> cross_entropy::Settings {
     cross_entropy::Settings {
         vocab_size: logits.layout().shape()[1],
         pad_id,
         smoothing,
-    }
-}
-
-fn linear(x: FlexTensor, weight: FlexTensor, bias: Option<&[f32]>) -> FlexTensor {
-    let (x, weight) = (flex::strided(x), flex::strided(weight));
-    let (x, weight) = (matrix(&x), matrix(&weight));
-    let mut y = Buffer::arbitrary(x.rows * weight.columns);
-    product(x, weight, bias, &mut y);
-    flex::primitive(y, &[x.rows, weight.columns])
-}
-
-fn matrix(x: &FlexTensor) -> Matrix<'_> {
-    let layout = x.layout();
-    let [rows, columns] = layout.shape()[..] else {
-        panic!("a matrix has two dimensions, not {:?}", layout.shape());
-    };
-    let stride = |dim: usize| usize::try_from(layout.strides()[dim]).expect("it is not negative");
-    Matrix {
-        data: &x.storage()[layout.start_offset()..],
-        rows,
-        columns,
-        row_stride: stride(0),
-        column_stride: stride(1),
     }
 }

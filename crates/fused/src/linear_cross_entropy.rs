@@ -127,9 +127,12 @@ mod chunks {
         #[cfg(feature = "autodiff")]
         fn product(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B>;
 
-        /// `[M, N]` to `[N]`.
+        /// `x y`, and the sums over the rows of y.
         #[cfg(feature = "autodiff")]
-        fn sum_rows(x: FloatTensor<B>) -> FloatTensor<B>;
+        fn product_and_sums(
+            x: FloatTensor<B>,
+            y: FloatTensor<B>,
+        ) -> (FloatTensor<B>, FloatTensor<B>);
     }
 
     /// At least one, which is empty where there is no row.
@@ -236,8 +239,7 @@ mod gradients {
             let grad = B::float_slice(grad.clone(), &slice(range));
             let logits = P::linear(x.clone(), weight.clone(), bias.clone());
             let logits = P::of_logits(logits, target, grad, of);
-            let of_bias = P::sum_rows(logits.clone());
-            let of_weight = P::product(transposed(x), logits.clone());
+            let (of_weight, of_bias) = P::product_and_sums(transposed(x), logits.clone());
             of_x.push(P::product(logits, transposed(weight.clone())));
             sums = Some(match sums {
                 None => (of_weight, of_bias),

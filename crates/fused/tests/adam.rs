@@ -15,6 +15,7 @@ fn tensor(numbers: &[f64]) -> Tensor<1> {
     Tensor::from_data(TensorData::new(data, [numbers.len()]), &Device::flex())
 }
 
+/// Without a scale, half of the steps measure the gradient.
 fn check(n: usize, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
     let (mut w, mut m, mut v) = (numbers(n, 1), vec![0.0; n], vec![0.0; n]);
     let mut moving = Moving {
@@ -35,7 +36,14 @@ fn check(n: usize, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
         let before = is_shared.then(|| moving.clone());
         let copy = before.as_ref().map(|before| before.parameter.to_data());
         let on_device = scale.map(|scale| tensor(&[scale]));
-        moving = adam.step(moving, tensor(&gradient), on_device.as_ref());
+        moving = if scale.is_none() && time % 2 == 0 {
+            let (moving, squares) = adam.step_measured(moving, tensor(&gradient));
+            let expected = fused::sum_of_squares(&tensor(&gradient));
+            assert_eq!(squares.into_data(), expected.into_data());
+            moving
+        } else {
+            adam.step(moving, tensor(&gradient), on_device.as_ref())
+        };
         if let (Some(before), Some(copy)) = (before, copy) {
             assert_eq!(before.parameter.into_data(), copy, "another's was changed");
         }

@@ -117,34 +117,39 @@ impl Optimizer {
         }
     }
 
-    /// One update of all parameters. `norm` is [`gradient_norm`] divided by `loss_scale`, which the
-    /// loss was multiplied by.
+    /// One update of all parameters, and the gradient's length. The loss was multiplied by
+    /// `loss_scale`; `norm` is [`gradient_norm`] divided by it, where it is known already. Where
+    /// nothing depends on it, it is found in the same pass.
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
         module: M,
         gradients: GradientsParams,
-        norm: &Tensor<1>,
+        norm: Option<Tensor<1>>,
         loss_scale: f64,
-    ) -> M {
-        let mut scale = self.config.clip_norm.map(|longest| {
-            (norm.clone() + 1e-6)
-                .recip()
-                .mul_scalar(longest)
-                .clamp_max(1.0)
+    ) -> (M, Tensor<1>) {
+        let needed = self.config.clip_norm.is_some() || loss_scale != 1.0;
+        let norm_now = || gradient_norm(&module, &gradients) / loss_scale;
+        let known = needed.then(|| norm.unwrap_or_else(norm_now));
+        let scale = known.as_ref().map(|norm| {
+            let kept = match self.config.clip_norm {
+                Some(longest) => (norm.clone() + 1e-6)
+                    .recip()
+                    .mul_scalar(longest)
+                    .clamp_max(1.0),
+                None => norm.ones_like(),
+            };
+            kept / loss_scale
         });
-        if loss_scale != 1.0 {
-            let scaled = scale.unwrap_or_else(|| norm.ones_like());
-            scale = Some(scaled / loss_scale);
-        }
-        let optimizer = self;
         let mut update = Update {
-            optimizer,
+            optimizer: self,
             learning_rate,
             gradients,
             scale,
+            squares: Sum::default(),
         };
-        map_named(module, &mut update)
+        let module = map_named(module, &mut update);
+        (module, known.unwrap_or_else(|| update.squares.root()))
     }
 
     /// The moments as `moment_1.NAME` and `moment_2.NAME`, `[n]` each.
@@ -207,32 +212,47 @@ impl Optimizer {
 pub fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
     struct Squares<'a> {
         gradients: &'a GradientsParams,
-        sum: Option<Tensor<1>>,
+        sum: Sum,
     }
     impl ModuleVisitor for Squares<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
             if let Some(gradient) = self.gradients.get::<D>(param.id) {
-                let square = fused::sum_of_squares(&gradient);
-                self.sum = Some(match self.sum.take() {
-                    Some(sum) => sum + square,
-                    None => square,
-                });
+                self.sum.add(fused::sum_of_squares(&gradient));
             }
         }
     }
     let mut squares = Squares {
         gradients,
-        sum: None,
+        sum: Sum::default(),
     };
     module.visit(&mut squares);
-    squares.sum.expect("a model has parameters").sqrt()
+    squares.sum.root()
+}
+
+/// Of numbers on a device.
+#[derive(Default)]
+struct Sum(Option<Tensor<1>>);
+
+impl Sum {
+    fn add(&mut self, x: Tensor<1>) {
+        self.0 = Some(match self.0.take() {
+            Some(sum) => sum + x,
+            None => x,
+        });
+    }
+
+    fn root(self) -> Tensor<1> {
+        self.0.expect("a model has parameters").sqrt()
+    }
 }
 
 struct Update<'a> {
     optimizer: &'a mut Optimizer,
     learning_rate: f64,
     gradients: GradientsParams,
+    /// What gradients are multiplied by; without it they are measured.
     scale: Option<Tensor<1>>,
+    squares: Sum,
 }
 
 impl MapNamed for Update<'_> {
@@ -246,13 +266,7 @@ impl MapNamed for Update<'_> {
             let tensor = tensor.inner();
             let shape = tensor.shape();
             let size = shape.num_elements();
-            let updated = self.optimizer.update(
-                (name, D),
-                self.learning_rate,
-                tensor.reshape([size]),
-                gradient.reshape([size]),
-                self.scale.as_ref(),
-            );
+            let updated = self.update((name, D), tensor.reshape([size]), gradient.reshape([size]));
             let mut updated = Tensor::from_inner(updated.reshape(shape));
             if let Some(strategy) = strategy {
                 updated = updated.with_gradient_checkpointing_strategy(strategy);
@@ -262,25 +276,23 @@ impl MapNamed for Update<'_> {
     }
 }
 
-impl Optimizer {
+impl Update<'_> {
     /// One parameter, by name and rank, as one long row.
     fn update(
         &mut self,
         (name, rank): (String, usize),
-        learning_rate: f64,
         parameter: Tensor<1>,
         gradient: Tensor<1>,
-        scale: Option<&Tensor<1>>,
     ) -> Tensor<1> {
-        let config = &self.config;
-        let before = self.moments.remove(&name).unwrap_or_else(|| Moments {
+        let Optimizer { config, moments } = &mut *self.optimizer;
+        let before = moments.remove(&name).unwrap_or_else(|| Moments {
             time: 0,
             first: parameter.zeros_like(),
             second: parameter.zeros_like(),
         });
         let time = before.time + 1;
         let adam = Adam {
-            learning_rate,
+            learning_rate: self.learning_rate,
             beta_1: config.beta_1,
             beta_2: config.beta_2,
             epsilon: config.epsilon,
@@ -300,13 +312,20 @@ impl Optimizer {
             parameter,
             moment_1: first,
             moment_2: second,
-        } = adam.step(moving, gradient, scale);
+        } = match &self.scale {
+            Some(scale) => adam.step(moving, gradient, Some(scale)),
+            None => {
+                let (moving, squares) = adam.step_measured(moving, gradient);
+                self.squares.add(squares);
+                moving
+            }
+        };
         let after = Moments {
             time,
             first,
             second,
         };
-        self.moments.insert(name, after);
+        moments.insert(name, after);
         parameter
     }
 }

@@ -262,7 +262,7 @@ impl Kept {
 
     fn backward<B: Backend + FusedOps>(
         self,
-        [x, weight]: [Option<NodeId>; 2],
+        [x, weight, bias]: [Option<NodeId>; 3],
         grad: FloatTensor<B>,
         grads: &mut Gradients,
         checkpointer: &mut Checkpointer,
@@ -271,9 +271,21 @@ impl Kept {
             let id = kept.expect("it was kept for this");
             B::float_transpose(checkpointer.retrieve_node_output(id))
         };
-        if let Some(node) = weight {
-            let grad = B::fused_product(transposed(self.x), grad.clone());
-            grads.register::<B>(node, grad);
+        match (weight, bias) {
+            (Some(weight), Some(bias)) => {
+                let (of_weight, of_bias) =
+                    B::fused_product_and_sums(transposed(self.x), grad.clone());
+                grads.register::<B>(weight, of_weight);
+                grads.register::<B>(bias, of_bias);
+            }
+            (Some(weight), None) => {
+                let of_weight = B::fused_product(transposed(self.x), grad.clone());
+                grads.register::<B>(weight, of_weight);
+            }
+            (None, Some(bias)) => {
+                grads.register::<B>(bias, B::fused_sum_rows(grad.clone()));
+            }
+            (None, None) => {}
         }
         if let Some(node) = x {
             let grad = B::fused_product(grad, transposed(self.weight));
@@ -286,9 +298,10 @@ impl<B: Backend + FusedOps> Backward<B, 2> for Linear {
     type State = Kept;
 
     fn backward(self, ops: Ops<Kept, 2>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let parents = ops.parents.map(|node| node.map(|node| node.id));
+        let [x, weight] = ops.parents.map(|node| node.map(|node| node.id));
         let grad = grads.consume::<B>(&ops.node);
-        ops.state.backward::<B>(parents, grad, grads, checkpointer);
+        ops.state
+            .backward::<B>([x, weight, None], grad, grads, checkpointer);
     }
 }
 
@@ -296,12 +309,8 @@ impl<B: Backend + FusedOps> Backward<B, 3> for Linear {
     type State = Kept;
 
     fn backward(self, ops: Ops<Kept, 3>, grads: &mut Gradients, checkpointer: &mut Checkpointer) {
-        let [x, weight, bias] = ops.parents.map(|node| node.map(|node| node.id));
+        let parents = ops.parents.map(|node| node.map(|node| node.id));
         let grad = grads.consume::<B>(&ops.node);
-        if let Some(node) = bias {
-            grads.register::<B>(node, B::fused_sum_rows(grad.clone()));
-        }
-        ops.state
-            .backward::<B>([x, weight], grad, grads, checkpointer);
+        ops.state.backward::<B>(parents, grad, grads, checkpointer);
     }
 }

@@ -34,6 +34,13 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         }
     }
 
+    fn fused_product_and_sums(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        unreachable!("{ONCE}")
+    }
+
     fn fused_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,

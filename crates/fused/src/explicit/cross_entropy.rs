@@ -108,7 +108,8 @@ impl<B: Backend> Parts<B> for Primitives {
         B::float_matmul(x, y)
     }
 
-    fn sum_rows(x: FloatTensor<B>) -> FloatTensor<B> {
-        sum_of_rows::<B>(x)
+    fn product_and_sums(x: FloatTensor<B>, y: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+        let sums = sum_of_rows::<B>(y.clone());
+        (B::float_matmul(x, y), sums)
     }
 }

@@ -2,6 +2,7 @@
 
 use pulp::Simd;
 
+use super::packed::PACK_COLUMNS;
 use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 
 /// Up to so many rows, the matrix is read where it lies; for more it is repacked.
@@ -84,6 +85,29 @@ impl<'a> Part<'a, '_, '_> {
                 match low {
                     true => self.direct_height::<S, LOW_VECTORS>(simd, first, row, height),
                     false => self.direct_height::<S, VECTORS>(simd, first, row, height),
+                }
+            }
+        }
+    }
+
+    /// As many rows at a time as are packed at a time, for the same bits.
+    #[inline(always)]
+    pub(super) fn direct_sums(&mut self) {
+        let depth = self.depth();
+        for (first_column, sums) in &mut self.sums {
+            let begin = self.first_column + *first_column;
+            let mut found = [0.0; PACK_COLUMNS];
+            let found = &mut found[..sums.len()];
+            for first in (0..self.w.rows).step_by(depth) {
+                found.fill(0.0);
+                for row in first..self.w.rows.min(first + depth) {
+                    let row = &self.w.data[row * self.w.row_stride + begin..][..found.len()];
+                    for (sum, w) in found.iter_mut().zip(row) {
+                        *sum += w;
+                    }
+                }
+                for (sum, found) in sums.iter_mut().zip(&*found) {
+                    *sum += found;
                 }
             }
         }

@@ -12,7 +12,8 @@ mod part;
 use pulp::Arch;
 use rayon::prelude::*;
 
-use part::{Part, ROWS, Start};
+use packed::PACK_COLUMNS;
+use part::{Part, ROWS, Start, Sums};
 
 /// Numbers in a cache line.
 pub(crate) const LINE: usize = 16;
@@ -84,7 +85,33 @@ pub fn product(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]
             None => y.fill(0.0),
         }
     } else {
-        fill(x, w, bias.map_or(Start::Zero, Start::Bias), y);
+        fill(x, w, bias.map_or(Start::Zero, Start::Bias), y, None);
+    }
+}
+
+/// `y = x W`, and the sums of the matrix's rows: each piece of the matrix is added up when it has
+/// been packed.
+///
+/// # Panics
+///
+/// If the sizes do not fit together.
+#[cfg(feature = "autodiff")]
+pub(crate) fn product_and_sums(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32], sums: &mut [f32]) {
+    assert!(
+        x.columns == w.rows && sums.len() == w.columns && y.len() == x.rows * w.columns,
+        "[{}, {}] times [{}, {}] in {} numbers, and {} sums",
+        x.rows,
+        x.columns,
+        w.rows,
+        w.columns,
+        y.len(),
+        sums.len()
+    );
+    sums.fill(0.0);
+    if w.rows == 0 {
+        y.fill(0.0);
+    } else if !y.is_empty() {
+        fill(x, w, Start::Zero, y, Some(sums));
     }
 }
 
@@ -108,10 +135,11 @@ fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut 
         first_column: 0,
         start,
         y,
+        sums: Sums::new(),
     });
 }
 
-fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32]) {
+fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Option<&mut [f32]>) {
     let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {
         work if work < PARALLEL => 1,
@@ -124,19 +152,32 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32]) {
     let height = m.div_ceil(high).next_multiple_of(ROWS);
     // Whole cache lines.
     let width = n.div_ceil(wide).next_multiple_of(LINE);
-    let mut parts: Vec<(usize, usize, Vec<&mut [f32]>)> = Vec::with_capacity(threads);
+    let mut parts: Vec<(usize, usize, Vec<&mut [f32]>, Sums<'_>)> = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
         let first_part = parts.len();
         let columns = (0..n).step_by(width);
-        parts.extend(columns.map(|column| (first_row, column, Vec::with_capacity(height))));
+        parts.extend(columns.map(|column| {
+            let segments = Vec::with_capacity(height);
+            (first_row, column, segments, Sums::new())
+        }));
         for row in y.chunks_mut(n) {
             for (part, segment) in parts[first_part..].iter_mut().zip(row.chunks_mut(width)) {
                 part.2.push(segment);
             }
         }
     }
+    if let Some(sums) = sums {
+        // Parts of the same columns take turns.
+        let (n_wide, n_high) = (n.div_ceil(width), m.div_ceil(height));
+        for (index, sums) in sums.chunks_mut(width).enumerate() {
+            for (piece, sums) in sums.chunks_mut(PACK_COLUMNS).enumerate() {
+                let part = &mut parts[piece % n_high * n_wide + index];
+                part.3.push((piece * PACK_COLUMNS, sums));
+            }
+        }
+    }
     let arch = Arch::new();
-    let run = |(first_row, first_column, mut y): (usize, usize, Vec<&mut [f32]>)| {
+    let run = |(first_row, first_column, mut y, sums): (_, _, Vec<&mut [f32]>, _)| {
         arch.dispatch(Part {
             x,
             first_row,
@@ -144,6 +185,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32]) {
             first_column,
             start,
             y: &mut y,
+            sums,
         });
     };
     if parts.len() == 1 {
@@ -316,6 +358,43 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[cfg(feature = "autodiff")]
+    #[test]
+    fn sums_of_rows_come_with_the_product() {
+        for (k, n) in SIZES {
+            let w = numbers(k * n, 1);
+            let transposed: Vec<f32> = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
+            let expected: Vec<f64> = (0..n)
+                .map(|column| (0..k).map(|row| f64::from(w[row * n + column])).sum())
+                .collect();
+            // On all paths: few rows, one thread, parts of columns, parts of rows.
+            for m in [1, 3, 16, 20, 150, 300] {
+                let x = numbers(m * k, 3);
+                for is_transposed in [false, true] {
+                    let w = Matrix {
+                        data: if is_transposed { &transposed } else { &w },
+                        rows: k,
+                        columns: n,
+                        row_stride: if is_transposed { 1 } else { n },
+                        column_stride: if is_transposed { k } else { 1 },
+                    };
+                    let (mut y, mut sums) = (vec![f32::NAN; m * n], vec![f32::NAN; n]);
+                    let x = Matrix::contiguous(&x, m, k);
+                    product_and_sums(x, w, &mut y, &mut sums);
+                    assert!(y == multiply(x, w, None), "{m} {k} {n}");
+                    for (&sum, expected) in sums.iter().zip(&expected) {
+                        let difference = (f64::from(sum) - expected).abs();
+                        assert!(difference < 1e-4, "{m} {k} {n}: {sum}, not {expected}");
+                    }
+                }
+            }
+        }
+        let (x, w) = (Matrix::contiguous(&[], 2, 0), Matrix::contiguous(&[], 0, 3));
+        let (mut y, mut sums) = ([f32::NAN; 6], [f32::NAN; 3]);
+        product_and_sums(x, w, &mut y, &mut sums);
+        assert_eq!((y, sums), ([0.0; 6], [0.0; 3]));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::part::{At, Part, ROWS, VECTORS};
 /// Most rows, and columns, of the matrix that are packed at a time, so that they stay in the L2
 /// cache. With fewer rows, sums would be stored and loaded more often.
 const PACK_ROWS: usize = 512;
-const PACK_COLUMNS: usize = 192;
+pub(super) const PACK_COLUMNS: usize = 192;
 
 /// `ROWS` rows of `x`.
 trait Tile: Copy {
@@ -64,7 +64,34 @@ struct Piece<'a, S: Simd> {
     panels: &'a [[S::f32s; VECTORS]],
 }
 
+impl<S: Simd> Piece<'_, S> {
+    /// Adds the sums of its rows.
+    #[inline(always)]
+    fn add_sums(&self, simd: S, sums: &mut [f32]) {
+        let panels = self.panels.chunks_exact(self.rows.len());
+        for (panel, sums) in panels.zip(sums.chunks_mut(VECTORS * S::F32_LANES)) {
+            let mut found = [simd.splat_f32s(0.0); VECTORS];
+            for row in panel {
+                for (found, &w) in found.iter_mut().zip(row) {
+                    *found = simd.add_f32s(*found, w);
+                }
+            }
+            for (sums, found) in sums.chunks_mut(S::F32_LANES).zip(found) {
+                let before = simd.partial_load_f32s(sums);
+                simd.partial_store_f32s(sums, simd.add_f32s(before, found));
+            }
+        }
+    }
+}
+
 impl Part<'_, '_, '_> {
+    /// Rows of the matrix that are packed at a time.
+    #[inline(always)]
+    pub(super) fn depth(&self) -> usize {
+        let k = self.w.rows;
+        k.div_ceil(k.div_ceil(PACK_ROWS))
+    }
+
     #[inline(always)]
     pub(super) fn packed<S: Simd>(
         mut self,
@@ -78,7 +105,7 @@ impl Part<'_, '_, '_> {
             1 => m / ROWS * ROWS,
             _ => 0,
         };
-        let depth = k.div_ceil(k.div_ceil(PACK_ROWS));
+        let depth = self.depth();
         packed_x.resize((m - in_place).next_multiple_of(ROWS) * depth, 0.0);
         let size = depth * PACK_COLUMNS.next_multiple_of(panel);
         packed_w.resize(size + LINE, 0.0);
@@ -97,6 +124,11 @@ impl Part<'_, '_, '_> {
                     columns,
                     panels,
                 };
+                for (first, sums) in &mut self.sums {
+                    if *first == begin {
+                        piece.add_sums(simd, sums);
+                    }
+                }
                 self.add_piece(simd, in_place, packed_x, &piece);
             }
         }

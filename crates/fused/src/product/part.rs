@@ -24,7 +24,12 @@ pub(super) struct Part<'a, 'y, 'z> {
     pub first_column: usize,
     pub start: Start<'a>,
     pub y: &'y mut [&'z mut [f32]],
+    pub sums: Sums<'z>,
 }
+
+/// Where the sums of the matrix's rows go: for some pieces of the part's columns, their first one,
+/// and what they are added to.
+pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;
 
 /// What the products are added to.
 #[derive(Clone, Copy)]
@@ -42,8 +47,9 @@ impl WithSimd for Part<'_, '_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         if self.is_direct() {
+            self.direct_sums();
             self.direct(simd);
         } else {
             // Not in a closure: that would be compiled without the vector instructions.

@@ -1,6 +1,7 @@
 //! A model and what it learns by: one batch, one update.
 
 use anyhow::Result;
+use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::{FloatDType, Tensor};
 use transformer::{CrossEntropy, Transformer};
@@ -85,18 +86,21 @@ impl Learner {
         })
     }
 
-    /// One update of all parameters; see [`Optimizer::step`].
+    /// One update of all parameters, and the gradient's length; see [`Optimizer::step`].
     pub fn update(
         &mut self,
         learning_rate: f64,
         gradients: GradientsParams,
-        norm: &Tensor<1>,
+        norm: Option<Tensor<1>>,
         loss_scale: f64,
-    ) {
+    ) -> Tensor<1> {
         let model = self.model.take().expect("no update is under way");
+        let device = model.devices().remove(0);
         let optimizer = &mut self.optimizer;
-        self.model = Some(fused::in_pool(&norm.device(), || {
+        let (model, norm) = fused::in_pool(&device, || {
             optimizer.step(learning_rate, model, gradients, norm, loss_scale)
-        }));
+        });
+        self.model = Some(model);
+        norm
     }
 }

@@ -37,16 +37,21 @@ impl Run<'_> {
             .schedule
             .learning_rate(step, config.steps, config.model.d_model);
         let loss_scale = self.loss_scale();
-        let gradient_norm = gradient_norm(self.learner.model(), &gradients) / loss_scale;
-        let counts = self.state.loss_scale.as_mut().is_none_or(|scale| {
-            let norm = gradient_norm.clone().into_scalar::<f32>();
-            scale.observe(norm.is_finite())
-        });
-        if counts {
-            self.state.updates += 1;
-            self.learner
-                .update(learning_rate, gradients, &gradient_norm, loss_scale);
+        let mut skipped = false;
+        let mut norm = None;
+        if let Some(scale) = &mut self.state.loss_scale {
+            let found = gradient_norm(self.learner.model(), &gradients) / loss_scale;
+            skipped = !scale.observe(found.clone().into_scalar::<f32>().is_finite());
+            norm = Some(found);
         }
+        let gradient_norm = match norm {
+            Some(norm) if skipped => norm,
+            known => {
+                self.state.updates += 1;
+                self.learner
+                    .update(learning_rate, gradients, known, loss_scale)
+            }
+        };
         if let Some(average) = &mut self.average {
             average.update(step, self.learner.model());
         }
@@ -58,7 +63,7 @@ impl Run<'_> {
                 gradient_norm: f32::NAN,
                 tokens,
                 padding: padding as f32 / places as f32,
-                skipped: !counts,
+                skipped,
             },
             loss,
             gradient_norm,
