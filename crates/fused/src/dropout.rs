@@ -54,14 +54,23 @@ pub(crate) fn check(probability: f64) {
 }
 
 /// 64 random bits of the device.
-#[cfg(feature = "flex")]
-fn draw_key(device: &burn::tensor::Device) -> u64 {
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
     let device = device.clone().without_autodiff();
     let random = Tensor::<1>::random([3], Distribution::Default, &device).into_data();
     let bits = |x: f32| (x * (1 << 24) as f32) as u64;
     random
         .iter::<f32>()
         .fold(0, |key: u64, x| key.rotate_left(24) ^ bits(x))
+}
+
+/// SplitMix64's mix.
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+pub(crate) fn mix_64(x: u64) -> u64 {
+    let mut x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
@@ -75,6 +84,7 @@ mod kernel {
     use pulp::{Arch, Simd, WithSimd};
     use rayon::prelude::*;
 
+    use super::mix_64;
     #[cfg(feature = "autodiff")]
     use crate::buffers::Buffer;
 
@@ -151,14 +161,6 @@ mod kernel {
             dropout.apply(output, index * CHUNK);
         });
         output
-    }
-
-    /// SplitMix64's mix.
-    fn mix_64(x: u64) -> u64 {
-        let mut x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        x ^ (x >> 31)
     }
 
     struct Pass<'a> {

@@ -122,9 +122,19 @@ struct Attention {
     /// None for a sequence with itself.
     s: Option<usize>,
     d_head: usize,
-    /// Whether some pairs are blocked, and all of some queries'.
-    is_masked: bool,
+    mask: Mask,
     dropout: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mask {
+    None,
+    /// Some pairs, and all of some queries', `[B, 1, T, S]`.
+    Some,
+    /// Keys after the query's own place, `[1, 1, T, S]`.
+    Causal,
+    /// The last keys of each sequence, `[B, 1, 1, S]`.
+    Padding,
 }
 
 impl Attention {
@@ -138,13 +148,17 @@ impl Attention {
 
     fn mask(&self, device: &Device) -> Option<Tensor<4, Bool>> {
         let (t, s) = (self.t, self.s.unwrap_or(self.t));
-        let shape = [self.batch, 1, t, s];
+        let (shape, is_blocked): (_, &dyn Fn(usize) -> bool) = match self.mask {
+            Mask::None => return None,
+            Mask::Some => ([self.batch, 1, t, s], &|i| {
+                i / s % 5 == 3 || (i * 7919) % 31 < 11
+            }),
+            Mask::Causal => ([1, 1, t, s], &|i| i % s > i / s),
+            Mask::Padding => ([self.batch, 1, 1, s], &|i| i % s + i / s + 2 > s),
+        };
         let n = shape.iter().product::<usize>();
-        let blocked: Vec<bool> = (0..n)
-            .map(|i| i / s % 5 == 3 || (i * 7919) % 31 < 11)
-            .collect();
-        self.is_masked
-            .then(|| Tensor::from_data(TensorData::new(blocked, shape), device))
+        let blocked: Vec<bool> = (0..n).map(is_blocked).collect();
+        Some(Tensor::from_data(TensorData::new(blocked, shape), device))
     }
 
     fn inputs(&self, leaves: &[Tensor<1>]) -> Vec<Tensor<4>> {
@@ -217,30 +231,39 @@ const ATTENTION: Attention = Attention {
     t: 6,
     s: None,
     d_head: 3,
-    is_masked: true,
+    mask: Mask::Some,
     dropout: 0.0,
 };
 
-/// Enough keys that the weights are computed again.
+/// Enough keys that the weights are computed again, and enough queries for two blocks of them.
 const LONG: Attention = Attention {
-    batch: 1,
-    t: 7,
-    s: Some(600),
+    t: 700,
+    s: Some(900),
     ..ATTENTION
 };
 
+const MASKS: [Mask; 4] = [Mask::None, Mask::Some, Mask::Causal, Mask::Padding];
+
 #[test]
 fn attention_to_many_keys_is_that_of_plain_burn() {
-    LONG.compare();
+    for mask in MASKS {
+        Attention { mask, ..LONG }.compare();
+    }
+    Attention {
+        s: None,
+        mask: Mask::Causal,
+        ..LONG
+    }
+    .compare();
 }
 
 #[test]
 fn attentions_gradients_are_its_slopes() {
     for case in [ATTENTION, LONG] {
         for dropout in [0.0, 0.4] {
-            for is_masked in [false, true] {
+            for mask in MASKS {
                 let case = Attention {
-                    is_masked,
+                    mask,
                     dropout,
                     ..case
                 };
@@ -253,25 +276,29 @@ fn attentions_gradients_are_its_slopes() {
 #[test]
 fn so_many_weights_are_dropped() {
     let _turn = turn();
-    for device in [Device::ndarray(), Device::flex()] {
-        let device = device.autodiff();
+    let devices = [Device::ndarray(), Device::flex()].map(Device::autodiff);
+    // Below and above the length where they are drawn.
+    for (device, s) in devices
+        .iter()
+        .flat_map(|device| [(device, 400), (device, 800)])
+    {
         // All weights are the same and all values 1: each output is the share that is kept.
         let case = Attention {
             batch: 1,
             n_heads: 1,
             t: 50,
-            s: Some(400),
+            s: Some(s),
             d_head: 1,
-            is_masked: false,
+            mask: Mask::None,
             dropout: 0.3,
         };
-        let zeros = Tensor::<1>::zeros([50], (&device, DType::F64));
-        let keys = Tensor::<1>::ones([800], (&device, DType::F64));
+        let zeros = Tensor::<1>::zeros([50], (device, DType::F64));
+        let keys = Tensor::<1>::ones([2 * s], (device, DType::F64));
         let kept: Vec<f64> = case.explicit(&[zeros, keys]).into_data().iter().collect();
         let mean = kept.iter().sum::<f64>() / 50.0;
         // Of 20,000 weights the mean deviates by 0.005.
         assert!((mean - 1.0).abs() < 0.03, "{mean}");
-        let is_kept = |share: f64| (share * 400.0 * 0.7).fract().abs() < 1e-6;
+        let is_kept = |share: f64| (share * s as f64 * 0.7).fract().abs() < 1e-6;
         let whole = |share: &f64| is_kept(*share) || is_kept(*share + 1e-9);
         assert!(kept.iter().all(whole), "{kept:?}");
         assert!(kept.iter().any(|share| *share != kept[0]));
@@ -379,9 +406,9 @@ proptest! {
         t in 1..30usize,
         s in prop::option::of(1..30usize),
         d_head in 1..12usize,
-        is_masked: bool,
+        mask in prop::sample::select(MASKS.to_vec()),
     ) {
-        Attention { batch, n_heads, t, s, d_head, is_masked, dropout: 0.0 }.compare();
+        Attention { batch, n_heads, t, s, d_head, mask, dropout: 0.0 }.compare();
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What is allocated, counted: attention's grows with the length, not with its square, and that of a
 //! loss in chunks not with the rows.
 #![allow(unsafe_code)] // an allocator that counts
+#![allow(deprecated)] // ndarray
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,10 +36,14 @@ static ALLOCATOR: Counting = Counting;
 fn most_held(length: usize) -> usize {
     fused::free_buffers();
     let device = Device::flex().autodiff();
-    let packed = Tensor::<4>::ones([1, length, 3 * 4, 16], &device).require_grad();
+    most_held_by_attention(&device, [length, 4, 16])
+}
+
+fn most_held_by_attention(device: &Device, [length, n_heads, d_head]: [usize; 3]) -> usize {
+    let packed = Tensor::<4>::ones([1, length, 3 * n_heads, d_head], device).require_grad();
     let before = HELD.load(Ordering::Relaxed);
     MOST.store(before, Ordering::Relaxed);
-    let y = fused::self_attention(&packed, None, 0.1).expect("flex has it");
+    let y = fused::self_attention(&packed, None, 0.1).expect("the backend has it");
     let gradients = y.sum().backward();
     assert!(packed.grad(&gradients).is_some());
     MOST.load(Ordering::Relaxed) - before
@@ -66,12 +71,23 @@ fn most_held_by_loss(rows_at_a_time: usize) -> usize {
 fn nothing_is_held_that_need_not_be() {
     // First: threads keep what they have needed elsewhere.
     attention_of_twice_the_length_holds_twice_as_much();
+    attention_on_other_backends_holds_some_rows_of_weights();
     most_held_by_loss(64);
     let [few, all] = [64, 8192].map(most_held_by_loss);
     let logits = 8192 * 4000 * 4;
     assert!(
         few < logits / 16 && all > logits,
         "{few} bytes in chunks, {all} at once, and {logits} have all logits"
+    );
+}
+
+fn attention_on_other_backends_holds_some_rows_of_weights() {
+    let length = 8192;
+    let held = most_held_by_attention(&Device::ndarray().autodiff(), [length, 1, 4]);
+    let square = length * length * 4;
+    assert!(
+        held < square / 2,
+        "{held} bytes, but a matrix of weights has {square}"
     );
 }
 

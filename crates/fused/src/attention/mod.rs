@@ -172,7 +172,9 @@ fn explicit_masks(
     let device = device.clone().without_autodiff();
     // Without an upload: it is not read.
     let none = || Tensor::<4, Bool>::empty([1; 4], &device);
-    let dropped = match dropout > 0.0 {
+    // Of many keys it would be large: what is dropped is computed from a key, twice.
+    let is_long = scores[3] >= crate::explicit::LONG;
+    let dropped = match dropout > 0.0 && !is_long {
         true => {
             // Half precision has too few numbers for a share.
             let options = (&device, burn::tensor::DType::F32);
@@ -183,6 +185,10 @@ fn explicit_masks(
     let masking = crate::explicit::Masking {
         is_blocked: mask.is_some(),
         dropout,
+        key: match dropout > 0.0 && is_long {
+            true => crate::dropout::draw_key(&device),
+            false => 0,
+        },
     };
     let blocked = mask.cloned().unwrap_or_else(none);
     (blocked.into_dispatch(), dropped.into_dispatch(), masking)

@@ -6,6 +6,8 @@
 //! dQ = dS K / sqrt(K)                   dK = dS^T Q / sqrt(K)
 //! ```
 
+use std::ops::Range;
+
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::grads::Gradients;
@@ -14,12 +16,15 @@ use burn::backend::tensor::{BoolTensor, FloatTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{Shape, Slice};
 
+use super::dropout::dropped;
 use super::size;
 use crate::nodes::register;
 
-/// Keys from which on the weights are computed again instead of kept: for the memory, since nobody
-/// has measured yet where it is faster.
-const LONG: usize = 512;
+/// Keys from which on the weights are computed again instead of kept, for some queries at a time.
+pub(crate) const LONG: usize = 512;
+
+/// Weights that are there at once where there are so many keys.
+const AT_ONCE: usize = 1 << 21;
 
 /// Whether there is a mask, and dropout.
 #[derive(Clone, Copy, Debug)]
@@ -27,24 +32,18 @@ pub(crate) struct Masking {
     pub is_blocked: bool,
     /// Probability of dropout, 0 if there is none.
     pub dropout: f64,
+    /// What is dropped where there are [`LONG`] keys or more follows from it.
+    pub key: u64,
 }
 
 /// Both masks, of which those that there are not are not read.
 #[derive(Clone, Debug)]
 pub(super) struct Masks<B: Backend> {
-    blocked: BoolTensor<B>,
-    dropped: BoolTensor<B>,
-    masking: Masking,
-}
-
-impl<B: Backend> Masks<B> {
-    pub fn new(blocked: BoolTensor<B>, dropped: BoolTensor<B>, masking: Masking) -> Self {
-        Self {
-            blocked,
-            dropped,
-            masking,
-        }
-    }
+    /// Each axis has the scores' size or 1.
+    pub blocked: BoolTensor<B>,
+    /// `[B, H, T, S]`, of fewer than [`LONG`] keys.
+    pub dropped: BoolTensor<B>,
+    pub masking: Masking,
 }
 
 /// What attends to what.
@@ -55,60 +54,155 @@ pub(super) struct Attention<B: Backend> {
     key: FloatTensor<B>,
     /// `[B, H, S, K]`
     value: FloatTensor<B>,
-    /// `[B, H, T, S]`
+    masks: Masks<B>,
+}
+
+/// Some of the queries, `[B, H, n, K]`, and the masks of their scores.
+struct Block<B: Backend> {
+    query: FloatTensor<B>,
     blocked: Option<BoolTensor<B>>,
-    /// `[B, H, T, S]`, and what the others are multiplied by.
+    /// And what the others are multiplied by.
     dropped: Option<(BoolTensor<B>, f64)>,
 }
 
 impl<B: Backend> Attention<B> {
     /// Of `[B, T, 3 H, K]`.
-    pub fn of_packed(packed: FloatTensor<B>, masks: &Masks<B>) -> Self {
+    pub fn of_packed(packed: FloatTensor<B>, masks: Masks<B>) -> Self {
         let n_heads = size(&packed, 2) / 3;
         let [query, key, value] =
             [0, 1, 2].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
-        Self::new([query, key, value], masks)
-    }
-
-    /// Of `[B, T, H, K]` and `[B, S, 2 H, K]`.
-    pub fn apart(query: FloatTensor<B>, packed: FloatTensor<B>, masks: &Masks<B>) -> Self {
-        let n_heads = size(&query, 2);
-        let query = heads::<B>(query, 0, n_heads);
-        let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
-        Self::new([query, key, value], masks)
-    }
-
-    fn new([query, key, value]: [FloatTensor<B>; 3], masks: &Masks<B>) -> Self {
-        let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&query, dim));
-        let shape = Shape::new([batch, n_heads, t, size(&key, 2)]);
-        let Masking {
-            is_blocked,
-            dropout,
-        } = masks.masking;
-        let blocked = || B::bool_expand(masks.blocked.clone(), shape);
-        let dropped = || (masks.dropped.clone(), 1.0 / (1.0 - dropout));
         Self {
-            blocked: is_blocked.then(blocked),
-            dropped: (dropout > 0.0).then(dropped),
             query,
             key,
             value,
+            masks,
         }
     }
 
-    /// Whether keeping the weights costs little.
+    /// Of `[B, T, H, K]` and `[B, S, 2 H, K]`.
+    pub fn apart(query: FloatTensor<B>, packed: FloatTensor<B>, masks: Masks<B>) -> Self {
+        let n_heads = size(&query, 2);
+        let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
+        Self {
+            query: heads::<B>(query, 0, n_heads),
+            key,
+            value,
+            masks,
+        }
+    }
+
     fn is_short(&self) -> bool {
         size(&self.key, 2) < LONG
     }
 
-    fn scale(&self) -> f64 {
-        1.0 / (size(&self.query, 3) as f64).sqrt()
+    /// Queries whose weights are there at once: all, or some at a time.
+    fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<B> {
+        let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
+        let weights_of_a_row = batch * n_heads * size(&self.key, 2);
+        let at_once = match self.is_short() {
+            true => t,
+            false => (AT_ONCE / weights_of_a_row).max(1),
+        };
+        (0..t)
+            .step_by(at_once)
+            .map(move |first| first..t.min(first + at_once))
     }
 
+    fn block(&self, rows: &Range<usize>) -> Block<B> {
+        let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
+        let shape = [batch, n_heads, rows.len(), size(&self.key, 2)];
+        let Masking {
+            is_blocked,
+            dropout,
+            key,
+        } = self.masks.masking;
+        let blocked = || {
+            let blocked = self.masks.blocked.clone();
+            let blocked = match size(&blocked, 2) {
+                1 => blocked,
+                _ => B::bool_slice(blocked, &of_rows(rows)),
+            };
+            B::bool_expand(blocked, Shape::new(shape))
+        };
+        let dropped = || {
+            let heads = (0..batch * n_heads).map(|head| head * t);
+            let numbers = heads.flat_map(|head| rows.clone().map(move |row| head + row));
+            match self.is_short() {
+                true => self.masks.dropped.clone(),
+                false => dropped::<B>(key, dropout, numbers, shape, &self.query.device()),
+            }
+        };
+        Block {
+            query: rows_of::<B>(self.query.clone(), rows),
+            blocked: is_blocked.then(blocked),
+            dropped: (dropout > 0.0).then(|| (dropped(), 1.0 / (1.0 - dropout))),
+        }
+    }
+
+    /// `[B, T, H K]`, and the weights before dropout if keeping them costs little.
+    pub fn forward(&self) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
+        let (mut outputs, mut kept) = (Vec::new(), None);
+        for rows in self.blocks() {
+            let block = self.block(&rows);
+            let weights = block.weights(&self.key);
+            kept = self.is_short().then(|| weights.clone());
+            outputs.push(B::float_matmul(block.drop(weights), self.value.clone()));
+        }
+        let output = packed::<B>(B::float_cat(outputs, 2));
+        let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
+        let output = B::float_reshape(output, Shape::new([batch, t, n_heads * d_head]));
+        (output, kept)
+    }
+
+    /// The output, and what the backward pass is made of.
+    pub fn forward_kept<const N: usize>(self, inputs: [NodeId; N]) -> (Kept<B, N>, FloatTensor<B>) {
+        let (output, weights) = self.forward();
+        let kept = Kept {
+            inputs,
+            masks: self.masks,
+            output: output.clone(),
+            weights,
+        };
+        (kept, output)
+    }
+
+    /// Of queries, keys and values, each `[B, L, H, K]`.
+    fn backward(
+        &self,
+        output: FloatTensor<B>,
+        mut kept: Option<FloatTensor<B>>,
+        grad: FloatTensor<B>,
+    ) -> [FloatTensor<B>; 3] {
+        let n_heads = size(&self.query, 1);
+        let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
+        let sums = B::float_sum_dim(B::float_mul(grad.clone(), output), 3);
+        let (mut of_query, mut of_key_value) = (Vec::new(), None);
+        for rows in self.blocks() {
+            let block = self.block(&rows);
+            let [grad, sums] = [&grad, &sums].map(|x| rows_of::<B>(x.clone(), &rows));
+            let weights = kept.take().unwrap_or_else(|| block.weights(&self.key));
+            let dropped = block.drop(weights.clone());
+            let of_value = B::float_matmul(B::float_transpose(dropped), grad.clone());
+            let of_weights = B::float_matmul(grad, B::float_transpose(self.value.clone()));
+            let of_scores = B::float_mul(weights, B::float_sub(block.drop(of_weights), sums));
+            let of_scores = B::float_mul_scalar(of_scores, scale::<B>(&self.key).into());
+            of_query.push(B::float_matmul(of_scores.clone(), self.key.clone()));
+            let of_key = B::float_matmul(B::float_transpose(of_scores), block.query);
+            of_key_value = Some(match of_key_value {
+                None => (of_key, of_value),
+                Some((key, value)) => (B::float_add(key, of_key), B::float_add(value, of_value)),
+            });
+        }
+        let (of_key, of_value) = of_key_value.expect("there is a query");
+        [B::float_cat(of_query, 2), of_key, of_value].map(packed::<B>)
+    }
+}
+
+impl<B: Backend> Block<B> {
     /// `P`; zeros for a query whose keys are all blocked.
-    fn weights(&self) -> FloatTensor<B> {
-        let query = B::float_mul_scalar(self.query.clone(), self.scale().into());
-        let scores = B::float_matmul(query, B::float_transpose(self.key.clone()));
+    fn weights(&self, key: &FloatTensor<B>) -> FloatTensor<B> {
+        let query = B::float_mul_scalar(self.query.clone(), scale::<B>(key).into());
+        let scores = B::float_matmul(query, B::float_transpose(key.clone()));
         let Some(blocked) = &self.blocked else {
             return B::softmax(scores, 3);
         };
@@ -127,53 +221,24 @@ impl<B: Backend> Attention<B> {
             }
         }
     }
+}
 
-    /// `[B, T, H K]`, and the weights before dropout.
-    pub fn forward(&self) -> (FloatTensor<B>, FloatTensor<B>) {
-        let weights = self.weights();
-        let dropped = self.drop(weights.clone());
-        let output = packed::<B>(B::float_matmul(dropped, self.value.clone()));
-        let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
-        let output = B::float_reshape(output, Shape::new([batch, t, n_heads * d_head]));
-        (output, weights)
-    }
+/// `1 / sqrt(K)`
+fn scale<B: Backend>(key: &FloatTensor<B>) -> f64 {
+    1.0 / (size(key, 3) as f64).sqrt()
+}
 
-    /// The output, and what the backward pass is made of.
-    pub fn forward_kept<const N: usize>(
-        &self,
-        inputs: [NodeId; N],
-        masks: Masks<B>,
-    ) -> (Kept<B, N>, FloatTensor<B>) {
-        let (output, weights) = self.forward();
-        let kept = Kept {
-            inputs,
-            masks,
-            output: output.clone(),
-            weights: self.is_short().then_some(weights),
-        };
-        (kept, output)
+/// Some of `[B, H, T, ..]`.
+fn rows_of<B: Backend>(x: FloatTensor<B>, rows: &Range<usize>) -> FloatTensor<B> {
+    match rows.len() == size(&x, 2) {
+        true => x,
+        false => B::float_slice(x, &of_rows(rows)),
     }
+}
 
-    /// Of queries, keys and values, each `[B, L, H, K]`.
-    fn backward(
-        &self,
-        output: FloatTensor<B>,
-        weights: Option<FloatTensor<B>>,
-        grad: FloatTensor<B>,
-    ) -> [FloatTensor<B>; 3] {
-        let n_heads = size(&self.query, 1);
-        let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
-        let weights = weights.unwrap_or_else(|| self.weights());
-        let dropped = self.drop(weights.clone());
-        let of_value = B::float_matmul(B::float_transpose(dropped), grad.clone());
-        let of_weights = B::float_matmul(grad.clone(), B::float_transpose(self.value.clone()));
-        let sums = B::float_sum_dim(B::float_mul(grad, output), 3);
-        let of_scores = B::float_mul(weights, B::float_sub(self.drop(of_weights), sums));
-        let of_scores = B::float_mul_scalar(of_scores, self.scale().into());
-        let of_query = B::float_matmul(of_scores.clone(), self.key.clone());
-        let of_key = B::float_matmul(B::float_transpose(of_scores), self.query.clone());
-        [of_query, of_key, of_value].map(packed::<B>)
-    }
+fn of_rows(rows: &Range<usize>) -> [Slice; 4] {
+    let rows = Slice::from(rows.clone());
+    [Slice::full(), Slice::full(), rows, Slice::full()]
 }
 
 /// Some heads of `[B, L, N, K]`: `[B, H, L, K]`.
@@ -222,7 +287,7 @@ impl<B: Backend> Backward<B, 1> for SelfAttention {
         let kept = ops.state;
         let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
-        let attention = Attention::<B>::of_packed(packed, &kept.masks);
+        let attention = Attention::<B>::of_packed(packed, kept.masks);
         let parts = attention.backward(kept.output, kept.weights, grad);
         let nodes = ops.parents.map(|node| node.map(|node| node.id));
         register::<B, 1>(grads, nodes, [B::float_cat(parts.into(), 2)]);
@@ -241,7 +306,7 @@ impl<B: Backend> Backward<B, 2> for CrossAttention {
         let kept = ops.state;
         let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
-        let attention = Attention::<B>::apart(query, packed, &kept.masks);
+        let attention = Attention::<B>::apart(query, packed, kept.masks);
         let [query, key, value] = attention.backward(kept.output, kept.weights, grad);
         let nodes = ops.parents.map(|node| node.map(|node| node.id));
         register::<B, 2>(grads, nodes, [query, B::float_cat(vec![key, value], 2)]);

@@ -5,6 +5,7 @@
 
 mod attention;
 mod cross_entropy;
+mod dropout;
 mod layer_norm;
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -15,8 +16,8 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 
-pub(crate) use self::attention::Masking;
 use self::attention::{Attention, CrossAttention, Masks, SelfAttention};
+pub(crate) use self::attention::{LONG, Masking};
 use self::cross_entropy::{CrossEntropy, Loss, Primitives};
 use self::layer_norm::{LayerNorm, Normalized};
 use crate::linear_cross_entropy;
@@ -31,16 +32,19 @@ use crate::linear_cross_entropy;
 pub(crate) trait ExplicitOps: Backend {
     /// Attention of a sequence to itself: `[B, T, 3 H, K]` to `[B, T, H K]`. The blocked and the
     /// dropped are of the scores' shape, the blocked also of one that can be repeated to it; if
-    /// there is none, they are not read.
+    /// there is none, they are not read, nor are the dropped of [`LONG`] keys or more.
     fn explicit_self_attention(
         packed: FloatTensor<Self>,
         blocked: BoolTensor<Self>,
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let attention =
-            Attention::<Self>::of_packed(packed, &Masks::new(blocked, dropped, masking));
-        attention.forward().0
+        let masks = Masks {
+            blocked,
+            dropped,
+            masking,
+        };
+        Attention::<Self>::of_packed(packed, masks).forward().0
     }
 
     /// Attention of `[B, T, H, K]` to `[B, S, 2 H, K]`: `[B, T, H K]`.
@@ -51,9 +55,12 @@ pub(crate) trait ExplicitOps: Backend {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let attention =
-            Attention::<Self>::apart(query, packed, &Masks::new(blocked, dropped, masking));
-        attention.forward().0
+        let masks = Masks {
+            blocked,
+            dropped,
+            masking,
+        };
+        Attention::<Self>::apart(query, packed, masks).forward().0
     }
 
     /// The rows of `[N, D]`, normalised, times gamma, plus beta.
@@ -128,19 +135,21 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
+        let masks = Masks {
+            blocked,
+            dropped,
+            masking,
+        };
         let prepared = SelfAttention.prepare::<C>([packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let inputs = [prep.checkpoint(&packed)];
-                let masks = Masks::new(blocked, dropped, masking);
-                let attention = Attention::<B>::of_packed(packed.into_primitive(), &masks);
-                let (kept, output) = attention.forward_kept(inputs, masks);
+                let attention = Attention::<B>::of_packed(packed.into_primitive(), masks);
+                let (kept, output) = attention.forward_kept(inputs);
                 prep.finish(kept, output)
             }
             OpsKind::UnTracked(prep) => {
-                let packed = packed.into_primitive();
-                let attention =
-                    Attention::<B>::of_packed(packed, &Masks::new(blocked, dropped, masking));
+                let attention = Attention::<B>::of_packed(packed.into_primitive(), masks);
                 prep.finish(attention.forward().0)
             }
         }
@@ -153,20 +162,23 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
+        let masks = Masks {
+            blocked,
+            dropped,
+            masking,
+        };
         let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let masks = Masks::new(blocked, dropped, masking);
-                let attention = Attention::<B>::apart(query, packed, &masks);
-                let (kept, output) = attention.forward_kept(inputs, masks);
+                let attention = Attention::<B>::apart(query, packed, masks);
+                let (kept, output) = attention.forward_kept(inputs);
                 prep.finish(kept, output)
             }
             OpsKind::UnTracked(prep) => {
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let attention =
-                    Attention::<B>::apart(query, packed, &Masks::new(blocked, dropped, masking));
+                let attention = Attention::<B>::apart(query, packed, masks);
                 prep.finish(attention.forward().0)
             }
         }
