@@ -238,7 +238,7 @@ const ATTENTION: Attention = Attention {
 /// Enough keys that the weights are computed again, and enough queries for two blocks of them.
 const LONG: Attention = Attention {
     t: 700,
-    s: Some(900),
+    s: Some(1100),
     ..ATTENTION
 };
 
@@ -280,7 +280,7 @@ fn so_many_weights_are_dropped() {
     // Below and above the length where they are drawn.
     for (device, s) in devices
         .iter()
-        .flat_map(|device| [(device, 400), (device, 800)])
+        .flat_map(|device| [(device, 400), (device, 1100)])
     {
         // All weights are the same and all values 1: each output is the share that is kept.
         let case = Attention {

@@ -89,6 +89,36 @@ fn what_is_kept_of_the_input_is_scaled_up() {
 }
 
 /// Ids 0..30 in two rows.
+/// Attention's output is linear in the values, so that values times their gradients add up to the
+/// loss; with other weights dropped, they would not.
+#[test]
+fn attentions_backward_pass_drops_what_its_forward_pass_dropped() {
+    // Few keys, and so many that other backends than flex compute the weights again.
+    for (backend, s) in common::backends()
+        .iter()
+        .flat_map(|backend| [(backend, 40), (backend, 1100)])
+    {
+        let device = &backend.device;
+        let normal = |shape| Tensor::<4>::random(shape, Distribution::Normal(0.0, 1.0), device);
+        let query = normal([2, 5, 2, 4]);
+        let packed = normal([2, s, 4, 4]).require_grad();
+        let Some(y) = fused::cross_attention(&query, &packed, None, 0.5) else {
+            panic!("{} has no attention of its own", backend.name);
+        };
+        let weights = Tensor::random([2, 5, 8], Distribution::Normal(0.0, 1.0), device);
+        let loss = (y * weights).sum();
+        let gradients = packed.grad(&loss.backward()).unwrap();
+        let values = |x: Tensor<4>| x.narrow(2, 2, 2);
+        let found = (values(gradients) * values(packed.inner())).sum();
+        let (found, loss) = (found.into_scalar::<f32>(), loss.into_scalar::<f32>());
+        let name = backend.name;
+        assert!(
+            (found - loss).abs() < 1e-3 * loss.abs().max(1.0),
+            "{s} keys on {name}: {found}, but the loss is {loss}"
+        );
+    }
+}
+
 fn some_ids(device: &Device) -> Tensor<2, Int> {
     Tensor::<1, Int>::arange(0..30, device).reshape([2, 15])
 }
