@@ -61,6 +61,21 @@ pub fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2>
         let y = Dispatch::fused_activate(x.into_dispatch(), activation, dropout);
         return Tensor::from_dispatch(y);
     }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(&x) && x.shape().num_elements() > 0 {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let [rows, width] = x.dims();
+        let columns = if activation.is_gated() {
+            width / 2
+        } else {
+            width
+        };
+        let mask = crate::dropout::draw_mask([rows, columns], dropout, &x.device());
+        let y = Dispatch::explicit_activate(x.into_dispatch(), activation, mask, dropout);
+        return Tensor::from_dispatch(y);
+    }
     crate::dropout(plain(x, activation), dropout)
 }
 

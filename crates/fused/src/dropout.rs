@@ -53,6 +53,25 @@ pub(crate) fn check(probability: f64) {
     );
 }
 
+/// Which elements are dropped, for an operation of `explicit`; not read if the probability is 0.
+#[cfg(feature = "autodiff")]
+pub(crate) fn draw_mask<const D: usize>(
+    shape: [usize; D],
+    probability: f64,
+    device: &burn::tensor::Device,
+) -> burn::backend::tensor::BoolTensor<burn::backend::Dispatch> {
+    use burn::tensor::{Bool, DType};
+
+    let device = device.clone().without_autodiff();
+    if probability == 0.0 {
+        // Without an upload.
+        return Tensor::<D, Bool>::empty([1; D], &device).into_dispatch();
+    }
+    // Half precision has too few numbers for a share.
+    let random = Tensor::<D>::random(shape, Distribution::Default, (&device, DType::F32));
+    random.lower_elem(probability).into_dispatch()
+}
+
 /// 64 random bits of the device.
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {

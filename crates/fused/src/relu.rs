@@ -17,6 +17,15 @@ pub fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
         let dropout = crate::dropout::Dropout::draw(dropout, &x.device());
         return Tensor::from_dispatch(Dispatch::fused_relu(x.into_dispatch(), dropout));
     }
+    #[cfg(feature = "autodiff")]
+    if crate::explicit::takes(&x) && x.shape().num_elements() > 0 {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let mask = crate::dropout::draw_mask(x.dims(), dropout, &x.device());
+        let y = Dispatch::explicit_relu(x.into_dispatch(), mask, dropout);
+        return Tensor::from_dispatch(y);
+    }
     crate::dropout(activation::relu(x), dropout)
 }
 

@@ -66,6 +66,25 @@ pub fn residual_norm(
         let output = Dispatch::fused_residual_norm(x, y, gamma, beta, dropout, epsilon);
         return Tensor::from_dispatch(output);
     }
+    #[cfg(feature = "autodiff")]
+    if [&x, &y].into_iter().all(crate::explicit::takes)
+        && [&gamma, &beta].into_iter().all(crate::explicit::takes)
+        && x.shape().num_elements() > 0
+    {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let mask = crate::dropout::draw_mask(x.dims(), dropout, &x.device());
+        return Tensor::from_dispatch(Dispatch::explicit_residual_norm(
+            x.into_dispatch(),
+            y.into_dispatch(),
+            gamma.into_dispatch(),
+            beta.into_dispatch(),
+            mask,
+            dropout,
+            epsilon,
+        ));
+    }
     crate::layer_norm(x + crate::dropout(y, dropout), gamma, beta, epsilon)
 }
 

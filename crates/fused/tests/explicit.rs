@@ -315,14 +315,37 @@ fn layer_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
     flat(fused::layer_norm(x, gamma.clone(), beta.clone(), 1e-5))
 }
 
-fn residual_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
+fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     let [x, y, gamma, beta] = leaves else {
         unreachable!()
     };
     let width = gamma.dims()[0];
     let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
     let (gamma, beta) = (gamma.clone(), beta.clone());
-    flat(fused::residual_norm(x, y, gamma, beta, 0.3, 1e-5))
+    flat(fused::residual_norm(x, y, gamma, beta, dropout, 1e-5))
+}
+
+const ACTIVATIONS: [Activation; 5] = [
+    Activation::Gelu,
+    Activation::Swish,
+    Activation::Glu,
+    Activation::Geglu,
+    Activation::Swiglu,
+];
+
+/// `None` is the rectifier.
+fn activate(
+    leaves: &[Tensor<1>],
+    activation: Option<Activation>,
+    width: usize,
+    dropout: f64,
+) -> Tensor<1> {
+    let x = leaves[0].clone() * 3.0;
+    let x = x.reshape([leaves[0].dims()[0] / width, width]);
+    flat(match activation {
+        Some(activation) => fused::activate(x, activation, dropout),
+        None => fused::relu(x, dropout),
+    })
 }
 
 fn cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, smoothing: f64) -> Tensor<1> {
@@ -356,7 +379,9 @@ fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usiz
 #[test]
 fn gradients_of_norms_and_losses_are_their_slopes() {
     check_slope("layer norm", &[35, 7, 7], &layer_norm);
-    check_slope("residual and norm", &[35, 35, 7, 7], &residual_norm);
+    check_slope("residual and norm", &[35, 35, 7, 7], &|leaves| {
+        residual_norm(leaves, 0.3)
+    });
     for smoothing in [0.0, 0.1] {
         check_slope("cross-entropy", &[5 * 12], &|leaves| {
             cross_entropy(leaves, 12, smoothing)
@@ -367,9 +392,8 @@ fn gradients_of_norms_and_losses_are_their_slopes() {
     });
 }
 
-/// What the kernels for f32 are compared with elsewhere.
 #[test]
-fn gradients_of_plain_bodies_are_their_slopes() {
+fn gradients_of_linear_dropout_and_activations_are_their_slopes() {
     let linear = |leaves: &[Tensor<1>]| {
         let [x, weight, bias] = leaves else {
             unreachable!()
@@ -379,20 +403,12 @@ fn gradients_of_plain_bodies_are_their_slopes() {
     };
     check_slope("linear", &[20, 12, 3], &linear);
     check_slope("dropout", &[60], &|x| fused::dropout(x[0].clone(), 0.4));
-    check_slope("relu", &[60], &|x| {
-        flat(fused::relu(x[0].clone().reshape([6, 10]), 0.4))
-    });
-    for activation in [
-        Activation::Gelu,
-        Activation::Swish,
-        Activation::Glu,
-        Activation::Geglu,
-        Activation::Swiglu,
-    ] {
-        check_slope(&format!("{activation:?}"), &[60], &|x| {
-            let x = x[0].clone().reshape([6, 10]);
-            flat(fused::activate(x, activation, 0.4))
-        });
+    for activation in ACTIVATIONS.map(Some).into_iter().chain([None]) {
+        for dropout in [0.0, 0.4] {
+            check_slope(&format!("{activation:?}"), &[60], &|leaves| {
+                activate(leaves, activation, 10, dropout)
+            });
+        }
     }
 }
 
@@ -414,6 +430,23 @@ proptest! {
     #[test]
     fn any_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
         compare("layer norm", &[rows * width, width, width], &layer_norm, &layer_norm);
+    }
+
+    #[test]
+    fn any_residual_and_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
+        let n = rows * width;
+        let norm = |leaves: &[Tensor<1>]| residual_norm(leaves, 0.0);
+        compare("residual and norm", &[n, n, width, width], &norm, &norm);
+    }
+
+    #[test]
+    fn any_activation_is_that_of_plain_burn(
+        rows in 1..20usize,
+        half in 1..20usize,
+        activation in prop::option::of(prop::sample::select(ACTIVATIONS.to_vec())),
+    ) {
+        let act = |leaves: &[Tensor<1>]| activate(leaves, activation, 2 * half, 0.0);
+        compare(&format!("{activation:?}"), &[rows * 2 * half], &act, &act);
     }
 
     #[test]

@@ -8,16 +8,14 @@ pub(crate) mod inputs;
 pub(crate) mod kernel;
 mod step;
 
-#[cfg(feature = "autodiff")]
-use burn::tensor::Distribution;
 use burn::tensor::{Bool, Tensor};
 
 pub use step::{Places, attention_step};
 
 /// `dropout(softmax(Q K^T / sqrt(K))) V` of a sequence with itself; none where there is no fast
 /// path. On flex in f32, nothing of size `T x T` is kept for the backward pass, which computes the
-/// weights again; on other backends, under training alone, and for other precisions, what is dropped
-/// is kept, and the weights of less than 512 keys.
+/// weights again; on other backends, under training alone, and for other precisions, the
+/// weights of fewer than 1,024 keys are kept, and what is dropped of them; of more, nothing is.
 ///
 /// # Shapes
 ///
@@ -170,18 +168,10 @@ fn explicit_masks(
     crate::explicit::Masking,
 ) {
     let device = device.clone().without_autodiff();
-    // Without an upload: it is not read.
-    let none = || Tensor::<4, Bool>::empty([1; 4], &device);
     // Of many keys it would be large: what is dropped is computed from a key, twice.
     let is_long = scores[3] >= crate::explicit::LONG;
-    let dropped = match dropout > 0.0 && !is_long {
-        true => {
-            // Half precision has too few numbers for a share.
-            let options = (&device, burn::tensor::DType::F32);
-            Tensor::<4>::random(scores, Distribution::Default, options).lower_elem(dropout)
-        }
-        false => none(),
-    };
+    let drawn = if is_long { 0.0 } else { dropout };
+    let dropped = crate::dropout::draw_mask(scores, drawn, &device);
     let masking = crate::explicit::Masking {
         is_blocked: mask.is_some(),
         dropout,
@@ -190,6 +180,8 @@ fn explicit_masks(
             false => 0,
         },
     };
+    // Without an upload: it is not read.
+    let none = || Tensor::empty([1; 4], &device);
     let blocked = mask.cloned().unwrap_or_else(none);
-    (blocked.into_dispatch(), dropped.into_dispatch(), masking)
+    (blocked.into_dispatch(), dropped, masking)
 }

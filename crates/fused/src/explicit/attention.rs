@@ -16,7 +16,7 @@ use burn::backend::tensor::{BoolTensor, FloatTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{Shape, Slice};
 
-use super::dropout::dropped;
+use super::dropout::{Dropped, dropped};
 use super::size;
 use crate::nodes::register;
 
@@ -63,8 +63,7 @@ pub(super) struct Attention<B: Backend> {
 struct Block<B: Backend> {
     query: FloatTensor<B>,
     blocked: Option<BoolTensor<B>>,
-    /// And what the others are multiplied by.
-    dropped: Option<(BoolTensor<B>, f64)>,
+    dropped: Dropped<B>,
 }
 
 impl<B: Backend> Attention<B> {
@@ -126,18 +125,21 @@ impl<B: Backend> Attention<B> {
             };
             B::bool_expand(blocked, Shape::new(shape))
         };
-        let dropped = || {
-            let heads = (0..batch * n_heads).map(|head| head * t);
-            let numbers = heads.flat_map(|head| rows.clone().map(move |row| head + row));
-            match self.is_short() {
-                true => self.masks.dropped.clone(),
-                false => dropped::<B>(key, dropout, numbers, shape, &self.query.device()),
+        let mask = match dropout > 0.0 && !self.is_short() {
+            true => {
+                let heads = (0..batch * n_heads).map(|head| head * t);
+                let numbers = heads.flat_map(|head| rows.clone().map(move |row| head + row));
+                dropped::<B>(key, dropout, numbers, shape, &self.query.device())
             }
+            false => self.masks.dropped.clone(),
         };
         Block {
             query: rows_of::<B>(self.query.clone(), rows),
             blocked: is_blocked.then(blocked),
-            dropped: (dropout > 0.0).then(|| (dropped(), 1.0 / (1.0 - dropout))),
+            dropped: Dropped {
+                mask,
+                probability: dropout,
+            },
         }
     }
 
@@ -148,7 +150,10 @@ impl<B: Backend> Attention<B> {
             let block = self.block(&rows);
             let weights = block.weights(&self.key);
             kept = self.is_short().then(|| weights.clone());
-            outputs.push(B::float_matmul(block.drop(weights), self.value.clone()));
+            outputs.push(B::float_matmul(
+                block.dropped.apply(weights),
+                self.value.clone(),
+            ));
         }
         let output = packed::<B>(B::float_cat(outputs, 2));
         let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
@@ -183,10 +188,11 @@ impl<B: Backend> Attention<B> {
             let block = self.block(&rows);
             let [grad, sums] = [&grad, &sums].map(|x| rows_of::<B>(x.clone(), &rows));
             let weights = kept.take().unwrap_or_else(|| block.weights(&self.key));
-            let dropped = block.drop(weights.clone());
+            let dropped = block.dropped.apply(weights.clone());
             let of_value = B::float_matmul(B::float_transpose(dropped), grad.clone());
             let of_weights = B::float_matmul(grad, B::float_transpose(self.value.clone()));
-            let of_scores = B::float_mul(weights, B::float_sub(block.drop(of_weights), sums));
+            let of_scores =
+                B::float_mul(weights, B::float_sub(block.dropped.apply(of_weights), sums));
             let of_scores = B::float_mul_scalar(of_scores, scale::<B>(&self.key).into());
             of_query.push(B::float_matmul(of_scores.clone(), self.key.clone()));
             let of_key = B::float_matmul(B::float_transpose(of_scores), block.query);
@@ -212,16 +218,6 @@ impl<B: Backend> Block<B> {
         let lowest = scores.dtype().finfo().expect("scores are floats").min;
         let scores = B::float_mask_fill(scores, blocked.clone(), lowest.into());
         B::float_mask_fill(B::softmax(scores, 3), blocked.clone(), 0.0.into())
-    }
-
-    fn drop(&self, x: FloatTensor<B>) -> FloatTensor<B> {
-        match &self.dropped {
-            None => x,
-            Some((dropped, scale)) => {
-                let kept = B::float_mask_fill(x, dropped.clone(), 0.0.into());
-                B::float_mul_scalar(kept, (*scale).into())
-            }
-        }
     }
 }
 

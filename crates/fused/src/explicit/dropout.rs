@@ -1,15 +1,32 @@
-//! Dropout whose mask is computed again in the backward pass, from a key.
+//! Dropout by a mask that is kept, or computed again in the backward pass, from a key.
 //!
-//! Each row and each column has 31 random bits, which the host computes; an element's are a hash of
+//! Of the latter, each row and each column has 31 random bits, which the host computes; an element's are a hash of
 //! both, which the device does, modulo 2^31, so that all kinds of integers make the same of them.
 
-use burn::backend::tensor::{BoolTensor, Device, IntTensor};
+use burn::backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, get_or_init_device_settings};
 use burn::tensor::{DType, IntDType, Scalar, Shape, TensorData};
 
 use crate::dropout::mix_64;
 
 const MASK: i32 = i32::MAX;
+
+/// Which elements are dropped, unless the probability is 0.
+#[derive(Clone, Debug)]
+pub(super) struct Dropped<B: Backend> {
+    pub mask: BoolTensor<B>,
+    pub probability: f64,
+}
+
+impl<B: Backend> Dropped<B> {
+    pub fn apply(&self, x: FloatTensor<B>) -> FloatTensor<B> {
+        if self.probability == 0.0 {
+            return x;
+        }
+        let kept = B::float_mask_fill(x, self.mask.clone(), 0.0.into());
+        B::float_mul_scalar(kept, (1.0 / (1.0 - self.probability)).into())
+    }
+}
 
 /// Which elements of `[B, H, n, S]` are dropped, as a function of the key and their place; the rows
 /// have these numbers.

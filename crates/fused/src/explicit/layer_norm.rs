@@ -1,6 +1,7 @@
 //! Layer normalisation. With `h = (x - mean) / deviation` and `g = dy gamma`:
 //! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
 
+use super::dropout::Dropped;
 use super::{row, sum_of_rows};
 use crate::nodes::register;
 use burn::backend::Backend;
@@ -37,6 +38,17 @@ impl<B: Backend> Normalized<B> {
         let [gamma, beta] = [gamma, beta].map(row::<B>);
         B::float_add(B::float_mul(self.rows.clone(), gamma), beta)
     }
+
+    /// Of x, gamma and beta.
+    fn backward(self, gamma: FloatTensor<B>, grad: FloatTensor<B>) -> [FloatTensor<B>; 3] {
+        let Self { rows, scale } = self;
+        let g = B::float_mul(grad.clone(), row::<B>(gamma));
+        let mean = B::float_mean_dim(g.clone(), 1);
+        let along = B::float_mean_dim(B::float_mul(g.clone(), rows.clone()), 1);
+        let of_x = B::float_sub(B::float_sub(g, mean), B::float_mul(rows.clone(), along));
+        let of_gamma = sum_of_rows::<B>(B::float_mul(grad.clone(), rows));
+        [B::float_mul(of_x, scale), of_gamma, sum_of_rows::<B>(grad)]
+    }
 }
 
 #[derive(Debug)]
@@ -52,16 +64,33 @@ impl<B: Backend> Backward<B, 3> for LayerNorm {
         grads: &mut Gradients,
         checkpointer: &mut Checkpointer,
     ) {
-        let (Normalized { rows, scale }, gamma) = ops.state;
-        let gamma = row::<B>(checkpointer.retrieve_node_output(gamma));
-        let grad = grads.consume::<B>(&ops.node);
-        let g = B::float_mul(grad.clone(), gamma);
-        let mean = B::float_mean_dim(g.clone(), 1);
-        let along = B::float_mean_dim(B::float_mul(g.clone(), rows.clone()), 1);
-        let of_x = B::float_sub(B::float_sub(g, mean), B::float_mul(rows.clone(), along));
-        let of_gamma = sum_of_rows::<B>(B::float_mul(grad.clone(), rows));
-        let of_inputs = [B::float_mul(of_x, scale), of_gamma, sum_of_rows::<B>(grad)];
+        let (normalized, gamma) = ops.state;
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let of_inputs = normalized.backward(gamma, grads.consume::<B>(&ops.node));
         let nodes = ops.parents.map(|node| node.map(|node| node.id));
         register::<B, 3>(grads, nodes, of_inputs);
+    }
+}
+
+/// Of `x + dropout(y)`: layer norm's, of which `dy` has the same elements dropped.
+#[derive(Debug)]
+pub(super) struct ResidualNorm;
+
+impl<B: Backend> Backward<B, 4> for ResidualNorm {
+    /// The sum's rows, gamma, and what is dropped.
+    type State = (Normalized<B>, NodeId, Dropped<B>);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 4>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let (normalized, gamma, dropped) = ops.state;
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let [of_sum, of_gamma, of_beta] = normalized.backward(gamma, grads.consume::<B>(&ops.node));
+        let of_y = dropped.apply(of_sum.clone());
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        register::<B, 4>(grads, nodes, [of_sum, of_y, of_gamma, of_beta]);
     }
 }

@@ -3,6 +3,7 @@
 //! the forward pass, and launch fewer operations.
 #![cfg_attr(feature = "ndarray", allow(deprecated))] // the backend
 
+mod activation;
 mod attention;
 mod cross_entropy;
 mod dropout;
@@ -16,10 +17,13 @@ use burn::backend::{
 };
 use burn::tensor::{Shape, Tensor};
 
+use self::activation::{Activate, Relu, activate};
 use self::attention::{Attention, CrossAttention, Masks, SelfAttention};
 pub(crate) use self::attention::{LONG, Masking};
 use self::cross_entropy::{CrossEntropy, Loss, Primitives};
-use self::layer_norm::{LayerNorm, Normalized};
+use self::dropout::Dropped;
+use self::layer_norm::{LayerNorm, Normalized, ResidualNorm};
+use crate::activation::Activation;
 use crate::linear_cross_entropy;
 
 /// The bodies are the forward passes; through autodiff, they come with the backward passes.
@@ -71,6 +75,39 @@ pub(crate) trait ExplicitOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         Normalized::<Self>::of(x, epsilon).scaled(gamma, beta)
+    }
+
+    /// `x + dropout(y)`, its rows normalised, times gamma, plus beta.
+    fn explicit_residual_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        probability: f64,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let y = Dropped::<Self> { mask, probability }.apply(y);
+        Normalized::<Self>::of(Self::float_add(x, y), epsilon).scaled(gamma, beta)
+    }
+
+    /// `dropout(max(x, 0))`.
+    fn explicit_relu(
+        x: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        Dropped::<Self> { mask, probability }.apply(Self::relu(x))
+    }
+
+    /// `dropout(act(x))`: `[N, F]`, or `[N, 2 F]` where it is gated, to `[N, F]`.
+    fn explicit_activate(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        mask: BoolTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        Dropped::<Self> { mask, probability }.apply(activate::<Self>(x, activation))
     }
 
     /// The loss of each row of `[N, V]`, 0 where the target is `pad_id`: `[N]`.
@@ -201,6 +238,65 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
             OpsKind::UnTracked(prep) => {
                 let normalized = Normalized::<B>::of(x.into_primitive(), epsilon);
                 prep.finish(normalized.scaled(gamma.into_primitive(), beta.into_primitive()))
+            }
+        }
+    }
+
+    fn explicit_residual_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        probability: f64,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), y.node(), gamma.node(), beta.node()];
+        let prepared = ResidualNorm.prepare::<C>(nodes);
+        let dropped = Dropped::<B> { mask, probability };
+        let y = dropped.apply(y.into_primitive());
+        let normalized = Normalized::<B>::of(B::float_add(x.into_primitive(), y), epsilon);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let gamma_node = prep.checkpoint(&gamma);
+                let output = normalized.scaled(gamma.into_primitive(), beta.into_primitive());
+                prep.finish((normalized, gamma_node, dropped), output)
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(normalized.scaled(gamma.into_primitive(), beta.into_primitive()))
+            }
+        }
+    }
+
+    fn explicit_relu(
+        x: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = Relu.prepare::<C>([x.node()]);
+        let y = Dropped::<B> { mask, probability }.apply(B::relu(x.into_primitive()));
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish((y.clone(), probability), y),
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
+    }
+
+    fn explicit_activate(
+        x: FloatTensor<Self>,
+        activation: Activation,
+        mask: BoolTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = Activate.prepare::<C>([x.node()]);
+        let dropped = Dropped::<B> { mask, probability };
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let node = prep.checkpoint(&x);
+                let y = dropped.apply(activate::<B>(x.into_primitive(), activation));
+                prep.finish((node, activation, dropped), y)
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(dropped.apply(activate::<B>(x.into_primitive(), activation)))
             }
         }
     }
