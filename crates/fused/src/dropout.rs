@@ -76,7 +76,9 @@ pub(crate) fn draw_mask<const D: usize>(
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
     let device = device.clone().without_autodiff();
-    let random = Tensor::<1>::random([3], Distribution::Default, &device).into_data();
+    // Half precision would have fewer bits.
+    let options = (&device, burn::tensor::DType::F32);
+    let random = Tensor::<1>::random([3], Distribution::Default, options).into_data();
     let bits = |x: f32| (x * (1 << 24) as f32) as u64;
     random
         .iter::<f32>()

@@ -209,7 +209,7 @@ impl Optimizer {
 }
 
 /// Length of the gradient over all parameters together, `[1]`.
-pub fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
+pub(crate) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
     struct Squares<'a> {
         gradients: &'a GradientsParams,
         sum: Sum,

@@ -88,11 +88,10 @@ fn what_is_kept_of_the_input_is_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
-/// Ids 0..30 in two rows.
-/// Attention's output is linear in the values, so that values times their gradients add up to the
-/// loss; with other weights dropped, they would not.
+/// Attention's output is linear in the values, and that of a rectifier grows with its input, so that
+/// these times their gradients add up to the loss; with others dropped, they would not.
 #[test]
-fn attentions_backward_pass_drops_what_its_forward_pass_dropped() {
+fn backward_passes_drop_what_their_forward_passes_dropped() {
     // Few keys, and so many that other backends than flex compute the weights again.
     for (backend, s) in common::backends()
         .iter()
@@ -116,9 +115,19 @@ fn attentions_backward_pass_drops_what_its_forward_pass_dropped() {
             (found - loss).abs() < 1e-3 * loss.abs().max(1.0),
             "{s} keys on {name}: {found}, but the loss is {loss}"
         );
+        let x = normal([2, s, 4, 4]).require_grad();
+        let loss = (fused::relu(x.clone(), 0.5) * normal([2, s, 4, 4])).sum();
+        let gradient = x.grad(&loss.backward()).unwrap();
+        let found = (gradient * x.inner()).sum().into_scalar::<f32>();
+        let loss = loss.into_scalar::<f32>();
+        assert!(
+            (found - loss).abs() < 1e-3 * loss.abs().max(1.0),
+            "rectifier on {name}: {found}, but the loss is {loss}"
+        );
     }
 }
 
+/// Ids 0..30 in two rows.
 fn some_ids(device: &Device) -> Tensor<2, Int> {
     Tensor::<1, Int>::arange(0..30, device).reshape([2, 15])
 }

@@ -20,9 +20,9 @@ use super::dropout::{Dropped, dropped};
 use super::size;
 use crate::nodes::register;
 
-/// Keys from which on the weights are computed again instead of kept, for some queries at a time: at
-/// `d_model` 512 and 8 heads they would be about as much as all else that a layer keeps. On
-/// ndarray, attention takes 1.6 to 1.9 times as long.
+/// Keys from which on the weights are computed again instead of kept, for some queries at a time:
+/// at `d_model` 512 and 8 heads they would be about as much as all else that a layer keeps. On
+/// ndarray, attention takes 1.5 to 1.9 times as long.
 pub(crate) const LONG: usize = 1024;
 
 /// Weights that are there at once where there are so many keys.
@@ -102,7 +102,8 @@ impl<B: Backend> Attention<B> {
         let weights_of_a_row = batch * n_heads * size(&self.key, 2);
         let at_once = match self.is_short() {
             true => t,
-            false => (AT_ONCE / weights_of_a_row).max(1),
+            // Each block adds to all keys' gradients.
+            false => (AT_ONCE / weights_of_a_row).max(32),
         };
         (0..t)
             .step_by(at_once)
@@ -155,7 +156,7 @@ impl<B: Backend> Attention<B> {
                 self.value.clone(),
             ));
         }
-        let output = packed::<B>(B::float_cat(outputs, 2));
+        let output = packed::<B>(joined::<B>(outputs));
         let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
         let output = B::float_reshape(output, Shape::new([batch, t, n_heads * d_head]));
         (output, kept)
@@ -202,7 +203,7 @@ impl<B: Backend> Attention<B> {
             });
         }
         let (of_key, of_value) = of_key_value.expect("there is a query");
-        [B::float_cat(of_query, 2), of_key, of_value].map(packed::<B>)
+        [joined::<B>(of_query), of_key, of_value].map(packed::<B>)
     }
 }
 
@@ -224,6 +225,14 @@ impl<B: Backend> Block<B> {
 /// `1 / sqrt(K)`
 fn scale<B: Backend>(key: &FloatTensor<B>) -> f64 {
     1.0 / (size(key, 3) as f64).sqrt()
+}
+
+/// Blocks of `[B, H, T, K]`, without a copy if there is one.
+fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+    match blocks.len() {
+        1 => blocks.remove(0),
+        _ => B::float_cat(blocks, 2),
+    }
 }
 
 /// Some of `[B, H, T, ..]`.

@@ -110,8 +110,13 @@ pub(crate) fn product_and_sums(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32], sums
     sums.fill(0.0);
     if w.rows == 0 {
         y.fill(0.0);
-    } else if !y.is_empty() {
+    } else if x.rows > 0 && w.columns > 0 {
         fill(x, w, Start::Zero, y, Some(sums));
+    } else {
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let column = w.data[column * w.column_stride..].iter();
+            *sum = column.step_by(w.row_stride).take(w.rows).sum();
+        }
     }
 }
 
@@ -369,8 +374,9 @@ mod tests {
             let expected: Vec<f64> = (0..n)
                 .map(|column| (0..k).map(|row| f64::from(w[row * n + column])).sum())
                 .collect();
+            let mut of_one_row = None;
             // On all paths: few rows, one thread, parts of columns, parts of rows.
-            for m in [1, 3, 16, 20, 150, 300] {
+            for m in [1, 3, 16, 20, 150, 300, 1030] {
                 let x = numbers(m * k, 3);
                 for is_transposed in [false, true] {
                     let w = Matrix {
@@ -384,6 +390,8 @@ mod tests {
                     let x = Matrix::contiguous(&x, m, k);
                     product_and_sums(x, w, &mut y, &mut sums);
                     assert!(y == multiply(x, w, None), "{m} {k} {n}");
+                    let of_one_row = of_one_row.get_or_insert(sums.clone());
+                    assert!(sums == *of_one_row, "{m} {k} {n}: other bits");
                     for (&sum, expected) in sums.iter().zip(&expected) {
                         let difference = (f64::from(sum) - expected).abs();
                         assert!(difference < 1e-4, "{m} {k} {n}: {sum}, not {expected}");
@@ -395,6 +403,10 @@ mod tests {
         let (mut y, mut sums) = ([f32::NAN; 6], [f32::NAN; 3]);
         product_and_sums(x, w, &mut y, &mut sums);
         assert_eq!((y, sums), ([0.0; 6], [0.0; 3]));
+        let w = [1.0, 2.0, 3.0, 10.0, 20.0, 30.0];
+        let (x, w) = (Matrix::contiguous(&[], 0, 2), Matrix::contiguous(&w, 2, 3));
+        product_and_sums(x, w, &mut [], &mut sums);
+        assert_eq!(sums, [11.0, 22.0, 33.0]);
     }
 
     #[test]

@@ -124,8 +124,8 @@ impl Part<'_, '_, '_> {
                     columns,
                     panels,
                 };
-                for (first, sums) in &mut self.sums {
-                    if *first == begin {
+                for (first_column, sums) in &mut self.sums {
+                    if *first_column == begin {
                         piece.add_sums(simd, sums);
                     }
                 }

@@ -50,6 +50,20 @@ impl ByHand {
 }
 
 fn check(config: &OptimizerConfig, decay: [f64; 3], clip: impl Fn([f64; 3]) -> [f64; 3]) {
+    check_scaled(config, decay, &clip, 1.0, false);
+    for is_known in [false, true] {
+        check_scaled(config, decay, &clip, 8.0, is_known);
+    }
+}
+
+/// With gradients of a loss that was multiplied by `loss_scale`, whose length may be known.
+fn check_scaled(
+    config: &OptimizerConfig,
+    decay: [f64; 3],
+    clip: &impl Fn([f64; 3]) -> [f64; 3],
+    loss_scale: f32,
+    is_known: bool,
+) {
     let device = Device::flex().autodiff();
     let mut module = two(&device);
     let mut optimizer = Optimizer::new(config);
@@ -65,9 +79,10 @@ fn check(config: &OptimizerConfig, decay: [f64; 3], clip: impl Fn([f64; 3]) -> [
         (3, [1.0, 1.0], -1.0),
     ] {
         let gradient = [a[0], a[1], b].map(f64::from);
-        let gradients = gradients(&module, a, b);
+        let gradients = gradients(&module, a.map(|a| a * loss_scale), b * loss_scale);
+        let known = is_known.then(|| gradient_norm(&module, &gradients) / loss_scale);
         let norm;
-        (module, norm) = optimizer.step(0.1, module, gradients, None, 1.0);
+        (module, norm) = optimizer.step(0.1, module, gradients, known, loss_scale.into());
         let norm: f64 = norm.into_scalar::<f32>().into();
         let expected = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
         assert!((norm - expected).abs() < 1e-5, "{norm}, by hand {expected}");
@@ -76,6 +91,16 @@ fn check(config: &OptimizerConfig, decay: [f64; 3], clip: impl Fn([f64; 3]) -> [
             assert!(
                 (actual - expected).abs() < 1e-5,
                 "step {t}: {actual}, by hand {expected}"
+            );
+        }
+    }
+    // Adam's steps hide a factor of all gradients; its moments do not.
+    for (name, expected) in [("weight", &by_hand.m[..2]), ("bias", &by_hand.m[2..])] {
+        let found: Vec<f64> = optimizer.moments[name].first.to_data().iter().collect();
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(
+                (found - expected).abs() < 1e-5,
+                "{found}, by hand {expected}"
             );
         }
     }
