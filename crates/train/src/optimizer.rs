@@ -118,7 +118,7 @@ impl Optimizer {
     }
 
     /// One update of all parameters, and the gradient's length. The loss was multiplied by
-    /// `loss_scale`; `norm` is [`gradient_norm`] divided by it, where it is known already. Where
+    /// `loss_scale`; `norm` is the length of `gradients` divided by it, if it is known already. Where
     /// nothing depends on it, it is found in the same pass.
     pub fn step<M: Module>(
         &mut self,
