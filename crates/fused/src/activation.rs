@@ -67,10 +67,9 @@ pub fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2>
         use burn::backend::Dispatch;
 
         let [rows, width] = x.dims();
-        let columns = if activation.is_gated() {
-            width / 2
-        } else {
-            width
+        let columns = match activation.is_gated() {
+            true => width / 2,
+            false => width,
         };
         let mask = crate::dropout::draw_mask([rows, columns], dropout, &x.device());
         let y = Dispatch::explicit_activate(x.into_dispatch(), activation, mask, dropout);

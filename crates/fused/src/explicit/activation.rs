@@ -8,7 +8,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, TensorMetadata, get_device_settings};
 use burn::tensor::Slice;
 
-use super::dropout::Dropped;
+use super::dropout::{Dropped, scaled_up};
 use super::size;
 use crate::activation::Activation;
 
@@ -24,11 +24,7 @@ impl<B: Backend> Backward<B, 1> for Relu {
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
             let settings = get_device_settings::<B>(&y.device());
             let is_cut = B::float_lower_equal_elem(y, 0.0.into(), settings.bool_dtype);
-            let grad = B::float_mask_fill(grad, is_cut, 0.0.into());
-            match probability > 0.0 {
-                true => B::float_mul_scalar(grad, (1.0 / (1.0 - probability)).into()),
-                false => grad,
-            }
+            scaled_up::<B>(B::float_mask_fill(grad, is_cut, 0.0.into()), probability)
         });
     }
 }

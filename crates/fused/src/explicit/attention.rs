@@ -42,10 +42,20 @@ pub(crate) struct Masking {
 #[derive(Clone, Debug)]
 pub(super) struct Masks<B: Backend> {
     /// Each axis has the scores' size or 1.
-    pub blocked: BoolTensor<B>,
+    blocked: BoolTensor<B>,
     /// `[B, H, T, S]`, of fewer than [`LONG`] keys.
-    pub dropped: BoolTensor<B>,
-    pub masking: Masking,
+    dropped: BoolTensor<B>,
+    masking: Masking,
+}
+
+impl<B: Backend> Masks<B> {
+    pub fn new(blocked: BoolTensor<B>, dropped: BoolTensor<B>, masking: Masking) -> Self {
+        Self {
+            blocked,
+            dropped,
+            masking,
+        }
+    }
 }
 
 /// What attends to what.

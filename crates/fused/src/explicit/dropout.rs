@@ -25,7 +25,15 @@ impl<B: Backend> Dropped<B> {
             return x;
         }
         let kept = B::float_mask_fill(x, self.mask.clone(), 0.0.into());
-        B::float_mul_scalar(kept, (1.0 / (1.0 - self.probability)).into())
+        scaled_up::<B>(kept, self.probability)
+    }
+}
+
+/// What is kept, divided by the probability of being kept.
+pub(super) fn scaled_up<B: Backend>(x: FloatTensor<B>, probability: f64) -> FloatTensor<B> {
+    match probability > 0.0 {
+        true => B::float_mul_scalar(x, (1.0 / (1.0 - probability)).into()),
+        false => x,
     }
 }
 

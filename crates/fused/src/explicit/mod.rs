@@ -43,11 +43,7 @@ pub(crate) trait ExplicitOps: Backend {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let masks = Masks {
-            blocked,
-            dropped,
-            masking,
-        };
+        let masks = Masks::new(blocked, dropped, masking);
         Attention::<Self>::of_packed(packed, masks).forward().0
     }
 
@@ -59,11 +55,7 @@ pub(crate) trait ExplicitOps: Backend {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let masks = Masks {
-            blocked,
-            dropped,
-            masking,
-        };
+        let masks = Masks::new(blocked, dropped, masking);
         Attention::<Self>::apart(query, packed, masks).forward().0
     }
 
@@ -172,11 +164,7 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let masks = Masks {
-            blocked,
-            dropped,
-            masking,
-        };
+        let masks = Masks::new(blocked, dropped, masking);
         let prepared = SelfAttention.prepare::<C>([packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
@@ -199,11 +187,7 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
         dropped: BoolTensor<Self>,
         masking: Masking,
     ) -> FloatTensor<Self> {
-        let masks = Masks {
-            blocked,
-            dropped,
-            masking,
-        };
+        let masks = Masks::new(blocked, dropped, masking);
         let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
