@@ -122,6 +122,11 @@ fn operations(criterion: &mut Criterion) {
             let (x, y, gamma, beta) = (x.clone(), y.clone(), gamma.clone(), beta.clone());
             backward(fused::residual_norm(x, y, gamma, beta, DROPOUT, 1e-5));
         });
+        bench("residual_and_norm", &|| {
+            let (x, y, gamma, beta) = (x.clone(), y.clone(), gamma.clone(), beta.clone());
+            let (sum, norm) = fused::residual_and_norm(x, y, gamma, beta, DROPOUT, 1e-5);
+            backward(sum + norm);
+        });
         bench("residual", &|| {
             backward(fused::residual(x.clone(), y.clone(), DROPOUT));
         });

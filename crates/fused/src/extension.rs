@@ -151,9 +151,8 @@ pub(crate) trait FusedOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self>;
 
-    /// The same, and the sum before it is normalised.
-    #[cfg(feature = "autodiff")]
-    fn fused_residual_norm_forward(
+    /// The sum, and its rows normalised.
+    fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -162,7 +161,38 @@ pub(crate) trait FusedOps: Backend {
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// A copy of which elements are dropped.
+    /// The gradients of x, y, gamma and beta, from the sum and the gradient of its norm.
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_norm_backward(
+        sum: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        of_norm: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (
+        FloatTensor<Self>,
+        FloatTensor<Self>,
+        FloatTensor<Self>,
+        FloatTensor<Self>,
+    );
+
+    /// The same with the gradient that the sum has besides.
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_and_norm_backward(
+        sum: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        of_sum: FloatTensor<Self>,
+        of_norm: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (
+        FloatTensor<Self>,
+        FloatTensor<Self>,
+        FloatTensor<Self>,
+        FloatTensor<Self>,
+    );
+
+    /// A copy of which elements are dropped, or the tensor itself if none are.
     #[cfg(feature = "autodiff")]
     fn fused_dropped(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
 

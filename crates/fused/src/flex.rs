@@ -43,6 +43,13 @@ pub(crate) fn primitive(values: Buffer, shape: &[usize]) -> FlexTensor {
     FlexTensor::from_data(values.into_data(shape))
 }
 
+/// The same with one dimension.
+#[cfg(feature = "autodiff")]
+pub(crate) fn vector(values: Buffer) -> FlexTensor {
+    let len = values.len();
+    primitive(values, &[len])
+}
+
 /// The tensor with its own strides if a product can take them: no dimension is repeated or
 /// backwards.
 pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {

@@ -7,18 +7,21 @@ use crate::activation::{self, Activation};
 #[cfg(feature = "autodiff")]
 use crate::attention::backward::Backward;
 use crate::attention::inputs::Inputs;
+#[cfg(feature = "autodiff")]
+use crate::buffers::Buffer;
 use crate::cross_entropy;
 #[cfg(feature = "autodiff")]
 use crate::dropout::dropped;
 use crate::dropout::{Dropout, drop_in_place};
 use crate::extension::{FusedOps, Kernels};
 use crate::flex::{self, FlexTensor};
-use crate::layer_norm::Norm;
+#[cfg(feature = "autodiff")]
+use crate::layer_norm::{Norm, Store};
 use crate::linear::flex as linear;
 use crate::linear_cross_entropy;
 use crate::profile::{Kind, Timer};
 use crate::relu;
-use crate::residual::{add_to_dropped, normalize_sum};
+use crate::residual::{add_to_dropped, flex as residual};
 
 impl FusedOps for Flex {
     fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -189,7 +192,7 @@ impl FusedOps for Flex {
     ) -> FloatTensor<Self> {
         let _timer = Timer::of(Kind::ResidualNorm);
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
-        let y = norm(&gamma, &beta, epsilon).forward(flex::slice(&x));
+        let y = Norm::of(&gamma, &beta, epsilon).forward(flex::slice(&x));
         flex::primitive(y, x.layout().shape())
     }
 
@@ -202,14 +205,11 @@ impl FusedOps for Flex {
     ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
         let _timer = Timer::of(Kind::ResidualNorm);
         let [x, gamma, grad] = [x, gamma, grad].map(|tensor| tensor.to_contiguous());
-        let norm = norm(&gamma, &gamma, epsilon);
-        let found = norm.backward(flex::slice(&x), flex::slice(&grad));
-        let width = [norm.gamma.len()];
-        (
-            flex::primitive(found.x, x.layout().shape()),
-            flex::primitive(found.gamma, &width),
-            flex::primitive(found.beta, &width),
-        )
+        let norm = Norm::of(&gamma, &gamma, epsilon);
+        let mut dx = Buffer::arbitrary(flex::slice(&x).len());
+        let found = norm.backward(flex::slice(&x), flex::slice(&grad), &mut dx);
+        let [gamma, beta] = found.map(flex::vector);
+        (flex::primitive(dx, x.layout().shape()), gamma, beta)
     }
 
     fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
@@ -239,11 +239,10 @@ impl FusedOps for Flex {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         let _timer = Timer::of(Kind::ResidualNorm);
-        residual_norm([x, y, gamma, beta], dropout, epsilon).0
+        residual::forward([x, y, gamma, beta], dropout, epsilon).1
     }
 
-    #[cfg(feature = "autodiff")]
-    fn fused_residual_norm_forward(
+    fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -252,11 +251,47 @@ impl FusedOps for Flex {
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let _timer = Timer::of(Kind::ResidualNorm);
-        residual_norm([x, y, gamma, beta], dropout, epsilon)
+        residual::forward([x, y, gamma, beta], dropout, epsilon)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_norm_backward(
+        sum: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        of_norm: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+        let _timer = Timer::of(Kind::ResidualNorm);
+        let shape = sum.layout().shape().clone();
+        let dx = Buffer::arbitrary(shape.num_elements());
+        let dx = flex::primitive(dx, &shape);
+        residual::backward([sum, gamma, of_norm, dx], Store::Written, dropout, epsilon)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn fused_residual_and_norm_backward(
+        sum: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        of_sum: FloatTensor<Self>,
+        of_norm: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+        let _timer = Timer::of(Kind::ResidualNorm);
+        residual::backward(
+            [sum, gamma, of_norm, of_sum],
+            Store::Added,
+            dropout,
+            epsilon,
+        )
     }
 
     #[cfg(feature = "autodiff")]
     fn fused_dropped(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        if dropout.probability == 0.0 {
+            return x;
+        }
         let _timer = Timer::of(Kind::ResidualNorm);
         let x = x.to_contiguous();
         flex::primitive(dropped(flex::slice(&x), dropout), x.layout().shape())
@@ -320,26 +355,6 @@ impl FusedOps for Flex {
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self> {
         let _timer = Timer::of(Kind::Linear);
         linear::sum_rows(x)
-    }
-}
-
-/// `layer_norm(x + dropout(y))`, and the sum.
-fn residual_norm(
-    [x, mut y, gamma, beta]: [FlexTensor; 4],
-    dropout: Dropout,
-    epsilon: f64,
-) -> (FlexTensor, FlexTensor) {
-    let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
-    let norm = norm(&gamma, &beta, epsilon);
-    let output = flex::with_mut(&mut y, |y| normalize_sum(y, flex::slice(&x), dropout, norm));
-    (flex::primitive(output, x.layout().shape()), y)
-}
-
-fn norm<'a>(gamma: &'a FlexTensor, beta: &'a FlexTensor, epsilon: f64) -> Norm<'a> {
-    Norm {
-        gamma: flex::slice(gamma),
-        beta: flex::slice(beta),
-        epsilon: epsilon as f32,
     }
 }
 

@@ -60,6 +60,8 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64)
     module::layer_norm(x, gamma, Some(beta), epsilon)
 }
 
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+pub(crate) use kernel::Store;
 #[cfg(feature = "flex")]
 pub(crate) use kernel::{Norm, PIECE};
 
@@ -71,6 +73,9 @@ mod kernel {
 
     #[cfg(feature = "autodiff")]
     use crate::buffers::Buffer;
+    #[cfg(feature = "autodiff")]
+    use crate::dropout::Dropout;
+    use crate::flex::{self, FlexTensor};
 
     /// Elements that a thread takes at a time, about. Sums over rows are made of these pieces, so
     /// that they do not depend on the number of threads.
@@ -84,7 +89,16 @@ mod kernel {
         pub epsilon: f32,
     }
 
-    impl Norm<'_> {
+    impl<'a> Norm<'a> {
+        /// With contiguous gamma and beta; gamma may stand for a beta that is not read.
+        pub(crate) fn of(gamma: &'a FlexTensor, beta: &'a FlexTensor, epsilon: f64) -> Self {
+            Self {
+                gamma: flex::slice(gamma),
+                beta: flex::slice(beta),
+                epsilon: epsilon as f32,
+            }
+        }
+
         /// Elements of some whole rows.
         pub(crate) fn piece(&self) -> usize {
             let width = self.gamma.len().max(1);
@@ -170,53 +184,89 @@ mod kernel {
         sums.iter().sum()
     }
 
-    /// Of all inputs.
+    /// What becomes of x's gradient.
     #[cfg(feature = "autodiff")]
-    pub(crate) struct Gradients {
-        pub x: Buffer,
-        pub gamma: Buffer,
-        pub beta: Buffer,
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) enum Store {
+        /// It is written.
+        Written,
+        /// It is added to what is there.
+        Added,
     }
 
     #[cfg(feature = "autodiff")]
     impl Norm<'_> {
         /// With `h = (x - mean) / deviation` and `g = dy gamma`:
         /// `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
-        pub(crate) fn backward(&self, x: &[f32], grad: &[f32]) -> Gradients {
-            let (width, piece) = (self.gamma.len(), self.piece());
-            let mut output = Buffer::arbitrary(x.len());
-            let arch = Arch::new();
-            let run = |((output, x), grad): ((&mut [f32], &[f32]), &[f32])| {
-                let mut sums = vec![0.0; 2 * width];
-                arch.dispatch(Backward {
-                    x,
-                    norm: *self,
-                    grad,
-                    output,
-                    sums: &mut sums,
-                });
+        /// The last two are returned.
+        pub(crate) fn backward(&self, x: &[f32], grad: &[f32], dx: &mut [f32]) -> [Buffer; 2] {
+            let piece = self.piece();
+            let pieces = dx.par_chunks_mut(piece).zip(x.par_chunks(piece));
+            let pieces = pieces.zip(grad.par_chunks(piece));
+            let run = |((dx, x), grad)| self.backward_piece(x, grad, dx, Store::Written);
+            self.in_all(pieces.map(run).collect())
+        }
+
+        /// The same where `x` is a residual connection's sum, of whose second part elements were
+        /// dropped: that one's gradient stands in `grad` then, unless nothing is dropped.
+        pub(crate) fn backward_residual(
+            &self,
+            x: &[f32],
+            grad: &mut [f32],
+            dx: &mut [f32],
+            store: Store,
+            dropout: Dropout,
+        ) -> [Buffer; 2] {
+            let piece = self.piece();
+            let pieces = dx.par_chunks_mut(piece).zip(x.par_chunks(piece));
+            let pieces = pieces.zip(grad.par_chunks_mut(piece)).enumerate();
+            let sums = pieces.map(|(index, ((dx, x), grad))| {
+                let sums = self.backward_piece(x, grad, dx, store);
+                if dropout.probability > 0.0 {
+                    grad.copy_from_slice(dx);
+                    dropout.apply(grad, index * piece);
+                }
                 sums
-            };
-            let parts: Vec<Vec<f32>> = output
-                .par_chunks_mut(piece)
-                .zip(x.par_chunks(piece))
-                .zip(grad.par_chunks(piece))
-                .map(run)
-                .collect();
+            });
+            self.in_all(sums.collect())
+        }
+
+        /// On this thread; gamma's gradient, then beta's.
+        fn backward_piece(
+            &self,
+            x: &[f32],
+            grad: &[f32],
+            dx: &mut [f32],
+            store: Store,
+        ) -> Vec<f32> {
+            let width = self.gamma.len();
+            let mut room = vec![0.0; 3 * width];
+            let (sums, row) = room.split_at_mut(2 * width);
+            Arch::new().dispatch(Backward {
+                x,
+                norm: *self,
+                grad,
+                dx,
+                store,
+                sums,
+                row,
+            });
+            room
+        }
+
+        /// Sums over all pieces.
+        fn in_all(&self, pieces: Vec<Vec<f32>>) -> [Buffer; 2] {
+            let width = self.gamma.len();
             let (mut gamma, mut beta) = (Buffer::zeros(width), Buffer::zeros(width));
-            for part in parts {
-                let (of_gamma, of_beta) = part.split_at(width);
-                for (sums, part) in [(&mut gamma, of_gamma), (&mut beta, of_beta)] {
-                    for (sum, x) in sums.iter_mut().zip(part) {
+            for piece in pieces {
+                let (of_gamma, rest) = piece.split_at(width);
+                for (sums, piece) in [(&mut gamma, of_gamma), (&mut beta, &rest[..width])] {
+                    for (sum, x) in sums.iter_mut().zip(piece) {
                         *sum += x;
                     }
                 }
             }
-            Gradients {
-                x: output,
-                gamma,
-                beta,
-            }
+            [gamma, beta]
         }
     }
 
@@ -225,9 +275,12 @@ mod kernel {
         x: &'a [f32],
         norm: Norm<'a>,
         grad: &'a [f32],
-        output: &'a mut [f32],
+        dx: &'a mut [f32],
+        store: Store,
         /// Of gamma's gradient, and of beta's.
         sums: &'a mut [f32],
+        /// Room for `g`.
+        row: &'a mut [f32],
     }
 
     #[cfg(feature = "autodiff")]
@@ -239,17 +292,27 @@ mod kernel {
             let Norm { gamma, epsilon, .. } = self.norm;
             let width = gamma.len();
             let (gamma_sums, beta_sums) = self.sums.split_at_mut(width);
-            let rows = self.output.chunks_mut(width).zip(self.x.chunks(width));
+            let row = self.row;
+            let rows = self.dx.chunks_mut(width).zip(self.x.chunks(width));
             for ((dx, x), dy) in rows.zip(self.grad.chunks(width)) {
                 let Moments { mean, scale } = moments(x, epsilon);
-                // First `g`, which stands where `dx` will.
-                for ((g, dy), gamma) in dx.iter_mut().zip(dy).zip(gamma) {
+                for ((g, dy), gamma) in row.iter_mut().zip(dy).zip(gamma) {
                     *g = dy * gamma;
                 }
-                let g_mean = sum_of(dx, dx, |g, _| g) / width as f32;
-                let gh_mean = sum_of(dx, x, |g, x| g * ((x - mean) * scale)) / width as f32;
-                for (dx, x) in dx.iter_mut().zip(x) {
-                    *dx = (*dx - g_mean - (x - mean) * scale * gh_mean) * scale;
+                let g_mean = sum_of(row, row, |g, _| g) / width as f32;
+                let gh_mean = sum_of(row, x, |g, x| g * ((x - mean) * scale)) / width as f32;
+                let terms = dx.iter_mut().zip(row.iter()).zip(x);
+                match self.store {
+                    Store::Written => {
+                        for ((dx, g), x) in terms {
+                            *dx = (g - g_mean - (x - mean) * scale * gh_mean) * scale;
+                        }
+                    }
+                    Store::Added => {
+                        for ((dx, g), x) in terms {
+                            *dx += (g - g_mean - (x - mean) * scale * gh_mean) * scale;
+                        }
+                    }
                 }
                 for ((sum, dy), x) in gamma_sums.iter_mut().zip(dy).zip(x) {
                     *sum += dy * ((x - mean) * scale);

@@ -62,6 +62,6 @@ pub use log_sum_exp::log_sum_exp;
 pub use pool::in_pool;
 pub use profile::{profile, profiled};
 pub use relu::relu;
-pub use residual::{residual, residual_norm};
+pub use residual::{residual, residual_and_norm, residual_norm};
 pub use sum_of_squares::sum_of_squares;
 pub use switch::{enable, is_enabled};

@@ -22,6 +22,15 @@ pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
         let (x, y) = (x.into_dispatch(), y.into_dispatch());
         return Tensor::from_dispatch(Dispatch::fused_residual(x, y, dropout));
     }
+    #[cfg(feature = "autodiff")]
+    if [&x, &y].into_iter().all(crate::explicit::takes) && x.shape().num_elements() > 0 {
+        use crate::explicit::ExplicitOps;
+        use burn::backend::Dispatch;
+
+        let mask = crate::dropout::draw_mask(x.dims(), dropout, &x.device());
+        let (x, y) = (x.into_dispatch(), y.into_dispatch());
+        return Tensor::from_dispatch(Dispatch::explicit_residual(x, y, mask, dropout));
+    }
     x + crate::dropout(y, dropout)
 }
 
@@ -45,14 +54,7 @@ pub fn residual_norm(
     epsilon: f64,
 ) -> Tensor<2> {
     check(&x, &y, dropout);
-    let [_, width] = x.dims();
-    assert!(
-        gamma.dims() == [width] && beta.dims() == [width],
-        "x is {:?}, but gamma is {:?} and beta {:?}",
-        x.dims(),
-        gamma.dims(),
-        beta.dims()
-    );
+    check_parameters(&x, &gamma, &beta);
     #[cfg(feature = "flex")]
     if crate::flex::takes(&gamma)
         && crate::flex::takes(&beta)
@@ -88,10 +90,70 @@ pub fn residual_norm(
     crate::layer_norm(x + crate::dropout(y, dropout), gamma, beta, epsilon)
 }
 
+/// `x + dropout(y)`, and its rows normalised; see [`layer_norm`](crate::layer_norm()). What a
+/// residual connection with the norm in front hands to the next one.
+///
+/// # Shapes
+///
+/// - x, y: `[N, D]`
+/// - gamma, beta: `[D]`
+/// - output: `[N, D]` both
+///
+/// # Panics
+///
+/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0, 2.0]], &device);
+/// let (gamma, beta) = (Tensor::ones([2], &device), Tensor::zeros([2], &device));
+/// let (sum, norm) = fused::residual_and_norm(x.clone(), x, gamma, beta, 0.0, 0.0);
+/// assert_eq!(sum.into_data().iter::<f32>().collect::<Vec<_>>(), [2.0, 4.0]);
+/// assert_eq!(norm.into_data().iter::<f32>().collect::<Vec<_>>(), [-1.0, 1.0]);
+/// ```
+pub fn residual_and_norm(
+    x: Tensor<2>,
+    y: Tensor<2>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    dropout: f64,
+    epsilon: f64,
+) -> (Tensor<2>, Tensor<2>) {
+    check(&x, &y, dropout);
+    check_parameters(&x, &gamma, &beta);
+    #[cfg(feature = "flex")]
+    if crate::flex::takes(&gamma)
+        && crate::flex::takes(&beta)
+        && let Some(dropout) = fast_path(&x, &y, dropout)
+    {
+        use crate::extension::FusedOps;
+        use burn::backend::Dispatch;
+
+        let (x, y) = (x.into_dispatch(), y.into_dispatch());
+        let (gamma, beta) = (gamma.into_dispatch(), beta.into_dispatch());
+        let (sum, norm) = Dispatch::fused_residual_and_norm(x, y, gamma, beta, dropout, epsilon);
+        return (Tensor::from_dispatch(sum), Tensor::from_dispatch(norm));
+    }
+    let sum = residual(x, y, dropout);
+    (sum.clone(), crate::layer_norm(sum, gamma, beta, epsilon))
+}
+
 fn check(x: &Tensor<2>, y: &Tensor<2>, dropout: f64) {
     let (left, right) = (x.dims(), y.dims());
     assert!(left == right, "x is {left:?}, but y is {right:?}");
     crate::dropout::check(dropout);
+}
+
+fn check_parameters(x: &Tensor<2>, gamma: &Tensor<1>, beta: &Tensor<1>) {
+    let [rows, width] = x.dims();
+    assert!(
+        gamma.dims() == [width] && beta.dims() == [width],
+        "x is [{rows}, {width}], but gamma is {:?} and beta {:?}",
+        gamma.dims(),
+        beta.dims()
+    );
 }
 
 #[cfg(feature = "flex")]
@@ -101,7 +163,53 @@ fn fast_path(x: &Tensor<2>, y: &Tensor<2>, dropout: f64) -> Option<crate::dropou
 }
 
 #[cfg(feature = "flex")]
-pub(crate) use kernel::{add_to_dropped, normalize_sum};
+pub(crate) use kernel::add_to_dropped;
+
+/// Of tensors.
+#[cfg(feature = "flex")]
+pub(crate) mod flex {
+    use super::kernel::normalize_sum;
+    use crate::dropout::Dropout;
+    use crate::flex::{self, FlexTensor};
+    use crate::layer_norm::Norm;
+    #[cfg(feature = "autodiff")]
+    use crate::layer_norm::Store;
+
+    /// `x + dropout(y)`, and its rows normalised.
+    pub(crate) fn forward(
+        [x, mut y, gamma, beta]: [FlexTensor; 4],
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FlexTensor, FlexTensor) {
+        let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
+        let norm = Norm::of(&gamma, &beta, epsilon);
+        let output = flex::with_mut(&mut y, |y| normalize_sum(y, flex::slice(&x), dropout, norm));
+        (y, flex::primitive(output, x.layout().shape()))
+    }
+
+    /// The gradients of x, which comes into `dx`, of y, gamma and beta.
+    #[cfg(feature = "autodiff")]
+    pub(crate) fn backward(
+        [sum, gamma, mut grad, mut dx]: [FlexTensor; 4],
+        store: Store,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+        let [sum, gamma] = [sum, gamma].map(|tensor| tensor.to_contiguous());
+        let norm = Norm::of(&gamma, &gamma, epsilon);
+        let of_parameters = flex::with_mut(&mut grad, |grad| {
+            flex::with_mut(&mut dx, |dx| {
+                norm.backward_residual(flex::slice(&sum), grad, dx, store, dropout)
+            })
+        });
+        let dy = match dropout.probability > 0.0 {
+            true => grad,
+            false => dx.clone(),
+        };
+        let [gamma, beta] = of_parameters.map(flex::vector);
+        (dx, dy, gamma, beta)
+    }
+}
 
 #[cfg(feature = "flex")]
 mod kernel {
@@ -123,7 +231,7 @@ mod kernel {
     }
 
     /// `y = x + dropout(y)`, and its rows normalised.
-    pub(crate) fn normalize_sum(
+    pub(super) fn normalize_sum(
         y: &mut [f32],
         x: &[f32],
         dropout: Dropout,

@@ -334,6 +334,18 @@ fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     flat(fused::residual_norm(x, y, gamma, beta, dropout, 1e-5))
 }
 
+/// The sum times itself, plus its norm.
+fn residual_and_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
+    let [x, y, gamma, beta] = leaves else {
+        unreachable!()
+    };
+    let width = gamma.dims()[0];
+    let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
+    let (gamma, beta) = (gamma.clone(), beta.clone());
+    let (sum, norm) = fused::residual_and_norm(x, y, gamma, beta, dropout, 1e-5);
+    flat(sum.clone() * sum + norm)
+}
+
 const ACTIVATIONS: [Activation; 5] = [
     Activation::Gelu,
     Activation::Swish,
@@ -391,6 +403,9 @@ fn gradients_of_norms_and_losses_are_their_slopes() {
     check_slope("residual and norm", &[35, 35, 7, 7], &|leaves| {
         residual_norm(leaves, 0.3)
     });
+    check_slope("residual, and norm", &[35, 35, 7, 7], &|leaves| {
+        residual_and_norm(leaves, 0.3)
+    });
     for smoothing in [0.0, 0.1] {
         check_slope("cross-entropy", &[5 * 12], &|leaves| {
             cross_entropy(leaves, 12, smoothing)
@@ -446,6 +461,8 @@ proptest! {
         let n = rows * width;
         let norm = |leaves: &[Tensor<1>]| residual_norm(leaves, 0.0);
         compare("residual and norm", &[n, n, width, width], &norm, &norm);
+        let both = |leaves: &[Tensor<1>]| residual_and_norm(leaves, 0.0);
+        compare("residual, and norm", &[n, n, width, width], &both, &both);
     }
 
     #[test]

@@ -84,6 +84,45 @@ fn check(sizes: [usize; 2], dropout: f64) {
             module::layer_norm(sum, row(gamma), Some(row(beta)), 1e-3)
         },
     );
+    // What is made of the sum, of its norm, or of both.
+    type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
+    let uses: [(&str, Use); 3] = [
+        ("the norm", |_, norm| norm),
+        ("both", |sum, norm| sum.clone() * sum + norm),
+        ("both, the norm twice", |sum, norm| {
+            sum * norm.clone() + norm
+        }),
+    ];
+    for (name, f) in uses {
+        assert_same(
+            &format!("residual_and_norm, {name}"),
+            sizes,
+            &|[x, y, gamma, beta]| {
+                let (x, y) = (x.clone(), y.clone());
+                let (sum, norm) =
+                    fused::residual_and_norm(x, y, row(gamma), row(beta), dropout, 1e-3);
+                f(sum, norm)
+            },
+            &|[x, y, gamma, beta]| {
+                let sum = x.clone() + fused::dropout(y.clone(), dropout);
+                let norm = module::layer_norm(sum.clone(), row(gamma), Some(row(beta)), 1e-3);
+                f(sum, norm)
+            },
+        );
+    }
+    // The norm's parameters have a gradient of zeros, where plain Burn has none.
+    assert_same(
+        "residual_and_norm, the sum",
+        sizes,
+        &|[x, y, gamma, beta]| {
+            let (x, y) = (x.clone(), y.clone());
+            fused::residual_and_norm(x, y, row(gamma), row(beta), dropout, 1e-3).0
+        },
+        &|[x, y, gamma, beta]| {
+            let sum = x.clone() + fused::dropout(y.clone(), dropout);
+            sum + gamma.clone() * beta.clone() * 0.0
+        },
+    );
     assert_same(
         "relu",
         sizes,
@@ -120,7 +159,39 @@ fn inputs_that_are_used_again_are_not_changed() {
     let values = |x: Tensor<2>| x.into_data().iter::<f32>().collect::<Vec<_>>();
     assert_eq!(values(sum), [4.0, -6.0]);
     assert_eq!(values(cut), [3.0, 0.0]);
+    let gamma = Tensor::<1>::ones([2], &device);
+    let (both, norm) =
+        fused::residual_and_norm(x.clone(), y.clone(), gamma.clone(), gamma, 0.0, 0.0);
+    assert_eq!([values(both), values(norm)], [[4.0, -6.0], [2.0, 0.0]]);
     assert_eq!([values(x), values(y)], [[1.0, -2.0], [3.0, -4.0]]);
+}
+
+/// Two blocks with the norm in front, and what they are made of used again: no gradient is taken
+/// for another, and none is changed in its place while somebody else has it.
+#[test]
+fn blocks_in_a_chain_are_those_of_plain_burn() {
+    let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
+    for dropout in [0.0, 0.3] {
+        let fused = |[x, y, gamma, beta]: &Inputs| {
+            let (x, y) = (x.clone(), y.clone());
+            let (sum, norm) =
+                fused::residual_and_norm(x.clone(), y, row(gamma), row(beta), dropout, 1e-3);
+            let (again, last) =
+                fused::residual_and_norm(sum.clone(), norm, row(beta), row(gamma), dropout, 1e-3);
+            fused::residual(again * x, last, dropout) + sum
+        };
+        let plain = |[x, y, gamma, beta]: &Inputs| {
+            let both = |x: Tensor<2>, y: Tensor<2>, gamma: &Tensor<2>, beta: &Tensor<2>| {
+                let sum = x + fused::dropout(y, dropout);
+                let norm = module::layer_norm(sum.clone(), row(gamma), Some(row(beta)), 1e-3);
+                (sum, norm)
+            };
+            let (sum, norm) = both(x.clone(), y.clone(), gamma, beta);
+            let (again, last) = both(sum.clone(), norm, beta, gamma);
+            again * x.clone() + fused::dropout(last, dropout) + sum
+        };
+        assert_same("two blocks", [40, 64], &fused, &plain);
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, LayerCache, Memory, Step};
 use crate::norm::LayerNorm;
 use crate::position::{self, RotaryEncoding};
-use crate::residual::Residual;
+use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
 /// Self-attention, cross-attention and feed-forward network, each in a residual block.
@@ -87,46 +87,47 @@ impl DecoderLayer {
     ) -> Tensor<3> {
         let step = Step::whole(mask, None);
         let mut cache = LayerCache::default();
-        self.run(x, &step, memory.into(), &mut cache, None)
+        self.run(x.into(), &step, memory.into(), &mut cache, None)
+            .sum()
     }
 
     fn run(
         &self,
-        x: Tensor<3>,
+        stream: Stream,
         step: &Step<'_>,
         memory: Option<&Memory>,
         cache: &mut LayerCache,
         trace: Option<&mut Vec<LayerTrace>>,
-    ) -> Tensor<3> {
+    ) -> Stream {
         let keep = trace.is_some();
         let (mut self_weights, mut cross_weights) = (None, None);
         let mut feed_forward_input = None;
-        let mut x = self.self_attention_residual.forward(x, |x| {
+        let mut stream = self.self_attention_residual.run(stream, |x| {
             let past = Some((&mut cache.self_attention, &step.rows));
             let attention = &self.self_attention;
             let (y, weights) = attention.run(x, step.mask, step.rotation, past, keep);
             self_weights = weights;
             y
         });
-        x = match (
+        stream = match (
             &self.cross_attention,
             &self.cross_attention_residual,
             memory,
         ) {
-            (Some(attention), Some(residual), Some(memory)) => residual.forward(x, |x| {
+            (Some(attention), Some(residual), Some(memory)) => residual.run(stream, |x| {
                 let projected = cache.project(attention, memory, x.dims()[0], &step.rows);
                 let mask = memory.mask.as_ref();
                 let (y, weights) = attention.run(x, projected, mask, &step.rows, keep);
                 cross_weights = weights;
                 y
             }),
-            (None, None, None) => x,
+            (None, None, None) => stream,
             (Some(_), Some(_), None) => {
                 panic!("this decoder has cross-attention: give it a memory")
             }
             _ => panic!("this decoder has no cross-attention: give it no memory"),
         };
-        let x = self.feed_forward_residual.forward(x, |x| {
+        let stream = self.feed_forward_residual.run(stream, |x| {
             feed_forward_input = keep.then(|| x.clone());
             self.feed_forward.forward(x)
         });
@@ -137,7 +138,7 @@ impl DecoderLayer {
                 feed_forward_input: feed_forward_input.expect("kept"),
             });
         }
-        x
+        stream
     }
 }
 
@@ -294,7 +295,7 @@ impl Decoder {
 
     fn run(
         &self,
-        mut x: Tensor<3>,
+        x: Tensor<3>,
         memory: Option<&Memory>,
         cache: &mut DecoderCache,
         mut trace: Option<&mut Vec<LayerTrace>>,
@@ -319,12 +320,13 @@ impl Decoder {
             rotation: rotation.as_ref(),
             rows: cache.extend(batch, length, memory),
         };
+        let mut stream = Stream::from(x);
         for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {
-            x = layer.run(x, &step, memory, cache, trace.as_deref_mut());
+            stream = layer.run(stream, &step, memory, cache, trace.as_deref_mut());
         }
         match &self.final_norm {
-            Some(norm) => norm.forward(x),
-            None => x,
+            Some(norm) => stream.norm(norm),
+            None => stream.sum(),
         }
     }
 

@@ -12,7 +12,7 @@ use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::norm::LayerNorm;
 use crate::position::{self, RotaryEncoding, Rotation};
-use crate::residual::Residual;
+use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
 /// Self-attention and feed-forward network, each in a residual block.
@@ -53,25 +53,25 @@ impl EncoderLayer {
     /// - x: `[B, S, D]`
     /// - output: `[B, S, D]`
     pub fn forward(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
-        self.run(x, mask, None, None)
+        self.run(x.into(), mask, None, None).sum()
     }
 
     fn run(
         &self,
-        x: Tensor<3>,
+        stream: Stream,
         mask: Option<&AttentionMask>,
         rotation: Option<&Rotation>,
         trace: Option<&mut Vec<LayerTrace>>,
-    ) -> Tensor<3> {
+    ) -> Stream {
         let keep = trace.is_some();
         let mut self_attention = None;
         let mut feed_forward_input = None;
-        let x = self.self_attention_residual.forward(x, |x| {
+        let stream = self.self_attention_residual.run(stream, |x| {
             let (y, weights) = self.self_attention.run(x, mask, rotation, None, keep);
             self_attention = weights;
             y
         });
-        let x = self.feed_forward_residual.forward(x, |x| {
+        let stream = self.feed_forward_residual.run(stream, |x| {
             feed_forward_input = keep.then(|| x.clone());
             self.feed_forward.forward(x)
         });
@@ -82,7 +82,7 @@ impl EncoderLayer {
                 feed_forward_input: feed_forward_input.expect("kept"),
             });
         }
-        x
+        stream
     }
 }
 
@@ -181,18 +181,19 @@ impl Encoder {
 
     fn run(
         &self,
-        mut x: Tensor<3>,
+        x: Tensor<3>,
         mask: Option<&AttentionMask>,
         mut trace: Option<&mut Vec<LayerTrace>>,
     ) -> Tensor<3> {
         let [_, length, _] = x.dims();
         let rotation = self.rotary.as_ref().map(|rotary| rotary.forward(0, length));
+        let mut stream = Stream::from(x);
         for layer in &self.layers {
-            x = layer.run(x, mask, rotation.as_ref(), trace.as_deref_mut());
+            stream = layer.run(stream, mask, rotation.as_ref(), trace.as_deref_mut());
         }
         match &self.final_norm {
-            Some(norm) => norm.forward(x),
-            None => x,
+            Some(norm) => stream.norm(norm),
+            None => stream.sum(),
         }
     }
 }

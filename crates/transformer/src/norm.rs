@@ -75,6 +75,30 @@ impl LayerNorm {
         }
     }
 
+    /// `x + dropout(y)`, and its rows' norm.
+    ///
+    /// # Shapes
+    ///
+    /// - x, y: `[N, D]`
+    /// - output: `[N, D]` both
+    pub(crate) fn forward_both(
+        &self,
+        x: Tensor<2>,
+        y: Tensor<2>,
+        dropout: f64,
+    ) -> (Tensor<2>, Tensor<2>) {
+        match x.dtype().into() {
+            FloatDType::F16 | FloatDType::BF16 => {
+                let sum = fused::residual(x, y, dropout);
+                (sum.clone(), self.normalize(sum))
+            }
+            _ => {
+                let (gamma, beta) = (self.gamma(), self.beta.val());
+                fused::residual_and_norm(x, y, gamma, beta, dropout, self.epsilon)
+            }
+        }
+    }
+
     /// The rows of `[N, D]`.
     fn normalize(&self, rows: Tensor<2>) -> Tensor<2> {
         let (gamma, beta) = (self.gamma(), self.beta.val());

@@ -41,19 +41,87 @@ impl Residual {
         x: Tensor<3>,
         sublayer: impl FnOnce(Tensor<3>) -> Tensor<3>,
     ) -> Tensor<3> {
-        let [batch, length, d_model] = x.dims();
-        let rows = |x: Tensor<3>| x.reshape([batch * length, d_model]);
+        self.run(x.into(), sublayer).sum()
+    }
+
+    pub(crate) fn run(
+        &self,
+        stream: Stream,
+        sublayer: impl FnOnce(Tensor<3>) -> Tensor<3>,
+    ) -> Stream {
         let dropout = probability(&self.dropout);
-        let y = match self.placement {
+        match self.placement {
             NormPlacement::Post => {
+                let x = stream.sum();
                 let y = sublayer(x.clone());
-                self.norm.forward_residual(rows(x), rows(y), dropout)
+                let stream = Stream {
+                    x,
+                    branch: Some((y, dropout)),
+                };
+                stream.norm(&self.norm).into()
             }
             NormPlacement::Pre => {
-                let y = sublayer(self.norm.forward(x.clone()));
-                fused::residual(rows(x), rows(y), dropout)
+                let (x, normalized) = stream.sum_and_norm(&self.norm);
+                Stream {
+                    x,
+                    branch: Some((sublayer(normalized), dropout)),
+                }
             }
-        };
-        y.reshape([batch, length, d_model])
+        }
     }
+}
+
+/// What one block hands to the next: `x`, to which a sublayer's output may still have to be added,
+/// so that the sum and its norm are one operation.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    /// `[B, T, D]`.
+    x: Tensor<3>,
+    /// `[B, T, D]`, and how much of it is dropped.
+    branch: Option<(Tensor<3>, f64)>,
+}
+
+impl From<Tensor<3>> for Stream {
+    fn from(x: Tensor<3>) -> Self {
+        Self { x, branch: None }
+    }
+}
+
+impl Stream {
+    /// `x + dropout(y)`.
+    pub fn sum(self) -> Tensor<3> {
+        let shape = self.x.dims();
+        match self.branch {
+            Some((y, dropout)) => fused::residual(rows(self.x), rows(y), dropout).reshape(shape),
+            None => self.x,
+        }
+    }
+
+    /// The sum's norm.
+    pub fn norm(self, norm: &LayerNorm) -> Tensor<3> {
+        let shape = self.x.dims();
+        match self.branch {
+            Some((y, dropout)) => norm
+                .forward_residual(rows(self.x), rows(y), dropout)
+                .reshape(shape),
+            None => norm.forward(self.x),
+        }
+    }
+
+    /// The sum, and its norm.
+    fn sum_and_norm(self, norm: &LayerNorm) -> (Tensor<3>, Tensor<3>) {
+        let shape = self.x.dims();
+        match self.branch {
+            Some((y, dropout)) => {
+                let (sum, norm) = norm.forward_both(rows(self.x), rows(y), dropout);
+                (sum.reshape(shape), norm.reshape(shape))
+            }
+            None => (self.x.clone(), norm.forward(self.x)),
+        }
+    }
+}
+
+/// `[B, T, D]` to `[B T, D]`.
+fn rows(x: Tensor<3>) -> Tensor<2> {
+    x.flatten(0, 1)
 }

@@ -6,12 +6,12 @@ use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::{Backward, Ops, OpsPrep, Tracked, unary};
 use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
-use burn::backend::{Autodiff, Backend};
+use burn::backend::{Autodiff, Backend, TensorMetadata};
 
 use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::FusedOps;
-use crate::nodes::register;
+use crate::nodes::{Pair, register};
 
 /// See `attention::kernel`.
 #[derive(Debug)]
@@ -130,37 +130,28 @@ impl<B: Backend + FusedOps> Backward<B, 2> for Residual {
     type State = Dropout;
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
-        let grad = grads.consume::<B>(&ops.node);
-        let parents = ops.parents.map(|node| node.map(|node| node.id));
-        register_residual::<B>(parents, grad, ops.state, grads);
+        let of_sum = grads.consume::<B>(&ops.node);
+        let of_y = B::fused_dropped(of_sum.clone(), ops.state);
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        register::<B, 2>(grads, nodes, [of_sum, of_y]);
     }
 }
 
-fn register_residual<B: Backend + FusedOps>(
-    [x, y]: [Option<NodeId>; 2],
-    grad: FloatTensor<B>,
-    dropout: Dropout,
-    grads: &mut Gradients,
-) {
-    if let Some(node) = y {
-        let grad = match dropout.probability > 0.0 {
-            true => B::fused_dropped(grad.clone(), dropout),
-            false => grad.clone(),
-        };
-        grads.register::<B>(node, grad);
-    }
-    if let Some(node) = x {
-        grads.register::<B>(node, grad);
-    }
+/// What the gradients of a residual connection with norm are made of.
+#[derive(Clone, Debug)]
+pub(super) struct KeptSum<B: Backend> {
+    pub sum: FloatTensor<B>,
+    pub gamma: NodeId,
+    pub dropout: Dropout,
+    pub epsilon: f64,
 }
 
-/// Layer norm's, then the residual's.
+/// Layer norm's of the sum, to which the sum's own gradient is added, then the residual's.
 #[derive(Debug)]
-pub(super) struct ResidualNorm;
+pub(super) struct ResidualAndNorm;
 
-impl<B: Backend + FusedOps> Backward<B, 4> for ResidualNorm {
-    /// The sum, gamma, dropout and epsilon.
-    type State = (FloatTensor<B>, NodeId, Dropout, f64);
+impl<B: Backend + FusedOps> Backward<B, 4> for ResidualAndNorm {
+    type State = (KeptSum<B>, Pair<B>);
 
     fn backward(
         self,
@@ -168,17 +159,38 @@ impl<B: Backend + FusedOps> Backward<B, 4> for ResidualNorm {
         grads: &mut Gradients,
         checkpointer: &mut Checkpointer,
     ) {
-        let (sum, gamma, dropout, epsilon) = ops.state;
-        let gamma = checkpointer.retrieve_node_output(gamma);
-        let grad = grads.consume::<B>(&ops.node);
-        let (grad, gamma, beta) = B::fused_layer_norm_backward(sum, gamma, grad, epsilon);
-        let [x, y, gamma_node, beta_node] = ops.parents.map(|node| node.map(|node| node.id));
-        for (node, grad) in [(gamma_node, gamma), (beta_node, beta)] {
-            if let Some(node) = node {
-                grads.register::<B>(node, grad);
+        let (kept, pair) = ops.state;
+        let gamma: FloatTensor<B> = checkpointer.retrieve_node_output(kept.gamma);
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        drop(grads.consume::<B>(&ops.node));
+        let of_inputs = match pair.take_gradients() {
+            [Some(of_sum), None] => {
+                let of_y = B::fused_dropped(of_sum.clone(), kept.dropout);
+                // Burn wants a gradient for every node that it visits.
+                let dtype = gamma.dtype().into();
+                let zeros = B::float_zeros(gamma.shape(), &gamma.device(), dtype);
+                [of_sum, of_y, zeros.clone(), zeros]
             }
-        }
-        register_residual::<B>([x, y], grad, dropout, grads);
+            [None, Some(of_norm)] => B::fused_residual_norm_backward(
+                kept.sum,
+                gamma,
+                of_norm,
+                kept.dropout,
+                kept.epsilon,
+            )
+            .into(),
+            [Some(of_sum), Some(of_norm)] => B::fused_residual_and_norm_backward(
+                kept.sum,
+                gamma,
+                of_sum,
+                of_norm,
+                kept.dropout,
+                kept.epsilon,
+            )
+            .into(),
+            [None, None] => unreachable!("neither result has a gradient"),
+        };
+        register::<B, 4>(grads, nodes, of_inputs);
     }
 }
 

@@ -8,13 +8,14 @@ use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
 use burn::backend::{Autodiff, Backend};
 
 use self::backward::{
-    Activate, CrossAttention, CrossEntropy, Dropping, Kept, KeptAttention, LayerNorm, Linear, Relu,
-    Residual, ResidualNorm, SelfAttention,
+    Activate, CrossAttention, CrossEntropy, Dropping, Kept, KeptAttention, KeptSum, LayerNorm,
+    Linear, Relu, Residual, ResidualAndNorm, SelfAttention,
 };
 use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::{FusedOps, Kernels};
 use crate::linear_cross_entropy;
+use crate::nodes::Pair;
 
 impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
     fn fused_product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -279,31 +280,56 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         dropout: Dropout,
         epsilon: f64,
     ) -> FloatTensor<Self> {
-        let parents = [&x, &y, &gamma, &beta].map(|tensor| tensor.node());
-        let prepared = ResidualNorm.prepare::<C>(parents);
-        match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(mut prep) => {
-                let kept = prep.checkpoint(&gamma);
-                let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
-                let (output, sum) =
-                    B::fused_residual_norm_forward(x, y, gamma, beta, dropout, epsilon);
-                prep.finish((sum, kept, dropout, epsilon), output)
-            }
-            OpsKind::UnTracked(prep) => {
-                let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
-                prep.finish(B::fused_residual_norm(x, y, gamma, beta, dropout, epsilon))
-            }
-        }
+        Self::fused_residual_and_norm(x, y, gamma, beta, dropout, epsilon).1
     }
 
-    fn fused_residual_norm_forward(
+    fn fused_residual_and_norm(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        dropout: Dropout,
+        epsilon: f64,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        let parents = [&x, &y, &gamma, &beta].map(|tensor| tensor.node());
+        let gamma_node = gamma.clone();
+        let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
+        let (sum, norm) = B::fused_residual_and_norm(x, y, gamma, beta, dropout, epsilon);
+        let pair = Pair::default();
+        let prepared = ResidualAndNorm.prepare::<C>(parents);
+        let both = match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let kept = KeptSum {
+                    sum: sum.clone(),
+                    gamma: prep.checkpoint(&gamma_node),
+                    dropout,
+                    epsilon,
+                };
+                prep.finish((kept, pair.clone()), sum.clone())
+            }
+            OpsKind::UnTracked(prep) => prep.finish(sum.clone()),
+        };
+        pair.results::<C>(&both, [sum, norm]).into()
+    }
+
+    fn fused_residual_norm_backward(
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: FloatTensor<Self>,
+        _: Dropout,
+        _: f64,
+    ) -> Four<Self> {
+        unreachable!("{ONCE}")
+    }
+
+    fn fused_residual_and_norm_backward(
         _: FloatTensor<Self>,
         _: FloatTensor<Self>,
         _: FloatTensor<Self>,
         _: FloatTensor<Self>,
         _: Dropout,
         _: f64,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+    ) -> Four<Self> {
         unreachable!("{ONCE}")
     }
 
@@ -357,4 +383,13 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         unreachable!("{ONCE}")
     }
 }
+
+/// Of four inputs.
+type Four<B> = (
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+);
+
 const ONCE: &str = "backward passes are not differentiated";

@@ -1,4 +1,4 @@
-//! Layer normalisation. With `h = (x - mean) / deviation` and `g = dy gamma`:
+//! Layer normalisation, and residual connections before it. With `h = (x - mean) / deviation` and `g = dy gamma`:
 //! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h`, `dbeta = Σ dy`.
 
 use super::dropout::Dropped;
@@ -72,7 +72,22 @@ impl<B: Backend> Backward<B, 3> for LayerNorm {
     }
 }
 
-/// Of `x + dropout(y)`: layer norm's, of which `dy` has the same elements dropped.
+/// Of `x + dropout(y)`: `dx` is the sum's gradient, of which `dy` has the same elements dropped.
+#[derive(Debug)]
+pub(super) struct Residual;
+
+impl<B: Backend> Backward<B, 2> for Residual {
+    type State = Dropped<B>;
+
+    fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let of_sum = grads.consume::<B>(&ops.node);
+        let of_y = ops.state.apply(of_sum.clone());
+        let nodes = ops.parents.map(|node| node.map(|node| node.id));
+        register::<B, 2>(grads, nodes, [of_sum, of_y]);
+    }
+}
+
+/// Of the same, normalised: layer norm's, of which `dy` has the same elements dropped.
 #[derive(Debug)]
 pub(super) struct ResidualNorm;
 

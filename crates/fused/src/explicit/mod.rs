@@ -22,7 +22,7 @@ use self::attention::{Attention, CrossAttention, Masks, SelfAttention};
 pub(crate) use self::attention::{LONG, Masking};
 use self::cross_entropy::{CrossEntropy, Loss, Primitives};
 use self::dropout::Dropped;
-use self::layer_norm::{LayerNorm, Normalized, ResidualNorm};
+use self::layer_norm::{LayerNorm, Normalized, Residual, ResidualNorm};
 use crate::activation::Activation;
 use crate::linear_cross_entropy;
 
@@ -67,6 +67,16 @@ pub(crate) trait ExplicitOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self> {
         Normalized::<Self>::of(x, epsilon).scaled(gamma, beta)
+    }
+
+    /// `x + dropout(y)`: `[N, D]`.
+    fn explicit_residual(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        Self::float_add(x, Dropped::<Self> { mask, probability }.apply(y))
     }
 
     /// `x + dropout(y)`, its rows normalised, times gamma, plus beta.
@@ -223,6 +233,21 @@ impl<B: Backend, C: CheckpointStrategy> ExplicitOps for Autodiff<B, C> {
                 let normalized = Normalized::<B>::of(x.into_primitive(), epsilon);
                 prep.finish(normalized.scaled(gamma.into_primitive(), beta.into_primitive()))
             }
+        }
+    }
+
+    fn explicit_residual(
+        x: FloatTensor<Self>,
+        y: FloatTensor<Self>,
+        mask: BoolTensor<Self>,
+        probability: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = Residual.prepare::<C>([x.node(), y.node()]);
+        let dropped = Dropped::<B> { mask, probability };
+        let sum = B::float_add(x.into_primitive(), dropped.apply(y.into_primitive()));
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => prep.finish(dropped, sum),
+            OpsKind::UnTracked(prep) => prep.finish(sum),
         }
     }
 
