@@ -69,7 +69,7 @@ pub(super) struct Attention<B: Backend> {
     masks: Masks<B>,
 }
 
-/// Some of the queries, `[B, H, n, K]`, and the masks of their scores.
+/// Some of the queries, `[B, H, n, K]`, divided by `sqrt(K)`, and the masks of their scores.
 struct Block<B: Backend> {
     query: FloatTensor<B>,
     blocked: Option<BoolTensor<B>>,
@@ -144,8 +144,9 @@ impl<B: Backend> Attention<B> {
             }
             false => self.masks.dropped.clone(),
         };
+        let query = rows_of::<B>(self.query.clone(), rows);
         Block {
-            query: rows_of::<B>(self.query.clone(), rows),
+            query: B::float_mul_scalar(query, scale::<B>(&self.key).into()),
             blocked: is_blocked.then(blocked),
             dropped: Dropped {
                 mask,
@@ -161,10 +162,8 @@ impl<B: Backend> Attention<B> {
             let block = self.block(&rows);
             let weights = block.weights(&self.key);
             kept = self.is_short().then(|| weights.clone());
-            outputs.push(B::float_matmul(
-                block.dropped.apply(weights),
-                self.value.clone(),
-            ));
+            let output = B::float_matmul(block.dropped.masked(weights), self.value.clone());
+            outputs.push(block.dropped.scaled_up(output));
         }
         let output = packed::<B>(joined::<B>(outputs));
         let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
@@ -199,13 +198,15 @@ impl<B: Backend> Attention<B> {
             let block = self.block(&rows);
             let [grad, sums] = [&grad, &sums].map(|x| rows_of::<B>(x.clone(), &rows));
             let weights = kept.take().unwrap_or_else(|| block.weights(&self.key));
-            let dropped = block.dropped.apply(weights.clone());
+            // Factors stand at `[.., K]`, of which there is less than of weights.
+            let grad = block.dropped.scaled_up(grad);
+            let dropped = block.dropped.masked(weights.clone());
             let of_value = B::float_matmul(B::float_transpose(dropped), grad.clone());
             let of_weights = B::float_matmul(grad, B::float_transpose(self.value.clone()));
-            let of_scores =
-                B::float_mul(weights, B::float_sub(block.dropped.apply(of_weights), sums));
-            let of_scores = B::float_mul_scalar(of_scores, scale::<B>(&self.key).into());
-            of_query.push(B::float_matmul(of_scores.clone(), self.key.clone()));
+            let of_weights = block.dropped.masked(of_weights);
+            let of_scores = B::float_mul(weights, B::float_sub(of_weights, sums));
+            let by_key = B::float_matmul(of_scores.clone(), self.key.clone());
+            of_query.push(B::float_mul_scalar(by_key, scale::<B>(&self.key).into()));
             let of_key = B::float_matmul(B::float_transpose(of_scores), block.query);
             of_key_value = Some(match of_key_value {
                 None => (of_key, of_value),
@@ -220,8 +221,7 @@ impl<B: Backend> Attention<B> {
 impl<B: Backend> Block<B> {
     /// `P`; zeros for a query whose keys are all blocked.
     fn weights(&self, key: &FloatTensor<B>) -> FloatTensor<B> {
-        let query = B::float_mul_scalar(self.query.clone(), scale::<B>(key).into());
-        let scores = B::float_matmul(query, B::float_transpose(key.clone()));
+        let scores = B::float_matmul(self.query.clone(), B::float_transpose(key.clone()));
         let Some(blocked) = &self.blocked else {
             return B::softmax(scores, 3);
         };

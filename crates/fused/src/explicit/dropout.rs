@@ -1,12 +1,12 @@
 //! Dropout by a mask, which is kept, or computed again in the backward pass from a key.
 //!
-//! For the second kind, each row and each column has 31 random bits, which the host computes; an
-//! element's are a hash of both, which the device does, modulo 2^31, so that all kinds of integers
-//! make the same of them.
+//! For the second kind, the host computes 31 random bits for each column and 62 for each row, a
+//! factor and a summand; an element's are `factor column + summand`, which the device does, modulo
+//! 2^31, so that all kinds of integers make the same of them.
 
 use burn::backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, get_device_settings};
-use burn::tensor::{DType, IntDType, Scalar, Shape, TensorData};
+use burn::tensor::{DType, IntDType, Scalar, TensorData};
 
 use crate::dropout::mix_64;
 
@@ -21,11 +21,20 @@ pub(super) struct Dropped<B: Backend> {
 
 impl<B: Backend> Dropped<B> {
     pub fn apply(&self, x: FloatTensor<B>) -> FloatTensor<B> {
-        if self.probability == 0.0 {
-            return x;
+        self.scaled_up(self.masked(x))
+    }
+
+    /// The first half: zeros for what is dropped.
+    pub fn masked(&self, x: FloatTensor<B>) -> FloatTensor<B> {
+        match self.probability > 0.0 {
+            true => B::float_mask_fill(x, self.mask.clone(), 0.0.into()),
+            false => x,
         }
-        let kept = B::float_mask_fill(x, self.mask.clone(), 0.0.into());
-        scaled_up::<B>(kept, self.probability)
+    }
+
+    /// The other half, which products may come before.
+    pub fn scaled_up(&self, x: FloatTensor<B>) -> FloatTensor<B> {
+        scaled_up::<B>(x, self.probability)
     }
 }
 
@@ -52,30 +61,30 @@ pub(super) fn dropped<B: Backend>(
         _ => DType::I32,
     };
     let [batch, n_heads, n, s] = shape;
-    let words = |key: u64, places: &mut dyn Iterator<Item = usize>, shape: [usize; 4]| {
-        let words: Vec<i32> = places
-            .map(|place| (mix_64(key ^ mix_64(place as u64)) >> 33) as i32)
-            .collect();
+    let tensor = |words: Vec<i32>, shape: [usize; 4]| {
         B::int_from_data(TensorData::new(words, shape).convert_dtype(dtype), device)
     };
-    let of_rows = words(key, &mut { rows }, [batch, n_heads, n, 1]);
-    let of_columns = words(mix_64(key), &mut (0..s), [1, 1, 1, s]);
-    let [of_rows, of_columns] =
-        [of_rows, of_columns].map(|words| B::int_expand(words, Shape::new(shape)));
-    let bits = mix::<B>(B::bitwise_xor(of_rows, of_columns));
+    let word = |key: u64, place: usize| (mix_64(key ^ mix_64(place as u64)) >> 33) as i32;
+    let [first, second, third] = [0, 1, 2].map(|n| mix_64(key.wrapping_add(n)));
+    // An odd factor makes different bits of different columns'.
+    let of_rows = |row| (word(first, row) | 1, word(second, row));
+    let (factors, summands) = rows.map(of_rows).unzip();
+    let columns = (0..s).map(|column| word(third, column)).collect();
+    let [factors, summands] =
+        [factors, summands].map(|words| tensor(words, [batch, n_heads, n, 1]));
+    let bits = bits::<B>(factors, tensor(columns, [1, 1, 1, s]), summands);
     let below = (probability * f64::from(MASK)).round() as i32;
     B::int_lower_elem(bits, Scalar::from(below), settings.bool_dtype)
 }
 
-/// A hash of 31 bits, with the constants of Wellons' search for hash functions.
-fn mix<B: Backend>(mut x: IntTensor<B>) -> IntTensor<B> {
-    for (shift, factor) in [(16, 0x21f0_aaad), (15, 0x535a_2d97)] {
-        let high = B::bitwise_right_shift_scalar(x.clone(), Scalar::from(shift));
-        let product = B::int_mul_scalar(B::bitwise_xor(x, high), Scalar::from(factor));
-        x = B::bitwise_and_scalar(product, Scalar::from(MASK));
-    }
-    let high = B::bitwise_right_shift_scalar(x.clone(), Scalar::from(15));
-    B::bitwise_xor(x, high)
+/// `factor column + summand`, modulo 2^31.
+fn bits<B: Backend>(
+    factors: IntTensor<B>,
+    columns: IntTensor<B>,
+    summands: IntTensor<B>,
+) -> IntTensor<B> {
+    let sum = B::int_add(B::int_mul(columns, factors), summands);
+    B::bitwise_and_scalar(sum, Scalar::from(MASK))
 }
 
 #[cfg(all(test, feature = "flex"))]
@@ -140,21 +149,23 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_integer_makes_the_same_hash() {
-        let words = [0, 1, 0x1234_5678, 0x7fff_ffff, 0x4000_0001];
-        let expected = words.map(|x: u64| {
-            let mut x = x;
-            for (shift, factor) in [(16, 0x21f0_aaad), (15, 0x535a_2d97)] {
-                x = ((x ^ (x >> shift)) * factor) & 0x7fff_ffff;
-            }
-            (x ^ (x >> 15)) as i64
-        });
-        let hash = |dtype| -> Vec<i64> {
-            let data = TensorData::from(words.map(|x| x as i64)).convert_dtype(dtype);
-            let words = Flex::int_from_data(data, &Device::<Flex>::default());
-            mix::<Flex>(words).into_data().iter().collect()
+    fn every_kind_of_integer_makes_the_same_bits() {
+        let words: [i64; 5] = [0, 1, 0x1234_5678, 0x7fff_ffff, 0x4000_0001];
+        let expected: Vec<i64> = words
+            .iter()
+            .flat_map(|row| words.map(|column| (row * column + (row ^ 0x55aa)) & 0x7fff_ffff))
+            .collect();
+        let found = |dtype| -> Vec<i64> {
+            let tensor = |words: [i64; 5], shape: [usize; 2]| {
+                let data = TensorData::new(words.to_vec(), shape).convert_dtype(dtype);
+                Flex::int_from_data(data, &Device::<Flex>::default())
+            };
+            let summands = words.map(|row| row ^ 0x55aa);
+            let (factors, summands) = (tensor(words, [5, 1]), tensor(summands, [5, 1]));
+            let bits = bits::<Flex>(factors, tensor(words, [1, 5]), summands);
+            bits.into_data().iter().collect()
         };
-        assert_eq!(hash(DType::I64), expected);
-        assert_eq!(hash(DType::I32), expected);
+        assert_eq!(found(DType::I64), expected);
+        assert_eq!(found(DType::I32), expected);
     }
 }
