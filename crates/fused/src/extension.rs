@@ -151,7 +151,7 @@ pub(crate) trait FusedOps: Backend {
         epsilon: f64,
     ) -> FloatTensor<Self>;
 
-    /// The sum, and its rows normalised.
+    /// The sum, and its rows normalised, times gamma, plus beta.
     fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,

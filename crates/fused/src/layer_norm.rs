@@ -251,6 +251,7 @@ mod kernel {
                 sums,
                 row,
             });
+            room.truncate(2 * width);
             room
         }
 
@@ -259,8 +260,8 @@ mod kernel {
             let width = self.gamma.len();
             let (mut gamma, mut beta) = (Buffer::zeros(width), Buffer::zeros(width));
             for piece in pieces {
-                let (of_gamma, rest) = piece.split_at(width);
-                for (sums, piece) in [(&mut gamma, of_gamma), (&mut beta, &rest[..width])] {
+                let (of_gamma, of_beta) = piece.split_at(width);
+                for (sums, piece) in [(&mut gamma, of_gamma), (&mut beta, of_beta)] {
                     for (sum, x) in sums.iter_mut().zip(piece) {
                         *sum += x;
                     }

@@ -38,6 +38,7 @@ mod pair {
     #[derive(Clone, Debug)]
     pub(crate) struct Pair<B: Backend>(Arc<Mutex<Both<B>>>);
 
+    /// Of each result, where it has one.
     type Both<B> = [Option<FloatTensor<B>>; 2];
 
     impl<B: Backend> Default for Pair<B> {
@@ -69,6 +70,7 @@ mod pair {
         }
     }
 
+    /// A result's node: it hands its gradient on.
     #[derive(Debug)]
     struct OneOfTwo;
 

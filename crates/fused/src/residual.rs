@@ -91,7 +91,8 @@ pub fn residual_norm(
 }
 
 /// `x + dropout(y)`, and its rows normalised; see [`layer_norm`](crate::layer_norm()). What a
-/// residual connection with the norm in front hands to the next one.
+/// residual connection with the norm in front hands to the next one. If the norm takes no part in a
+/// loss that the sum does, gamma and beta may have gradients of zeros.
 ///
 /// # Shapes
 ///

@@ -15,20 +15,45 @@ static RANDOM: Mutex<()> = Mutex::new(());
 /// `x`, `y` and gamma, beta as rows of one.
 type Inputs = [Tensor<2>; 4];
 
+/// What the inputs are.
+#[derive(Debug)]
+struct Case {
+    sizes: [usize; 2],
+    dropout: f64,
+    seed: usize,
+    /// Which inputs have gradients.
+    tracked: [bool; 4],
+    device: Device,
+}
+
+impl Case {
+    fn new(sizes: [usize; 2], dropout: f64, seed: usize) -> Self {
+        Self {
+            sizes,
+            dropout,
+            seed,
+            tracked: [true; 4],
+            device: Device::flex().autodiff(),
+        }
+    }
+}
+
 /// The output and all gradients that there are.
-fn run(sizes: [usize; 2], f: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Option<TensorData>> {
-    let [rows, width] = sizes;
-    let device = Device::flex().autodiff();
-    let leaf = |seed, shape: [usize; 2]| {
-        let data = TensorData::new(floats(shape[0] * shape[1], seed, 2.0), shape);
-        Tensor::<2>::from_data(data, &device).require_grad()
-    };
-    let inputs =
-        [(1, rows), (2, rows), (3, 1), (4, 1)].map(|(seed, rows)| leaf(seed, [rows, width]));
-    device.seed(7);
+fn run(case: &Case, f: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Option<TensorData>> {
+    let [rows, width] = case.sizes;
+    let device = &case.device;
+    let inputs = [(0, rows), (1, rows), (2, 1), (3, 1)].map(|(input, rows)| {
+        let values = floats(rows * width, case.seed + input, 2.0);
+        let tensor = Tensor::<2>::from_data(TensorData::new(values, [rows, width]), device);
+        match case.tracked[input] {
+            true => tensor.require_grad(),
+            false => tensor,
+        }
+    });
+    device.seed(case.seed as u64);
     let output = f(&inputs);
-    let weights = TensorData::new(floats(rows * width, 5, 1.0), [rows, width]);
-    let weighted = output.clone() * Tensor::from_data(weights, &device);
+    let weights = TensorData::new(floats(rows * width, case.seed + 4, 1.0), [rows, width]);
+    let weighted = output.clone() * Tensor::from_data(weights, device);
     let gradients = weighted.sum().backward();
     let mut all = vec![Some(output.into_data())];
     all.extend(
@@ -41,62 +66,40 @@ fn run(sizes: [usize; 2], f: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Option<Tensor
 
 fn assert_same(
     name: &str,
-    sizes: [usize; 2],
+    case: &Case,
     fused: &dyn Fn(&Inputs) -> Tensor<2>,
     plain: &dyn Fn(&Inputs) -> Tensor<2>,
 ) {
     let _guard = RANDOM
         .lock()
         .unwrap_or_else(|poisoned| poisoned.into_inner());
-    let (actual, expected) = (run(sizes, fused), run(sizes, plain));
+    let (actual, expected) = (run(case, fused), run(case, plain));
     let mut compared = 0;
     for ((actual, expected), of) in actual
         .iter()
         .zip(&expected)
         .zip(["", "x", "y", "gamma", "beta"])
     {
-        assert_eq!(actual.is_some(), expected.is_some(), "{name} {of}");
+        assert_eq!(actual.is_some(), expected.is_some(), "{name} {of} {case:?}");
         if let (Some(actual), Some(expected)) = (actual, expected) {
             let expected: Vec<f64> = expected.iter().collect();
-            assert_close(&format!("{name} {of} {sizes:?}"), actual, &expected, 3e-5);
+            assert_close(&format!("{name} {of} {case:?}"), actual, &expected, 3e-5);
             compared += 1;
         }
     }
-    assert!(compared > 1, "{name} has no gradient");
+    assert!(compared > 1, "{name} has no gradient, {case:?}");
 }
 
-fn check(sizes: [usize; 2], dropout: f64) {
+/// A use of the sum and of its norm.
+type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
+
+fn check_both(case: &Case, uses: &[(&str, Use)]) {
+    let dropout = case.dropout;
     let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
-    assert_same(
-        "residual",
-        sizes,
-        &|[x, y, ..]| fused::residual(x.clone(), y.clone(), dropout),
-        &|[x, y, ..]| x.clone() + fused::dropout(y.clone(), dropout),
-    );
-    assert_same(
-        "residual_norm",
-        sizes,
-        &|[x, y, gamma, beta]| {
-            fused::residual_norm(x.clone(), y.clone(), row(gamma), row(beta), dropout, 1e-3)
-        },
-        &|[x, y, gamma, beta]| {
-            let sum = x.clone() + fused::dropout(y.clone(), dropout);
-            module::layer_norm(sum, row(gamma), Some(row(beta)), 1e-3)
-        },
-    );
-    // What is made of the sum, of its norm, or of both.
-    type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
-    let uses: [(&str, Use); 3] = [
-        ("the norm", |_, norm| norm),
-        ("both", |sum, norm| sum.clone() * sum + norm),
-        ("both, the norm twice", |sum, norm| {
-            sum * norm.clone() + norm
-        }),
-    ];
     for (name, f) in uses {
         assert_same(
             &format!("residual_and_norm, {name}"),
-            sizes,
+            case,
             &|[x, y, gamma, beta]| {
                 let (x, y) = (x.clone(), y.clone());
                 let (sum, norm) =
@@ -110,10 +113,43 @@ fn check(sizes: [usize; 2], dropout: f64) {
             },
         );
     }
+}
+
+fn check(case: &Case) {
+    let dropout = case.dropout;
+    let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
+    assert_same(
+        "residual",
+        case,
+        &|[x, y, ..]| fused::residual(x.clone(), y.clone(), dropout),
+        &|[x, y, ..]| x.clone() + fused::dropout(y.clone(), dropout),
+    );
+    assert_same(
+        "residual_norm",
+        case,
+        &|[x, y, gamma, beta]| {
+            fused::residual_norm(x.clone(), y.clone(), row(gamma), row(beta), dropout, 1e-3)
+        },
+        &|[x, y, gamma, beta]| {
+            let sum = x.clone() + fused::dropout(y.clone(), dropout);
+            module::layer_norm(sum, row(gamma), Some(row(beta)), 1e-3)
+        },
+    );
+    check_both(
+        case,
+        &[
+            ("the norm", |_, norm| norm),
+            ("both", |sum, norm| sum.clone() * sum + norm),
+            ("both, the norm twice", |sum, norm| {
+                sum * norm.clone() + norm
+            }),
+            ("both, of one gradient", |sum, norm| sum + norm),
+        ],
+    );
     // The norm's parameters have a gradient of zeros, where plain Burn has none.
     assert_same(
         "residual_and_norm, the sum",
-        sizes,
+        case,
         &|[x, y, gamma, beta]| {
             let (x, y) = (x.clone(), y.clone());
             fused::residual_and_norm(x, y, row(gamma), row(beta), dropout, 1e-3).0
@@ -125,7 +161,7 @@ fn check(sizes: [usize; 2], dropout: f64) {
     );
     assert_same(
         "relu",
-        sizes,
+        case,
         &|[x, ..]| fused::relu(x.clone(), dropout),
         &|[x, ..]| fused::dropout(activation::relu(x.clone()), dropout),
     );
@@ -135,17 +171,75 @@ fn check(sizes: [usize; 2], dropout: f64) {
 fn they_are_the_same_as_plain_burn() {
     for sizes in [[1, 1], [3, 7], [40, 64], [70, 512], [2, 20_000]] {
         for dropout in [0.0, 0.1, 0.6] {
-            check(sizes, dropout);
+            check(&Case::new(sizes, dropout, 7));
         }
     }
 }
 
+#[test]
+fn inputs_without_gradients_get_none() {
+    let uses: [(&str, Use); 1] = [("both", |sum, norm| sum.clone() * sum + norm)];
+    for tracked in 1..16 {
+        let tracked = [0, 1, 2, 3].map(|input| tracked >> input & 1 == 1);
+        let case = Case {
+            tracked,
+            ..Case::new([5, 8], 0.3, 7)
+        };
+        check_both(&case, &uses);
+    }
+    // Only the norm has gradients: the sum is as free as it would be in plain Burn.
+    let device = Device::flex().autodiff();
+    let x = Tensor::<2>::ones([2, 4], &device);
+    let row = Tensor::<1>::ones([4], &device).require_grad();
+    let (sum, _) = fused::residual_and_norm(x.clone(), x, row.clone(), row, 0.1, 1e-3);
+    assert!(sum.require_grad().is_require_grad());
+}
+
+#[test]
+fn gradient_checkpointing_gives_the_same() {
+    let case = Case {
+        device: Device::flex().autodiff().gradient_checkpointing(),
+        ..Case::new([5, 8], 0.3, 7)
+    };
+    check(&case);
+}
+
+#[test]
+fn one_tensor_may_be_both_parts_of_a_sum() {
+    let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
+    assert_same(
+        "x + x",
+        &Case::new([5, 8], 0.0, 7),
+        &|[x, _, gamma, beta]| {
+            let (x, y) = (x.clone(), x.clone());
+            let (sum, norm) = fused::residual_and_norm(x, y, row(gamma), row(beta), 0.0, 1e-3);
+            sum * norm
+        },
+        &|[x, _, gamma, beta]| {
+            let sum = x.clone() + x.clone();
+            module::layer_norm(sum.clone(), row(gamma), Some(row(beta)), 1e-3) * sum
+        },
+    );
+}
+
+#[test]
+fn a_sum_of_nothing_is_nothing() {
+    let device = Device::flex().autodiff();
+    let x = Tensor::<2>::zeros([0, 4], &device).require_grad();
+    let row = Tensor::<1>::ones([4], &device).require_grad();
+    let (sum, norm) = fused::residual_and_norm(x.clone(), x, row.clone(), row.clone(), 0.1, 1e-3);
+    assert_eq!([sum.dims(), norm.dims()], [[0, 4]; 2]);
+    let gradients = (sum * norm).sum().backward();
+    let of_row = row.grad(&gradients).unwrap().into_data();
+    assert_eq!(of_row.iter::<f32>().collect::<Vec<_>>(), [0.0; 4]);
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60))]
+    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_of_them_is(rows in 1..50usize, width in 2..70usize, dropout in 0.0..0.9) {
-        check([rows, width], dropout);
+    fn any_of_them_is(rows in 1..50usize, width in 2..70usize, dropout in 0.0..0.9, seed in 0..1000usize) {
+        check(&Case::new([rows, width], dropout, seed));
     }
 }
 
@@ -190,7 +284,12 @@ fn blocks_in_a_chain_are_those_of_plain_burn() {
             let (again, last) = both(sum.clone(), norm, beta, gamma);
             again * x.clone() + fused::dropout(last, dropout) + sum
         };
-        assert_same("two blocks", [40, 64], &fused, &plain);
+        assert_same(
+            "two blocks",
+            &Case::new([40, 64], dropout, 7),
+            &fused,
+            &plain,
+        );
     }
 }
 

@@ -131,9 +131,13 @@ impl<B: Backend + FusedOps> Backward<B, 2> for Residual {
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
         let of_sum = grads.consume::<B>(&ops.node);
-        let of_y = B::fused_dropped(of_sum.clone(), ops.state);
-        let nodes = ops.parents.map(|node| node.map(|node| node.id));
-        register::<B, 2>(grads, nodes, [of_sum, of_y]);
+        let [x, y] = ops.parents.map(|node| node.map(|node| node.id));
+        if let Some(y) = y {
+            grads.register::<B>(y, B::fused_dropped(of_sum.clone(), ops.state));
+        }
+        if let Some(x) = x {
+            grads.register::<B>(x, of_sum);
+        }
     }
 }
 
@@ -166,7 +170,7 @@ impl<B: Backend + FusedOps> Backward<B, 4> for ResidualAndNorm {
         let of_inputs = match pair.take_gradients() {
             [Some(of_sum), None] => {
                 let of_y = B::fused_dropped(of_sum.clone(), kept.dropout);
-                // Burn wants a gradient for every node that it visits.
+                // A scale that was computed waits for its gradient.
                 let dtype = gamma.dtype().into();
                 let zeros = B::float_zeros(gamma.shape(), &gamma.device(), dtype);
                 [of_sum, of_y, zeros.clone(), zeros]

@@ -291,6 +291,12 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         dropout: Dropout,
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        if !x.is_tracked() && !y.is_tracked() {
+            // The sum has no gradient, whatever the norm has.
+            let sum = Self::fused_residual(x, y, dropout);
+            let norm = Self::fused_layer_norm(sum.clone(), gamma, beta, epsilon);
+            return (sum, norm);
+        }
         let parents = [&x, &y, &gamma, &beta].map(|tensor| tensor.node());
         let gamma_node = gamma.clone();
         let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());

@@ -16,13 +16,13 @@ use burn::backend::tensor::{BoolTensor, FloatTensor};
 use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{Shape, Slice};
 
-use super::dropout::{Dropped, dropped};
+use super::dropout::{Dropped, dropped, scaled_up};
 use super::size;
 use crate::nodes::register;
 
 /// Keys from which on the weights are computed again instead of kept, for some queries at a time:
 /// at `d_model` 512 and 8 heads they would be about as much as all else that a layer keeps. On
-/// ndarray, attention takes 1.5 to 1.9 times as long.
+/// ndarray, a step of 512 keys takes up to a tenth longer.
 pub(crate) const LONG: usize = 1024;
 
 /// Weights that are there at once where there are so many keys.
@@ -60,7 +60,7 @@ impl<B: Backend> Masks<B> {
 
 /// What attends to what.
 pub(super) struct Attention<B: Backend> {
-    /// `[B, H, T, K]`
+    /// `[B, H, T, K]`, divided by `sqrt(K)`.
     query: FloatTensor<B>,
     /// `[B, H, S, K]`
     key: FloatTensor<B>,
@@ -69,7 +69,7 @@ pub(super) struct Attention<B: Backend> {
     masks: Masks<B>,
 }
 
-/// Some of the queries, `[B, H, n, K]`, divided by `sqrt(K)`, and the masks of their scores.
+/// Some of the queries, `[B, H, n, K]`, and the masks of their scores.
 struct Block<B: Backend> {
     query: FloatTensor<B>,
     blocked: Option<BoolTensor<B>>,
@@ -83,7 +83,7 @@ impl<B: Backend> Attention<B> {
         let [query, key, value] =
             [0, 1, 2].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
         Self {
-            query,
+            query: scaled::<B>(query),
             key,
             value,
             masks,
@@ -95,7 +95,7 @@ impl<B: Backend> Attention<B> {
         let n_heads = size(&query, 2);
         let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
         Self {
-            query: heads::<B>(query, 0, n_heads),
+            query: scaled::<B>(heads::<B>(query, 0, n_heads)),
             key,
             value,
             masks,
@@ -144,9 +144,8 @@ impl<B: Backend> Attention<B> {
             }
             false => self.masks.dropped.clone(),
         };
-        let query = rows_of::<B>(self.query.clone(), rows);
         Block {
-            query: B::float_mul_scalar(query, scale::<B>(&self.key).into()),
+            query: rows_of::<B>(self.query.clone(), rows),
             blocked: is_blocked.then(blocked),
             dropped: Dropped {
                 mask,
@@ -162,10 +161,13 @@ impl<B: Backend> Attention<B> {
             let block = self.block(&rows);
             let weights = block.weights(&self.key);
             kept = self.is_short().then(|| weights.clone());
-            let output = B::float_matmul(block.dropped.masked(weights), self.value.clone());
-            outputs.push(block.dropped.scaled_up(output));
+            outputs.push(B::float_matmul(
+                block.dropped.masked(weights),
+                self.value.clone(),
+            ));
         }
-        let output = packed::<B>(joined::<B>(outputs));
+        let output = scaled_up::<B>(joined::<B>(outputs), self.masks.masking.dropout);
+        let output = packed::<B>(output);
         let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
         let output = B::float_reshape(output, Shape::new([batch, t, n_heads * d_head]));
         (output, kept)
@@ -193,20 +195,20 @@ impl<B: Backend> Attention<B> {
         let n_heads = size(&self.query, 1);
         let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
         let sums = B::float_sum_dim(B::float_mul(grad.clone(), output), 3);
+        // Factors stand here, at `[.., K]`, of which there is less than of weights.
+        let grad = scaled_up::<B>(grad, self.masks.masking.dropout);
+        let key = scaled::<B>(self.key.clone());
         let (mut of_query, mut of_key_value) = (Vec::new(), None);
         for rows in self.blocks() {
             let block = self.block(&rows);
             let [grad, sums] = [&grad, &sums].map(|x| rows_of::<B>(x.clone(), &rows));
             let weights = kept.take().unwrap_or_else(|| block.weights(&self.key));
-            // Factors stand at `[.., K]`, of which there is less than of weights.
-            let grad = block.dropped.scaled_up(grad);
             let dropped = block.dropped.masked(weights.clone());
             let of_value = B::float_matmul(B::float_transpose(dropped), grad.clone());
             let of_weights = B::float_matmul(grad, B::float_transpose(self.value.clone()));
             let of_weights = block.dropped.masked(of_weights);
             let of_scores = B::float_mul(weights, B::float_sub(of_weights, sums));
-            let by_key = B::float_matmul(of_scores.clone(), self.key.clone());
-            of_query.push(B::float_mul_scalar(by_key, scale::<B>(&self.key).into()));
+            of_query.push(B::float_matmul(of_scores.clone(), key.clone()));
             let of_key = B::float_matmul(B::float_transpose(of_scores), block.query);
             of_key_value = Some(match of_key_value {
                 None => (of_key, of_value),
@@ -232,9 +234,10 @@ impl<B: Backend> Block<B> {
     }
 }
 
-/// `1 / sqrt(K)`
-fn scale<B: Backend>(key: &FloatTensor<B>) -> f64 {
-    1.0 / (size(key, 3) as f64).sqrt()
+/// `[B, H, L, K]`, divided by `sqrt(K)`.
+fn scaled<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let factor = 1.0 / (size(&x, 3) as f64).sqrt();
+    B::float_mul_scalar(x, factor.into())
 }
 
 /// Blocks of `[B, H, T, K]`, without a copy if there is one.

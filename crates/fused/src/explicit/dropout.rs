@@ -1,8 +1,9 @@
 //! Dropout by a mask, which is kept, or computed again in the backward pass from a key.
 //!
-//! For the second kind, the host computes 31 random bits for each column and 62 for each row, a
-//! factor and a summand; an element's are `factor column + summand`, which the device does, modulo
-//! 2^31, so that all kinds of integers make the same of them.
+//! For the second kind, the host computes random numbers of 31 bits, one for each column and two for
+//! each row, an odd factor and a summand; an element's is `factor column + summand`, which the
+//! device does, modulo 2^31, so that integers of 32 bits that wrap and those of 64 make the same of
+//! them.
 
 use burn::backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
 use burn::backend::{Backend, get_device_settings};
@@ -21,20 +22,15 @@ pub(super) struct Dropped<B: Backend> {
 
 impl<B: Backend> Dropped<B> {
     pub fn apply(&self, x: FloatTensor<B>) -> FloatTensor<B> {
-        self.scaled_up(self.masked(x))
+        scaled_up::<B>(self.masked(x), self.probability)
     }
 
-    /// The first half: zeros for what is dropped.
+    /// The same without the factor, which [`scaled_up`] applies, before or after a product.
     pub fn masked(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         match self.probability > 0.0 {
             true => B::float_mask_fill(x, self.mask.clone(), 0.0.into()),
             false => x,
         }
-    }
-
-    /// The other half, which products may come before.
-    pub fn scaled_up(&self, x: FloatTensor<B>) -> FloatTensor<B> {
-        scaled_up::<B>(x, self.probability)
     }
 }
 
@@ -66,7 +62,7 @@ pub(super) fn dropped<B: Backend>(
     };
     let word = |key: u64, place: usize| (mix_64(key ^ mix_64(place as u64)) >> 33) as i32;
     let [first, second, third] = [0, 1, 2].map(|n| mix_64(key.wrapping_add(n)));
-    // An odd factor makes different bits of different columns'.
+    // An odd factor loses no bit of a column's.
     let of_rows = |row| (word(first, row) | 1, word(second, row));
     let (factors, summands) = rows.map(of_rows).unzip();
     let columns = (0..s).map(|column| word(third, column)).collect();
@@ -96,29 +92,35 @@ mod tests {
     use super::*;
 
     /// Of `[2, 2, 300, 700]`, from this one of 500 rows on.
-    fn mask(key: u64, first: usize) -> Vec<bool> {
+    fn mask(key: u64, probability: f64, first: usize) -> Vec<bool> {
         let rows = (0..4).flat_map(|head| (first..first + 300).map(move |row| head * 500 + row));
         let device = Device::<Flex>::default();
-        let mask = dropped::<Flex>(key, 0.3, rows, [2, 2, 300, 700], &device);
+        let mask = dropped::<Flex>(key, probability, rows, [2, 2, 300, 700], &device);
         mask.into_data().convert::<bool>().into_vec().unwrap()
     }
 
     #[test]
     fn rows_do_not_depend_on_where_a_block_begins() {
-        let (whole, later) = (mask(7, 0), mask(7, 100));
+        let (whole, later) = (mask(7, 0.3, 0), mask(7, 0.3, 100));
         for head in 0..4 {
             let at = |row: usize| (head * 300 + row) * 700;
             assert!(whole[at(100)..at(300)] == later[at(0)..at(200)]);
         }
-        assert!(whole != mask(8, 0));
+        assert!(whole != mask(8, 0.3, 0));
     }
 
     #[test]
     fn places_are_dropped_as_if_each_for_itself() {
-        let mask = mask(42, 0);
+        for (key, probability) in [(42, 0.3), (43, 0.1), (u64::MAX, 0.5)] {
+            check_independence(key, probability);
+        }
+    }
+
+    fn check_independence(key: u64, probability: f64) {
+        let mask = mask(key, probability, 0);
         let rows: Vec<&[bool]> = mask.chunks(700).collect();
         let share = |dropped: usize, of: usize| dropped as f64 / of as f64;
-        // Deviations of a mean of n: sqrt(0.3 0.7 / n).
+        // Deviations of a mean of n: sqrt(p (1 - p) / n).
         let near = |found: f64, expected: f64, n: usize| {
             let deviation = (expected * (1.0 - expected) / n as f64).sqrt();
             assert!(
@@ -127,11 +129,21 @@ mod tests {
             );
         };
         for row in &rows {
-            near(share(row.iter().filter(|x| **x).count(), 700), 0.3, 700);
+            let dropped = row.iter().filter(|x| **x).count();
+            near(share(dropped, 700), probability, 700);
         }
         for column in 0..700 {
             let dropped = rows.iter().filter(|row| row[column]).count();
-            near(share(dropped, 1200), 0.3, 1200);
+            near(share(dropped, 1200), probability, 1200);
+        }
+        // Both of two rows, of all pairs: the number that numbers for themselves would give.
+        for (row, other) in (0..rows.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            let pairs = rows[row].iter().zip(rows[other]);
+            let both = pairs.filter(|(a, b)| **a && **b).count();
+            let (expected, n) = (probability.powi(2), 700.0);
+            let deviation = (expected * (1.0 - expected) / n).sqrt();
+            // Seven deviations: there are 700,000 pairs.
+            assert!((both as f64 / n - expected).abs() < 7.0 * deviation);
         }
         // The corners of a rectangle, which a hash of rows and columns apart would make dependent.
         for (down, right) in [(1, 1), (1, 2), (2, 1), (300, 350)] {
@@ -144,7 +156,7 @@ mod tests {
                 }
             }
             // Rectangles share corners: three times the deviation.
-            near(share(all, n), 0.3f64.powi(4), n / 9);
+            near(share(all, n), probability.powi(4), n / 9);
         }
     }
 

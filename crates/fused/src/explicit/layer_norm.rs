@@ -81,9 +81,13 @@ impl<B: Backend> Backward<B, 2> for Residual {
 
     fn backward(self, ops: Ops<Self::State, 2>, grads: &mut Gradients, _: &mut Checkpointer) {
         let of_sum = grads.consume::<B>(&ops.node);
-        let of_y = ops.state.apply(of_sum.clone());
-        let nodes = ops.parents.map(|node| node.map(|node| node.id));
-        register::<B, 2>(grads, nodes, [of_sum, of_y]);
+        let [x, y] = ops.parents.map(|node| node.map(|node| node.id));
+        if let Some(y) = y {
+            grads.register::<B>(y, ops.state.apply(of_sum.clone()));
+        }
+        if let Some(x) = x {
+            grads.register::<B>(x, of_sum);
+        }
     }
 }
 
