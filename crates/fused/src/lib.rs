@@ -6,7 +6,7 @@
 //! that is taken again from step to step (`free_buffers` returns it), whose arena is the only
 //! unsafe code. With `autodiff` as well, so do tensors under training, with backward passes of
 //! this crate. Other backends, each by its feature, and flex's other precisions have such backward
-//! passes for attention, residuals with layer norm, activations and cross-entropy, made of Burn's
+//! passes for attention, residuals, layer norm, activations and cross-entropy, made of Burn's
 //! own operations in the tensor's own precision.
 //!
 //! Results on flex do not depend on the number of threads, and a row's product is the same number,
