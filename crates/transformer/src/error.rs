@@ -1,17 +1,18 @@
-//! What can be wrong with a configuration or an input.
+//! Errors about configurations and inputs.
 
 use std::fmt;
 
-/// A setting that no model can be built from.
+/// A setting that is not valid.
 ///
 /// Displays as `FIELD is VALUE, but must be EXPECTED`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The field of [`TransformerConfig`](crate::TransformerConfig), by its name there.
+    /// Name of the field, as in [`TransformerConfig`](crate::TransformerConfig) or
+    /// [`GenerateConfig`](crate::generate::GenerateConfig).
     pub field: &'static str,
-    /// The value that was given.
+    /// Value of the field.
     pub value: String,
-    /// What would be right.
+    /// Description of the valid values.
     pub expected: String,
 }
 
@@ -42,10 +43,10 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Token ids that the model cannot take.
+/// Token ids that a model cannot process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// An id that has no row in the embedding.
+    /// A token id is outside the vocabulary.
     #[error(
         "sequence {sequence}, position {position}: token id {id} is outside the vocabulary, ids are 0..{vocab_size}"
     )]
@@ -54,24 +55,24 @@ pub enum InputError {
         sequence: usize,
         /// Index of the token in the sequence, from 0.
         position: usize,
-        /// The id that was given.
+        /// The token id.
         id: u32,
-        /// Number of ids that exist.
+        /// Size of the vocabulary.
         vocab_size: usize,
     },
-    /// A sequence with more tokens than there are positions.
+    /// A sequence is longer than the model's `max_len`.
     #[error(
         "sequence {sequence} has {length} tokens, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
     )]
     TooLong {
         /// Index of the sequence in the batch, from 0.
         sequence: usize,
-        /// Its number of tokens.
+        /// Length of the sequence, in tokens.
         length: usize,
-        /// The most that the model can take.
+        /// Maximum length, in tokens.
         max_len: usize,
     },
-    /// No sequence at all.
+    /// The batch has no sequences.
     #[error("the batch has no sequences, but must have at least one")]
     EmptyBatch,
 }

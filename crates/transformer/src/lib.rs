@@ -27,6 +27,7 @@
 
 #![recursion_limit = "256"]
 
+mod choice;
 mod config;
 mod dropout;
 mod error;
@@ -53,6 +54,7 @@ pub mod position;
 pub mod residual;
 pub mod weights;
 
+pub use choice::Choice;
 pub use config::{
     Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };

@@ -88,14 +88,14 @@ fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
         ),
         (
             base().with_weight_tying(WeightTying::All),
-            "weight_tying is all, but must be none or decoder, unless both vocabularies have one size (they have 10 and 12)",
+            "weight_tying is all, but must be none or decoder, because the vocabularies have different sizes (10 and 12)",
         ),
         (
             base()
                 .with_d_model(9)
                 .with_n_heads(3)
                 .with_positions(Positions::Rotary),
-            "d_model is 9, but must be an even multiple of n_heads (3): rotary positions turn pairs of dimensions",
+            "d_model is 9, but must be an even multiple of n_heads (3): rotary positions rotate pairs of dimensions",
         ),
     ];
     let device = Device::flex();

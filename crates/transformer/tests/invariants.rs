@@ -248,7 +248,7 @@ fn positions_past_max_len_are_refused() {
         let message = panic_message(|| {
             model.encode(long.clone());
         });
-        assert!(message.contains("0..21 are past max_len (20)"), "{message}");
+        assert!(message.contains("0..21 exceed max_len (20)"), "{message}");
 
         // A decoder that is already at its last position.
         let memory = model.encode(long.clone().narrow(1, 0, 4));
@@ -258,10 +258,7 @@ fn positions_past_max_len_are_refused() {
             let mut cache = cache.clone();
             model.decode(long.clone().narrow(1, 0, 1), &memory, &mut cache);
         });
-        assert!(
-            message.contains("20..21 are past max_len (20)"),
-            "{message}"
-        );
+        assert!(message.contains("20..21 exceed max_len (20)"), "{message}");
     }
 }
 
@@ -342,11 +339,17 @@ fn a_decoder_takes_a_memory_if_and_only_if_it_attends_to_one() {
     let message = panic_message(|| {
         with.forward(token.clone(), None, &mut with.new_cache());
     });
-    assert!(message.contains("give it a memory"), "{message}");
+    assert!(
+        message.contains("has cross-attention and needs a memory"),
+        "{message}"
+    );
     let message = panic_message(|| {
         without.forward(token.clone(), &memory, &mut without.new_cache());
     });
-    assert!(message.contains("give it no memory"), "{message}");
+    assert!(
+        message.contains("has no cross-attention and takes no memory"),
+        "{message}"
+    );
 }
 
 fn panic_message(f: impl FnOnce()) -> String {

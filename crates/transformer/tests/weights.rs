@@ -12,7 +12,7 @@ use transformer::weights::{
     metadata, parameters, to_bytes_with,
 };
 use transformer::{
-    Activation, AttentionMask, NormPlacement, NormVariance, Positions, Transformer,
+    Activation, AttentionMask, Choice, NormPlacement, NormVariance, Positions, Transformer,
     TransformerConfig, WeightTying,
 };
 
@@ -236,7 +236,7 @@ fn model(config: &TransformerConfig) -> Transformer {
 
 #[test]
 fn there_and_back_is_the_same_to_the_last_bit() {
-    for layout in Layout::ALL {
+    for &layout in Layout::ALL {
         for config in configs(layout) {
             let own = parameters(&model(&config));
             let back = through_a_file(&config, Contents::Model, &own, layout, Precision::F32);
@@ -252,7 +252,7 @@ fn there_and_back_is_the_same_to_the_last_bit() {
 
 #[test]
 fn stacks_alone_go_there_and_back() {
-    for layout in Layout::ALL {
+    for &layout in Layout::ALL {
         for config in configs(layout) {
             if config.weight_tying != WeightTying::None && layout != Layout::Marian {
                 continue;
@@ -283,7 +283,7 @@ fn stacks_alone_go_there_and_back() {
 /// What PyTorch's classes have for a configuration: shared matrices in `torch.nn` and Marian alone.
 fn exported() -> Vec<(String, Layout, TransformerConfig)> {
     let mut all = Vec::new();
-    for layout in Layout::ALL {
+    for &layout in Layout::ALL {
         let mut configs = configs(layout);
         configs.retain(|config| {
             config.weight_tying == WeightTying::None

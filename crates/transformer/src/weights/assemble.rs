@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
+use super::error::WeightsError;
 use super::file::{WeightsFile, check_float};
-use super::import::ImportOptions;
 use super::layout::{Kind, Layout, Rule};
+use super::metadata;
+use super::options::ImportOptions;
 use super::recognise::Recognised;
-use super::{CONFIG, WeightsError};
 use crate::config::TransformerConfig;
 
 impl Recognised {
@@ -48,15 +49,8 @@ impl Recognised {
         let source = vocab_size("encoder").or(target).unwrap_or(1);
         let target = target.unwrap_or(source);
 
-        let written: Option<TransformerConfig> = match file.metadata.get(CONFIG) {
-            Some(json) if self.layout == Layout::Native => {
-                let config = serde_json::from_str(json);
-                Some(config.map_err(|error| {
-                    WeightsError::File(format!(
-                        "has no configuration of a model in its header ({error})"
-                    ))
-                })?)
-            }
+        let written = match self.layout {
+            Layout::Native => metadata::config(&file.metadata)?,
             _ => None,
         };
         let is_written = written.is_some();

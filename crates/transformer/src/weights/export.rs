@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::import::Contents;
+use super::contents::Contents;
+use super::error::WeightsError;
 use super::layout::{self, CORE, Kind, Layout};
+use super::parameters::Parameters;
 use super::tying::transposed;
-use super::{CONFIG, Parameters, WeightsError};
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
@@ -89,12 +90,6 @@ pub fn export(
     check_whole(config, contents, parameters)?;
     let tensor = |(name, (shape, values))| (name, TensorData::new(values, shape));
     Ok(all.into_iter().map(tensor).collect())
-}
-
-/// What a file of this crate's own layout says of its model, beside the tensors.
-pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
-    let json = serde_json::to_string(config).expect("it is plain data");
-    BTreeMap::from([(CONFIG.into(), json)])
 }
 
 fn check_whole(

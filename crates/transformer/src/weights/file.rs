@@ -10,30 +10,11 @@ use std::time::SystemTime;
 
 use burn::tensor::{TensorData, bf16, f16};
 
-use super::WeightsError;
+use super::error::WeightsError;
+use super::header::{ForeignObject, TensorInfo};
+#[cfg(feature = "pytorch")]
+use super::pytorch::PyTorchFile;
 use super::safetensors::SafetensorsFile;
-
-/// A tensor in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorInfo {
-    /// Type of its numbers: `f32`, `bf16`, `i64`, ..
-    pub dtype: String,
-    /// Its axes, as in the file.
-    pub shape: Vec<usize>,
-    /// The entry of the file's outermost dictionary that it stands in, where that is a dictionary of
-    /// its own, as `model` in `{"model": {..}, "optimizer": {..}}`.
-    pub group: Option<String>,
-}
-
-/// Something in a file that is neither a tensor nor a plain container of them. It has not been
-/// executed, and never will be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignObject {
-    /// Where it stands.
-    pub path: String,
-    /// The Python class or function that it asks for.
-    pub class: String,
-}
 
 /// An open file of weights.
 #[derive(Debug)]
@@ -58,7 +39,7 @@ fn stamp(about: &Metadata) -> Stamp {
 enum Source {
     Safetensors(SafetensorsFile),
     #[cfg(feature = "pytorch")]
-    PyTorch(super::pytorch::PyTorchFile),
+    PyTorch(PyTorchFile),
 }
 
 impl WeightsFile {
@@ -103,7 +84,7 @@ impl WeightsFile {
 
     #[cfg(feature = "pytorch")]
     fn open_pytorch(path: &Path, about: &Metadata) -> Result<Self, WeightsError> {
-        let opened = super::pytorch::PyTorchFile::open(path, about.len());
+        let opened = PyTorchFile::open(path, about.len());
         let (source, format, tensors, foreign) = opened?;
         Ok(Self {
             tensors,

@@ -1,81 +1,24 @@
 //! Weights of others, into this crate's names and arrangement.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use burn::tensor::{Device, TensorData};
 
 use super::assemble;
-use super::file::{ForeignObject, WeightsFile};
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::header::ForeignObject;
 use super::layout::{self, Layout};
+use super::options::ImportOptions;
+use super::parameters::{Parameters, with_parameters};
 use super::recognise::{is_bias, recognise};
 use super::tying::tie;
-use super::{Parameters, WeightsError, with_parameters};
-use crate::config::{
-    Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
-};
+use crate::config::{TransformerConfig, WeightTying};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::init::Init;
 use crate::model::Transformer;
-
-/// What a file's weights do not show, or show otherwise than it is meant.
-///
-/// Sizes and numbers of layers are read from the shapes. The number of heads must be given, unless
-/// the file was written by this crate; everything else has a value that is usual for the layout.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)] // fields are those of `TransformerConfig`, where they have the same names
-pub struct ImportOptions {
-    /// The layout, where it is not to be recognised by the names.
-    pub layout: Option<Layout>,
-    pub n_heads: Option<usize>,
-    pub activation: Option<Activation>,
-    pub norm_placement: Option<NormPlacement>,
-    pub norm_variance: Option<NormVariance>,
-    pub norm_epsilon: Option<f64>,
-    pub positions: Option<Positions>,
-    pub max_len: Option<usize>,
-    pub scale_embeddings: Option<bool>,
-    pub weight_tying: Option<WeightTying>,
-    pub pad_id: Option<u32>,
-    pub dropout: Option<f64>,
-    /// The entry of the file's outermost dictionary that has the weights, where several could be
-    /// meant.
-    pub entry: Option<String>,
-    /// Tensors by another name than in the file: `(name there, name in the layout)`. Both without
-    /// the entry's name.
-    pub rename: Vec<(String, String)>,
-    /// Whether the file may hold more than the model, and objects that are no tensors.
-    pub allow_unused: bool,
-}
-
-/// What of a model a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contents {
-    /// Encoder, decoder and generator.
-    Model,
-    /// The encoder alone.
-    Encoder,
-    /// The decoder alone, with its generator.
-    Decoder,
-}
-
-impl Contents {
-    /// Whether it is an encoder, and whether it is a decoder.
-    pub(super) fn has(self) -> [bool; 2] {
-        [self != Self::Decoder, self != Self::Encoder]
-    }
-}
-
-impl fmt::Display for Contents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Model => "a whole model",
-            Self::Encoder => "an encoder alone",
-            Self::Decoder => "a decoder alone",
-        })
-    }
-}
 
 /// Weights in this crate's names and arrangement, and what they are weights of.
 #[derive(Clone, Debug)]

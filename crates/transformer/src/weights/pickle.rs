@@ -7,7 +7,7 @@ use std::path::Path;
 
 use zip::ZipArchive;
 
-use super::WeightsError;
+use super::error::WeightsError;
 
 /// Operations; a model of ten thousand tensors and its optimiser have some hundred thousand.
 const MOST_OPERATIONS: u64 = 2_000_000;

@@ -3,10 +3,11 @@
 use burn::tensor::TensorData;
 
 use super::assemble::not_finite;
+use super::error::WeightsError;
 use super::file::WeightsFile;
-use super::import::ImportOptions;
+use super::options::ImportOptions;
+use super::parameters::Parameters;
 use super::recognise::Recognised;
-use super::{Parameters, WeightsError};
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use pytorch_reader::{FileFormat, PickleValue, PytorchReader, Tensor};
 
-use super::WeightsError;
-use super::file::{ForeignObject, TensorInfo};
+use super::error::WeightsError;
+use super::header::{ForeignObject, TensorInfo};
 use super::pickle;
 
 /// An open checkpoint.

@@ -23,8 +23,8 @@ mod tests {
     use burn::tensor::Tensor;
 
     use super::*;
-    use crate::TransformerConfig;
-    use crate::weights::{VisitNamed, visit_named};
+    use crate::config::TransformerConfig;
+    use crate::weights::named::{VisitNamed, visit_named};
 
     #[test]
     fn logits_move_a_little() {

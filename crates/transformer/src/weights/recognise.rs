@@ -2,10 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::WeightsError;
-use super::file::{TensorInfo, WeightsFile};
-use super::import::{Contents, ImportOptions};
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::header::TensorInfo;
 use super::layout::{self, CORE, Kind, Layout, Rule};
+use super::options::ImportOptions;
+use crate::choice::Choice;
 
 /// A file's names, matched with a layout.
 #[derive(Clone, Debug)]

@@ -7,8 +7,10 @@ use std::io::{Read, Seek, SeekFrom};
 use ::safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use burn::tensor::{DType, TensorData, bf16, f16};
 
-use super::file::TensorInfo;
-use super::{Parameters, WeightsError};
+use super::error::WeightsError;
+use super::header::TensorInfo;
+use super::parameters::Parameters;
+use crate::choice::choices;
 
 /// The longest header that the format's own reader takes.
 const MAX_HEADER: u64 = 100_000_000;
@@ -109,6 +111,12 @@ pub enum Precision {
     BF16,
 }
 
+choices!(Precision, "dtype", {
+    F32: "f32", "Exact";
+    F16: "f16", "Half the size, values up to 65,504";
+    BF16: "bf16", "Half the size, 3 significant digits";
+});
+
 /// The bytes of a safetensors file.
 ///
 /// # Errors
@@ -194,4 +202,56 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
 
 fn file(error: ::safetensors::SafeTensorError) -> WeightsError {
     WeightsError::NotSafetensors(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::choice::Choice;
+    use crate::config::{TransformerConfig, WeightTying};
+    use crate::model::Transformer;
+    use crate::weights::parameters::{parameters, with_parameters};
+
+    fn model(seed: u64, tying: WeightTying) -> Transformer {
+        TransformerConfig::new(11, 11)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(6)
+            .with_weight_tying(tying)
+            .init_seeded(seed, &Device::flex())
+            .unwrap()
+    }
+
+    #[test]
+    fn there_and_back_is_the_same_to_the_last_bit() {
+        for tying in [WeightTying::None, WeightTying::Decoder, WeightTying::All] {
+            let (one, other) = (model(1, tying), model(2, tying));
+            let bytes = to_bytes(&parameters(&one)).unwrap();
+            let read = with_parameters(&other, from_bytes(&bytes).unwrap()).unwrap();
+            assert_eq!(parameters(&read), parameters(&one));
+            assert_ne!(parameters(&read), parameters(&other));
+            assert_eq!(to_bytes(&parameters(&read)).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn files_that_are_cut_off_or_foreign_are_refused() {
+        let bytes = to_bytes(&parameters(&model(1, WeightTying::None))).unwrap();
+        for length in (0..bytes.len()).step_by(53) {
+            assert!(from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        assert!(from_bytes(b"PK\x03\x04 something else, long enough").is_err());
+    }
+
+    #[test]
+    fn precisions_are_parsed_from_their_names() {
+        for &precision in Precision::ALL {
+            assert_eq!(precision.to_string().parse(), Ok(precision));
+        }
+        assert_eq!("bf16".parse(), Ok(Precision::BF16));
+    }
 }

@@ -3,8 +3,10 @@
 
 use burn::tensor::TensorData;
 
-use super::import::{Contents, ImportOptions};
-use super::{Parameters, WeightsError};
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::options::ImportOptions;
+use super::parameters::Parameters;
 use crate::config::{TransformerConfig, WeightTying};
 
 const SOURCE_TABLE: &str = "encoder.input.embedding.weight";

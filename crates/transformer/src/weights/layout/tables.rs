@@ -1,6 +1,7 @@
 //! The tables.
 
-use super::{CORE, Kind, Layout, Part, Rule};
+use super::name::Layout;
+use super::rule::{CORE, Kind, Part, Rule};
 
 pub(super) fn rules(layout: Layout) -> Vec<Rule> {
     match layout {

@@ -1,0 +1,147 @@
+//! The parameters of a module by name, out of the module and back into it.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, Param};
+use burn::tensor::{Tensor, TensorData};
+
+use super::error::WeightsError;
+use super::named::{MapNamed, VisitNamed, map_named, visit_named};
+
+/// Parameters by name.
+pub type Parameters = BTreeMap<String, TensorData>;
+
+/// The module's parameters, each by its path in the module.
+pub fn parameters<M: Module>(module: &M) -> Parameters {
+    struct Values(Parameters);
+    impl VisitNamed for Values {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            self.0.insert(name, param.val().into_data());
+        }
+    }
+    let mut values = Values(Parameters::new());
+    visit_named(module, &mut values);
+    values.0
+}
+
+/// A module like `module` with these parameters, on its device and in its precision.
+///
+/// # Errors
+///
+/// If a parameter is missing, left over or of another shape.
+pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, WeightsError> {
+    let own = shapes(module);
+    let missing: Vec<&String> = own
+        .keys()
+        .filter(|name| !given.contains_key(*name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(WeightsError::missing(missing));
+    }
+    let unused: Vec<&String> = given
+        .keys()
+        .filter(|name| !own.contains_key(*name))
+        .collect();
+    if !unused.is_empty() {
+        return Err(WeightsError::unused(unused));
+    }
+    for (name, expected) in &own {
+        let found = given[name].shape();
+        if found.as_slice() != &expected[..] {
+            return Err(WeightsError::Shape {
+                name: name.clone(),
+                expected: expected.clone(),
+                found: found.to_vec(),
+            });
+        }
+    }
+    Ok(map_named(module.clone(), &mut Replace(given)))
+}
+
+/// Puts the given tensors in the place of the module's, by name.
+struct Replace(Parameters);
+
+impl MapNamed for Replace {
+    fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let data = self.0.remove(&name).expect("all names were compared");
+        param.map(|tensor| {
+            let is_trained = tensor.is_require_grad();
+            let precision = tensor.dtype();
+            Tensor::from_data(data, (&tensor.device(), precision)).set_require_grad(is_trained)
+        })
+    }
+}
+
+/// The shapes of the module's parameters, which stay on their device.
+pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    struct Shapes(BTreeMap<String, Vec<usize>>);
+    impl VisitNamed for Shapes {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            self.0.insert(name, param.shape().to_vec());
+        }
+    }
+    let mut shapes = Shapes(BTreeMap::new());
+    visit_named(module, &mut shapes);
+    shapes.0
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::config::{TransformerConfig, WeightTying};
+    use crate::model::Transformer;
+
+    fn model(seed: u64, d_ff: usize, tying: WeightTying) -> Transformer {
+        TransformerConfig::new(11, 11)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(d_ff)
+            .with_weight_tying(tying)
+            .init_seeded(seed, &Device::flex())
+            .unwrap()
+    }
+
+    #[test]
+    fn trained_parameters_stay_trained() {
+        let device = Device::flex().autodiff();
+        let model = TransformerConfig::new(5, 5)
+            .with_d_model(4)
+            .with_n_heads(1)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(4)
+            .init_seeded(3, &device)
+            .unwrap();
+        let read = with_parameters(&model, parameters(&model)).unwrap();
+        let weight = read.decoder.layers[0].feed_forward.w_1.bias.clone();
+        assert!(weight.unwrap().val().is_require_grad());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let own = model(1, 6, WeightTying::None);
+        let refused = |given| with_parameters(&own, given).unwrap_err().to_string();
+        let other = parameters(&model(1, 7, WeightTying::None));
+        let error = refused(other);
+        assert!(
+            error.contains("has the shape [7], but must have [6]"),
+            "{error}"
+        );
+
+        let mut given = parameters(&own);
+        let name = "decoder.layers.0.feed_forward.w_1.bias";
+        let bias = given.remove(name).unwrap();
+        assert_eq!(refused(given.clone()), format!("has no tensor {name}"));
+        given.insert(name.into(), bias.clone());
+        given.insert("a".into(), bias.clone());
+        given.insert("b".into(), bias);
+        assert_eq!(
+            refused(given),
+            "has a tensor a, b that the model does not have"
+        );
+    }
+}
