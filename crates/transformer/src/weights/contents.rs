@@ -2,19 +2,19 @@
 
 use std::fmt;
 
-/// What of a model a file holds.
+/// The part of a model that a file holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Encoder, decoder and generator.
+    /// A whole model: encoder and decoder with generator.
     Model,
-    /// The encoder alone.
+    /// An encoder alone.
     Encoder,
-    /// The decoder alone, with its generator.
+    /// A decoder alone, with its generator.
     Decoder,
 }
 
 impl Contents {
-    /// Whether it is an encoder, and whether it is a decoder.
+    /// Returns whether the part has an encoder, and whether it has a decoder.
     pub(super) fn has(self) -> [bool; 2] {
         [self != Self::Decoder, self != Self::Encoder]
     }

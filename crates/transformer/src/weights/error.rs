@@ -1,111 +1,116 @@
-//! What can go wrong with weights and their files.
+//! Errors of weights and their files.
 
 use super::layout::Layout;
 use crate::error::ConfigError;
 
-/// Why parameters do not fit a module, or a file holds none.
+/// An error in a file of weights, or parameters that do not fit a module.
+///
+/// Messages begin with a verb or name a tensor, so that they can follow the name of a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
-    /// The bytes are no such file, or not all of it.
+    /// The bytes are not a safetensors file, or are truncated.
     #[error("is not a whole safetensors file ({0})")]
     NotSafetensors(String),
-    /// The bytes are no PyTorch checkpoint, or not all of one.
+    /// The file is not a PyTorch checkpoint, or is damaged.
     #[error("is not a PyTorch checkpoint that can be read ({0})")]
     PyTorch(String),
-    /// Something else about the file.
+    /// Any other error of a file.
     #[error("{0}")]
     File(String),
-    /// Something that is no tensor and no plain container of them.
-    #[error("asks for {class} at {path}{}, but only tensors and plain containers of them are read; nothing was executed", and_more(*.others))]
+    /// A checkpoint refers to Python objects other than tensors and plain containers.
+    #[error("refers to {class} at {path}{}, but only tensors and plain containers are read; nothing was executed", and_more(*.others))]
     Foreign {
-        /// Where the first of them stands.
+        /// Path of the first such object in the checkpoint.
         path: String,
-        /// The Python class or function that it asks for.
+        /// Python class or function to which it refers.
         class: String,
-        /// How many more there are.
+        /// Number of further such objects.
         others: usize,
     },
-    /// Names of no known layout.
+    /// The names of the tensors match no known layout, or not the requested one.
     #[error("has {count} tensors ({first}, ..), but none of the names by which {}", looked_for(*.layout))]
     Unrecognised {
-        /// The layout that it was to be.
+        /// The requested layout, if one was requested.
         layout: Option<Layout>,
-        /// The first of its names.
+        /// The first names, up to three.
         first: String,
-        /// How many there are.
+        /// Number of tensors.
         count: usize,
     },
-    /// Weights in several entries of the file.
+    /// Several entries of the file hold weights.
     #[error("has weights in several entries ({entries})")]
     Ambiguous {
-        /// Their names.
+        /// Names of the entries.
         entries: String,
     },
-    /// A model that a layout has no place for.
-    #[error("the model has {field} {value}, which the layout {layout} has no place for")]
+    /// A layout cannot represent the model.
+    #[error("the model has {field} {value}, which the layout {layout} cannot represent")]
     Layout {
         /// The layout.
         layout: Layout,
-        /// The field of [`TransformerConfig`](crate::TransformerConfig).
+        /// Field of [`TransformerConfig`](crate::TransformerConfig).
         field: &'static str,
-        /// Its value.
+        /// Value of the field.
         value: String,
     },
-    /// The number of heads was not given.
+    /// The number of attention heads is neither in the file nor in the options.
     #[error("does not show how many attention heads the model has")]
     Heads,
-    /// Weights of a model that cannot be.
-    #[error("is of no model that can be: {0}")]
+    /// The weights belong to no valid model.
+    #[error("has weights of an invalid model: {0}")]
     Config(ConfigError),
-    /// Numbers of another kind than those a model computes with.
+    /// A tensor has an element type that is not supported.
     #[error("tensor {name} is {dtype}, but must be {expected}")]
     Precision {
-        /// Which tensor.
+        /// Name of the tensor.
         name: String,
-        /// Its type.
+        /// Its element type.
         dtype: String,
-        /// What it may be.
+        /// The supported element types.
         expected: &'static str,
     },
-    /// A parameter of the module that is not given.
+    /// A parameter of the module is missing.
     #[error("has no tensor {name}{}", and_more(*.others))]
     Missing {
-        /// The first of them, up to three.
+        /// The first names, up to three.
         name: String,
-        /// How many more there are.
+        /// Number of further names.
         others: usize,
     },
-    /// A tensor that is no parameter of the module.
+    /// A tensor is not a parameter of the module.
     #[error("has a tensor {name}{} that the model does not have", and_more(*.others))]
     Unused {
-        /// The first of them, up to three.
+        /// The first names, up to three.
         name: String,
-        /// How many more there are.
+        /// Number of further names.
         others: usize,
     },
-    /// A parameter of another shape.
+    /// A parameter has another shape.
     #[error("tensor {name} has the shape {found:?}, but must have {expected:?}")]
     Shape {
-        /// Which parameter.
+        /// Name of the parameter.
         name: String,
-        /// The module's.
+        /// Shape in the module.
         expected: Vec<usize>,
-        /// What was given.
+        /// Shape of the given tensor.
         found: Vec<usize>,
     },
 }
 
 impl WeightsError {
+    /// Returns the error about missing tensors.
     pub(super) fn missing<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let (name, others) = first_few(names);
         Self::Missing { name, others }
     }
 
+    /// Returns the error about tensors that the module does not have.
     pub(super) fn unused<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let (name, others) = first_few(names);
         Self::Unused { name, others }
     }
 
+    /// Returns the error about a file that cannot be read.
     pub(super) fn io(error: &std::io::Error) -> Self {
         match error.kind() {
             std::io::ErrorKind::NotFound => Self::File("does not exist".into()),
@@ -114,7 +119,7 @@ impl WeightsError {
     }
 }
 
-/// Up to three of the names, and how many there are besides.
+/// Returns the first names, up to three, and the number of the others.
 fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usize) {
     let mut names = names.into_iter();
     let first: Vec<S> = names.by_ref().take(3).collect();
@@ -122,6 +127,7 @@ fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usiz
     (first.join(", "), names.count())
 }
 
+/// Names the layouts that were looked for, for an error message.
 fn looked_for(layout: Option<Layout>) -> String {
     match layout {
         Some(layout) => format!("the layout {layout} is known"),
@@ -129,6 +135,7 @@ fn looked_for(layout: Option<Layout>) -> String {
     }
 }
 
+/// Says how many others there are, for an error message.
 fn and_more(others: usize) -> String {
     match others {
         0 => String::new(),

@@ -1,23 +1,22 @@
-//! The description of what a file holds, read before any of its tensors.
+//! The contents of a file of weights, as its header describes them.
 
 /// A tensor in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
-    /// Type of its numbers: `f32`, `bf16`, `i64`, ..
+    /// Element type: `f32`, `bf16`, `i64` and so on.
     pub dtype: String,
-    /// Its axes, as in the file.
+    /// Shape, as in the file.
     pub shape: Vec<usize>,
-    /// The entry of the file's outermost dictionary that it stands in, where that is a dictionary of
-    /// its own, as `model` in `{"model": {..}, "optimizer": {..}}`.
+    /// Entry of the file's outermost dictionary that holds the tensor, if the entry is a dictionary
+    /// itself, such as `model` in `{"model": {..}, "optimizer": {..}}`.
     pub group: Option<String>,
 }
 
-/// Something in a file that is neither a tensor nor a plain container of them. It has not been
-/// executed, and never will be.
+/// An object in a file that is neither a tensor nor a plain container. It is never executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignObject {
-    /// Where it stands.
+    /// Path of the object in the file.
     pub path: String,
-    /// The Python class or function that it asks for.
+    /// Python class or function to which the object refers.
     pub class: String,
 }

@@ -1,17 +1,22 @@
-//! Parameters by their names: out of a module, into a file, and back.
+//! Weights: parameters by name, in files of this crate and of others.
 //!
-//! Own files are safetensors, with the names that [`parameters`] gives: the same parameters are the
-//! same bytes. [`import`] reads others', from PyTorch too, and [`export`] writes them.
+//! This crate's own files are safetensors with the names that [`parameters`] returns; the same
+//! parameters give the same bytes. [`import`] reads the files of other implementations, PyTorch's
+//! included, and [`export`] writes their layouts. The names of the layouts are listed at [`Layout`].
 //!
-//! ```no_run
+//! ```
 //! use burn::tensor::Device;
-//! use transformer::weights::{ImportOptions, WeightsFile, import};
+//! use transformer::TransformerConfig;
+//! use transformer::weights::{from_bytes, parameters, to_bytes, with_parameters};
 //!
-//! let file = WeightsFile::open("model.pt")?;
-//! let n_heads = Some(8); // weights do not show it
-//! let options = ImportOptions { n_heads, ..Default::default() };
-//! let model = import(&file, &options)?.transformer(&Device::flex())?;
-//! # Ok::<(), transformer::weights::WeightsError>(())
+//! let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+//! let model = config.init_seeded(1, &Device::flex())?;
+//! let bytes = to_bytes(&parameters(&model))?;
+//!
+//! let other = config.init_seeded(2, &Device::flex())?;
+//! let same = with_parameters(&other, from_bytes(&bytes)?)?;
+//! assert_eq!(parameters(&same), parameters(&model));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod assemble;

@@ -1,16 +1,17 @@
-//! What an import has to be told.
+//! The options of an import.
 
 use super::layout::Layout;
 use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
-/// What a file's weights do not show, or show otherwise than it is meant.
+/// Hyper-parameters that weights do not show, and how to read the file.
 ///
-/// Sizes and numbers of layers are read from the shapes. The number of heads must be given, unless
-/// the file was written by this crate; everything else has a value that is usual for the layout.
+/// Sizes and numbers of layers are read from the shapes of the tensors. The number of attention
+/// heads must be given unless the file has this crate's [`metadata`](super::metadata()). Other
+/// fields that are `None` have the layout's usual value.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)] // fields are those of `TransformerConfig`, where they have the same names
+#[allow(missing_docs)] // fields without docs are those of `TransformerConfig` with the same names
 pub struct ImportOptions {
-    /// The layout, where it is not to be recognised by the names.
+    /// Layout of the file; `None` recognises it by the names of the tensors.
     pub layout: Option<Layout>,
     pub n_heads: Option<usize>,
     pub activation: Option<Activation>,
@@ -23,12 +24,12 @@ pub struct ImportOptions {
     pub weight_tying: Option<WeightTying>,
     pub pad_id: Option<u32>,
     pub dropout: Option<f64>,
-    /// The entry of the file's outermost dictionary that has the weights, where several could be
-    /// meant.
+    /// Entry of the file's outermost dictionary that holds the weights; `None` chooses it, if only
+    /// one is possible.
     pub entry: Option<String>,
-    /// Tensors by another name than in the file: `(name there, name in the layout)`. Both without
-    /// the entry's name.
+    /// Tensors to rename: pairs of the name in the file and the name in the layout, both without
+    /// the name of the entry.
     pub rename: Vec<(String, String)>,
-    /// Whether the file may hold more than the model, and objects that are no tensors.
+    /// Whether to skip tensors that the model does not have, and objects that are not tensors.
     pub allow_unused: bool,
 }

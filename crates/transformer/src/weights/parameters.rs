@@ -1,4 +1,4 @@
-//! The parameters of a module by name, out of the module and back into it.
+//! Reading and replacing a module's parameters by name.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use burn::tensor::{Tensor, TensorData};
 use super::error::WeightsError;
 use super::named::{MapNamed, VisitNamed, map_named, visit_named};
 
-/// Parameters by name.
+/// Parameters by name, in alphabetical order.
 pub type Parameters = BTreeMap<String, TensorData>;
 
-/// The module's parameters, each by its path in the module.
+/// Returns the parameters of a module, each by its path in the module.
 pub fn parameters<M: Module>(module: &M) -> Parameters {
     struct Values(Parameters);
     impl VisitNamed for Values {
@@ -24,11 +24,11 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
     values.0
 }
 
-/// A module like `module` with these parameters, on its device and in its precision.
+/// Returns a copy of `module` with the given parameters, on its device and in its precision.
 ///
 /// # Errors
 ///
-/// If a parameter is missing, left over or of another shape.
+/// A parameter is missing, is not one of the module, or has another shape.
 pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, WeightsError> {
     let own = shapes(module);
     let missing: Vec<&String> = own
@@ -58,12 +58,15 @@ pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, We
     Ok(map_named(module.clone(), &mut Replace(given)))
 }
 
-/// Puts the given tensors in the place of the module's, by name.
+/// Replaces the parameters of a module by name.
 struct Replace(Parameters);
 
 impl MapNamed for Replace {
     fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let data = self.0.remove(&name).expect("all names were compared");
+        let data = self
+            .0
+            .remove(&name)
+            .expect("the names were compared before");
         param.map(|tensor| {
             let is_trained = tensor.is_require_grad();
             let precision = tensor.dtype();
@@ -72,7 +75,7 @@ impl MapNamed for Replace {
     }
 }
 
-/// The shapes of the module's parameters, which stay on their device.
+/// Returns the shapes of a module's parameters by name, without reading the parameters back.
 pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
     struct Shapes(BTreeMap<String, Vec<usize>>);
     impl VisitNamed for Shapes {
@@ -122,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_named() {
+    fn errors_name_the_parameters_that_do_not_fit() {
         let own = model(1, 6, WeightTying::None);
-        let refused = |given| with_parameters(&own, given).unwrap_err().to_string();
+        let error_of = |given| with_parameters(&own, given).unwrap_err().to_string();
         let other = parameters(&model(1, 7, WeightTying::None));
-        let error = refused(other);
+        let error = error_of(other);
         assert!(
             error.contains("has the shape [7], but must have [6]"),
             "{error}"
@@ -135,12 +138,12 @@ mod tests {
         let mut given = parameters(&own);
         let name = "decoder.layers.0.feed_forward.w_1.bias";
         let bias = given.remove(name).unwrap();
-        assert_eq!(refused(given.clone()), format!("has no tensor {name}"));
+        assert_eq!(error_of(given.clone()), format!("has no tensor {name}"));
         given.insert(name.into(), bias.clone());
         given.insert("a".into(), bias.clone());
         given.insert("b".into(), bias);
         assert_eq!(
-            refused(given),
+            error_of(given),
             "has a tensor a, b that the model does not have"
         );
     }

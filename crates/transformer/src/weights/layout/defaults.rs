@@ -1,4 +1,4 @@
-//! What the layouts' weights do not show: the usual hyper-parameters, and their limits.
+//! The usual hyper-parameters of each layout, and those that it cannot represent.
 
 use std::fmt;
 
@@ -9,8 +9,8 @@ use crate::config::{
 use crate::weights::contents::Contents;
 
 impl Layout {
-    /// What a model has that was written with this layout, where its weights do not show it. The
-    /// sizes are not meant.
+    /// Returns the hyper-parameters that models of this layout usually have and that weights do not
+    /// show. The sizes in the result have no meaning.
     pub(in crate::weights) fn usual(self, vocab_size: usize) -> TransformerConfig {
         let config = TransformerConfig::new(1, 1);
         match self {
@@ -19,8 +19,8 @@ impl Layout {
             Self::Annotated => config
                 .with_norm_placement(NormPlacement::Pre)
                 .with_norm_variance(NormVariance::Unbiased)
-                // Added to the standard deviation there, 1e-6; to the variance here. They come to
-                // the same where the deviation is 1.
+                // The Annotated Transformer adds 1e-6 to the standard deviation; this crate adds ε to
+                // the variance. 2e-6 has the same effect where the deviation is 1.
                 .with_norm_epsilon(2e-6),
             Self::Marian => config
                 .with_activation(Activation::Swish)
@@ -30,8 +30,9 @@ impl Layout {
         }
     }
 
-    /// What of a model this layout's classes cannot compute.
-    pub(in crate::weights) fn refuses(
+    /// Returns the field and value of the first hyper-parameter that this layout's classes cannot
+    /// compute; `None` if they can compute the model.
+    pub(in crate::weights) fn unsupported(
         self,
         config: &TransformerConfig,
         contents: Contents,
@@ -40,12 +41,12 @@ impl Layout {
             return None;
         }
         let usual = self.usual(1);
-        let value = |x: &dyn fmt::Debug| format!("{x:?}");
+        let value = |x: &dyn fmt::Display| x.to_string();
         let is_free = matches!(self, Self::Paper | Self::TorchNn);
         if !is_free && config.norm_placement != usual.norm_placement {
             return Some(("norm_placement", value(&config.norm_placement)));
         }
-        // `torch.nn.TransformerEncoder` has one only if it is given one.
+        // A `torch.nn.TransformerEncoder` alone may lack the final norm.
         let may_lack_norm = self == Self::TorchNn && contents != Contents::Model;
         if config.final_norm != usual.final_norm && !may_lack_norm {
             return Some(("final_norm", value(&config.final_norm)));

@@ -1,11 +1,12 @@
-//! A layout's rules for one model.
+//! Expansion of a layout's rules to the tensors of one model.
 
 use super::name::Layout;
 use super::rule::{CORE, Rule};
 use super::tables;
 
-/// The rules of a layout for models with so many layers. `is_bare` is a stack that stands alone,
-/// without its own name before each of its parameters' names there.
+/// Returns the rules of a layout for a model with `n_layers` encoder and decoder layers.
+///
+/// With `is_bare`, the model is a single stack whose names in the layout lack the name of the stack.
 pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: bool) -> Vec<Rule> {
     let mut all = Vec::new();
     for rule in tables::rules(layout) {
@@ -30,7 +31,7 @@ pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: 
     all
 }
 
-/// A name as it is where the stack stands alone.
+/// Returns a name without the name of its stack.
 fn bare(name: &str) -> String {
     for (before, stays) in [("", ""), (CORE, CORE), ("model.", "")] {
         for stack in ["encoder.", "decoder."] {
@@ -55,7 +56,7 @@ mod tests {
     use crate::weights::parameters;
 
     #[test]
-    fn shapes_are_those_of_the_model() {
+    fn shapes_are_those_of_a_built_model() {
         let small = TransformerConfig::new(7, 7)
             .with_d_model(8)
             .with_n_heads(2)
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn each_layout_has_a_place_for_every_part_of_every_parameter() {
+    fn each_layout_has_rules_for_every_part_of_every_parameter() {
         for &layout in Layout::ALL {
             let config = layout
                 .usual(7)

@@ -1,6 +1,6 @@
-//! Layouts: how others name and arrange the parameters of the same model.
+//! Layouts: the names and arrangement of the same parameters in other implementations.
 //!
-//! A layout is a table of rules, which import and export read in both directions.
+//! A layout is a table of rules. Import and export apply the same rules in opposite directions.
 
 mod defaults;
 mod expand;

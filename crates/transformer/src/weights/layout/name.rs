@@ -2,20 +2,19 @@
 
 use crate::choice::choices;
 
-/// A way to name and arrange the parameters.
+/// The names and arrangement of the parameters in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// This crate's own.
+    /// This crate's own names.
     Native,
-    /// `encoder.layers.0.self_attn.w_q.weight`: models written after the paper, with the paper's
-    /// names.
+    /// `encoder.layers.0.self_attn.w_q.weight`: models with the paper's names.
     Paper,
     /// `encoder.layers.0.self_attn.query.linear.weight`: labml's annotated implementation.
     Labml,
     /// `encoder.layers.0.self_attn.linears.0.weight`: the Annotated Transformer.
     Annotated,
-    /// `encoder.layers.0.self_attn.in_proj_weight`: `torch.nn.Transformer`, with embeddings and
-    /// generator around it.
+    /// `encoder.layers.0.self_attn.in_proj_weight`: `torch.nn.Transformer`, with embeddings and a
+    /// generator outside of it.
     TorchNn,
     /// `model.encoder.layers.0.self_attn.q_proj.weight`: Marian in Hugging Face's library.
     Marian,

@@ -1,20 +1,21 @@
-//! The lines of a layout's table.
+//! The rules of a layout: the correspondence of its tensors and this crate's parameters.
 
-/// Stands in the tables before what is inside `torch.nn.Transformer`, whatever it is called there.
+/// Prefix in the tables of names inside `torch.nn.Transformer`; files may have any other name there.
 pub(in crate::weights) const CORE: &str = "transformer.";
 
-/// Some of the equal parts that a packed parameter consists of, along the outputs.
+/// Consecutive parts of a packed parameter, which consists of `of` equal parts along its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::weights) struct Part {
-    /// The first of them.
+    /// Index of the first part, from 0.
     pub first: usize,
-    /// How many.
+    /// Number of parts.
     pub count: usize,
-    /// Of how many.
+    /// Number of parts of the whole parameter.
     pub of: usize,
 }
 
 impl Part {
+    /// The whole parameter.
     pub const WHOLE: Self = Self {
         first: 0,
         count: 1,
@@ -22,36 +23,38 @@ impl Part {
     };
 }
 
-/// How numbers are arranged.
+/// The arrangement of a tensor's elements in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::weights) enum Kind {
-    /// The same in both.
+    /// The arrangement of this crate.
     Same,
-    /// The weight of a linear layer, there `[out, in]`, here `[in, out]`.
+    /// The weight of a linear layer: `[out, in]` in the layout, `[in, out]` in this crate.
     Linear,
-    /// A vector that may have axes of 1 before it there; so many are written.
+    /// A vector that may have leading axes of size 1 in the layout. This number of them is written.
     Vector(usize),
-    /// A table of positions `[max_len, D]`, with an axis of 1 there before the axis given, if any.
+    /// A position table `[max_len, D]`, in the layout with an axis of size 1 before the given axis.
     Positions(Option<usize>),
 }
 
-/// One line of a layout's table. In names `{s}` is `encoder` or `decoder`, `{i}` a layer.
+/// The correspondence of a tensor in a layout and a parameter of this crate.
+///
+/// In names, `{s}` stands for `encoder` or `decoder`, and `{i}` for the index of a layer.
 #[derive(Clone, Debug)]
 pub(in crate::weights) struct Rule {
-    /// Names in the layout. Any of them is read, the first is written.
+    /// Names in the layout. Import accepts all of them, export writes the first.
     pub theirs: Vec<String>,
-    /// Name here.
+    /// Name in this crate.
     pub ours: String,
-    /// Arrangement.
+    /// Arrangement in the layout.
     pub kind: Kind,
-    /// Which part of theirs.
+    /// Part of the tensor in the layout.
     pub their_part: Part,
-    /// Which part of ours.
+    /// Part of the parameter in this crate.
     pub our_part: Part,
 }
 
 impl Rule {
-    /// The rule for one stack and, where it has one, one layer.
+    /// Returns the rule for one stack and one of its layers.
     pub fn of(&self, stack: &str, layer: usize) -> Self {
         let name = |pattern: &String| {
             pattern
@@ -65,7 +68,7 @@ impl Rule {
         }
     }
 
-    /// The shape there of a parameter that has `shape` here.
+    /// Returns the shape in the layout of a parameter that has `shape` in this crate.
     pub fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         let mut shape = shape.to_vec();
         let unit = shape.last().map_or(0, |width| width / self.our_part.of);
@@ -83,7 +86,8 @@ impl Rule {
         shape
     }
 
-    /// Calls `pair` with the place of each number there and here, for a parameter of `shape` here.
+    /// Calls `pair` with the index of each element in the layout and in this crate, for a parameter
+    /// that has `shape` in this crate.
     pub fn for_each_pair(&self, shape: &[usize], mut pair: impl FnMut(usize, usize)) {
         let Some((&width, axes)) = shape.split_last() else {
             return pair(0, 0);
@@ -107,7 +111,7 @@ impl Rule {
         }
     }
 
-    /// Whether a tensor of the shape `found` can be read for one of the shape `expected` there.
+    /// Returns whether a tensor of shape `found` can be read where the layout has `expected`.
     pub fn fits(&self, found: &[usize], expected: &[usize]) -> bool {
         let without_ones = |shape: &[usize]| -> Vec<usize> {
             shape.iter().copied().filter(|&axis| axis != 1).collect()
