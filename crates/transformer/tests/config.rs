@@ -1,4 +1,4 @@
-//! Configurations that cannot be, and inputs from outside.
+//! Invalid configurations, and token ids from outside the program.
 
 use burn::config::Config;
 use burn::tensor::Device;
@@ -26,9 +26,8 @@ fn the_defaults_are_the_papers_base_model() {
 }
 
 #[test]
-fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
+fn errors_name_the_field_its_value_and_the_valid_values() {
     let cases = [
-        // Seed 004's own.
         (
             base().with_n_heads(3),
             "n_heads is 3, but must be a divisor of d_model (512)",
@@ -122,7 +121,7 @@ fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
 }
 
 #[test]
-fn a_configuration_goes_there_and_back() {
+fn configurations_are_saved_and_loaded() {
     let config = base()
         .with_norm_placement(NormPlacement::Pre)
         .with_weight_tying(WeightTying::Decoder);

@@ -2,11 +2,9 @@
 
 mod common;
 
-use std::sync::{Mutex, PoisonError};
-
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
-use common::{assert_close, cpu_backends, parameter_gradients};
+use common::{assert_close, cpu_backends, parameter_gradients, seed};
 use transformer::loss::LossSum;
 use transformer::{
     CrossEntropy, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
@@ -51,15 +49,12 @@ fn values(loss: LossSum, model: &Transformer) -> (TensorData, Vec<(String, Tenso
 }
 
 /// Runs `test` on each CPU backend, with shared and with separate vocabulary matrices.
-///
-/// The tests run one after the other, because they seed the random generators of the whole process.
 fn for_each_model(test: impl Fn(&str, &Transformer, &Device)) {
-    static GENERATORS: Mutex<()> = Mutex::new(());
-    let _lock = GENERATORS.lock().unwrap_or_else(PoisonError::into_inner);
     for backend in cpu_backends() {
         for tying in [WeightTying::None, WeightTying::All] {
             let config = config().with_weight_tying(tying);
             let model = config.init_seeded(7, &backend.device).unwrap();
+            let _guard = seed(&backend.device, 5);
             test(backend.name, &model, &backend.device);
         }
     }
