@@ -224,7 +224,7 @@ impl TransformerConfig {
             return Err(ConfigError::new(
                 "n_heads",
                 self.n_heads,
-                format!("a divisor of d_model ({})", self.d_model),
+                format!("a divisor of {{d_model}} ({})", self.d_model),
             ));
         }
         if self.positions == Positions::Rotary && !self.d_head().is_multiple_of(2) {
@@ -232,7 +232,7 @@ impl TransformerConfig {
                 "d_model",
                 self.d_model,
                 format!(
-                    "an even multiple of n_heads ({}): rotary positions rotate pairs of dimensions",
+                    "an even multiple of {{n_heads}} ({}): rotary positions rotate pairs of dimensions",
                     self.n_heads
                 ),
             ));
@@ -245,7 +245,7 @@ impl TransformerConfig {
             ));
         }
         if self.norm_variance == NormVariance::Unbiased && self.d_model == 1 {
-            let expected = "at least 2: the unbiased variance is divided by d_model - 1";
+            let expected = "at least 2: the unbiased variance is divided by {d_model} - 1";
             return Err(ConfigError::new("d_model", 1, expected));
         }
         if !(0.0..1.0).contains(&self.dropout) {

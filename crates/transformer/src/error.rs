@@ -1,10 +1,26 @@
 //! Errors about configurations and inputs.
 
 use std::fmt;
+use std::ops::Range;
 
 /// A setting that is not valid.
 ///
-/// Displays as `FIELD is VALUE, but must be EXPECTED`.
+/// Displays as `FIELD is VALUE, but must be EXPECTED`. A program that knows the fields by other names,
+/// such as flags, builds its own message of the parts:
+///
+/// ```
+/// use transformer::TransformerConfig;
+///
+/// let error = TransformerConfig::new(10, 10).with_n_heads(3).validate().unwrap_err();
+/// assert_eq!(error.to_string(), "n_heads is 3, but must be a divisor of d_model (512)");
+///
+/// let flag = |field: &str| format!("--{}", field.replace('_', "-"));
+/// let (name, expected) = (flag(error.field), error.expected_with(flag));
+/// assert_eq!(
+///     format!("{name} {}: must be {expected}", error.value),
+///     "--n-heads 3: must be a divisor of --d-model (512)"
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// Name of the field, as in [`TransformerConfig`](crate::TransformerConfig) or
@@ -14,19 +30,44 @@ pub struct ConfigError {
     pub value: String,
     /// Description of the valid values.
     pub expected: String,
+    /// Where `expected` mentions other fields, and their names.
+    mentions: Vec<(Range<usize>, String)>,
 }
 
 impl ConfigError {
+    /// Creates an error.
+    ///
+    /// In `expected`, `{name}` mentions another field, and `{name|words}` mentions it in words.
     pub(crate) fn new(
         field: &'static str,
         value: impl fmt::Display,
-        expected: impl Into<String>,
+        expected: impl AsRef<str>,
     ) -> Self {
+        let mut text = String::new();
+        let mut mentions = Vec::new();
+        let mut parts = expected.as_ref().split(['{', '}']);
+        text.extend(parts.next());
+        while let (Some(mention), Some(rest)) = (parts.next(), parts.next()) {
+            let (name, words) = mention.split_once('|').unwrap_or((mention, mention));
+            mentions.push((text.len()..text.len() + words.len(), name.into()));
+            text.push_str(words);
+            text.push_str(rest);
+        }
         Self {
             field,
             value: value.to_string(),
-            expected: expected.into(),
+            expected: text,
+            mentions,
         }
+    }
+
+    /// Returns the description of the valid values, with other names for the fields it mentions.
+    pub fn expected_with(&self, name: impl Fn(&str) -> String) -> String {
+        let mut text = self.expected.clone();
+        for (range, field) in self.mentions.iter().rev() {
+            text.replace_range(range.clone(), &name(field));
+        }
+        text
     }
 }
 
@@ -36,6 +77,7 @@ impl fmt::Display for ConfigError {
             field,
             value,
             expected,
+            ..
         } = self;
         write!(f, "{field} is {value}, but must be {expected}")
     }
@@ -75,4 +117,21 @@ pub enum InputError {
     /// The batch has no sequences.
     #[error("the batch has no sequences, but must have at least one")]
     EmptyBatch,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mentioned_fields_can_be_renamed() {
+        let error = ConfigError::new("a", 1, "at most {b} (2), use {c|é, or so}");
+        assert_eq!(error.expected, "at most b (2), use é, or so");
+        let upper = |field: &str| field.to_uppercase().repeat(2);
+        assert_eq!(error.expected_with(upper), "at most BB (2), use CC");
+
+        let error = ConfigError::new("a", "{b}", "at least 1");
+        assert_eq!(error.to_string(), "a is {b}, but must be at least 1");
+        assert_eq!(error.expected_with(upper), "at least 1");
+    }
 }
