@@ -25,8 +25,8 @@
 //!
 //! // Generation: targets that begin after token 1 and end with token 2, of at most 10 tokens.
 //! let config = GenerateConfig::new(1, 10).with_eos_id(Some(2));
-//! let found = model.generate(&[vec![12, 45, 88], vec![7]], &config)?;
-//! assert_eq!(found.len(), 2);
+//! let hypotheses = model.generate(&[vec![12, 45, 88], vec![7]], &config)?;
+//! assert_eq!(hypotheses.len(), 2);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -38,7 +38,7 @@
 //! instead of copying them. Pre-norm stacks end with a norm. The operations of the `fused` crate make
 //! training and inference fast on CPU backends.
 //!
-//! **PyTorch's `nn.Transformer`** computes the same numbers: outputs, losses and gradients are tested
+//! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are tested
 //! against it. The differences are in the interface. Everything is batch-first. Source padding is
 //! masked by its id, and the causal mask is built by the decoder, so that [`Transformer::forward`]
 //! takes no masks. Weights of linear layers are `[in, out]`, and the projections of keys and values

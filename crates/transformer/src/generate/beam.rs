@@ -20,19 +20,19 @@ pub(super) struct Continuations {
     /// Continuations by the end symbol.
     pub ended: Vec<Continuation>,
     /// Continuations by any other token.
-    pub going_on: Vec<Continuation>,
+    pub continuing: Vec<Continuation>,
 }
 
 impl Continuations {
     pub fn is_empty(&self) -> bool {
-        self.ended.is_empty() && self.going_on.is_empty()
+        self.ended.is_empty() && self.continuing.is_empty()
     }
 }
 
 /// Chooses the best continuations of one source's rows, whose logits are already constrained.
 ///
 /// A row ends if its end symbol is among the best `width` continuations. The next best
-/// continuations take its place, so that `width` rows go on.
+/// continuations take its place, so that `width` rows continue.
 pub(super) fn choose(
     rows: &[Row],
     logits: &[f32],
@@ -60,8 +60,8 @@ pub(super) fn choose(
             if rank < width {
                 continuations.ended.push(continuation);
             }
-        } else if continuations.going_on.len() < width {
-            continuations.going_on.push(continuation);
+        } else if continuations.continuing.len() < width {
+            continuations.continuing.push(continuation);
         }
     }
     continuations

@@ -35,8 +35,8 @@ use crate::sequence::check_sequences;
 /// let mut search = Search::new(Count, vec![Vec::new()], config)?;
 /// let first = search.next().unwrap();
 /// assert_eq!(first[0].token, 3);
-/// let found = search.run();
-/// assert_eq!(found[0][0].tokens, [3, 4, 5, 6, 7]);
+/// let hypotheses = search.run();
+/// assert_eq!(hypotheses[0][0].tokens, [3, 4, 5, 6, 7]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -46,7 +46,7 @@ pub struct Search<M> {
     forbidden: HashSet<u32>,
     sources: Vec<Source>,
     /// Unfinished targets; those of a source are adjacent.
-    live: Vec<Row>,
+    rows: Vec<Row>,
     /// New tokens of the current step.
     new_tokens: Vec<StepToken>,
 }
@@ -59,15 +59,17 @@ struct Source {
     /// Maximum length of its targets, in tokens.
     max_length: usize,
     /// Best hypotheses so far, best first.
-    found: Vec<Hypothesis>,
+    hypotheses: Vec<Hypothesis>,
 }
 
 impl Source {
     /// Adds a hypothesis and drops the worst one if there are more than `n_best`.
     fn record(&mut self, hypothesis: Hypothesis, n_best: usize) {
-        let place = self.found.partition_point(|h| h.score >= hypothesis.score);
-        self.found.insert(place, hypothesis);
-        self.found.truncate(n_best);
+        let place = self
+            .hypotheses
+            .partition_point(|h| h.score >= hypothesis.score);
+        self.hypotheses.insert(place, hypothesis);
+        self.hypotheses.truncate(n_best);
     }
 }
 
@@ -107,7 +109,7 @@ impl<M: Autoregressive> Search<M> {
             return Err(ConfigError::new("forbidden", "every token", expected).into());
         }
         check_sequences(&prefixes, vocab_size, config.max_length)?;
-        let live = (0..prefixes.len())
+        let rows = (0..prefixes.len())
             .map(|source| Row {
                 source,
                 parent: source,
@@ -120,13 +122,13 @@ impl<M: Autoregressive> Search<M> {
         let sources = prefixes.into_iter().map(|prefix| Source {
             prefix,
             max_length: config.max_length,
-            found: Vec::new(),
+            hypotheses: Vec::new(),
         });
         Ok(Self {
             model,
             forbidden,
             sources: sources.collect(),
-            live,
+            rows,
             new_tokens: Vec::new(),
             config,
         })
@@ -155,17 +157,17 @@ impl<M: Autoregressive> Search<M> {
 
     /// Stops the search and returns up to `n_best` hypotheses per source, unfinished ones included.
     pub fn stop(mut self) -> Vec<Vec<Hypothesis>> {
-        for row in std::mem::take(&mut self.live) {
-            self.give_up(row);
+        for row in std::mem::take(&mut self.rows) {
+            self.record_unfinished(row);
         }
         self.sources
             .into_iter()
-            .map(|source| source.found)
+            .map(|source| source.hypotheses)
             .collect()
     }
 
     /// Records a row as an unfinished hypothesis.
-    fn give_up(&mut self, row: Row) {
+    fn record_unfinished(&mut self, row: Row) {
         let source = row.source;
         let hypothesis = row.into_hypothesis(&self.config, false);
         self.sources[source].record(hypothesis, self.config.n_best);
@@ -183,7 +185,7 @@ impl<M: Autoregressive> Search<M> {
                 token,
                 log_probability,
             };
-            return self.go_on(begin, &rows[0], &forced);
+            return self.extend(begin, &rows[0], &forced);
         }
         for (row, logits) in rows.iter().zip(logits.chunks_mut(vocab_size)) {
             constrain(logits, &row.tokens, &self.config, &self.forbidden);
@@ -234,7 +236,7 @@ impl<M: Autoregressive> Search<M> {
             let index = index.min(logits.len() - 1);
             let logits = logits[index];
             let Some(token) = choose(&row, logits) else {
-                self.give_up(row);
+                self.record_unfinished(row);
                 continue;
             };
             let continuation = Continuation {
@@ -245,7 +247,7 @@ impl<M: Autoregressive> Search<M> {
             if Some(token) == self.config.eos_id {
                 self.end(begin, row, &continuation);
             } else {
-                self.go_on(begin, &row, &continuation);
+                self.extend(begin, &row, &continuation);
             }
         }
     }
@@ -256,18 +258,18 @@ impl<M: Autoregressive> Search<M> {
         let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id);
         if continuations.is_empty() {
             for row in rows {
-                self.give_up(row.clone());
+                self.record_unfinished(row.clone());
             }
             return;
         }
         for end in &continuations.ended {
             self.end(begin, rows[end.row].clone(), end);
         }
-        if self.is_decided(rows, continuations.going_on.first(), width) {
+        if self.is_decided(rows, continuations.continuing.first(), width) {
             return;
         }
-        for continuation in &continuations.going_on {
-            self.go_on(begin, &rows[continuation.row], continuation);
+        for continuation in &continuations.continuing {
+            self.extend(begin, &rows[continuation.row], continuation);
         }
     }
 
@@ -275,9 +277,12 @@ impl<M: Autoregressive> Search<M> {
     /// given the likeliest continuation.
     fn is_decided(&self, rows: &[Row], likeliest: Option<&Continuation>, width: usize) -> bool {
         let Source {
-            found, max_length, ..
+            hypotheses,
+            max_length,
+            ..
         } = &self.sources[rows[0].source];
-        let (Some(worst), Some(likeliest)) = (found.get(self.config.n_best - 1), likeliest) else {
+        let (Some(worst), Some(likeliest)) = (hypotheses.get(self.config.n_best - 1), likeliest)
+        else {
             return false;
         };
         let row = &rows[likeliest.row];
@@ -297,16 +302,16 @@ impl<M: Autoregressive> Search<M> {
     }
 
     /// Keeps the continued row for the next step, or records it if it has its maximum length.
-    fn go_on(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
+    fn extend(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
         self.report(begin, row.source, continuation);
         let mut child = row.clone();
         child.parent = begin + continuation.row;
         child.tokens.push(continuation.token);
         child.add(continuation.log_probability);
         if child.tokens.len() == self.sources[child.source].max_length {
-            self.give_up(child);
+            self.record_unfinished(child);
         } else {
-            self.live.push(child);
+            self.rows.push(child);
         }
     }
 
@@ -326,24 +331,24 @@ impl<M: Autoregressive> Iterator for Search<M> {
 
     /// Advances all unfinished targets by one token.
     fn next(&mut self) -> Option<Vec<StepToken>> {
-        if self.live.is_empty() {
+        if self.rows.is_empty() {
             return None;
         }
-        let live = std::mem::take(&mut self.live);
-        let parents: Vec<usize> = live.iter().map(|row| row.parent).collect();
+        let unfinished = std::mem::take(&mut self.rows);
+        let parents: Vec<usize> = unfinished.iter().map(|row| row.parent).collect();
         let last = |row: &Row| *row.tokens.last().unwrap_or(&self.config.bos_id);
-        let tokens: Vec<u32> = live.iter().map(last).collect();
+        let tokens: Vec<u32> = unfinished.iter().map(last).collect();
         let mut logits = self.model.step(&parents, &tokens);
         let vocab_size = self.model.vocab_size();
         assert_eq!(
             logits.len(),
-            live.len() * vocab_size,
+            unfinished.len() * vocab_size,
             "a step of {} rows returned {} logits, but the vocabulary has {vocab_size} tokens",
-            live.len(),
+            unfinished.len(),
             logits.len()
         );
         let mut begin = 0;
-        for rows in live.chunk_by(|a, b| a.source == b.source) {
+        for rows in unfinished.chunk_by(|a, b| a.source == b.source) {
             let end = begin + rows.len();
             self.advance(
                 begin,

@@ -77,9 +77,9 @@ impl Decoder {
     ///
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
     /// let model = config.init_decoder_only(&Device::flex())?;
-    /// let found = model.generate(&[vec![5, 6], vec![]], &GenerateConfig::new(1, 8))?;
-    /// assert_eq!(found[0][0].tokens[..2], [5, 6]);
-    /// assert_eq!(found[1][0].tokens.len(), 8);
+    /// let hypotheses = model.generate(&[vec![5, 6], vec![]], &GenerateConfig::new(1, 8))?;
+    /// assert_eq!(hypotheses[0][0].tokens[..2], [5, 6]);
+    /// assert_eq!(hypotheses[1][0].tokens.len(), 8);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -153,9 +153,9 @@ impl Transformer {
     /// // Targets begin after token 1, end with token 2 and have at most 12 tokens.
     /// let beam = Method::Beam { width: 4, length_penalty: LengthPenalty::Gnmt { alpha: 0.6 } };
     /// let config = GenerateConfig::new(1, 12).with_eos_id(Some(2)).with_method(beam);
-    /// let found = model.generate(&[vec![5, 6, 7], vec![8, 9]], &config)?;
-    /// assert_eq!(found.len(), 2);
-    /// assert!(found[0][0].tokens.len() <= 12);
+    /// let hypotheses = model.generate(&[vec![5, 6, 7], vec![8, 9]], &config)?;
+    /// assert_eq!(hypotheses.len(), 2);
+    /// assert!(hypotheses[0][0].tokens.len() <= 12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -184,9 +184,9 @@ impl Transformer {
     /// let model = config.init_seeded(1, &Device::flex())?;
     ///
     /// let (sources, prefixes) = ([[5, 6, 7]], [[9, 10]]);
-    /// let found = model.complete(&sources, &prefixes, &GenerateConfig::new(1, 12))?;
-    /// assert_eq!(found[0][0].tokens[..2], [9, 10]);
-    /// assert_eq!(found[0][0].tokens.len(), 12);
+    /// let hypotheses = model.complete(&sources, &prefixes, &GenerateConfig::new(1, 12))?;
+    /// assert_eq!(hypotheses[0][0].tokens[..2], [9, 10]);
+    /// assert_eq!(hypotheses[0][0].tokens.len(), 12);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -225,8 +225,8 @@ impl Transformer {
     /// for step in model.stream(&[[5, 6, 7]], &GenerateConfig::new(1, 12))? {
     ///     tokens.push(step[0].token); // one row: print the token as it comes
     /// }
-    /// let found = model.generate(&[[5, 6, 7]], &GenerateConfig::new(1, 12))?;
-    /// assert_eq!(found[0][0].tokens, tokens);
+    /// let hypotheses = model.generate(&[[5, 6, 7]], &GenerateConfig::new(1, 12))?;
+    /// assert_eq!(hypotheses[0][0].tokens, tokens);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -189,10 +189,10 @@ pub(super) fn read(
 }
 
 /// Returns a warning if elements are infinite or NaN.
-pub(super) fn not_finite(name: &str, numbers: &[f32]) -> Option<String> {
+pub(super) fn not_finite(name: &str, elements: &[f32]) -> Option<String> {
     let (odd, all) = (
-        numbers.iter().filter(|x| !x.is_finite()).count(),
-        numbers.len(),
+        elements.iter().filter(|x| !x.is_finite()).count(),
+        elements.len(),
     );
     (odd > 0).then(|| format!("{name}: {odd} of {all} elements are not finite"))
 }

@@ -149,8 +149,8 @@ impl WeightsFile {
             #[cfg(feature = "pytorch")]
             Source::PyTorch(file) => file.read(name)?,
         };
-        let numbers = to_f32(&info.dtype, &bytes);
-        Ok(TensorData::new(numbers, info.shape.clone()))
+        let elements = to_f32(&info.dtype, &bytes);
+        Ok(TensorData::new(elements, info.shape.clone()))
     }
 }
 
@@ -178,14 +178,14 @@ pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
 ///
 /// If `dtype` is not a floating-point type.
 fn to_f32(dtype: &str, bytes: &[u8]) -> Vec<f32> {
-    fn numbers<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    fn elements<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f32) -> Vec<f32> {
         bytes.as_chunks().0.iter().map(|&x| from(x)).collect()
     }
     match dtype {
-        "f32" => numbers(bytes, f32::from_le_bytes),
-        "f16" => numbers(bytes, |x| f16::from_le_bytes(x).to_f32()),
-        "bf16" => numbers(bytes, |x| bf16::from_le_bytes(x).to_f32()),
-        "f64" => numbers(bytes, |x| f64::from_le_bytes(x) as f32),
+        "f32" => elements(bytes, f32::from_le_bytes),
+        "f16" => elements(bytes, |x| f16::from_le_bytes(x).to_f32()),
+        "bf16" => elements(bytes, |x| bf16::from_le_bytes(x).to_f32()),
+        "f64" => elements(bytes, |x| f64::from_le_bytes(x) as f32),
         other => unreachable!("{other} was rejected before"),
     }
 }

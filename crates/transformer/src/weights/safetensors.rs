@@ -20,7 +20,7 @@ const MAX_HEADER: u64 = 100_000_000;
 pub(super) struct SafetensorsFile {
     file: File,
     /// Offset and number of each tensor's bytes in the file.
-    places: BTreeMap<String, (u64, usize)>,
+    locations: BTreeMap<String, (u64, usize)>,
 }
 
 type Opened = (
@@ -58,11 +58,11 @@ impl SafetensorsFile {
             );
             return Err(not_whole(what));
         }
-        let (mut tensors, mut places) = (BTreeMap::new(), BTreeMap::new());
+        let (mut tensors, mut locations) = (BTreeMap::new(), BTreeMap::new());
         for (name, info) in header.tensors() {
             let dtype = format!("{:?}", info.dtype).to_lowercase();
             let (from, to) = info.data_offsets;
-            places.insert(name.clone(), (start + from as u64, to - from));
+            locations.insert(name.clone(), (start + from as u64, to - from));
             let shape = info.shape.clone();
             let group = None;
             tensors.insert(
@@ -78,19 +78,19 @@ impl SafetensorsFile {
         // other names in the metadata.
         for (name, kept) in header.metadata().iter().flatten() {
             if let (Some(info), false) = (tensors.get(kept), tensors.contains_key(name)) {
-                let (info, place) = (TensorInfo::clone(info), places[kept]);
+                let (info, location) = (TensorInfo::clone(info), locations[kept]);
                 tensors.insert(name.clone(), info);
-                places.insert(name.clone(), place);
+                locations.insert(name.clone(), location);
             }
         }
         let metadata = header.metadata().iter().flatten();
         let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
-        Ok((Self { file, places }, tensors, metadata.collect()))
+        Ok((Self { file, locations }, tensors, metadata.collect()))
     }
 
     /// Reads the bytes of a tensor that the file has.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
-        let (offset, length) = self.places[name];
+        let (offset, length) = self.locations[name];
         let mut bytes = vec![0; length];
         let mut file = &self.file;
         file.seek(SeekFrom::Start(offset))
@@ -147,13 +147,13 @@ pub fn to_bytes_with(
                 expected: "f32",
             });
         }
-        let numbers = || data.iter::<f32>();
+        let elements = || data.iter::<f32>();
         rounded.push(match precision {
             Precision::F32 => data.as_bytes().into(),
-            Precision::F16 => numbers()
+            Precision::F16 => elements()
                 .flat_map(|x| f16::from_f32(x).to_le_bytes())
                 .collect(),
-            Precision::BF16 => numbers()
+            Precision::BF16 => elements()
                 .flat_map(|x| bf16::from_f32(x).to_le_bytes())
                 .collect(),
         });
@@ -195,9 +195,9 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
                 expected,
             });
         }
-        let numbers = view.data().as_chunks::<4>().0.iter();
-        let numbers: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();
-        Ok((name, TensorData::new(numbers, view.shape().to_vec())))
+        let elements = view.data().as_chunks::<4>().0.iter();
+        let elements: Vec<f32> = elements.map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        Ok((name, TensorData::new(elements, view.shape().to_vec())))
     };
     file.tensors().into_iter().map(tensor).collect()
 }

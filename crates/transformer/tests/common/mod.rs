@@ -78,8 +78,8 @@ impl Fixture {
         let tensors = file.iter().map(|(name, view)| {
             let shape = view.shape().to_vec();
             let data = match view.dtype() {
-                Dtype::F32 => TensorData::new(numbers(view.data(), f32::from_le_bytes), shape),
-                Dtype::I64 => TensorData::new(numbers(view.data(), i64::from_le_bytes), shape),
+                Dtype::F32 => TensorData::new(elements(view.data(), f32::from_le_bytes), shape),
+                Dtype::I64 => TensorData::new(elements(view.data(), i64::from_le_bytes), shape),
                 other => panic!("{name} is {other:?}"),
             };
             (name.to_string(), data)
@@ -211,7 +211,7 @@ impl Fixture {
     }
 }
 
-fn numbers<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
+fn elements<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
     let (chunks, rest) = bytes.as_chunks::<N>();
     assert!(rest.is_empty());
     chunks.iter().map(|&chunk| from(chunk)).collect()
