@@ -1,4 +1,4 @@
-"""Writes the seeds of the fuzz targets: a model as small as can be, as PyTorch saves it.
+"""Writes the seeds of the fuzz targets: the smallest models of two layouts, as PyTorch saves them.
 
     .venv/bin/python fuzz/seeds.py
 """

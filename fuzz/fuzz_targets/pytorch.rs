@@ -1,4 +1,4 @@
-//! Any bytes, read as what `torch.save` writes: as they are, and as the pickle of a new archive.
+//! Reads any bytes as a PyTorch checkpoint: as they are, and as the pickle of an archive.
 #![no_main]
 
 #[path = "read.rs"]
@@ -11,13 +11,14 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A ZIP archive with `data.pkl` and one storage, none of it compressed: bytes that a fuzzer has
-/// changed would seldom keep their checksums.
+/// Returns an uncompressed ZIP archive without checksums, with `data.pkl` and one storage.
+///
+/// An archive that the fuzzer changes would seldom keep its checksums.
 fn archive(pickle: &[u8]) -> Vec<u8> {
     let (mut bytes, mut directory, mut count) = (Vec::new(), Vec::new(), 0u16);
     for (name, data) in [("a/data.pkl", pickle), ("a/data/0", &[1; 256])] {
         let offset = bytes.len() as u32;
-        // Version, flags, method, time, date; a checksum of 0 is none.
+        // Version, flags, method, time and date; a checksum of 0 is not checked.
         let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         common.extend((data.len() as u32).to_le_bytes().repeat(2));
         common.extend((name.len() as u16).to_le_bytes());

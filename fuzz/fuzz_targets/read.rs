@@ -1,7 +1,8 @@
+//! Import of any bytes, for all fuzz targets.
+
 use transformer::weights::{ImportOptions, WeightsFile, import, recognise};
 
-/// Opens the bytes as a file and takes its weights over. Whatever they are, that ends with weights
-/// or with an error.
+/// Imports the bytes as a file of weights, which must return weights or an error.
 pub fn read(bytes: &[u8]) {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), bytes).expect("a temporary file");

@@ -1,6 +1,7 @@
-//! `cargo bench --bench generate`: targets of a fixed length by a small model, and the parts of a
-//! step that are the search's own.
-#![allow(missing_docs)] // criterion's macros make public functions
+//! Time of generating targets of a fixed length with a small model, and of the search alone.
+//!
+//! Run with `cargo bench -p transformer --bench generate`.
+#![allow(missing_docs)] // criterion's macros create public functions
 
 use burn::tensor::Device;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -23,7 +24,7 @@ fn config(width: usize) -> GenerateConfig {
         .with_method(method)
 }
 
-/// The shape that `train bench` calls tiny.
+/// Measures generation by a model of the shape that `train bench` calls tiny.
 fn tiny(criterion: &mut Criterion) {
     let model = TransformerConfig::new(16, 16)
         .with_d_model(64)
@@ -34,7 +35,7 @@ fn tiny(criterion: &mut Criterion) {
         .with_max_len(LENGTH)
         .with_norm_placement(NormPlacement::Pre)
         .init_seeded(0, &Device::flex())
-        .expect("the configuration is right");
+        .expect("the configuration is valid");
     let mut group = criterion.benchmark_group("tiny");
     for batch in [1, 32] {
         let sources: Vec<Vec<u32>> = (0..batch)
@@ -51,7 +52,7 @@ fn tiny(criterion: &mut Criterion) {
                 bencher.iter(|| {
                     model
                         .generate(&sources, &config)
-                        .expect("the input is right")
+                        .expect("the input is valid")
                 });
             });
         }
@@ -59,7 +60,7 @@ fn tiny(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A model that costs nothing: always the same logits.
+/// A model that takes no time: its logits are always the same.
 struct Free(Vec<f32>);
 
 impl Autoregressive for Free {
@@ -72,7 +73,7 @@ impl Autoregressive for Free {
     }
 }
 
-/// What a search costs beside the model, at a vocabulary of 10,000.
+/// Measures the search without the model, with a vocabulary of 10,000 tokens.
 fn search(criterion: &mut Criterion) {
     let logits: Vec<f32> = (0..10_000)
         .map(|i| ((i * 7919) % 10_007) as f32 / 1e3)
@@ -85,7 +86,7 @@ fn search(criterion: &mut Criterion) {
                 let model = Free(logits.clone());
                 let prefixes = vec![Vec::new(); 16];
                 let search = Search::new(model, prefixes, config(width));
-                search.expect("the configuration is right").run()
+                search.expect("the configuration is valid").run()
             });
         });
     }

@@ -1,11 +1,12 @@
-//! One configuration for the whole model; every part takes what it needs from it.
+//! The configuration of a model.
 
 use burn::config::Config;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
+use crate::choice::choices;
 use crate::error::ConfigError;
 
-/// Where layer normalisation stands in a residual block (paper, section 5.4; Xiong et al. 2020).
+/// Placement of layer normalisation in a residual block (paper, section 5.4; Xiong et al. 2020).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NormPlacement {
@@ -15,15 +16,20 @@ pub enum NormPlacement {
     Pre,
 }
 
-/// The non-linearity of the feed-forward network (paper, section 3.3).
+choices!(NormPlacement, "norm_placement", {
+    Post: "post", "After the residual sum, as in the paper";
+    Pre: "pre", "Before the sublayer";
+});
+
+/// Activation function of the feed-forward network (paper, section 3.3).
 ///
 /// The last three are gated (Shazeer 2020): `act(x W_g + b_g) * (x W_v + b_v)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
-    /// `max(0, x)`, the paper's.
+    /// `max(0, x)`, as in the paper.
     Relu,
-    /// `x Φ(x)`, the exact one (by the error function).
+    /// `x Φ(x)`, exactly, by the error function.
     Gelu,
     /// `x σ(x)`, also called SiLU.
     Swish,
@@ -35,70 +41,84 @@ pub enum Activation {
     Swiglu,
 }
 
+choices!(Activation, "activation", {
+    Relu: "relu", "max(0, x), as in the paper";
+    Gelu: "gelu", "GELU, exactly";
+    Swish: "swish", "Swish, also called SiLU";
+    Glu: "glu", "Gated by a sigmoid";
+    Geglu: "geglu", "Gated by GELU";
+    Swiglu: "swiglu", "Gated by Swish";
+});
+
 impl Activation {
-    /// Whether the feed-forward network has a gate, and so twice the inner product.
+    /// Returns whether the activation has a gate, which doubles the first layer's outputs.
     pub fn is_gated(self) -> bool {
         matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
     }
 }
 
-/// What the variance of a layer norm is divided by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+/// Divisor of the variance in a layer norm over `D` elements.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NormVariance {
-    /// By `D`, as in the paper on layer norms and in `torch.nn.LayerNorm`.
+    /// `D`, as in the layer normalisation paper and `torch.nn.LayerNorm`.
     #[default]
     Biased,
-    /// By `D - 1`, as in the Annotated Transformer.
+    /// `D - 1`, as in the Annotated Transformer.
     Unbiased,
 }
 
-impl<'de> Deserialize<'de> for NormVariance {
-    /// Configurations that were written before there was a choice do not name it.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(rename_all = "snake_case")]
-        enum Named {
-            Biased,
-            Unbiased,
-        }
-        Ok(match Option::<Named>::deserialize(deserializer)? {
-            None | Some(Named::Biased) => Self::Biased,
-            Some(Named::Unbiased) => Self::Unbiased,
-        })
-    }
-}
+choices!(NormVariance, "norm_variance", {
+    Biased: "biased", "Divide by the width, as torch.nn.LayerNorm does";
+    Unbiased: "unbiased", "Divide by the width less 1, as the Annotated Transformer does";
+});
 
-/// How the model learns where a token stands (paper, section 3.5).
+/// Positional encoding (paper, section 3.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Positions {
-    /// Fixed sines and cosines, added to the embeddings: the paper's.
+    /// Fixed sines and cosines in turn, added to the embeddings, as in the paper.
     Sinusoidal,
-    /// The same, all sines before all cosines, as in tensor2tensor and Marian; `d_model` must be even.
+    /// Fixed sines and cosines, all sines first, as in tensor2tensor and Marian; `d_model` must be even.
     SinusoidalHalves,
-    /// A trained table `[max_len, d_model]`, added to the embeddings.
+    /// Trained table `[max_len, d_model]`, added to the embeddings.
     Learned,
     /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
     Rotary,
-    /// None: the encoder then sees a set, not a sequence.
+    /// No positional encoding: the encoder then sees a set, not a sequence.
     None,
 }
 
-/// Which of the three vocabulary matrices are one and the same (paper, section 3.4).
+choices!(Positions, "positions", {
+    Sinusoidal: "sinusoidal", "Fixed sines and cosines in turn, as in the paper";
+    SinusoidalHalves: "sinusoidal-halves", "Fixed sines and cosines, all sines before all cosines";
+    Learned: "learned", "Trained table, one vector per position";
+    Rotary: "rotary", "Rotated queries and keys";
+    None: "none", "No positional encoding";
+});
+
+/// Sharing of the three vocabulary matrices: both embeddings and the generator (paper, section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WeightTying {
-    /// Each its own.
+    /// Three separate matrices.
     None,
-    /// The decoder's embedding is the generator's weight, transposed.
+    /// The generator's weight is the decoder's embedding, transposed.
     Decoder,
-    /// The encoder's embedding is the decoder's too; both vocabularies must have one size.
+    /// The decoder's embedding is also the encoder's; both vocabularies must have the same size.
     All,
 }
 
-/// Everything that defines a model. The defaults are the paper's base model (table 3), with the
-/// final norm of each stack and the untied matrices that `torch.nn.Transformer` has.
+choices!(WeightTying, "weight_tying", {
+    None: "none", "Three separate matrices";
+    Decoder: "decoder", "The decoder's embedding and the generator";
+    All: "all", "Both embeddings and the generator";
+});
+
+/// Hyper-parameters of a model.
+///
+/// The defaults are those of the paper's base model (table 3). Like `torch.nn.Transformer`, and
+/// unlike the paper's model, each stack ends with a layer norm and no matrices are shared.
 ///
 /// ```
 /// use transformer::{NormPlacement, TransformerConfig};
@@ -114,14 +134,14 @@ pub enum WeightTying {
 /// ```
 #[derive(Config, Debug, PartialEq)]
 pub struct TransformerConfig {
-    /// Number of source tokens, `V` of the encoder.
+    /// Size of the source vocabulary, `V` of the encoder.
     pub source_vocab_size: usize,
-    /// Number of target tokens, `V` of the decoder and the generator.
+    /// Size of the target vocabulary, `V` of the decoder and the generator.
     pub target_vocab_size: usize,
-    /// Width `D` of every vector between the blocks.
+    /// Width `D` of the vectors between the sublayers.
     #[config(default = 512)]
     pub d_model: usize,
-    /// Number of attention heads `H`; each works on `K = D / H` dimensions.
+    /// Number of attention heads `H`, a divisor of `D`; each head has `K = D / H` dimensions.
     #[config(default = 8)]
     pub n_heads: usize,
     /// Number of encoder layers.
@@ -133,51 +153,51 @@ pub struct TransformerConfig {
     /// Inner width `F` of the feed-forward network.
     #[config(default = 2048)]
     pub d_ff: usize,
-    /// Probability of dropout, in `[0, 1)`: on embeddings, attention weights, the feed-forward
-    /// network's inner activation and every sublayer's output.
+    /// Dropout probability, in `[0, 1)`, for embeddings, attention weights, the inner activation
+    /// of the feed-forward network and the output of every sublayer.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Non-linearity of the feed-forward network.
+    /// Activation function of the feed-forward network.
     #[config(default = "Activation::Relu")]
     pub activation: Activation,
-    /// Where the norms stand.
+    /// Placement of the layer norms.
     #[config(default = "NormPlacement::Post")]
     pub norm_placement: NormPlacement,
-    /// Whether each stack ends with a norm of its own.
+    /// Whether each stack ends with a layer norm.
     #[config(default = true)]
     pub final_norm: bool,
-    /// The `epsilon` of every layer norm.
+    /// `ε` of every layer norm, added to the variance.
     #[config(default = 1e-5)]
     pub norm_epsilon: f64,
-    /// What the norms' variance is divided by.
+    /// Divisor of the variance in every layer norm.
     #[config(default = "NormVariance::Biased")]
     pub norm_variance: NormVariance,
-    /// How positions enter.
+    /// Positional encoding.
     #[config(default = "Positions::Sinusoidal")]
     pub positions: Positions,
-    /// The most tokens that a sequence may have, source or target.
+    /// Maximum length of a source or target, in tokens. Has no effect without positional encoding.
     #[config(default = 5000)]
     pub max_len: usize,
     /// Whether embeddings are multiplied by `sqrt(d_model)` (paper, section 3.4).
     #[config(default = true)]
     pub scale_embeddings: bool,
-    /// Which vocabulary matrices are shared.
+    /// Sharing of the vocabulary matrices.
     #[config(default = "WeightTying::None")]
     pub weight_tying: WeightTying,
-    /// The id that fills short sequences up; must be in both vocabularies.
+    /// Token id that pads short sequences; must be in both vocabularies.
     #[config(default = 0)]
     pub pad_id: u32,
 }
 
-/// No vocabulary, width, depth or length of a model that fits in a machine is above this.
+/// Upper bound for every size: larger ones come from damaged files and would exhaust the memory.
 const MAX_SIZE: usize = 1 << 24;
 
 impl TransformerConfig {
-    /// Checks every field and every relation between fields.
+    /// Checks every field and the relations between fields.
     ///
     /// # Errors
     ///
-    /// The first field that no model can be built from.
+    /// Names the first field that is not valid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (field, value) in [
             ("source_vocab_size", self.source_vocab_size),
@@ -204,7 +224,7 @@ impl TransformerConfig {
             return Err(ConfigError::new(
                 "n_heads",
                 self.n_heads,
-                format!("a divisor of d_model ({})", self.d_model),
+                format!("a divisor of {{d_model}} ({})", self.d_model),
             ));
         }
         if self.positions == Positions::Rotary && !self.d_head().is_multiple_of(2) {
@@ -212,7 +232,7 @@ impl TransformerConfig {
                 "d_model",
                 self.d_model,
                 format!(
-                    "an even multiple of n_heads ({}): rotary positions turn pairs of dimensions",
+                    "an even multiple of {{n_heads}} ({}): rotary positions rotate pairs of dimensions",
                     self.n_heads
                 ),
             ));
@@ -221,11 +241,11 @@ impl TransformerConfig {
             return Err(ConfigError::new(
                 "d_model",
                 self.d_model,
-                "even: half of the dimensions are sines, half are cosines",
+                "even: half of the dimensions are sines and half are cosines",
             ));
         }
         if self.norm_variance == NormVariance::Unbiased && self.d_model == 1 {
-            let expected = "at least 2: an unbiased variance is divided by d_model - 1";
+            let expected = "at least 2: the unbiased variance is divided by {d_model} - 1";
             return Err(ConfigError::new("d_model", 1, expected));
         }
         if !(0.0..1.0).contains(&self.dropout) {
@@ -256,7 +276,7 @@ impl TransformerConfig {
                 "weight_tying",
                 "all",
                 format!(
-                    "none or decoder, unless both vocabularies have one size (they have {} and {})",
+                    "none or decoder, because the vocabularies have different sizes ({} and {})",
                     self.source_vocab_size, self.target_vocab_size
                 ),
             ));
@@ -264,8 +284,38 @@ impl TransformerConfig {
         Ok(())
     }
 
-    /// Width `K` of one head.
+    /// Returns the width `K` of one attention head.
     pub fn d_head(&self) -> usize {
         self.d_model / self.n_heads
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Choice;
+
+    /// Checks that choices are parsed from their names, and that configuration files, which have
+    /// underscores where names have hyphens, use the same words.
+    fn check<C: Choice + PartialEq + std::fmt::Debug + Serialize>(n_choices: usize) {
+        assert_eq!(C::ALL.len(), n_choices);
+        for &choice in C::ALL {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+            let word = serde_json::to_value(choice).unwrap();
+            assert_eq!(word, choice.name().replace('-', "_"));
+            assert!(!choice.summary().is_empty());
+        }
+        let error = "neither".parse::<C>().unwrap_err();
+        assert_eq!(error.field, C::SETTING);
+        assert_eq!(error.value, "neither");
+    }
+
+    #[test]
+    fn choices_have_one_name_everywhere() {
+        check::<NormPlacement>(2);
+        check::<Activation>(6);
+        check::<NormVariance>(2);
+        check::<Positions>(5);
+        check::<WeightTying>(3);
     }
 }

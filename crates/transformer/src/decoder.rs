@@ -1,4 +1,4 @@
-//! The decoder (paper, section 3.1): input layer, N layers, final norm, generator.
+//! The decoder (paper, section 3.1): input layer, N decoder layers, final norm, generator.
 
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
@@ -18,20 +18,21 @@ use crate::position::{self, RotaryEncoding};
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
-/// Self-attention, cross-attention and feed-forward network, each in a residual block.
+/// One decoder layer: self-attention, cross-attention and feed-forward network, each in a residual
+/// block.
 #[derive(Module, Debug)]
 pub struct DecoderLayer {
     /// First sublayer.
     pub self_attention: SelfAttention,
-    /// Around the first sublayer.
+    /// Residual block of the first sublayer.
     pub self_attention_residual: Residual,
-    /// Second sublayer; none in a decoder-only model.
+    /// Second sublayer; `None` in a decoder without cross-attention.
     pub cross_attention: Option<CrossAttention>,
-    /// Around the second sublayer.
+    /// Residual block of the second sublayer.
     pub cross_attention_residual: Option<Residual>,
     /// Last sublayer.
     pub feed_forward: FeedForward,
-    /// Around the last sublayer.
+    /// Residual block of the last sublayer.
     pub feed_forward_residual: Residual,
 }
 
@@ -40,7 +41,7 @@ impl DecoderLayer {
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, true, &mut Init::new(device)))
@@ -67,18 +68,19 @@ impl DecoderLayer {
         }
     }
 
-    /// Runs the layer on a whole target.
+    /// Runs the layer on a whole target, without rotary positions.
     ///
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
-    /// - mask: of the target, usually [`AttentionMask::causal`]
-    /// - memory: states `[B, S, D]`; none for a layer without cross-attention
+    /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked; usually
+    ///   [`AttentionMask::causal`]
+    /// - memory: states `[B, S, D]`; `None` for a layer without cross-attention
     /// - output: `[B, T, D]`
     ///
     /// # Panics
     ///
-    /// If the layer has cross-attention and there is no memory, or the other way round.
+    /// If a layer with cross-attention gets no memory, or one without cross-attention gets a memory.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,
@@ -123,9 +125,9 @@ impl DecoderLayer {
             }),
             (None, None, None) => stream,
             (Some(_), Some(_), None) => {
-                panic!("this decoder has cross-attention: give it a memory")
+                panic!("this decoder has cross-attention and needs a memory")
             }
-            _ => panic!("this decoder has no cross-attention: give it no memory"),
+            _ => panic!("this decoder has no cross-attention and takes no memory"),
         };
         let stream = self.feed_forward_residual.run(stream, |x| {
             feed_forward_input = keep.then(|| x.clone());
@@ -133,9 +135,9 @@ impl DecoderLayer {
         });
         if let Some(trace) = trace {
             trace.push(LayerTrace {
-                self_attention: self_weights.expect("kept"),
+                self_attention: self_weights.expect("a traced pass keeps the weights"),
                 cross_attention: cross_weights,
-                feed_forward_input: feed_forward_input.expect("kept"),
+                feed_forward_input: feed_forward_input.expect("a traced pass keeps the input"),
             });
         }
         stream
@@ -143,11 +145,11 @@ impl DecoderLayer {
 }
 
 impl TransformerConfig {
-    /// Builds a decoder alone, with cross-attention to a memory.
+    /// Builds a decoder without an encoder, with cross-attention to a memory.
     ///
     /// # Errors
     ///
-    /// See [`validate`](Self::validate).
+    /// The configuration is not valid: see [`validate`](Self::validate).
     pub fn init_decoder(&self, device: &Device) -> Result<Decoder, ConfigError> {
         Decoder::init(self, device)
     }
@@ -156,32 +158,33 @@ impl TransformerConfig {
     ///
     /// # Errors
     ///
-    /// See [`validate`](Self::validate).
+    /// The configuration is not valid: see [`validate`](Self::validate).
     pub fn init_decoder_only(&self, device: &Device) -> Result<Decoder, ConfigError> {
         Decoder::init_without_memory(self, device)
     }
 }
 
-/// Predicts each next target token from the ones before it and from the memory.
+/// A stack of decoder layers, which predicts each next target token from the previous tokens and
+/// the memory.
 #[derive(Module, Debug)]
 pub struct Decoder {
-    /// Embedding and positions.
+    /// Embedding and positional encoding.
     pub input: InputLayer,
     /// The N layers.
     pub layers: Vec<DecoderLayer>,
-    /// On the last layer's output, where the configuration has it.
+    /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
-    /// From states to logits.
+    /// Linear layer from states to logits.
     pub generator: Generator,
     rotary: Option<RotaryEncoding>,
 }
 
 impl Decoder {
-    /// Builds a decoder that attends to a memory.
+    /// Builds a decoder with cross-attention to a memory.
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, true, &mut Init::new(device)))
@@ -191,7 +194,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init_without_memory(
         config: &TransformerConfig,
         device: &Device,
@@ -210,64 +213,86 @@ impl Decoder {
             layers: (0..config.n_decoder_layers)
                 .map(|_| DecoderLayer::build(config, cross_attention, init))
                 .collect(),
-            final_norm: config.final_norm.then(|| init.layer_norm(config)),
+            final_norm: config.final_norm.then(|| LayerNorm::build(config, init)),
             generator: Generator::build(config, init),
             rotary: RotaryEncoding::build(config, init),
         }
     }
 
-    /// An empty cache that grows as it must.
+    /// Returns an empty cache, which grows as needed.
     pub fn new_cache(&self) -> DecoderCache {
         DecoderCache::new(self.layers.len(), 0, 0)
     }
 
-    /// An empty cache whose buffers will be allocated once, for `max_rows` targets of
-    /// `max_length` tokens.
+    /// Returns an empty cache that allocates its buffers once, for `max_rows` targets of
+    /// `max_length` tokens each.
     pub fn new_cache_with_capacity(&self, max_rows: usize, max_length: usize) -> DecoderCache {
         DecoderCache::new(self.layers.len(), max_rows, max_length)
     }
 
-    /// The most tokens of a target; none if the decoder has no positions.
+    /// Returns the maximum length of a target, in tokens; `None` without positional encoding.
     pub fn max_len(&self) -> Option<usize> {
         position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
     }
 
-    /// Number of target tokens, `V`.
+    /// Returns the size `V` of the target vocabulary, in tokens.
     pub fn vocab_size(&self) -> usize {
         self.generator.bias.dims()[0]
     }
 
-    /// Logits of the token after each of `ids`, which follow the tokens in the cache and are added
-    /// to it.
+    /// Returns the logits of the token that follows each of `ids`.
     ///
-    /// Targets are padded at their end, where the causal mask already hides the padding from
-    /// every real token; no other mask is needed.
+    /// `ids` follow the tokens in the cache and are added to it. They are padded at the end, where
+    /// the causal mask hides the padding from all real tokens, so that no other mask is needed.
     ///
     /// # Shapes
     ///
     /// - ids: `[B, T]`
-    /// - memory: states `[B, S, D]`; none for a decoder without cross-attention
+    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
     /// - output: `[B, T, V]`
     ///
     /// # Panics
     ///
-    /// If the tokens so far and `T` are more than `max_len`; if the decoder has cross-attention
-    /// and there is no memory, or the other way round.
+    /// If the tokens in the cache and `T` together exceed `max_len`; if a decoder with
+    /// cross-attention gets no memory, or one without cross-attention gets a memory.
     pub fn forward<'a>(
         &self,
         ids: Tensor<2, Int>,
         memory: impl Into<Option<&'a Memory>>,
         cache: &mut DecoderCache,
     ) -> Tensor<3> {
-        let x = self.input.forward(ids, cache.length);
-        self.logits(self.forward_vectors(x, memory, cache))
+        self.logits(self.forward_states(ids, memory, cache))
     }
 
-    /// The same on vectors that have been embedded elsewhere, up to the final norm.
+    /// Returns the decoder's states after the final norm, before the generator.
+    ///
+    /// [`logits`](Self::logits) of these states are what [`forward`](Self::forward) returns.
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, T]`
+    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_states<'a>(
+        &self,
+        ids: Tensor<2, Int>,
+        memory: impl Into<Option<&'a Memory>>,
+        cache: &mut DecoderCache,
+    ) -> Tensor<3> {
+        let x = self.input.forward(ids, cache.length);
+        self.forward_vectors(x, memory, cache)
+    }
+
+    /// Returns the decoder's states of vectors, without the input layer and the generator.
     ///
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
+    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
     /// - output: `[B, T, D]`
     ///
     /// # Panics
@@ -282,7 +307,17 @@ impl Decoder {
         self.run(x, memory.into(), cache, None)
     }
 
-    /// Decodes vectors of a whole target and keeps what each layer did.
+    /// Returns the decoder's states of a whole target's vectors, and the inner values of every layer.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, T, D]`
+    /// - memory: states `[B, S, D]`; `None` for a decoder without cross-attention
+    /// - output: `[B, T, D]`, and one [`LayerTrace`] per layer
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
     pub fn forward_traced<'a>(
         &self,
         x: Tensor<3>,
@@ -303,13 +338,13 @@ impl Decoder {
         assert_eq!(
             cache.layers.len(),
             self.layers.len(),
-            "the cache is of a decoder with {} layers, but this one has {}",
+            "the cache belongs to a decoder with {} layers, but this decoder has {}",
             cache.layers.len(),
             self.layers.len()
         );
         let [batch, length, _] = x.dims();
         let past = cache.length;
-        // One token sees everything before it and itself.
+        // A single token attends to itself and everything before it.
         let mask = (length > 1).then(|| AttentionMask::causal_after(past, length, &x.device()));
         let rotation = self
             .rotary
@@ -330,7 +365,7 @@ impl Decoder {
         }
     }
 
-    /// The generator on states, with the embedding's table where it is shared.
+    /// Returns the generator's logits of decoder states.
     ///
     /// # Shapes
     ///
@@ -345,7 +380,7 @@ impl Decoder {
         }
     }
 
-    /// The generator's weight `[D, V]`, its own or the embedding's.
+    /// Returns the generator's weight `[D, V]`: its own, or the embedding table transposed.
     pub(crate) fn generator_weight(&self) -> Tensor<2> {
         match &self.generator.weight {
             Some(weight) => weight.val(),
@@ -353,7 +388,7 @@ impl Decoder {
         }
     }
 
-    /// Log-probabilities from states: `log_softmax(logits)`.
+    /// Returns the log-probabilities of decoder states, `log_softmax(logits)`, in nats.
     ///
     /// # Shapes
     ///

@@ -1,14 +1,16 @@
-//! Dropout (paper, section 5.4) by its fast path, where there is one.
+//! Dropout (paper, section 5.4), computed by the `fused` crate.
 
 use burn::nn::Dropout;
 use burn::tensor::Tensor;
 
-/// `layer` applied to `x`: nothing, unless on a device with autodiff.
+/// Applies `layer` to `x`. Without autodiff, `x` is returned unchanged.
 pub(crate) fn dropout<const D: usize>(layer: &Dropout, x: Tensor<D>) -> Tensor<D> {
     fused::dropout(x, probability(layer))
 }
 
-/// How much `layer` drops: nothing, unless it is told that this is training.
+/// Returns the dropout probability of `layer`; 0 while its training flag is off.
+///
+/// The operations of `fused` drop nothing on devices without autodiff.
 pub(crate) fn probability(layer: &Dropout) -> f64 {
     match layer.training.is_enabled() {
         true => layer.prob,

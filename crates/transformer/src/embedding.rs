@@ -1,4 +1,4 @@
-//! The input layer (paper, sections 3.4 and 3.5): `dropout(sqrt(D) * E[ids] + PE)`.
+//! The input layer of a stack (paper, sections 3.4 and 3.5): `dropout(sqrt(D) E[ids] + PE)`.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding};
@@ -11,24 +11,25 @@ use crate::error::ConfigError;
 use crate::init::Init;
 use crate::position::PositionEncoding;
 
-/// Turns token ids into vectors that know what and where they are.
+/// Token embedding and positional encoding.
 #[derive(Module, Debug)]
 pub struct InputLayer {
-    /// The table `[V, D]`; none in an encoder that shares its decoder's.
+    /// Embedding table `[V, D]`; `None` in an encoder that shares its decoder's table.
     pub embedding: Option<Embedding>,
-    /// The encoding that is added, if one is.
+    /// Positional encoding that is added; `None` if the configuration adds none.
     pub position: Option<PositionEncoding>,
-    /// On the sum.
+    /// Dropout of the sum.
     pub dropout: Dropout,
+    /// Factor of the embeddings; `None` is 1.
     scale: Option<f64>,
 }
 
 impl InputLayer {
-    /// Builds an input layer for `vocab_size` tokens.
+    /// Builds an input layer for a vocabulary of `vocab_size` tokens.
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`]; also if `vocab_size` is 0.
+    /// The configuration is not valid (see [`TransformerConfig::validate`]), or `vocab_size` is 0.
     pub fn init(
         vocab_size: usize,
         config: &TransformerConfig,
@@ -45,7 +46,7 @@ impl InputLayer {
         ))
     }
 
-    /// `vocab_size` is none where the table is another layer's.
+    /// Builds the layer, without an embedding table if `vocab_size` is `None`.
     pub(crate) fn build(
         vocab_size: Option<usize>,
         config: &TransformerConfig,
@@ -61,7 +62,7 @@ impl InputLayer {
         }
     }
 
-    /// Embeds tokens that stand at positions `offset..offset + T`.
+    /// Embeds the tokens of positions `offset..offset + T`.
     ///
     /// # Shapes
     ///
@@ -70,16 +71,22 @@ impl InputLayer {
     ///
     /// # Panics
     ///
-    /// If the layer has no table of its own, or `offset + T` is past `max_len`.
+    /// If the layer has no embedding table, or `offset + T` exceeds `max_len`.
     pub fn forward(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
         self.forward_with_table(ids, self.table(), offset)
     }
 
-    /// The same with another layer's table `[V, D]`.
+    /// Embeds the tokens of positions `offset..offset + T` by another layer's table.
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, T]`
+    /// - table: `[V, D]`
+    /// - output: `[B, T, D]`
     ///
     /// # Panics
     ///
-    /// If `offset + T` is past `max_len`.
+    /// If `offset + T` exceeds `max_len`.
     pub fn forward_with_table(
         &self,
         ids: Tensor<2, Int>,
@@ -97,15 +104,15 @@ impl InputLayer {
         dropout(&self.dropout, x)
     }
 
-    /// The embedding table `[V, D]`.
+    /// Returns the embedding table `[V, D]`.
     ///
     /// # Panics
     ///
-    /// If the layer has none of its own.
+    /// If the layer has no embedding table.
     pub fn table(&self) -> Tensor<2> {
         self.embedding
             .as_ref()
-            .expect("this input layer has no embedding of its own: it shares its decoder's, so encode through `Transformer::encode`")
+            .expect("this input layer has no embedding table, because it shares its decoder's: encode through `Transformer::encode`")
             .weight
             .val()
     }

@@ -1,4 +1,4 @@
-//! The encoder (paper, section 3.1): input layer, N layers, final norm.
+//! The encoder (paper, section 3.1): input layer, N encoder layers, final norm.
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -15,16 +15,16 @@ use crate::position::{self, RotaryEncoding, Rotation};
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
-/// Self-attention and feed-forward network, each in a residual block.
+/// One encoder layer: self-attention and feed-forward network, each in a residual block.
 #[derive(Module, Debug)]
 pub struct EncoderLayer {
     /// First sublayer.
     pub self_attention: SelfAttention,
-    /// Around the first sublayer.
+    /// Residual block of the first sublayer.
     pub self_attention_residual: Residual,
     /// Second sublayer.
     pub feed_forward: FeedForward,
-    /// Around the second sublayer.
+    /// Residual block of the second sublayer.
     pub feed_forward_residual: Residual,
 }
 
@@ -33,7 +33,7 @@ impl EncoderLayer {
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, &mut Init::new(device)))
@@ -48,9 +48,12 @@ impl EncoderLayer {
         }
     }
 
+    /// Runs the layer without rotary positions.
+    ///
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
+    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
     /// - output: `[B, S, D]`
     pub fn forward(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
         self.run(x.into(), mask, None, None).sum()
@@ -77,9 +80,9 @@ impl EncoderLayer {
         });
         if let Some(trace) = trace {
             trace.push(LayerTrace {
-                self_attention: self_attention.expect("kept"),
+                self_attention: self_attention.expect("a traced pass keeps the weights"),
                 cross_attention: None,
-                feed_forward_input: feed_forward_input.expect("kept"),
+                feed_forward_input: feed_forward_input.expect("a traced pass keeps the input"),
             });
         }
         stream
@@ -87,36 +90,38 @@ impl EncoderLayer {
 }
 
 impl TransformerConfig {
-    /// Builds an encoder alone.
+    /// Builds an encoder without a decoder.
     ///
     /// # Errors
     ///
-    /// See [`validate`](Self::validate).
+    /// The configuration is not valid: see [`validate`](Self::validate).
     pub fn init_encoder(&self, device: &Device) -> Result<Encoder, ConfigError> {
         Encoder::init(self, device)
     }
 }
 
-/// Turns source tokens into the memory that a decoder attends to.
+/// A stack of encoder layers, which computes the memory that a decoder attends to.
 #[derive(Module, Debug)]
 pub struct Encoder {
-    /// Embedding and positions.
+    /// Embedding and positional encoding.
     pub input: InputLayer,
     /// The N layers.
     pub layers: Vec<EncoderLayer>,
-    /// On the last layer's output, where the configuration has it.
+    /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
     rotary: Option<RotaryEncoding>,
 }
 
 impl Encoder {
-    /// Builds an encoder that stands alone.
+    /// Builds an encoder without a decoder.
+    ///
+    /// The configuration's weight tying is ignored.
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        // There is no decoder to share a table with.
+        // There is no decoder with which the table could be shared.
         let config = config.clone().with_weight_tying(WeightTying::None);
         config.validate()?;
         Ok(Self::build(&config, &mut Init::new(device)))
@@ -129,12 +134,12 @@ impl Encoder {
             layers: (0..config.n_encoder_layers)
                 .map(|_| EncoderLayer::build(config, init))
                 .collect(),
-            final_norm: config.final_norm.then(|| init.layer_norm(config)),
+            final_norm: config.final_norm.then(|| LayerNorm::build(config, init)),
             rotary: RotaryEncoding::build(config, init),
         }
     }
 
-    /// The most tokens of a source; none if the model has no positions.
+    /// Returns the maximum length of a source, in tokens; `None` without positional encoding.
     pub fn max_len(&self) -> Option<usize> {
         position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
     }
@@ -144,31 +149,43 @@ impl Encoder {
     /// # Shapes
     ///
     /// - ids: `[B, S]`
-    /// - mask: see [`AttentionMask::padding`]
+    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked; usually
+    ///   [`AttentionMask::padding`]
     /// - output: `[B, S, D]`
     ///
     /// # Panics
     ///
-    /// If `S` is more than `max_len`, or the encoder shares its decoder's embedding.
+    /// If `S` exceeds `max_len`, or the encoder shares its decoder's embedding table.
     pub fn forward(&self, ids: Tensor<2, Int>, mask: Option<&AttentionMask>) -> Tensor<3> {
         self.forward_vectors(self.input.forward(ids, 0), mask)
     }
 
-    /// Encodes vectors that have been embedded elsewhere; nothing is added to them.
+    /// Encodes vectors, without the input layer: no positional encoding is added to them.
     ///
     /// # Shapes
     ///
     /// - x: `[B, S, D]`
+    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
     /// - output: `[B, S, D]`
     ///
     /// # Panics
     ///
-    /// With rotary positions, if `S` is more than `max_len`.
+    /// If the encoder has rotary positions and `S` exceeds `max_len`.
     pub fn forward_vectors(&self, x: Tensor<3>, mask: Option<&AttentionMask>) -> Tensor<3> {
         self.run(x, mask, None)
     }
 
-    /// Encodes vectors and keeps what each layer did.
+    /// Encodes vectors and returns the inner values of every layer too.
+    ///
+    /// # Shapes
+    ///
+    /// - x: `[B, S, D]`
+    /// - mask: `[B or 1, H or 1, S or 1, S or 1]`, `true` = blocked
+    /// - output: `[B, S, D]`, and one [`LayerTrace`] per layer
+    ///
+    /// # Panics
+    ///
+    /// If the encoder has rotary positions and `S` exceeds `max_len`.
     pub fn forward_traced(
         &self,
         x: Tensor<3>,

@@ -1,31 +1,73 @@
-//! What can be wrong with a configuration or an input.
+//! Errors about configurations and inputs.
 
 use std::fmt;
+use std::ops::Range;
 
-/// A setting that no model can be built from.
+/// A setting that is not valid.
 ///
-/// Displays as `FIELD is VALUE, but must be EXPECTED`.
+/// Displays as `FIELD is VALUE, but must be EXPECTED`. A program that knows the fields by other names,
+/// such as flags, builds its own message of the parts:
+///
+/// ```
+/// use transformer::TransformerConfig;
+///
+/// let error = TransformerConfig::new(10, 10).with_n_heads(3).validate().unwrap_err();
+/// assert_eq!(error.to_string(), "n_heads is 3, but must be a divisor of d_model (512)");
+///
+/// let flag = |field: &str| format!("--{}", field.replace('_', "-"));
+/// let (name, expected) = (flag(error.field), error.expected_with(flag));
+/// assert_eq!(
+///     format!("{name} {}: must be {expected}", error.value),
+///     "--n-heads 3: must be a divisor of --d-model (512)"
+/// );
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The field of [`TransformerConfig`](crate::TransformerConfig), by its name there.
+    /// Name of the field, as in [`TransformerConfig`](crate::TransformerConfig) or
+    /// [`GenerateConfig`](crate::generate::GenerateConfig).
     pub field: &'static str,
-    /// The value that was given.
+    /// Value of the field.
     pub value: String,
-    /// What would be right.
+    /// Description of the valid values.
     pub expected: String,
+    /// Where `expected` mentions other fields, and their names.
+    mentions: Vec<(Range<usize>, String)>,
 }
 
 impl ConfigError {
+    /// Creates an error.
+    ///
+    /// In `expected`, `{name}` mentions another field, and `{name|words}` mentions it in words.
     pub(crate) fn new(
         field: &'static str,
         value: impl fmt::Display,
-        expected: impl Into<String>,
+        expected: impl AsRef<str>,
     ) -> Self {
+        let mut text = String::new();
+        let mut mentions = Vec::new();
+        let mut parts = expected.as_ref().split(['{', '}']);
+        text.extend(parts.next());
+        while let (Some(mention), Some(rest)) = (parts.next(), parts.next()) {
+            let (name, words) = mention.split_once('|').unwrap_or((mention, mention));
+            mentions.push((text.len()..text.len() + words.len(), name.into()));
+            text.push_str(words);
+            text.push_str(rest);
+        }
         Self {
             field,
             value: value.to_string(),
-            expected: expected.into(),
+            expected: text,
+            mentions,
         }
+    }
+
+    /// Returns the description of the valid values, with other names for the fields it mentions.
+    pub fn expected_with(&self, name: impl Fn(&str) -> String) -> String {
+        let mut text = self.expected.clone();
+        for (range, field) in self.mentions.iter().rev() {
+            text.replace_range(range.clone(), &name(field));
+        }
+        text
     }
 }
 
@@ -35,6 +77,7 @@ impl fmt::Display for ConfigError {
             field,
             value,
             expected,
+            ..
         } = self;
         write!(f, "{field} is {value}, but must be {expected}")
     }
@@ -42,10 +85,10 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Token ids that the model cannot take.
+/// Token ids that a model cannot process.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
-    /// An id that has no row in the embedding.
+    /// A token id is outside the vocabulary.
     #[error(
         "sequence {sequence}, position {position}: token id {id} is outside the vocabulary, ids are 0..{vocab_size}"
     )]
@@ -54,24 +97,41 @@ pub enum InputError {
         sequence: usize,
         /// Index of the token in the sequence, from 0.
         position: usize,
-        /// The id that was given.
+        /// The token id.
         id: u32,
-        /// Number of ids that exist.
+        /// Size of the vocabulary.
         vocab_size: usize,
     },
-    /// A sequence with more tokens than there are positions.
+    /// A sequence is longer than the model's `max_len`.
     #[error(
         "sequence {sequence} has {length} tokens, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
     )]
     TooLong {
         /// Index of the sequence in the batch, from 0.
         sequence: usize,
-        /// Its number of tokens.
+        /// Length of the sequence, in tokens.
         length: usize,
-        /// The most that the model can take.
+        /// Maximum length, in tokens.
         max_len: usize,
     },
-    /// No sequence at all.
+    /// The batch has no sequences.
     #[error("the batch has no sequences, but must have at least one")]
     EmptyBatch,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mentioned_fields_can_be_renamed() {
+        let error = ConfigError::new("a", 1, "at most {b} (2), use {c|é, or so}");
+        assert_eq!(error.expected, "at most b (2), use é, or so");
+        let upper = |field: &str| field.to_uppercase().repeat(2);
+        assert_eq!(error.expected_with(upper), "at most BB (2), use CC");
+
+        let error = ConfigError::new("a", "{b}", "at least 1");
+        assert_eq!(error.to_string(), "a is {b}, but must be at least 1");
+        assert_eq!(error.expected_with(upper), "at least 1");
+    }
 }

@@ -1,4 +1,4 @@
-//! Position-wise feed-forward network (paper, section 3.3, equation 2):
+//! The position-wise feed-forward network (paper, section 3.3, equation 2):
 //!
 //! ```text
 //! FFN(x) = dropout(act(x W_1 + b_1)) W_2 + b_2
@@ -14,14 +14,14 @@ use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
 
-/// Two linear layers with a non-linearity between them, the same at every position.
+/// Two linear layers with an activation function between them, applied to every position.
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// `[D, F]`; with a gated activation `[D, 2 F]`, the gate first.
+    /// First layer, `[D, F]`; with a gated activation `[D, 2 F]`, the gate first.
     pub w_1: Linear,
-    /// `[F, D]`.
+    /// Second layer, `[F, D]`.
     pub w_2: Linear,
-    /// On the inner activation.
+    /// Dropout of the inner activation.
     pub dropout: Dropout,
     #[module(skip)]
     activation: Activation,
@@ -32,7 +32,7 @@ impl FeedForward {
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, &mut Init::new(device)))
@@ -48,6 +48,8 @@ impl FeedForward {
         }
     }
 
+    /// Applies the network.
+    ///
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
@@ -59,9 +61,9 @@ impl FeedForward {
     }
 }
 
-/// The non-linearity on the last axis, which a gated one halves, and dropout.
+/// Applies the activation function and dropout; a gated activation halves the last axis.
 fn activate(activation: Activation, x: Tensor<3>, dropout: f64) -> Tensor<3> {
-    let of = match activation {
+    let activation = match activation {
         Activation::Relu => return fused::relu(x, dropout),
         Activation::Gelu => fused::Activation::Gelu,
         Activation::Swish => fused::Activation::Swish,
@@ -70,7 +72,7 @@ fn activate(activation: Activation, x: Tensor<3>, dropout: f64) -> Tensor<3> {
         Activation::Swiglu => fused::Activation::Swiglu,
     };
     let [batch, length, width] = x.dims();
-    let inner = fused::activate(x.reshape([batch * length, width]), of, dropout);
+    let inner = fused::activate(x.reshape([batch * length, width]), activation, dropout);
     let [_, d_ff] = inner.dims();
     inner.reshape([batch, length, d_ff])
 }

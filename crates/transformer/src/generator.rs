@@ -1,4 +1,4 @@
-//! The generator (paper, section 3.4): the last linear layer, from states to one logit a token.
+//! The generator (paper, section 3.4): the linear layer from decoder states to logits.
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
@@ -7,22 +7,24 @@ use crate::config::{TransformerConfig, WeightTying};
 use crate::error::ConfigError;
 use crate::init::Init;
 
-/// `x W + b`, where `W` may be the decoder's embedding, transposed.
+/// The linear layer `x W + b` from states to logits.
+///
+/// `W` is a parameter of its own or the decoder's embedding table, transposed.
 #[derive(Module, Debug)]
 pub struct Generator {
-    /// `[D, V]`; none where the embedding is shared.
+    /// Weight `[D, V]`; `None` if the embedding table is shared.
     pub weight: Option<Param<Tensor<2>>>,
-    /// `[V]`
+    /// Bias `[V]`.
     pub bias: Param<Tensor<1>>,
 }
 
 impl Generator {
-    /// Builds a generator of `target_vocab_size` tokens; without a weight of its own if the
-    /// configuration ties it.
+    /// Builds a generator for `target_vocab_size` tokens, without a weight if the configuration
+    /// ties it to the embedding.
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, &mut Init::new(device)))
@@ -37,7 +39,7 @@ impl Generator {
         }
     }
 
-    /// Logits by the generator's own weight.
+    /// Computes logits by the generator's own weight.
     ///
     /// # Shapes
     ///
@@ -46,15 +48,15 @@ impl Generator {
     ///
     /// # Panics
     ///
-    /// If the weight is shared.
+    /// If the generator has no weight of its own.
     pub fn forward(&self, states: Tensor<3>) -> Tensor<3> {
         let weight = self.weight.as_ref();
         let weight =
-            weight.expect("this generator shares the embedding's table: give it the table");
+            weight.expect("this generator has no weight, because it shares the embedding table: call `forward_with_table`");
         self.project(states, weight.val())
     }
 
-    /// Logits by an embedding's table.
+    /// Computes logits by an embedding table.
     ///
     /// # Shapes
     ///
@@ -65,6 +67,7 @@ impl Generator {
         self.project(states, table.transpose())
     }
 
+    /// Computes `states W + b` as one matmul.
     fn project(&self, states: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
         let [batch, length, d_model] = states.dims();
         let [_, vocab_size] = weight.dims();

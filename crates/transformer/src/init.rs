@@ -1,7 +1,7 @@
-//! Fresh parameters (Glorot and Bengio 2010; biases as `torch.nn.Linear` has them).
+//! Initialisation of parameters (Glorot and Bengio 2010; biases as in `torch.nn.Linear`).
 //!
-//! Values are drawn on the host, so that one seed gives one model on every backend, and at once,
-//! so that no later random operation on the device can interleave with them.
+//! Values are drawn on the host, so that one seed gives the same model on every backend. They are
+//! drawn immediately, so that they do not interleave with later random operations on the device.
 
 use burn::module::Param;
 use burn::nn::{Embedding, Linear};
@@ -9,19 +9,16 @@ use burn::tensor::{Device, Distribution, Tensor, TensorData};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-use crate::config::TransformerConfig;
-use crate::norm::LayerNorm;
-
 /// Draws the parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
     rng: ChaCha8Rng,
-    /// The sinusoidal table, once it is there: encoder and decoder share it.
+    /// Sinusoidal position table, shared by encoder and decoder; `None` until one is built.
     pub sinusoid: Option<Tensor<2>>,
 }
 
 impl<'a> Init<'a> {
-    /// Seeded by the device's own generator.
+    /// Creates an initialiser whose seed is drawn from the device's random generator.
     pub fn new(device: &'a Device) -> Self {
         let draw = Tensor::<1>::random([2], Distribution::Uniform(0.0, 1.0), device);
         let seed = draw
@@ -31,6 +28,7 @@ impl<'a> Init<'a> {
         Self::seeded(seed, device)
     }
 
+    /// Creates an initialiser whose draws depend on `seed` alone.
     pub fn seeded(seed: u64, device: &'a Device) -> Self {
         Self {
             device,
@@ -39,11 +37,12 @@ impl<'a> Init<'a> {
         }
     }
 
+    /// Returns the device of the parameters.
     pub fn device(&self) -> &Device {
         self.device
     }
 
-    /// Uniform in `[-bound, bound)`.
+    /// Draws elements that are uniform in `[-bound, bound)`.
     fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         let bound = bound as f32;
         let values: Vec<f32> = (0..shape.iter().product())
@@ -52,28 +51,29 @@ impl<'a> Init<'a> {
         Param::from_data(TensorData::new(values, shape), self.device)
     }
 
-    /// Xavier-uniform: `bound = sqrt(6 / (fan_in + fan_out))`.
+    /// Draws a Xavier-uniform matrix: `bound = sqrt(6 / (fan_in + fan_out))`.
     pub fn xavier(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<2>> {
         self.packed_xavier(d_input, d_output, 1)
     }
 
-    /// `parts` matrices `[d_input, d_part]` side by side, each Xavier-uniform by itself.
+    /// Draws `parts` Xavier-uniform matrices `[d_input, d_part]`, side by side.
     fn packed_xavier(&mut self, d_input: usize, d_part: usize, parts: usize) -> Param<Tensor<2>> {
         let bound = (6.0 / (d_input + d_part) as f64).sqrt();
         self.uniform([d_input, d_part * parts], bound)
     }
 
-    /// A bias as `torch.nn.Linear` has it: uniform in `±1 / sqrt(fan_in)`.
+    /// Draws a bias as in `torch.nn.Linear`: uniform in `±1 / sqrt(fan_in)`.
     pub fn bias(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<1>> {
         self.uniform([d_output], 1.0 / (d_input as f64).sqrt())
     }
 
-    /// A linear layer `[d_input, d_output]`.
+    /// Draws a linear layer with a weight `[d_input, d_output]`.
     pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
         self.packed_linear(d_input, d_output, 1)
     }
 
-    /// `parts` linear layers that see one input, as one matrix `[d_input, parts * d_part]`.
+    /// Draws `parts` linear layers of the same input, packed in one weight
+    /// `[d_input, parts * d_part]`.
     pub fn packed_linear(&mut self, d_input: usize, d_part: usize, parts: usize) -> Linear {
         Linear {
             weight: self.packed_xavier(d_input, d_part, parts),
@@ -81,15 +81,10 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// A table of `n` vectors.
+    /// Draws an embedding table of `n` vectors.
     pub fn embedding(&mut self, n: usize, d_model: usize) -> Embedding {
         Embedding {
             weight: self.xavier(n, d_model),
         }
-    }
-
-    /// Scale 1, shift 0.
-    pub fn layer_norm(&mut self, config: &TransformerConfig) -> LayerNorm {
-        LayerNorm::build(config, self.device)
     }
 }

@@ -1,43 +1,46 @@
-//! Looking inside: what each layer did, and what numbers came out.
+//! Inspection of a model: attention weights, parameter sizes, statistics and likely tokens.
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Int, Tensor};
 
+use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::trace::LayerTrace;
 
-/// One forward pass with everything kept.
+/// Inner values and results of one forward pass.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// One for each encoder layer.
+    /// Inner values of each encoder layer.
     pub encoder: Vec<LayerTrace>,
-    /// One for each decoder layer.
+    /// Inner values of each decoder layer.
     pub decoder: Vec<LayerTrace>,
-    /// The encoder's output, `[B, S, D]`.
+    /// Output of the encoder, `[B, S, D]`.
     pub memory: Tensor<3>,
-    /// The decoder's output, `[B, T, V]`.
+    /// Logits of the decoder, `[B, T, V]`.
     pub logits: Tensor<3>,
 }
 
 impl Transformer {
-    /// Does what [`forward`](Transformer::forward) does, by unfused attention, and keeps the
-    /// attention weights of every layer and head and the input of every feed-forward network.
+    /// Returns the attention weights of every layer and head, the input of every feed-forward
+    /// network, and the logits.
+    ///
+    /// The pass computes what [`forward`](Transformer::forward) computes, but by unfused attention.
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`
-    /// - target: `[B, T]`
+    /// - source: `[B, S]`; padding, anywhere, is masked by its id
+    /// - target: `[B, T]`, padded at the end
     ///
     /// # Panics
     ///
-    /// If `S` or `T` is more than `max_len`.
+    /// If `S` or `T` exceeds `max_len`.
     pub fn inspect(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Inspection {
         let mask = self.source_mask(&source);
         let (memory, encoder) = self
             .encoder
             .forward_traced(self.embed_source(source), Some(&mask));
-        let memory = crate::memory::Memory {
+        let memory = Memory {
             states: memory,
             mask: Some(mask),
         };
@@ -51,14 +54,15 @@ impl Transformer {
         }
     }
 
-    /// Size of the parameters in bytes, in the precision that they have;
-    /// [`num_params`](Module::num_params) is their number.
+    /// Returns the size of the parameters in bytes, in their current precision.
+    ///
+    /// [`num_params`](Module::num_params) returns the number of parameters.
     pub fn size_bytes(&self) -> usize {
         size_bytes(self)
     }
 }
 
-/// Size of a module's parameters in bytes.
+/// Returns the size of a module's parameters in bytes, in their current precision.
 pub fn size_bytes<M: Module>(module: &M) -> usize {
     struct Size(usize);
     impl ModuleVisitor for Size {
@@ -72,21 +76,21 @@ pub fn size_bytes<M: Module>(module: &M) -> usize {
     size.0
 }
 
-/// Mean, standard deviation and range of a tensor's values.
+/// Mean, standard deviation and range of a tensor's elements.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TensorStats {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Sample standard deviation (divided by `n - 1`, as `torch.Tensor.std`); 0 for one value.
+    /// Sample standard deviation (divided by `n - 1`, as `torch.Tensor.std`); 0 for one element.
     pub std: f64,
-    /// Smallest value.
+    /// Smallest element.
     pub min: f64,
-    /// Largest value.
+    /// Largest element.
     pub max: f64,
 }
 
 impl TensorStats {
-    /// Reads the tensor back and sums in f64.
+    /// Computes the statistics of a tensor, in f64 on the host.
     ///
     /// # Panics
     ///
@@ -115,12 +119,14 @@ pub struct Candidate {
     pub probability: f32,
 }
 
-/// The `k` likeliest next tokens at each position, likeliest first; of equal ones the smaller id.
+/// Returns the `k` likeliest next tokens at each position, likeliest first.
+///
+/// Tokens of equal probability are sorted by id.
 ///
 /// # Shapes
 ///
 /// - logits: `[B, T, V]`
-/// - output: `B` times `T` times `min(k, V)`
+/// - output: lists of `B` sequences, `T` positions and `min(k, V)` tokens
 pub fn top_k(logits: Tensor<3>, k: usize) -> Vec<Vec<Vec<Candidate>>> {
     let [_, length, vocab_size] = logits.dims();
     let probabilities: Vec<f32> = softmax(logits, 2).into_data().iter::<f32>().collect();

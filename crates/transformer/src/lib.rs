@@ -1,15 +1,15 @@
-//! The Transformer of *Attention Is All You Need* (arXiv 1706.03762) for any Burn backend.
+//! The encoder-decoder Transformer of *Attention Is All You Need* (arXiv 1706.03762) for any Burn
+//! backend.
 //!
-//! Files have the names of the paper's concepts, and each says which section it computes. Shapes
-//! are written with these letters throughout: `B` batch, `S` source length, `T` target length,
-//! `D` d_model, `H` heads, `K = D / H`, `F` d_ff, `V` vocabulary. Everything is batch-first.
-//!
-//! The crate enables no backend: switch one on by its feature (`flex`, `ndarray`, `wgpu`,
-//! `vulkan`, `metal`, `cuda`, `rocm`) or through your own dependency on `burn`.
+//! The crate has the whole model: embeddings, positional encoding, encoder, decoder and generator,
+//! its label-smoothed loss, generation by greedy decoding, sampling and beam search, and weights
+//! from and for PyTorch. Encoder and decoder can also be used alone, or inside a module of your own.
+//! One [`TransformerConfig`] describes a model; its defaults are the paper's base model.
 //!
 //! ```
-//! use burn::tensor::{Device, Int, Tensor};
-//! use transformer::TransformerConfig;
+//! use burn::tensor::Device;
+//! use transformer::generate::GenerateConfig;
+//! use transformer::{TransformerConfig, pad_sequences};
 //!
 //! let device = Device::flex();
 //! let model = TransformerConfig::new(100, 90)
@@ -18,15 +18,72 @@
 //!     .with_d_ff(64)
 //!     .init(&device)?;
 //!
-//! let source = Tensor::<2, Int>::from_data([[12, 45, 88, 0]], &device);
-//! let target = Tensor::<2, Int>::from_data([[1, 7, 9]], &device);
-//! let logits = model.forward(source, target);
-//! assert_eq!(logits.dims(), [1, 3, 90]);
-//! # Ok::<(), transformer::ConfigError>(())
+//! // Teacher forcing: the logits of the token that follows each target token.
+//! let source = pad_sequences(&[vec![12, 45, 88], vec![7]], model.pad_id(), &device);
+//! let target = pad_sequences(&[vec![1, 7, 9], vec![1, 5]], model.pad_id(), &device);
+//! assert_eq!(model.forward(source, target).dims(), [2, 3, 90]);
+//!
+//! // Generation: targets that begin after token 1 and end with token 2, of at most 10 tokens.
+//! let config = GenerateConfig::new(1, 10).with_eos_id(Some(2));
+//! let hypotheses = model.generate(&[vec![12, 45, 88], vec![7]], &config)?;
+//! assert_eq!(hypotheses.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Neighbours
+//!
+//! **burn-nn** has encoder and decoder stacks. This crate adds what surrounds them in a model:
+//! embeddings, positions, generator, loss, search, and layouts of other implementations' weights. Its
+//! cache holds keys and values only, in buffers that are written in place, and beams share them
+//! instead of copying them. Pre-norm stacks end with a norm. The operations of the `fused` crate make
+//! training and inference fast on CPU backends.
+//!
+//! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are tested
+//! against it. The differences are in the interface. Everything is batch-first. Source padding is
+//! masked by its id, and the causal mask is built by the decoder, so that [`Transformer::forward`]
+//! takes no masks. Weights of linear layers are `[in, out]`, and the projections of keys and values
+//! are packed in cross-attention too. A query whose keys are all masked gets a zero vector instead of
+//! NaN. [`weights`] converts between the two.
+//!
+//! # Conventions
+//!
+//! - **Shapes** are written with these letters: `B` batch, `S` source length, `T` target length,
+//!   `D` `d_model`, `H` heads, `K = D / H`, `F` `d_ff`, `V` vocabulary size.
+//! - **Masks**: `true` blocks a key. [`AttentionMask`] has constructors for both polarities.
+//! - **Padding** is at the end of a sequence. [`pad_sequences`] adds it.
+//! - **Labels** are what the decoder should predict: the target shifted by one, up to the end symbol.
+//! - **Dropout** is active on devices with autodiff (`device.autodiff()`). `model.valid()` returns the
+//!   model without autodiff and dropout.
+//! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
+//!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
+//! - **Errors**: settings, token ids and files give a `Result`; tensors of wrong shapes panic and name
+//!   both shapes.
+//! - **Backends**: the crate enables none. Choose one by a feature (`flex`, `ndarray`, `wgpu`,
+//!   `vulkan`, `metal`, `cuda`, `rocm`) or by your own dependency on `burn`.
+//!
+//! # Modules
+//!
+//! Each module imports only from modules above it. Most have the names of the paper's concepts, and
+//! each names the section that it implements.
+//!
+//! | module | contents |
+//! |---|---|
+//! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors, [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
+//! | [`position`] | sinusoidal, learned and rotary positional encoding |
+//! | [`embedding`] | the input layer: embedding and positions |
+//! | [`attention`] | scaled dot-product and multi-head attention, key-value cache |
+//! | [`memory`] | what a decoder keeps: the encoded source, and the cache of a search |
+//! | [`feed_forward`], [`norm`], [`residual`], [`generator`] | the other parts of a layer and a stack |
+//! | [`encoder`], [`decoder`] | the two stacks |
+//! | [`model`] | [`Transformer`], the whole model |
+//! | [`loss`] | [`CrossEntropy`], and [`Transformer::loss`] for trainers |
+//! | [`inspect`] | attention weights of every layer, sizes, statistics, likely tokens |
+//! | [`generate`] | greedy decoding, sampling and beam search, scores and alignments |
+//! | [`weights`] | parameters by name, files, and the layouts of other implementations |
 
 #![recursion_limit = "256"]
 
+mod choice;
 mod config;
 mod dropout;
 mod error;
@@ -53,6 +110,7 @@ pub mod position;
 pub mod residual;
 pub mod weights;
 
+pub use choice::Choice;
 pub use config::{
     Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
@@ -69,7 +127,12 @@ pub use sequence::{check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};
 
-/// The README's program, as a test.
+/// The programs of the workspace's README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
+struct WorkspaceReadme;
+
+/// The programs of this crate's README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
 struct Readme;

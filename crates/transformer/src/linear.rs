@@ -1,11 +1,16 @@
-//! The position-wise product that every block is made of.
+//! The position-wise linear layer.
 
 use burn::nn::Linear;
 use burn::tensor::Tensor;
 
-/// `x W + b` on `[B, T, D_in] -> [B, T, D_out]`, as one product of `B T` rows.
+/// Computes `x W + b` as one matmul of `B T` rows.
 ///
-/// Burn's `linear` on three dimensions is, for some `T`, one product per batch row.
+/// Burn's `linear` on three dimensions runs one matmul per batch row for some `T`.
+///
+/// # Shapes
+///
+/// - x: `[B, T, D_in]`
+/// - output: `[B, T, D_out]`
 pub(crate) fn linear(layer: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, length, d_input] = x.dims();
     let [_, d_output] = layer.weight.dims();

@@ -1,47 +1,50 @@
 //! Cross-entropy with label smoothing (paper, section 5.4).
 //!
-//! The target distribution is `1 - ε` on the right token plus `ε / V` on each of the `V` tokens:
+//! The model should predict `1 - ε` for the label plus `ε / V` for each of the `V` tokens:
 //!
 //! ```text
-//! loss = mean over real tokens of  -(1 - ε) log p(right) - ε / V  Σ_v log p(v)
+//! loss = mean over real tokens of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
 //! ```
 //!
-//! which is `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
+//! This is `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{FloatDType, Int, Tensor};
 
 use crate::decoder::Decoder;
 use crate::error::ConfigError;
+use crate::model::Transformer;
 
-/// Label-smoothed cross-entropy that does not count padding.
+/// Label-smoothed cross-entropy over the tokens that are not padding.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy {
     smoothing: f64,
     pad_id: u32,
 }
 
-/// A loss that has not been divided yet, so that several batches can be put together.
+/// A sum of losses and the number of tokens to divide it by.
+///
+/// The sums of several batches can be added before they are divided.
 #[derive(Clone, Debug)]
 pub struct LossSum {
-    /// Sum over the real tokens, `[1]`.
+    /// Sum of the loss over the labels that are not padding, `[1]`, in nats.
     pub sum: Tensor<1>,
-    /// Number of real tokens, `[1]`, without gradient.
+    /// Number of labels that are not padding, `[1]`, without gradient.
     pub tokens: Tensor<1>,
 }
 
 impl LossSum {
-    /// Mean over the real tokens, `[1]`; 0 if there are none.
+    /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are padding.
     pub fn mean(self) -> Tensor<1> {
         self.sum / self.tokens.clamp_min(1.0)
     }
 }
 
 impl CrossEntropy {
-    /// `smoothing` is `ε`; 0 is plain cross-entropy.
+    /// Creates the loss with label smoothing `ε = smoothing`; 0 is plain cross-entropy.
     ///
     /// # Errors
     ///
-    /// If `smoothing` is not in `[0, 1)`.
+    /// `smoothing` is not in `[0, 1)`.
     pub fn new(smoothing: f64, pad_id: u32) -> Result<Self, ConfigError> {
         if !(0.0..1.0).contains(&smoothing) {
             return Err(ConfigError::new(
@@ -53,82 +56,86 @@ impl CrossEntropy {
         Ok(Self { smoothing, pad_id })
     }
 
-    /// Mean loss over the real tokens, `[1]`; 0 for a batch of nothing but padding.
+    /// Returns the mean loss per label, `[1]`, in nats; 0 if all labels are padding.
     ///
     /// # Shapes
     ///
     /// - logits: `[B, T, V]`
-    /// - target: `[B, T]`, the token after each position
+    /// - labels: `[B, T]`, the token that follows each position; padding does not count
     ///
     /// # Panics
     ///
-    /// If `B` or `T` differ.
-    pub fn forward(&self, logits: Tensor<3>, target: Tensor<2, Int>) -> Tensor<1> {
-        self.sum(logits, target).mean()
+    /// If `B` or `T` of the arguments differ.
+    pub fn forward(&self, logits: Tensor<3>, labels: Tensor<2, Int>) -> Tensor<1> {
+        self.sum(logits, labels).mean()
     }
 
-    /// Sum of the loss, and the number of tokens to divide it by.
+    /// Returns the sum of the loss and the number of labels.
     ///
     /// # Shapes
     ///
-    /// As [`forward`](Self::forward).
+    /// - logits: `[B, T, V]`
+    /// - labels: `[B, T]`, the token that follows each position; padding does not count
     ///
     /// # Panics
     ///
-    /// If `B` or `T` differ.
-    pub fn sum(&self, logits: Tensor<3>, target: Tensor<2, Int>) -> LossSum {
+    /// If `B` or `T` of the arguments differ.
+    pub fn sum(&self, logits: Tensor<3>, labels: Tensor<2, Int>) -> LossSum {
         let [batch, length, vocab_size] = logits.dims();
         assert_eq!(
             [batch, length],
-            target.dims(),
-            "logits are [{batch}, {length}, {vocab_size}], but the target is {:?}",
-            target.dims()
+            labels.dims(),
+            "logits are [{batch}, {length}, {vocab_size}], but labels are {:?}",
+            labels.dims()
         );
         let rows = batch * length;
-        let target = target.reshape([rows]);
-        let tokens = target.clone().not_equal_elem(self.pad_id).float();
+        let labels = labels.reshape([rows]);
+        let tokens = labels.clone().not_equal_elem(self.pad_id).float();
         let logits = logits.reshape([rows, vocab_size]);
-        let loss = fused::cross_entropy(logits, target, self.pad_id, self.smoothing);
+        let loss = fused::cross_entropy(logits, labels, self.pad_id, self.smoothing);
         LossSum {
             sum: loss.sum(),
             tokens: tokens.sum().detach(),
         }
     }
 
-    /// The same from states, by the decoder's generator, with the logits of `rows_at_a_time` tokens
-    /// at a time: `B T V` numbers less to hold, one more product to compute. Without gradients, and
-    /// on a backend that is no feature of this crate, all logits may be there at once.
+    /// Returns the sum of the loss from decoder states, without holding all logits at once.
+    ///
+    /// The decoder's generator computes the logits of `rows_at_a_time` tokens at a time. This
+    /// saves the memory of `B T V` elements and costs one more matmul in the backward pass.
+    /// Without gradients, and on backends that are not features of this crate, all logits may be
+    /// held at once nevertheless.
     ///
     /// # Shapes
     ///
-    /// - states: `[B, T, D]`, of [`Decoder::forward_vectors`]
-    /// - target: `[B, T]`, the token after each position
+    /// - states: `[B, T, D]`, from [`Decoder::forward_states`]
+    /// - labels: `[B, T]`, the token that follows each position; padding does not count
     ///
     /// # Panics
     ///
-    /// If `B` or `T` differ, or `rows_at_a_time` is 0.
+    /// If `B` or `T` of the arguments differ, or `rows_at_a_time` is 0.
     pub fn sum_in_chunks(
         &self,
         decoder: &Decoder,
         states: Tensor<3>,
-        target: Tensor<2, Int>,
+        labels: Tensor<2, Int>,
         rows_at_a_time: usize,
     ) -> LossSum {
         let [batch, length, d_model] = states.dims();
         assert_eq!(
             [batch, length],
-            target.dims(),
-            "states are [{batch}, {length}, {d_model}], but the target is {:?}",
-            target.dims()
+            labels.dims(),
+            "states are [{batch}, {length}, {d_model}], but labels are {:?}",
+            labels.dims()
         );
         let rows = batch * length;
-        let target = target.reshape([rows]);
-        let tokens = target.clone().not_equal_elem(self.pad_id).float();
+        let labels = labels.reshape([rows]);
+        let tokens = labels.clone().not_equal_elem(self.pad_id).float();
         let loss = fused::linear_cross_entropy(
             states.reshape([rows, d_model]),
             decoder.generator_weight(),
             decoder.generator.bias.val(),
-            target,
+            labels,
             self.pad_id,
             self.smoothing,
             rows_at_a_time,
@@ -136,6 +143,69 @@ impl CrossEntropy {
         LossSum {
             sum: loss.sum(),
             tokens: tokens.sum().detach(),
+        }
+    }
+}
+
+impl Transformer {
+    /// Returns the teacher-forced loss of a batch: what a training step differentiates.
+    ///
+    /// With `chunk`, the logits of at most `chunk` tokens are held at a time; see
+    /// [`CrossEntropy::sum_in_chunks`]. A model in half precision computes the loss in f32, from
+    /// all logits at once.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::{CrossEntropy, TransformerConfig, pad_sequences};
+    ///
+    /// let device = Device::flex().autodiff();
+    /// let model = TransformerConfig::new(20, 20)
+    ///     .with_d_model(16)
+    ///     .with_n_heads(2)
+    ///     .with_dropout(0.0)
+    ///     .init_seeded(1, &device)?;
+    ///
+    /// // The decoder reads the target after the begin symbol 1 and predicts it up to its end 2.
+    /// let source = pad_sequences(&[vec![5, 6, 7], vec![8]], 0, &device);
+    /// let target = pad_sequences(&[vec![1, 9, 10], vec![1, 11]], 0, &device);
+    /// let labels = pad_sequences(&[vec![9, 10, 2], vec![11, 2]], 0, &device);
+    ///
+    /// let criterion = CrossEntropy::new(0.1, model.pad_id())?;
+    /// let loss = model.loss(source, target, labels, &criterion, None);
+    /// assert_eq!(loss.tokens.clone().into_scalar::<f32>(), 5.0);
+    /// let gradients = loss.mean().backward();
+    /// # Ok::<(), transformer::ConfigError>(())
+    /// ```
+    ///
+    /// # Shapes
+    ///
+    /// - source: `[B, S]`, padded at the end with the model's `pad_id`
+    /// - target: `[B, T]`, what the decoder reads, padded at the end
+    /// - labels: `[B, T]`, what the decoder should predict after each target token, padded at the end
+    ///
+    /// # Panics
+    ///
+    /// If the shapes differ, `S` or `T` exceeds `max_len`, or `chunk` is 0.
+    pub fn loss(
+        &self,
+        source: Tensor<2, Int>,
+        target: Tensor<2, Int>,
+        labels: Tensor<2, Int>,
+        criterion: &CrossEntropy,
+        chunk: Option<usize>,
+    ) -> LossSum {
+        let memory = self.encode(source);
+        let states = self.decode_states(target, &memory, &mut self.new_cache());
+        let is_half = matches!(states.dtype().into(), FloatDType::F16 | FloatDType::BF16);
+        match chunk {
+            Some(rows) if !is_half => criterion.sum_in_chunks(&self.decoder, states, labels, rows),
+            _ => {
+                let mut logits = self.decoder.logits(states);
+                if is_half {
+                    logits = logits.cast(FloatDType::F32);
+                }
+                criterion.sum(logits, labels)
+            }
         }
     }
 }

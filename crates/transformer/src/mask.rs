@@ -1,15 +1,16 @@
-//! Who may look at whom (paper, section 3.2.3).
+//! Attention masks (paper, section 3.2.3).
 //!
-//! **`true` is blocked**, as everywhere in Burn. Most PyTorch code writes it the other
-//! way round (1 = visible); [`AttentionMask::from_visible`] takes those.
+//! **`true` blocks a key**, as everywhere in Burn. Most PyTorch code uses the opposite polarity
+//! (1 = visible); [`AttentionMask::from_visible`] accepts such masks.
 
 use std::sync::OnceLock;
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-/// Which keys each query may not attend to: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked.
+/// The keys that each query may not attend to.
 ///
-/// A query whose keys are all blocked gets a zero vector from attention, never NaN.
+/// The mask is a Boolean tensor `[B or 1, H or 1, T or 1, S or 1]` in which `true` blocks a key.
+/// If all keys of a query are blocked, attention returns a zero vector for it, never NaN.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
@@ -22,19 +23,19 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 #[derive(Clone, Debug)]
 pub struct AttentionMask {
     blocked: Tensor<4, Bool>,
-    /// Whether there may be queries that see nothing.
+    /// Whether there may be queries whose keys are all blocked.
     may_blind: bool,
-    /// Queries that see nothing, `[.., .., T or 1, 1]`, once somebody has asked for them.
+    /// Queries whose keys are all blocked, `[.., .., T or 1, 1]`; computed when first needed.
     blind: OnceLock<Tensor<4, Bool>>,
 }
 
 impl AttentionMask {
-    /// Blocks the keys that are padding.
+    /// Creates a mask that blocks padding keys.
     ///
     /// # Shapes
     ///
-    /// - ids: `[B, S]`
-    /// - mask: `[B, 1, 1, S]`
+    /// - ids: `[B, S]`; the key of every `pad_id` is blocked
+    /// - mask: `[B, 1, 1, S]`, `true` = blocked
     pub fn padding(ids: &Tensor<2, Int>, pad_id: u32) -> Self {
         let [batch, length] = ids.dims();
         Self::from_blocked(
@@ -44,34 +45,38 @@ impl AttentionMask {
         )
     }
 
-    /// Blocks the keys that come after the query.
+    /// Creates a mask that blocks the keys after each query.
     ///
     /// # Shapes
     ///
-    /// - mask: `[1, 1, T, T]`
+    /// - mask: `[1, 1, length, length]`, `true` = blocked
     pub fn causal(length: usize, device: &Device) -> Self {
         Self::causal_after(0, length, device)
     }
 
-    /// The causal mask of `length` queries that follow `past` earlier tokens.
+    /// Creates the causal mask of `length` queries that follow `past` earlier tokens.
     ///
     /// # Shapes
     ///
-    /// - mask: `[1, 1, length, past + length]`
+    /// - mask: `[1, 1, length, past + length]`, `true` = blocked
     pub fn causal_after(past: usize, length: usize, device: &Device) -> Self {
-        // Of two rows of positions: Burn's `tril_mask` holds an integer for each pair meanwhile.
+        // Two rows of positions are compared: Burn's `tril_mask` allocates an integer per pair.
         let [first, last] = [past as i64, (past + length) as i64];
         let query = Tensor::<1, Int>::arange(first..last, device).reshape([1, 1, length, 1]);
         let key = Tensor::<1, Int>::arange(0..last, device).reshape([1, 1, 1, past + length]);
         Self {
             blocked: key.greater(query),
-            // Every query sees itself.
+            // Every query attends to itself.
             may_blind: false,
             blind: OnceLock::new(),
         }
     }
 
-    /// A mask of your own, `true` = blocked.
+    /// Creates a mask from a tensor in which `true` blocks a key.
+    ///
+    /// # Shapes
+    ///
+    /// - blocked: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
     pub fn from_blocked(blocked: Tensor<4, Bool>) -> Self {
         Self {
             blocked,
@@ -80,23 +85,29 @@ impl AttentionMask {
         }
     }
 
-    /// A mask of your own, `true` = visible: the way most PyTorch code has it.
+    /// Creates a mask from a tensor in which `true` is visible, as in most PyTorch code.
+    ///
+    /// # Shapes
+    ///
+    /// - visible: `[B or 1, H or 1, T or 1, S or 1]`, `true` = visible
     pub fn from_visible(visible: Tensor<4, Bool>) -> Self {
         Self::from_blocked(visible.bool_not())
     }
 
-    /// Both masks at once: a key is visible only where both let it be seen.
+    /// Combines two masks: a key is visible only if it is visible in both.
+    ///
+    /// Axes of size 1 are broadcast.
     ///
     /// # Panics
     ///
-    /// If an axis has two different sizes, neither of them 1.
+    /// If an axis has two different sizes, neither of which is 1.
     pub fn and(&self, other: &Self) -> Self {
         let (left, right) = (self.blocked.dims(), other.blocked.dims());
         let shape = std::array::from_fn(|axis| {
             let (l, r) = (left[axis], right[axis]);
             assert!(
                 l == r || l == 1 || r == 1,
-                "masks {left:?} and {right:?} do not fit together at axis {axis}"
+                "masks {left:?} and {right:?} cannot be broadcast together at axis {axis}"
             );
             if l == 1 { r } else { l }
         });
@@ -104,7 +115,7 @@ impl AttentionMask {
         Self::from_blocked(expand(self).bool_or(expand(other)))
     }
 
-    /// The mask of some of the batch's rows, or of one of them several times.
+    /// Returns the mask of the given batch rows, any of them several times.
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
         match self.blocked.dims()[0] {
             1 => self.clone(),
@@ -116,12 +127,13 @@ impl AttentionMask {
         }
     }
 
-    /// The tensor itself, `true` = blocked.
+    /// Returns the tensor `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked.
     pub fn blocked(&self) -> &Tensor<4, Bool> {
         &self.blocked
     }
 
-    /// Queries that see nothing, or none if that cannot be.
+    /// Returns the queries whose keys are all blocked, `[.., .., T or 1, 1]`, `true` = all blocked;
+    /// `None` if the mask's constructor rules them out.
     pub(crate) fn blind(&self) -> Option<&Tensor<4, Bool>> {
         let find = || self.blocked.clone().all_dim(3);
         self.may_blind.then(|| self.blind.get_or_init(find))

@@ -1,4 +1,4 @@
-//! The whole model (paper, figure 1).
+//! The whole model: encoder and decoder (paper, figure 1).
 
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
@@ -10,37 +10,38 @@ use crate::error::ConfigError;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, Memory};
+use crate::norm::LayerNorm;
 
 impl TransformerConfig {
-    /// Builds the model, with fresh parameters drawn from the device's generator
-    /// (`device.seed(..)` makes them reproducible).
+    /// Builds a model whose parameters are drawn from the device's random generator.
+    ///
+    /// `device.seed(..)` makes the parameters reproducible.
     ///
     /// # Errors
     ///
-    /// See [`validate`](Self::validate).
+    /// The configuration is not valid: see [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Result<Transformer, ConfigError> {
         self.validate()?;
         Ok(Transformer::build(self, &mut Init::new(device)))
     }
 
-    /// Builds the model with parameters that are a function of `seed` alone, bit for bit the same
-    /// on every backend.
+    /// Builds a model whose parameters depend on `seed` alone: the same bits on every backend.
     ///
     /// # Errors
     ///
-    /// See [`validate`](Self::validate).
+    /// The configuration is not valid: see [`validate`](Self::validate).
     pub fn init_seeded(&self, seed: u64, device: &Device) -> Result<Transformer, ConfigError> {
         self.validate()?;
         Ok(Transformer::build(self, &mut Init::seeded(seed, device)))
     }
 }
 
-/// Encoder and decoder.
+/// The encoder-decoder Transformer.
 #[derive(Module, Debug)]
 pub struct Transformer {
-    /// Turns the source into a memory.
+    /// Stack that computes the memory of a source.
     pub encoder: Encoder,
-    /// Turns the memory and the target so far into logits.
+    /// Stack that computes logits from the memory and the previous target tokens.
     pub decoder: Decoder,
     #[module(skip)]
     pad_id: u32,
@@ -55,13 +56,13 @@ impl Transformer {
         }
     }
 
-    /// Puts a model together from given parts.
+    /// Creates a model of a given encoder and decoder.
     ///
     /// # Panics
     ///
-    /// If the parts differ in width.
+    /// If encoder and decoder have different widths.
     pub fn from_parts(encoder: Encoder, decoder: Decoder, pad_id: u32) -> Self {
-        let width = |norm: &crate::LayerNorm| norm.gamma.dims()[0];
+        let width = |norm: &LayerNorm| norm.gamma.dims()[0];
         let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
         let decoder_width = width(&decoder.layers[0].self_attention_residual.norm);
         assert_eq!(
@@ -75,34 +76,32 @@ impl Transformer {
         }
     }
 
-    /// Logits of the token after each target token: what training needs.
-    ///
-    /// Source padding is masked by its id. Targets are padded at their end.
+    /// Returns the logits of the token that follows each target token, as in training.
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`
-    /// - target: `[B, T]`
+    /// - source: `[B, S]`; padding, anywhere, is masked by its id
+    /// - target: `[B, T]`, padded at the end
     /// - output: `[B, T, V]`
     ///
     /// # Panics
     ///
-    /// If `S` or `T` is more than `max_len`.
+    /// If `S` or `T` exceeds `max_len`.
     pub fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
         let memory = self.encode(source);
         self.decode(target, &memory, &mut self.new_cache())
     }
 
-    /// The memory of a batch of sources.
+    /// Returns the memory of a batch of sources.
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`
-    /// - output: states `[B, S, D]`, mask `[B, 1, 1, S]`
+    /// - source: `[B, S]`; padding, anywhere, is masked by its id
+    /// - output: states `[B, S, D]`, mask `[B, 1, 1, S]` with `true` = padding
     ///
     /// # Panics
     ///
-    /// If `S` is more than `max_len`.
+    /// If `S` exceeds `max_len`.
     pub fn encode(&self, source: Tensor<2, Int>) -> Memory {
         let mask = self.source_mask(&source);
         let x = self.embed_source(source);
@@ -112,17 +111,20 @@ impl Transformer {
         }
     }
 
-    /// Logits of the token after each of `target`, which follow the tokens in the cache. An empty
-    /// cache and the whole target is training; a full cache and one token is a step.
+    /// Returns the logits of the token that follows each token of `target`.
+    ///
+    /// `target` follows the tokens in the cache and is added to it. Training passes an empty cache
+    /// and the whole target; a step of a search passes the cache of the previous step and one token.
     ///
     /// # Shapes
     ///
-    /// - target: `[B, T]`
+    /// - target: `[B, T]`, padded at the end
+    /// - memory: states `[B, S, D]`
     /// - output: `[B, T, V]`
     ///
     /// # Panics
     ///
-    /// If the tokens so far and `T` are more than `max_len`.
+    /// If the tokens in the cache and `T` together exceed `max_len`.
     pub fn decode(
         &self,
         target: Tensor<2, Int>,
@@ -132,31 +134,54 @@ impl Transformer {
         self.decoder.forward(target, memory, cache)
     }
 
-    /// An empty cache that grows as it must.
+    /// Returns the decoder's states after the final norm, from which [`Decoder::logits`] computes
+    /// the logits that [`decode`](Self::decode) returns.
+    ///
+    /// # Shapes
+    ///
+    /// - target: `[B, T]`, padded at the end
+    /// - memory: states `[B, S, D]`
+    /// - output: `[B, T, D]`
+    ///
+    /// # Panics
+    ///
+    /// As [`decode`](Self::decode).
+    pub fn decode_states(
+        &self,
+        target: Tensor<2, Int>,
+        memory: &Memory,
+        cache: &mut DecoderCache,
+    ) -> Tensor<3> {
+        self.decoder.forward_states(target, memory, cache)
+    }
+
+    /// Returns an empty cache, which grows as needed.
     pub fn new_cache(&self) -> DecoderCache {
         self.decoder.new_cache()
     }
 
-    /// Number of source tokens, `V` of the encoder.
+    /// Returns the size of the source vocabulary, in tokens.
     pub fn source_vocab_size(&self) -> usize {
         self.source_table().dims()[0]
     }
 
-    /// The id that fills short sequences up.
+    /// Returns the token id that pads short sequences.
     pub fn pad_id(&self) -> u32 {
         self.pad_id
     }
 
+    /// Returns the padding mask of a source, `[B, 1, 1, S]`, `true` = blocked.
     pub(crate) fn source_mask(&self, source: &Tensor<2, Int>) -> AttentionMask {
         AttentionMask::padding(source, self.pad_id())
     }
 
-    /// The encoder's input, by the decoder's table where the encoder has none.
+    /// Returns the encoder's input `[B, S, D]`, by the decoder's table if the encoder has none.
     pub(crate) fn embed_source(&self, source: Tensor<2, Int>) -> Tensor<3> {
         let table = self.source_table();
         self.encoder.input.forward_with_table(source, table, 0)
     }
 
+    /// Returns the source embedding table `[V, D]`, which may be the decoder's.
     fn source_table(&self) -> Tensor<2> {
         match self.encoder.input.embedding {
             Some(_) => self.encoder.input.table(),

@@ -4,29 +4,31 @@
 //! LayerNorm(x) = (x - mean) / sqrt(variance + ε) γ + β
 //! ```
 //!
-//! The variance is divided by `D`; where the configuration asks for the unbiased one, by `D - 1`,
-//! which is the same as a `γ` smaller by `sqrt((D - 1) / D)`, but for `ε`.
+//! The variance is divided by `D`, or by `D - 1` if the configuration asks for the unbiased one.
+//! The latter is computed as a factor `sqrt((D - 1) / D)` of `γ`, which is the same but for `ε`.
 
 use burn::module::{Module, Param};
-use burn::tensor::{Device, FloatDType, Tensor};
+use burn::tensor::{FloatDType, Tensor};
 
 use crate::config::{NormVariance, TransformerConfig};
+use crate::init::Init;
 
-/// Normalises each vector, then scales and shifts it.
+/// Layer normalisation of vectors.
 #[derive(Module, Debug)]
 pub struct LayerNorm {
-    /// The scale, `[D]`.
+    /// Scale `γ`, `[D]`.
     pub gamma: Param<Tensor<1>>,
-    /// The shift, `[D]`.
+    /// Shift `β`, `[D]`.
     pub beta: Param<Tensor<1>>,
     epsilon: f64,
-    /// What `gamma` is multiplied by.
+    /// Factor of `gamma` for the unbiased variance; `None` is 1.
     scale: Option<f64>,
 }
 
 impl LayerNorm {
-    /// Scale 1, shift 0.
-    pub(crate) fn build(config: &TransformerConfig, device: &Device) -> Self {
+    /// Builds a layer norm with scale 1 and shift 0.
+    pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Self {
+        let device = init.device();
         let d_model = config.d_model;
         let is_unbiased = config.norm_variance == NormVariance::Unbiased;
         Self {
@@ -37,6 +39,7 @@ impl LayerNorm {
         }
     }
 
+    /// Returns the effective scale.
     fn gamma(&self) -> Tensor<1> {
         let gamma = self.gamma.val();
         match self.scale {
@@ -45,6 +48,8 @@ impl LayerNorm {
         }
     }
 
+    /// Normalises each vector of `x`.
+    ///
     /// # Shapes
     ///
     /// - x: `[B, T, D]`
@@ -52,14 +57,14 @@ impl LayerNorm {
     ///
     /// # Panics
     ///
-    /// If `D` is not the layer's.
+    /// If `D` is not the width of the layer.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let [batch, length, d_model] = x.dims();
         let rows = x.reshape([batch * length, d_model]);
         self.normalize(rows).reshape([batch, length, d_model])
     }
 
-    /// The rows of `x + dropout(y)`.
+    /// Normalises each row of `x + dropout(y)`.
     ///
     /// # Shapes
     ///
@@ -75,12 +80,12 @@ impl LayerNorm {
         }
     }
 
-    /// `x + dropout(y)`, and its rows' norm.
+    /// Returns `x + dropout(y)` and its normalised rows.
     ///
     /// # Shapes
     ///
     /// - x, y: `[N, D]`
-    /// - output: `[N, D]` both
+    /// - outputs: `[N, D]` each
     pub(crate) fn forward_both(
         &self,
         x: Tensor<2>,
@@ -99,12 +104,12 @@ impl LayerNorm {
         }
     }
 
-    /// The rows of `[N, D]`.
+    /// Normalises each row of `[N, D]`, in f32 if the input is in half precision.
     fn normalize(&self, rows: Tensor<2>) -> Tensor<2> {
         let (gamma, beta) = (self.gamma(), self.beta.val());
         let precision: FloatDType = rows.dtype().into();
         match precision {
-            // Squares do not fit, or lose too much.
+            // Squares overflow f16, and bf16 has too few digits for them.
             FloatDType::F16 | FloatDType::BF16 => {
                 let single = FloatDType::F32;
                 let (gamma, beta) = (gamma.cast(single), beta.cast(single));

@@ -1,5 +1,5 @@
-//! Residual connection and layer normalisation around a sublayer (paper, section 3.1), once for
-//! all layers and both placements.
+//! The residual block: residual connection and layer normalisation around a sublayer (paper,
+//! section 3.1).
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig};
@@ -10,12 +10,15 @@ use crate::dropout::probability;
 use crate::init::Init;
 use crate::norm::LayerNorm;
 
-/// `norm(x + dropout(sublayer(x)))`, or with the norm in front `x + dropout(sublayer(norm(x)))`.
+/// A residual block.
+///
+/// With post-norm it computes `norm(x + dropout(sublayer(x)))`, with pre-norm
+/// `x + dropout(sublayer(norm(x)))`.
 #[derive(Module, Debug)]
 pub struct Residual {
-    /// The layer norm.
+    /// Layer norm of the block.
     pub norm: LayerNorm,
-    /// On the sublayer's output.
+    /// Dropout of the sublayer's output.
     pub dropout: Dropout,
     #[module(skip)]
     placement: NormPlacement,
@@ -24,13 +27,13 @@ pub struct Residual {
 impl Residual {
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
-            norm: init.layer_norm(config),
+            norm: LayerNorm::build(config, init),
             dropout: DropoutConfig::new(config.dropout).init(),
             placement: config.norm_placement,
         }
     }
 
-    /// Runs a sublayer inside the block.
+    /// Runs `sublayer` inside the block.
     ///
     /// # Shapes
     ///
@@ -44,6 +47,7 @@ impl Residual {
         self.run(x.into(), sublayer).sum()
     }
 
+    /// Runs `sublayer` inside the block, and leaves a pre-norm block's final sum to the next norm.
     pub(crate) fn run(
         &self,
         stream: Stream,
@@ -71,13 +75,14 @@ impl Residual {
     }
 }
 
-/// What one block hands to the next: `x`, to which a sublayer's output may still have to be added,
-/// so that the sum and its norm are one operation.
+/// The input of a block: `x`, or a sum `x + dropout(y)` that has not been computed yet.
+///
+/// Deferring the sum lets one operation compute both the sum and its norm.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// `[B, T, D]`.
+    /// First term of the sum, `[B, T, D]`.
     x: Tensor<3>,
-    /// `[B, T, D]`, and how much of it is dropped.
+    /// Second term `y` of the sum, `[B, T, D]`, and its dropout probability.
     branch: Option<(Tensor<3>, f64)>,
 }
 
@@ -88,7 +93,7 @@ impl From<Tensor<3>> for Stream {
 }
 
 impl Stream {
-    /// `x + dropout(y)`.
+    /// Returns `x + dropout(y)`, `[B, T, D]`.
     pub fn sum(self) -> Tensor<3> {
         let shape = self.x.dims();
         match self.branch {
@@ -97,7 +102,7 @@ impl Stream {
         }
     }
 
-    /// The sum's norm.
+    /// Returns the normalised sum, `[B, T, D]`.
     pub fn norm(self, norm: &LayerNorm) -> Tensor<3> {
         let shape = self.x.dims();
         match self.branch {
@@ -108,7 +113,7 @@ impl Stream {
         }
     }
 
-    /// The sum, and its norm.
+    /// Returns the sum and the normalised sum, `[B, T, D]` each.
     fn sum_and_norm(self, norm: &LayerNorm) -> (Tensor<3>, Tensor<3>) {
         let shape = self.x.dims();
         match self.branch {
@@ -121,7 +126,7 @@ impl Stream {
     }
 }
 
-/// `[B, T, D]` to `[B T, D]`.
+/// Flattens `[B, T, D]` to `[B T, D]`.
 fn rows(x: Tensor<3>) -> Tensor<2> {
     x.flatten(0, 1)
 }

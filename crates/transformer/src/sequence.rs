@@ -1,14 +1,14 @@
-//! From lists of ids to a padded tensor, checked.
+//! Lists of token ids: checks, and padding to one tensor.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use crate::error::InputError;
 
-/// Puts sequences of different lengths into one tensor, padded at the end.
+/// Returns sequences of different lengths as one tensor, padded at the end with `pad_id`.
 ///
 /// # Shapes
 ///
-/// - output: `[B, S]`, `S` the longest length, at least 1
+/// - output: `[B, S]`, where `S` is the length of the longest sequence, at least 1
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -36,11 +36,13 @@ pub fn pad_sequences(
     Tensor::from_data(TensorData::new(ids, [sequences.len(), length]), device)
 }
 
-/// Checks ids that come from outside: backends do not, and read whatever lies there.
+/// Checks token ids that come from outside the program.
+///
+/// Backends do not check them and may return arbitrary embeddings for ids outside the vocabulary.
 ///
 /// # Errors
 ///
-/// An empty batch, a sequence longer than `max_len`, or an id outside `0..vocab_size`.
+/// The batch is empty, a sequence is longer than `max_len`, or an id is not in `0..vocab_size`.
 pub fn check_sequences(
     sequences: &[impl AsRef<[u32]>],
     vocab_size: usize,

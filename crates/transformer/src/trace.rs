@@ -1,15 +1,16 @@
-//! What one layer did, kept for those who want to look inside.
+//! The inner values of a layer, kept for inspection.
 
 use burn::tensor::Tensor;
 
-/// The inner values of one layer during one forward pass.
+/// Inner values of one layer during one forward pass.
 #[derive(Clone, Debug)]
 pub struct LayerTrace {
-    /// Self-attention weights `[B, H, T, S]`, before dropout; each row sums to 1, or is
-    /// zero if all its keys are masked.
+    /// Self-attention weights before dropout, `[B, H, T, S]`. Each row sums to 1; it is zero if
+    /// all keys of its query are masked.
     pub self_attention: Tensor<4>,
-    /// Cross-attention weights `[B, H, T, S]`, in decoder layers that have it.
+    /// Cross-attention weights before dropout, `[B, H, T, S]`; `None` in layers without
+    /// cross-attention.
     pub cross_attention: Option<Tensor<4>>,
-    /// What went into the feed-forward network, `[B, T, D]`.
+    /// Input of the feed-forward network, `[B, T, D]`.
     pub feed_forward_input: Tensor<3>,
 }

@@ -1,11 +1,11 @@
-//! Token strings and their ids (paper, section 5.1).
+//! A vocabulary of whole words (paper, section 5.1).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A fixed list of tokens; the id of a token is its place in the list.
+/// A fixed list of tokens, which maps words to ids and back.
 ///
-/// The first four are always [`PAD`](Self::PAD), [`BOS`](Self::BOS), [`EOS`](Self::EOS) and
+/// The id of a token is its index in the list. The first four tokens are always [`PAD`](Self::PAD), [`BOS`](Self::BOS), [`EOS`](Self::EOS) and
 /// [`UNK`](Self::UNK).
 ///
 /// ```
@@ -23,75 +23,75 @@ pub struct Vocabulary {
     ids: HashMap<String, u32>,
 }
 
-/// What can be wrong with a vocabulary or its file.
+/// An error in a vocabulary or its file.
 #[derive(Debug, thiserror::Error)]
 pub enum VocabularyError {
-    /// A token that is there already.
-    #[error("token {token:?} stands twice, as ids {first} and {second}: each must be there once")]
+    /// A token occurs twice.
+    #[error("token {token:?} occurs twice, as ids {first} and {second}: tokens must be unique")]
     Duplicate {
         /// The token.
         token: String,
-        /// Its first id.
+        /// Id of its first occurrence.
         first: u32,
-        /// The id that it would have had, too.
+        /// Id of its second occurrence.
         second: u32,
     },
-    /// A token that no sentence could contain.
-    #[error("token {token:?} (id {id}) is empty or has white space in it: words are split there")]
+    /// A token is empty or contains white space, so that no sentence can contain it as a word.
+    #[error("token {token:?} (id {id}) is empty or contains white space, which separates words")]
     NotAWord {
         /// The token.
         token: String,
-        /// The id that it would have had.
+        /// Id of the token.
         id: u32,
     },
-    /// An id without a token.
+    /// No token has this id.
     #[error("token id {id} is outside the vocabulary, ids are 0..{size}")]
     UnknownId {
         /// The id.
         id: u32,
-        /// Number of tokens.
+        /// Size of the vocabulary, in tokens.
         size: usize,
     },
-    /// A file that does not begin with the special tokens.
+    /// A file does not begin with the special tokens.
     #[error("{}: the first four tokens must be <pad>, <bos>, <eos> and <unk>", path.display())]
     NoSpecialTokens {
         /// The file.
         path: PathBuf,
     },
-    /// A file that cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file that is not a JSON list of strings.
+    /// A file is not a JSON list of strings.
     #[error("{}: not a JSON list of tokens: {source}", path.display())]
     Json {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the JSON parser.
         source: serde_json::Error,
     },
-    /// A token that the file cannot hold.
+    /// The tokens of a file are not a valid vocabulary.
     #[error("{}: {source}", path.display())]
     InFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong in it.
+        /// The error in its tokens.
         source: Box<VocabularyError>,
     },
 }
 
 impl Vocabulary {
-    /// Fills short sequences up.
+    /// Pads short sequences.
     pub const PAD: &'static str = "<pad>";
-    /// Begins a target.
+    /// Precedes every target.
     pub const BOS: &'static str = "<bos>";
-    /// Ends a target.
+    /// Ends every target.
     pub const EOS: &'static str = "<eos>";
-    /// Stands for every word that is not in the vocabulary.
+    /// Replaces words that are not in the vocabulary.
     pub const UNK: &'static str = "<unk>";
     /// Id of [`PAD`](Self::PAD).
     pub const PAD_ID: u32 = 0;
@@ -104,11 +104,11 @@ impl Vocabulary {
 
     const SPECIAL: [&'static str; 4] = [Self::PAD, Self::BOS, Self::EOS, Self::UNK];
 
-    /// The special tokens and then these, in this order, from id 4.
+    /// Creates a vocabulary of the special tokens, followed by `tokens` from id 4.
     ///
     /// # Errors
     ///
-    /// If a token stands twice, is empty or has white space in it.
+    /// A token occurs twice, is empty or contains white space.
     pub fn new(
         tokens: impl IntoIterator<Item = impl Into<String>>,
     ) -> Result<Self, VocabularyError> {
@@ -141,27 +141,29 @@ impl Vocabulary {
         Ok(Self { tokens, ids })
     }
 
-    /// Number of tokens, the special ones included.
+    /// Returns the number of tokens, including the special ones.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Never: the special tokens are always there.
+    /// Returns false: a vocabulary always has the special tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// The id of a token, [`UNK_ID`](Self::UNK_ID) for one that is not there.
+    /// Returns the id of a token; [`UNK_ID`](Self::UNK_ID) if the vocabulary does not have it.
     pub fn id(&self, token: &str) -> u32 {
         self.ids.get(token).copied().unwrap_or(Self::UNK_ID)
     }
 
-    /// The token of an id, if there is one.
+    /// Returns the token with this id; `None` if there is none.
     pub fn token(&self, id: u32) -> Option<&str> {
         self.tokens.get(id as usize).map(String::as_str)
     }
 
-    /// The ids of a sentence's words, which white space separates. Adds neither begin nor end.
+    /// Returns the ids of a sentence's words, which are separated by white space.
+    ///
+    /// Neither [`BOS`](Self::BOS) nor [`EOS`](Self::EOS) is added.
     pub fn encode(&self, sentence: &str) -> Vec<u32> {
         sentence
             .split_whitespace()
@@ -169,11 +171,11 @@ impl Vocabulary {
             .collect()
     }
 
-    /// The words of some ids, with a blank between them; padding, begin and end are left out.
+    /// Returns the words of `ids`, separated by spaces, without padding, begin and end symbols.
     ///
     /// # Errors
     ///
-    /// If an id has no token.
+    /// An id is not in the vocabulary.
     pub fn decode(&self, ids: &[u32]) -> Result<String, VocabularyError> {
         let mut words = Vec::with_capacity(ids.len());
         for &id in ids {
@@ -188,12 +190,14 @@ impl Vocabulary {
         Ok(words.join(" "))
     }
 
-    /// Writes the tokens as a JSON list, through a temporary file, so that a failure leaves an
-    /// earlier file as it was.
+    /// Writes the tokens as a JSON list.
+    ///
+    /// The list is written to a temporary file first, so that a failure does not damage an existing
+    /// file.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// The file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), VocabularyError> {
         let path = path.as_ref();
         let json = serde_json::to_vec(&self.tokens).expect("strings are valid JSON");
@@ -207,12 +211,12 @@ impl Vocabulary {
             })
     }
 
-    /// Reads what [`save`](Self::save) wrote.
+    /// Reads a vocabulary that [`save`](Self::save) wrote.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, is no JSON list of strings, does not begin with the special
-    /// tokens, or [`new`](Self::new) would refuse its tokens.
+    /// The file cannot be read, is not a JSON list of strings, does not begin with the special
+    /// tokens, or has tokens that [`new`](Self::new) rejects.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, VocabularyError> {
         let path = path.as_ref();
         let json = std::fs::read(path).map_err(|source| VocabularyError::Io {
@@ -250,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_goes_there_and_back() {
+    fn sentences_are_encoded_and_decoded() {
         let vocabulary = Vocabulary::new(["the", "cat", "sat"]).unwrap();
         let ids = vocabulary.encode("  the cat\tsat ");
         assert_eq!(ids, [4, 5, 6]);
@@ -266,20 +270,20 @@ mod tests {
     }
 
     #[test]
-    fn bad_tokens_are_refused() {
+    fn invalid_tokens_are_rejected() {
         let error = |tokens: &[&str]| {
             Vocabulary::new(tokens.iter().copied())
                 .unwrap_err()
                 .to_string()
         };
-        assert!(error(&["a", "b", "a"]).contains("\"a\" stands twice, as ids 4 and 6"));
-        assert!(error(&["<bos>"]).contains("\"<bos>\" stands twice, as ids 1 and 4"));
+        assert!(error(&["a", "b", "a"]).contains("\"a\" occurs twice, as ids 4 and 6"));
+        assert!(error(&["<bos>"]).contains("\"<bos>\" occurs twice, as ids 1 and 4"));
         assert!(error(&[""]).contains("is empty"));
         assert!(error(&["a b"]).contains("white space"));
     }
 
     #[test]
-    fn a_file_goes_there_and_back() {
+    fn files_are_saved_and_loaded() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("vocabulary.json");
         let vocabulary = Vocabulary::new(["été", "\"", "猫"]).unwrap();
@@ -292,7 +296,7 @@ mod tests {
             ("[\"a\"]", "first four tokens"),
             (
                 r#"["<pad>","<bos>","<eos>","<unk>","a","a"]"#,
-                "stands twice",
+                "occurs twice",
             ),
         ] {
             std::fs::write(&path, content).unwrap();

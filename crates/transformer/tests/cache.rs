@@ -1,4 +1,4 @@
-//! Stepping with the cache is the full pass, for every step.
+//! Decoding in steps with the cache computes the logits of the full pass.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn assert_same(name: &str, actual: Tensor<3>, expected: Tensor<3>) {
 }
 
 #[test]
-fn steps_are_the_full_pass() {
+fn steps_compute_the_logits_of_the_full_pass() {
     for backend in cpu_backends() {
         let device = backend.device.without_autodiff();
         for placement in [NormPlacement::Post, NormPlacement::Pre] {
@@ -40,8 +40,8 @@ fn steps_are_the_full_pass() {
                 let memory = model.encode(source);
                 let full = model.decode(target.clone(), &memory, &mut model.new_cache());
 
-                // One by one; all at once and then one by one; in pieces. With every capacity:
-                // none, too little, just enough, more.
+                // Tokens one by one, first several and then one by one, in pieces, and all at once;
+                // with no capacity, too little, just enough, and more.
                 for pieces in [vec![1; 7], vec![4, 1, 1, 1], vec![2, 3, 2], vec![7]] {
                     for capacity in [0, 3, 7, 20] {
                         let mut cache = model.decoder.new_cache_with_capacity(2, capacity);
@@ -65,8 +65,9 @@ fn steps_are_the_full_pass() {
 }
 
 #[test]
-fn a_decoder_alone_steps_too() {
+fn steps_of_a_decoder_alone_compute_the_logits_of_the_full_pass() {
     let device = Device::flex();
+    let _guard = common::seed(&device, 1);
     let decoder = config().init_decoder_only(&device).unwrap();
     let ids = Tensor::<2, Int>::from_data([[1, 5, 9, 13]], &device);
     let full = decoder.forward(ids.clone(), None, &mut decoder.new_cache());
@@ -78,7 +79,7 @@ fn a_decoder_alone_steps_too() {
 }
 
 #[test]
-fn the_cache_returns_what_was_put_in() {
+fn the_cache_returns_the_appended_keys_and_values() {
     let device = Device::flex();
     let piece = |begin: i64, length: i64| {
         let x = Tensor::<1, Int>::arange(begin..begin + length, &device).float();
@@ -102,7 +103,7 @@ fn the_cache_returns_what_was_put_in() {
 
 #[test]
 #[should_panic(expected = "new keys and values are [1, 1, 6, 1], but the cache holds [1, 1, 4, 1]")]
-fn another_models_keys_do_not_fit_the_cache() {
+fn keys_of_another_shape_are_rejected() {
     let device = Device::flex();
     let mut cache = KeyValueCache::default();
     cache.append(Tensor::zeros([1, 1, 4, 1], &device));
@@ -110,7 +111,7 @@ fn another_models_keys_do_not_fit_the_cache() {
 }
 
 #[test]
-fn targets_branch_and_end() {
+fn branching_targets_compute_the_logits_of_the_full_pass() {
     for backend in cpu_backends() {
         let device = backend.device.without_autodiff();
         for positions in [Positions::Sinusoidal, Positions::Rotary] {
@@ -121,7 +122,7 @@ fn targets_branch_and_end() {
             for capacity in [0, 3, 20] {
                 let mut cache = model.decoder.new_cache_with_capacity(capacity, capacity);
                 let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|i| (i, Vec::new())).collect();
-                // Branching, one source ending, a pass over two tokens, the last source alone.
+                // Targets branch, a source ends, a pass has two tokens, and one source remains.
                 for (step, parents) in [
                     vec![0, 1, 2],
                     vec![0, 0, 1, 2, 2],
@@ -199,9 +200,9 @@ fn greedy_is_the_argmax_of_the_full_pass() {
 
 #[test]
 #[should_panic(expected = "each memory needs a new cache")]
-fn a_cache_refuses_another_memory() {
+fn a_cache_rejects_another_memory() {
     let device = Device::flex();
-    let model = config().init(&device).unwrap();
+    let model = config().init_seeded(1, &device).unwrap();
     let token = Tensor::<2, Int>::ones([1, 1], &device);
     let mut cache = model.new_cache();
     for source in [vec![3, 4, 5], vec![6, 7]] {
@@ -212,8 +213,9 @@ fn a_cache_refuses_another_memory() {
 
 #[test]
 #[should_panic(expected = "the parents are [4, 0], but the last step had 2 targets")]
-fn a_parent_must_be_there() {
+fn a_parent_that_does_not_exist_is_rejected() {
     let device = Device::flex();
+    let _guard = common::seed(&device, 1);
     let decoder = config().init_decoder_only(&device).unwrap();
     let mut cache = decoder.new_cache_with_capacity(5, 5);
     decoder.forward(Tensor::ones([2, 1], &device), None, &mut cache);

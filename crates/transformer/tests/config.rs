@@ -1,4 +1,4 @@
-//! Configurations that cannot be, and inputs from outside.
+//! Invalid configurations, and token ids from outside the program.
 
 use burn::config::Config;
 use burn::tensor::Device;
@@ -26,9 +26,8 @@ fn the_defaults_are_the_papers_base_model() {
 }
 
 #[test]
-fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
+fn errors_name_the_field_its_value_and_the_valid_values() {
     let cases = [
-        // Seed 004's own.
         (
             base().with_n_heads(3),
             "n_heads is 3, but must be a divisor of d_model (512)",
@@ -88,14 +87,14 @@ fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
         ),
         (
             base().with_weight_tying(WeightTying::All),
-            "weight_tying is all, but must be none or decoder, unless both vocabularies have one size (they have 10 and 12)",
+            "weight_tying is all, but must be none or decoder, because the vocabularies have different sizes (10 and 12)",
         ),
         (
             base()
                 .with_d_model(9)
                 .with_n_heads(3)
                 .with_positions(Positions::Rotary),
-            "d_model is 9, but must be an even multiple of n_heads (3): rotary positions turn pairs of dimensions",
+            "d_model is 9, but must be an even multiple of n_heads (3): rotary positions rotate pairs of dimensions",
         ),
     ];
     let device = Device::flex();
@@ -122,7 +121,7 @@ fn every_wrong_field_is_named_with_its_value_and_what_is_right() {
 }
 
 #[test]
-fn a_configuration_goes_there_and_back() {
+fn configurations_are_saved_and_loaded() {
     let config = base()
         .with_norm_placement(NormPlacement::Pre)
         .with_weight_tying(WeightTying::Decoder);

@@ -1,6 +1,6 @@
-//! A step of generation costs the same wherever it stands, but for attention itself: counted in
-//! bytes that are allocated and in rows that are fed, which no machine's load changes.
-#![allow(unsafe_code)] // an allocator that counts
+//! A step of generation allocates the same number of bytes at any length, but for the attention
+//! weights. Bytes are counted, because time depends on the load of the machine.
+#![allow(unsafe_code)] // for the counting allocator
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,26 +9,27 @@ use burn::tensor::{Device, Tensor};
 use transformer::generate::{Autoregressive, DecoderSession};
 use transformer::{Memory, TransformerConfig};
 
+/// The system allocator, which counts the bytes that are allocated.
 struct Counting;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is the system allocator's own; counting does not touch memory.
+// SAFETY: all calls are passed to the system allocator; counting does not touch the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps `GlobalAlloc`'s contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: as in `alloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: as in `alloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 }
@@ -39,9 +40,10 @@ static ALLOCATOR: Counting = Counting;
 const D_MODEL: usize = 64;
 const LENGTHS: [usize; 3] = [64, 256, 1024];
 
-/// Bytes that the steps at these lengths allocate.
+/// Returns the bytes that the steps at `LENGTHS` allocate.
 fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
     let device = Device::flex();
+    device.seed(1);
     let longest = LENGTHS[2];
     let decoder = TransformerConfig::new(50, 50)
         .with_d_model(D_MODEL)
@@ -72,31 +74,30 @@ fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
     counted.try_into().unwrap()
 }
 
-// One test, so that no other allocates meanwhile.
+// This program has a single test, so that no other test allocates at the same time.
 #[test]
 fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
-    // One layer's keys and values of one target at 256 tokens: what growing by concatenation, or a
-    // copy of the past for a beam, would allocate for each layer and row.
+    // Size of one layer's keys and values of one target at 256 tokens. A cache that grows by
+    // concatenation, or copies the past of a beam, would allocate it for each layer and row.
     let past = 256 * 2 * D_MODEL * 4;
 
-    // Attention weights are 4 heads of 4 bytes a token, in each of 2 layers.
+    // Size of the attention weights: 4 bytes per token in each of 4 heads and 2 layers.
     let weights = |length: usize| 2 * 4 * 4 * length;
     let [at_64, at_256, at_1024] = bytes(1, |_| vec![0]);
     assert!(at_256 <= at_64 + weights(256), "{at_64}, {at_256}");
     assert!(at_1024 <= at_64 + weights(1024), "{at_64}, {at_1024}");
     assert!(at_256 < past);
 
-    // Beams that branch: besides, where each of 5 targets has its tokens, 4 bytes each, held three
-    // times.
+    // Branching beams also hold the cache row of each token of 5 targets, 4 bytes each, three times.
     let branch = |step: usize| (0..5).map(|row| (row * step) % 5).collect();
-    let places = |length: usize| 3 * 5 * 4 * length;
+    let rows = |length: usize| 3 * 5 * 4 * length;
     let [at_64, at_256, at_1024] = bytes(5, branch);
     assert!(
-        at_256 <= at_64 + weights(256) + places(256),
+        at_256 <= at_64 + weights(256) + rows(256),
         "{at_64}, {at_256}"
     );
     assert!(
-        at_1024 <= at_64 + weights(1024) + places(1024),
+        at_1024 <= at_64 + weights(1024) + rows(1024),
         "{at_64}, {at_1024}"
     );
     assert!(at_256 < 5 * past);

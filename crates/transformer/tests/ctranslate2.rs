@@ -1,4 +1,4 @@
-//! Search finds what CTranslate2 finds with the same weights, on 64 random sources
+//! Searches find the targets that CTranslate2 finds with the same weights, for 64 random sources
 //! (`fixtures/export_search.py`).
 
 mod common;
@@ -10,7 +10,7 @@ use transformer::{NormPlacement, Transformer, TransformerConfig};
 
 const EOS: u32 = 2;
 
-/// CTranslate2 sums in f32, and in another order.
+/// Maximum relative difference of scores: CTranslate2 sums in f32, and in another order.
 const TOLERANCE: f64 = 2e-4;
 
 fn sources(fixture: &Fixture) -> Vec<Vec<u32>> {
@@ -21,7 +21,7 @@ fn sources(fixture: &Fixture) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// For each source, its targets and their scores, best first.
+/// Returns the targets of each source and their scores, best first.
 fn expected(fixture: &Fixture, case: &str) -> Vec<Vec<(Vec<u32>, f64)>> {
     let tokens = fixture.data(&format!("{case}.tokens"));
     let [_, n_best, length] = tokens.shape()[..] else {
@@ -56,7 +56,7 @@ fn check(
         assert_eq!(found.len(), expected.len());
         for (found, (tokens, score)) in found.iter().zip(expected) {
             let name = format!("{case} of {source:?} on {what}");
-            // There, forced tokens have no probability of their own.
+            // CTranslate2's scores do not include the forced tokens.
             let forced = found.token_log_probabilities[..prefix.len()]
                 .iter()
                 .sum::<f32>();
@@ -65,7 +65,7 @@ fn check(
                 (actual - score).abs() < TOLERANCE * score.abs().max(1.0),
                 "{name}: {found:?}, but CTranslate2 has {tokens:?} with {score}"
             );
-            // Of equal scores, either may come first.
+            // Targets of equal score may come in any order.
             same += usize::from(found.tokens == *tokens);
         }
     }
@@ -77,7 +77,7 @@ fn check(
 }
 
 #[test]
-fn the_same_targets_and_scores() {
+fn searches_find_the_targets_and_scores_of_ctranslate2() {
     let fixture = Fixture::load("search");
     let config = TransformerConfig::new(31, 31)
         .with_d_model(24)
@@ -89,7 +89,8 @@ fn the_same_targets_and_scores() {
         .with_max_len(64);
     for backend in cpu_backends() {
         let device = &backend.device;
-        let model = fixture.fill(config.init(device).unwrap(), device).valid();
+        let model = config.init_seeded(0, device).unwrap();
+        let model = fixture.fill(model, device).valid();
         let greedy = GenerateConfig::new(1, 24).with_eos_id(Some(EOS));
         let beam = |length_penalty| {
             let width = 5;

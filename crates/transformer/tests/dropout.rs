@@ -1,4 +1,5 @@
-//! Dropout stands where the paper and its readers have it (section 5.4), during training alone.
+//! Dropout is applied where the paper and its implementations apply it (section 5.4), and only in
+//! training. Tests of embeddings and learned positions are here too.
 
 mod common;
 
@@ -7,7 +8,7 @@ use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::attention::CrossAttention;
 use transformer::{Positions, Transformer, TransformerConfig};
 
-/// The same parameters, with and without dropout.
+/// Returns two models with the same parameters, with and without dropout.
 fn models(device: &Device) -> (Transformer, Transformer) {
     let config = TransformerConfig::new(31, 31)
         .with_d_model(24)
@@ -29,9 +30,10 @@ fn difference(a: Tensor<3>, b: Tensor<3>) -> f32 {
 }
 
 #[test]
-fn every_site_drops_in_training_and_only_there() {
+fn every_sublayer_drops_in_training_only() {
     for backend in common::cpu_backends() {
         let device = &backend.device;
+        let _guard = common::seed(device, 1);
         let (with, without) = models(device);
         let x = Tensor::<3>::random([4, 9, 24], Distribution::Normal(0.0, 1.0), device);
         let memory = Tensor::<3>::random([4, 7, 24], Distribution::Normal(0.0, 1.0), device);
@@ -73,8 +75,9 @@ fn every_site_drops_in_training_and_only_there() {
 }
 
 #[test]
-fn what_is_kept_of_the_input_is_scaled_up() {
+fn kept_elements_of_the_input_are_scaled_up() {
     let device = Device::flex().autodiff();
+    let _guard = common::seed(&device, 1);
     let (with, without) = models(&device);
     let ids = some_ids(&device);
     let dropped = with.encoder.input.forward(ids.clone(), 0).into_data();
@@ -88,21 +91,23 @@ fn what_is_kept_of_the_input_is_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
-/// Attention's output is linear in the values, and that of a rectifier grows with its input, so that
-/// these times their gradients add up to the loss; with others dropped, they would not.
+/// Attention is linear in the values, and a rectifier is homogeneous. The sum of their inputs times
+/// the gradients is therefore the loss, unless the backward pass drops other elements than the forward
+/// pass.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
-    // Few keys, and so many that other backends than flex compute the weights again.
+    // Few keys, and so many that backends other than flex recompute the weights.
     for (backend, s) in common::backends()
         .iter()
         .flat_map(|backend| [(backend, 40), (backend, 1100)])
     {
         let device = &backend.device;
+        let _guard = common::seed(device, 1);
         let normal = |shape| Tensor::<4>::random(shape, Distribution::Normal(0.0, 1.0), device);
         let query = normal([2, 5, 2, 4]);
         let packed = normal([2, s, 4, 4]).require_grad();
         let Some(y) = fused::cross_attention(&query, &packed, None, 0.5) else {
-            panic!("{} has no attention of its own", backend.name);
+            panic!("{} has no fused attention", backend.name);
         };
         let weights = Tensor::random([2, 5, 8], Distribution::Normal(0.0, 1.0), device);
         let loss = (y * weights).sum();
@@ -127,13 +132,13 @@ fn backward_passes_drop_what_their_forward_passes_dropped() {
     }
 }
 
-/// Ids 0..30 in two rows.
+/// Returns the ids 0..30 in two rows.
 fn some_ids(device: &Device) -> Tensor<2, Int> {
     Tensor::<1, Int>::arange(0..30, device).reshape([2, 15])
 }
 
 #[test]
-fn embeddings_are_scaled_by_the_root_of_d_model() {
+fn embeddings_are_scaled_by_the_square_root_of_d_model() {
     let device = Device::flex();
     let config = TransformerConfig::new(31, 31)
         .with_d_model(24)
@@ -155,9 +160,10 @@ fn embeddings_are_scaled_by_the_root_of_d_model() {
 }
 
 #[test]
-fn a_learned_position_gets_the_sum_of_its_inputs_gradients() {
+fn the_gradient_of_a_learned_position_is_summed_over_the_batch() {
     for backend in common::cpu_backends() {
         let device = &backend.device;
+        let _guard = common::seed(device, 1);
         let model = TransformerConfig::new(31, 31)
             .with_d_model(6)
             .with_n_heads(3)
@@ -175,7 +181,7 @@ fn a_learned_position_gets_the_sum_of_its_inputs_gradients() {
             .into_iter()
             .find(|(path, _)| path == "encoder.input.position.Learned.weight")
             .unwrap();
-        // Rows 2, 3, 4 of the table were used, once in each sequence.
+        // Each sequence uses rows 2, 3 and 4 of the table.
         let sum = cotangent.inner().sum_dim(0).reshape([3, 6]);
         let inner = sum.device();
         let zeros = |n| Tensor::<2>::zeros([n, 6], &inner);

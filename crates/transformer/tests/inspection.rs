@@ -1,4 +1,4 @@
-//! Looking inside changes nothing, and shows what is there.
+//! An inspection computes what the forward pass computes, and returns its inner values.
 
 mod common;
 
@@ -8,7 +8,7 @@ use transformer::inspect::{TensorStats, top_k};
 use transformer::{NormPlacement, Positions, TransformerConfig, WeightTying, pad_sequences};
 
 #[test]
-fn an_inspection_is_the_forward_pass_with_everything_kept() {
+fn an_inspection_returns_the_outputs_of_the_forward_pass() {
     for backend in common::cpu_backends() {
         let device = backend.device.without_autodiff();
         for (placement, positions) in [
@@ -43,7 +43,7 @@ fn an_inspection_is_the_forward_pass_with_everything_kept() {
                 assert_eq!(layer.feed_forward_input.dims(), [2, 5, 42]);
                 assert!(layer.cross_attention.is_none());
                 assert_rows_sum_to_one(&layer.self_attention);
-                // Nobody looks at the padding of the second source.
+                // The padding of the second source has no weight.
                 let padding = layer.self_attention.clone().narrow(0, 1, 1).narrow(3, 2, 3);
                 assert_eq!(padding.max().into_scalar::<f32>(), 0.0);
             }
@@ -53,7 +53,7 @@ fn an_inspection_is_the_forward_pass_with_everything_kept() {
                 assert_eq!(cross.dims(), [2, 3, 3, 5]);
                 assert_rows_sum_to_one(&layer.self_attention);
                 assert_rows_sum_to_one(cross);
-                // The first token sees itself alone.
+                // The first token attends to itself alone.
                 let first = layer.self_attention.clone().narrow(2, 0, 1).narrow(3, 0, 1);
                 let ones = first.into_data();
                 assert!(ones.iter::<f32>().all(|x| (x - 1.0).abs() < 1e-6));
@@ -68,7 +68,7 @@ fn assert_rows_sum_to_one(weights: &Tensor<4>) {
 }
 
 #[test]
-fn the_feed_forward_input_is_what_the_network_got() {
+fn the_feed_forward_input_is_that_of_the_network() {
     let device = Device::flex();
     let model = TransformerConfig::new(9, 9)
         .with_d_model(6)
@@ -79,12 +79,12 @@ fn the_feed_forward_input_is_what_the_network_got() {
         .with_max_len(4)
         .with_norm_placement(NormPlacement::Pre)
         .with_final_norm(false)
-        .init(&device)
+        .init_seeded(1, &device)
         .unwrap();
     let source = pad_sequences(&[vec![3, 4]], 0, &device);
     let seen = model.inspect(source, pad_sequences(&[vec![1]], 0, &device));
     let layer = &model.encoder.layers[0];
-    // Pre-norm: memory = x + FFN(norm(x)), and the trace has norm(x).
+    // With pre-norm, memory = x + FFN(norm(x)), and the trace has norm(x).
     let input = seen.encoder[0].feed_forward_input.clone();
     let x = seen.memory - layer.feed_forward.forward(input.clone());
     let again = layer.feed_forward_residual.norm.forward(x);
@@ -92,16 +92,16 @@ fn the_feed_forward_input_is_what_the_network_got() {
 }
 
 #[test]
-fn statistics_by_hand() {
+fn statistics_are_those_computed_by_hand() {
     let x = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 6.0]], &Device::flex());
     let stats = TensorStats::of(&x);
     assert_eq!((stats.mean, stats.min, stats.max), (3.0, 1.0, 6.0));
-    // Deviations -2, -1, 0, 3: squares sum to 14, over n - 1 = 3.
+    // The squares of the deviations -2, -1, 0 and 3 sum to 14, and n - 1 = 3.
     assert!((stats.std - (14f64 / 3.0).sqrt()).abs() < 1e-12);
 }
 
 #[test]
-fn top_k_by_hand() {
+fn the_likeliest_tokens_are_those_computed_by_hand() {
     let ln = |x: f32| x.ln();
     let logits = Tensor::<3>::from_data(
         [[[ln(0.1), ln(0.6), ln(0.3)], [ln(0.25), ln(0.5), ln(0.25)]]],

@@ -1,5 +1,5 @@
-//! What must hold for any parameters: the future cannot touch the past, padding cannot touch the
-//! output, order matters only through positions.
+//! Properties of a model with any parameters: later tokens do not affect earlier outputs, padding does
+//! not affect outputs, and order matters only through positions.
 
 mod common;
 
@@ -32,8 +32,8 @@ fn config() -> TransformerConfig {
         .with_max_len(20)
 }
 
-/// Every placement and kind of positions, on every deterministic backend, with and without
-/// autodiff (which takes another path through attention).
+/// Runs `check` for every norm placement and positional encoding on every deterministic backend,
+/// with autodiff and without, where attention takes another path.
 fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
@@ -72,7 +72,7 @@ fn largest_difference<const D: usize>(a: Tensor<D>, b: Tensor<D>) -> f32 {
 }
 
 #[test]
-fn the_future_does_not_touch_the_past() {
+fn later_tokens_do_not_affect_earlier_logits() {
     for_all_models(|name, model, device| {
         let source = ids(&[&[3, 4, 5, 6], &[7, 8]], device);
         let one = model.forward(
@@ -90,7 +90,7 @@ fn the_future_does_not_touch_the_past() {
 }
 
 #[test]
-fn padding_changes_nothing() {
+fn padding_does_not_affect_logits() {
     for_all_models(|name, model, device| {
         let source = ids(&[&[3, 4, 5, 6, 7], &[8, 9, 10, 11, 12]], device);
         let target = ids(&[&[1, 2, 3], &[1, 9, 8]], device);
@@ -114,7 +114,7 @@ fn padding_changes_nothing() {
 }
 
 #[test]
-fn a_batch_is_its_rows() {
+fn the_rows_of_a_batch_do_not_affect_each_other() {
     for_all_models(|name, model, device| {
         let sources: [&[u32]; 3] = [&[3, 4, 5, 6, 7], &[8], &[9, 10, 11]];
         let targets: [&[u32]; 3] = [&[1, 2], &[1, 9, 8, 4], &[1, 5, 6]];
@@ -144,6 +144,7 @@ fn without_positions_the_source_is_a_set() {
 fn a_row_with_every_key_masked_is_zero_and_finite() {
     for backend in cpu_backends() {
         let device = &backend.device;
+        let _guard = common::seed(device, 1);
         let leaf = || {
             let distribution = burn::tensor::Distribution::Normal(0.0, 3.0);
             Tensor::<4>::random([1, 2, 3, 4], distribution, device).require_grad()
@@ -158,7 +159,7 @@ fn a_row_with_every_key_masked_is_zero_and_finite() {
         let y = scaled_dot_product_attention(q.clone(), k.clone(), v.clone(), Some(&mask));
         let blind = y.clone().narrow(2, 1, 1).into_data();
         assert!(blind.iter::<f32>().all(|x| x == 0.0), "{}", backend.name);
-        // A steep loss: 1e30 times a vanishing denominator would overflow.
+        // A steep loss overflows where the softmax of a masked row has a tiny denominator.
         let gradients = (y * 1e30).sum().backward();
         for x in [&q, &k, &v] {
             let gradient = x.grad(&gradients).unwrap().into_data();
@@ -174,15 +175,15 @@ fn a_row_with_every_key_masked_is_zero_and_finite() {
 }
 
 #[test]
-fn a_source_of_nothing_but_padding_stays_finite() {
+fn a_source_of_padding_alone_gives_finite_values() {
     for_all_models(|name, model, device| {
         let source = ids(&[&[3, 4], &[0, 0]], device);
         let target = ids(&[&[1, 5], &[1, 6]], device);
-        let right = ids(&[&[5, 2], &[6, 2]], device);
+        let labels = ids(&[&[5, 2], &[6, 2]], device);
         let logits = model.forward(source, target);
         assert!(logits.to_data().iter::<f32>().all(f32::is_finite), "{name}");
         if device.is_autodiff() {
-            let loss = CrossEntropy::new(0.1, 0).unwrap().forward(logits, right);
+            let loss = CrossEntropy::new(0.1, 0).unwrap().forward(logits, labels);
             for (path, gradient) in common::parameter_gradients(model, &loss.backward()) {
                 let gradient = gradient.unwrap();
                 assert!(gradient.iter::<f32>().all(f32::is_finite), "{name}: {path}");
@@ -192,8 +193,8 @@ fn a_source_of_nothing_but_padding_stays_finite() {
 }
 
 #[test]
-fn sinusoids_of_a_shift_are_a_rotation() {
-    // PE(p + k) = R(k) PE(p): each pair (sin, cos) turns by k times its frequency.
+fn a_shift_rotates_the_sinusoidal_encoding() {
+    // PE(p + k) = R(k) PE(p): each pair (sin, cos) is rotated by k times its frequency.
     let (d, k) = (12, 7);
     let table = SinusoidalEncoding::new(60, d, &Device::flex());
     let rows: Vec<f32> = table.forward(0, 60).into_data().iter().collect();
@@ -220,11 +221,10 @@ fn sinusoids_of_a_shift_are_a_rotation() {
 fn rotary_scores_depend_on_the_distance_alone() {
     let device = Device::flex();
     let rotary = RotaryEncoding::new(40, 10, &device);
-    let vector = |seed: u64| {
-        device.seed(seed);
-        Tensor::<4>::random([1, 1, 1, 10], burn::tensor::Distribution::Default, &device)
-    };
-    let (q, k) = (vector(1), vector(2));
+    let _guard = common::seed(&device, 1);
+    let vector =
+        || Tensor::<4>::random([1, 1, 1, 10], burn::tensor::Distribution::Default, &device);
+    let (q, k) = (vector(), vector());
     let score = |p: usize, s: usize| {
         let q = rotary.forward(p, 1).apply(q.clone());
         let k = rotary.forward(s, 1).apply(k.clone());
@@ -232,7 +232,7 @@ fn rotary_scores_depend_on_the_distance_alone() {
     };
     assert!((score(5, 3) - score(32, 30)).abs() < 1e-5);
     assert!((score(5, 3) - score(5, 4)).abs() > 1e-3);
-    // By hand: the first pair turns by one radian a position.
+    // The first pair is rotated by one radian per position.
     let x = Tensor::<4>::from_data([[[[1.0, 0.0]]]], &device);
     let turned = RotaryEncoding::new(4, 2, &device).forward(3, 1).apply(x);
     let turned: Vec<f32> = turned.into_data().iter().collect();
@@ -240,17 +240,18 @@ fn rotary_scores_depend_on_the_distance_alone() {
 }
 
 #[test]
-fn positions_past_max_len_are_refused() {
+fn positions_beyond_max_len_are_rejected() {
     for positions in [Positions::Sinusoidal, Positions::Learned, Positions::Rotary] {
         let device = Device::flex();
-        let model = config().with_positions(positions).init(&device).unwrap();
+        let model = config().with_positions(positions);
+        let model = model.init_seeded(1, &device).unwrap();
         let long = Tensor::<2, Int>::ones([1, 21], &device);
         let message = panic_message(|| {
             model.encode(long.clone());
         });
-        assert!(message.contains("0..21 are past max_len (20)"), "{message}");
+        assert!(message.contains("0..21 exceed max_len (20)"), "{message}");
 
-        // A decoder that is already at its last position.
+        // A step of a decoder that has reached its last position.
         let memory = model.encode(long.clone().narrow(1, 0, 4));
         let mut cache = model.new_cache();
         model.decode(long.clone().narrow(1, 0, 20), &memory, &mut cache);
@@ -258,15 +259,12 @@ fn positions_past_max_len_are_refused() {
             let mut cache = cache.clone();
             model.decode(long.clone().narrow(1, 0, 1), &memory, &mut cache);
         });
-        assert!(
-            message.contains("20..21 are past max_len (20)"),
-            "{message}"
-        );
+        assert!(message.contains("20..21 exceed max_len (20)"), "{message}");
     }
 }
 
 #[test]
-fn parts_can_be_exchanged() {
+fn a_model_can_be_assembled_from_parts() {
     let device = Device::flex();
     let one = config().init_seeded(1, &device).unwrap();
     let two = config().init_seeded(2, &device).unwrap();
@@ -278,7 +276,7 @@ fn parts_can_be_exchanged() {
     let logits = mixed.forward(source.clone(), target);
     assert_eq!(bits(&logits.into_data()), bits(&expected.into_data()));
 
-    // The encoder alone, on ids and on vectors.
+    // The encoder alone encodes ids and vectors.
     let mask = AttentionMask::padding(&source, 0);
     let on_ids = one.encoder.forward(source.clone(), Some(&mask));
     let x = one.encoder.input.forward(source, 0);
@@ -291,6 +289,7 @@ fn parts_can_be_exchanged() {
 #[test]
 fn log_probabilities_are_the_log_softmax_of_the_logits() {
     let device = Device::flex();
+    let _guard = common::seed(&device, 1);
     let decoder = config().init_decoder_only(&device).unwrap();
     let x = decoder.input.forward(ids(&[&[1, 7, 9]], &device), 0);
     let states = decoder.forward_vectors(x, None, &mut decoder.new_cache());
@@ -301,13 +300,13 @@ fn log_probabilities_are_the_log_softmax_of_the_logits() {
             .all(|sum| (sum - 1.0).abs() < 1e-5)
     );
     let shifts = decoder.logits(states.clone()) - decoder.log_probabilities(states);
-    // One shift for all tokens of a position.
+    // The logits of a position differ from its log-probabilities by a constant.
     let spread = shifts.clone().max_dim(2) - shifts.min_dim(2);
     assert!(spread.max().into_scalar::<f32>() < 1e-5);
 }
 
 #[test]
-fn masks_go_together_by_hand() {
+fn combined_masks_are_those_written_by_hand() {
     let device = Device::flex();
     let source = ids(&[&[5, 6, 7], &[8, 0, 0]], &device);
     let mask = AttentionMask::padding(&source, 0).and(&AttentionMask::causal(3, &device));
@@ -331,10 +330,11 @@ fn masks_go_together_by_hand() {
 }
 
 #[test]
-fn a_decoder_takes_a_memory_if_and_only_if_it_attends_to_one() {
+fn a_decoder_needs_a_memory_exactly_if_it_has_cross_attention() {
     let device = Device::flex();
     let memory: Memory = Tensor::<3>::ones([1, 2, 42], &device).into();
     let token = Tensor::<2, Int>::ones([1, 1], &device);
+    let _guard = common::seed(&device, 1);
     let with = config().init_decoder(&device).unwrap();
     let without = config().init_decoder_only(&device).unwrap();
     with.forward(token.clone(), &memory, &mut with.new_cache());
@@ -342,11 +342,17 @@ fn a_decoder_takes_a_memory_if_and_only_if_it_attends_to_one() {
     let message = panic_message(|| {
         with.forward(token.clone(), None, &mut with.new_cache());
     });
-    assert!(message.contains("give it a memory"), "{message}");
+    assert!(
+        message.contains("has cross-attention and needs a memory"),
+        "{message}"
+    );
     let message = panic_message(|| {
         without.forward(token.clone(), &memory, &mut without.new_cache());
     });
-    assert!(message.contains("give it no memory"), "{message}");
+    assert!(
+        message.contains("has no cross-attention and takes no memory"),
+        "{message}"
+    );
 }
 
 fn panic_message(f: impl FnOnce()) -> String {

@@ -1,4 +1,5 @@
-//! Names, shapes and sizes of the parameters. A change here breaks every checkpoint.
+//! Names, shapes, sizes and initial values of the parameters. A change of names or shapes breaks all
+//! checkpoints.
 
 mod common;
 
@@ -15,14 +16,14 @@ fn listing<M: Module>(module: &M) -> Vec<String> {
     parameters(module).into_iter().map(line).collect()
 }
 
-/// The paper's base model, but for the vocabularies.
+/// The paper's base model with small vocabularies.
 fn base() -> TransformerConfig {
     TransformerConfig::new(37, 41)
 }
 
 #[test]
 fn the_default_configuration_has_these_parameters() {
-    let model = base().init(&Device::flex()).unwrap();
+    let model = base().init_seeded(0, &Device::flex()).unwrap();
     let golden = include_str!("parameters.txt");
     let listing = listing(&model).join("\n") + "\n";
     if listing != golden {
@@ -37,7 +38,8 @@ fn the_default_configuration_has_these_parameters() {
 
 #[test]
 fn options_change_only_their_own_parameters() {
-    let list = |config: TransformerConfig| listing(&config.init(&Device::flex()).unwrap());
+    let list =
+        |config: TransformerConfig| listing(&config.init_seeded(0, &Device::flex()).unwrap());
     let small = base()
         .with_d_model(8)
         .with_n_heads(2)
@@ -108,13 +110,12 @@ fn options_change_only_their_own_parameters() {
 }
 
 #[test]
-fn number_and_size() {
-    // Seed 003's demonstration: its vocabularies, everything else at its default.
+fn the_number_and_size_of_parameters_are_those_computed_by_hand() {
     let model = TransformerConfig::new(10_000, 8_000)
-        .init(&Device::flex())
+        .init_seeded(0, &Device::flex())
         .unwrap();
-    // By hand. An attention: 4 (512^2 + 512). A feed-forward network: 2 * 512 * 2048 + 2048 + 512.
-    // A norm: 1024. Encoder layers have 1, 1, 2 of them, decoder layers 2, 1, 3.
+    // An attention has 4 (512^2 + 512) parameters, a feed-forward network 2 * 512 * 2048 + 2048 + 512,
+    // a norm 1024. An encoder layer has 1, 1 and 2 of them, a decoder layer 2, 1 and 3.
     let (attention, feed_forward, norm) = (1_050_624, 2_099_712, 1_024);
     let encoder = 10_000 * 512 + 6 * (attention + feed_forward + 2 * norm) + norm;
     let decoder = 8_000 * 512 + 6 * (2 * attention + feed_forward + 3 * norm) + norm;
@@ -131,7 +132,7 @@ fn all_bits(model: &Transformer) -> Vec<Vec<u32>> {
 }
 
 #[test]
-fn one_seed_is_one_model_on_every_backend() {
+fn a_seed_gives_the_same_parameters_on_every_backend() {
     let config = base().with_d_model(16).with_d_ff(8).with_max_len(9);
     let reference = config.init_seeded(7, &Device::flex()).unwrap();
     for backend in common::backends() {
@@ -143,7 +144,7 @@ fn one_seed_is_one_model_on_every_backend() {
 }
 
 #[test]
-fn initial_values_are_xavier_and_torchs() {
+fn initial_values_are_xavier_uniform_and_biases_those_of_torch() {
     let config = TransformerConfig::new(50, 60)
         .with_n_encoder_layers(1)
         .with_n_decoder_layers(1);
@@ -158,7 +159,7 @@ fn initial_values_are_xavier_and_torchs() {
         }
         let d = 512.0f64;
         let bound = match path.rsplit_once('.').unwrap() {
-            // Packed matrices are bounded as their parts.
+            // The bound of a packed matrix is that of its parts.
             (module, "weight") if module.contains("attention") => (6.0 / (d + d)).sqrt(),
             (module, "bias") if module.ends_with("w_2") => 2048f64.powf(-0.5),
             (_, "weight") => (6.0 / (shape[0] + shape[1]) as f64).sqrt(),
@@ -172,23 +173,23 @@ fn initial_values_are_xavier_and_torchs() {
         let variance =
             values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / values.len() as f64;
         let ratio = variance / (bound * bound / 3.0);
-        // Four standard deviations of the estimate, for uniform values.
+        // Four standard deviations of the estimated variance of uniform values.
         let tolerance = 4.0 * (0.8 / values.len() as f64).sqrt();
         assert!(
             (ratio - 1.0).abs() < tolerance,
-            "{path}: variance is {ratio} of the right one"
+            "{path}: the variance is {ratio} times the expected one"
         );
     }
 }
 
 #[test]
-fn a_record_goes_there_and_back() {
+fn records_are_saved_and_loaded() {
     let device = Device::flex();
     let config = base().with_d_model(16).with_d_ff(8).with_max_len(9);
     let model = config.init_seeded(1, &device).unwrap();
     let bytes = model.clone().into_record().into_bytes().unwrap();
     let record = burn::store::ModuleRecord::from_bytes(bytes).unwrap();
-    // Derived tables are not stored.
+    // Tables that are computed are not saved.
     assert_eq!(record.len(), parameters(&model).len());
     let other = config.init_seeded(2, &device).unwrap().load_record(record);
     assert_eq!(all_bits(&other), all_bits(&model));

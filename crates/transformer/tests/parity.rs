@@ -1,7 +1,7 @@
-//! The same numbers as PyTorch, forward and backward, on every backend of the build.
+//! Outputs and gradients are PyTorch's, on every backend of the build.
 //!
-//! Tolerances stand in `common::backends`: outputs within 1e-5, gradients within 1e-4 of the
-//! largest of their tensor on the CPU backends.
+//! The tolerances are in `common::backends`. On the CPU backends, outputs differ by at most 1e-5, and
+//! gradients by at most 1e-4 of the largest element of their tensor.
 
 mod common;
 
@@ -21,7 +21,7 @@ use transformer::{
 
 const PAD: u32 = 0;
 
-/// The exporter's dimensions.
+/// The dimensions of the models in the fixtures.
 fn config() -> TransformerConfig {
     TransformerConfig::new(17, 19)
         .with_d_model(33)
@@ -43,7 +43,7 @@ fn mask(fixture: &Fixture, backend: &Backend) -> Option<AttentionMask> {
     })
 }
 
-/// The same backend without autodiff, where other code runs: fused attention, Burn's own GELU.
+/// Returns a backend without autodiff, where other code runs: fused attention and Burn's own GELU.
 fn inference(backend: &Backend) -> Backend {
     Backend {
         device: backend.device.clone().without_autodiff(),
@@ -89,7 +89,7 @@ fn attention() {
                 fixture.assert_input_gradient(name, input, &gradients, &backend);
             }
 
-            // Without autodiff, Burn's fused operation does the work.
+            // Without autodiff, attention is Burn's fused operation.
             let [q, k, v] = [q, k, v].map(|x| x.inner());
             let mask = mask.map(|mask| {
                 let blocked = mask.blocked().to_data();
@@ -250,19 +250,19 @@ fn whole_model() {
         let fixture = Fixture::load(name);
         for backend in backends() {
             let device = &backend.device;
-            let model = fixture.fill(config.init(device).unwrap(), device);
+            let model = fixture.fill(config.init_seeded(0, device).unwrap(), device);
             let source = fixture.int::<2>("input.source", device);
             let target = fixture.int::<2>("input.target", device);
-            let right = fixture.int("input.right", device);
+            let labels = fixture.int("input.right", device);
 
             let memory = model.encode(source.clone());
             let logits = model.forward(source.clone(), target.clone());
             let loss = CrossEntropy::new(0.1, PAD)
                 .unwrap()
-                .forward(logits.clone(), right);
+                .forward(logits.clone(), labels);
 
-            // What stands at a padded position is nobody's: PyTorch's was computed with a target
-            // padding mask, ours without, and the loss does not see the difference.
+            // Outputs at padded positions are not compared: PyTorch's were computed with a target
+            // padding mask, these without. They have no effect on the loss.
             let assert_real = |what: &str, actual: Tensor<3>, ids: Tensor<2, Int>| {
                 let device = actual.device();
                 let [batch, length, _] = actual.dims();
@@ -298,15 +298,15 @@ fn label_smoothing() {
         for (name, smoothing) in [("plain", 0.0), ("smooth", 0.1), ("strong", 0.7)] {
             let fixture = all.part(name);
             let logits = fixture.leaf::<3>("input.logits", device);
-            let right = fixture.int::<2>("input.right", device);
+            let labels = fixture.int::<2>("input.right", device);
             let criterion = CrossEntropy::new(smoothing, PAD).unwrap();
-            let loss = criterion.forward(logits.clone(), right.clone());
+            let loss = criterion.forward(logits.clone(), labels.clone());
             fixture.assert_output("output.loss", loss.clone(), &backend);
             let gradients = loss.backward();
             fixture.assert_input_gradient("logits", &logits, &gradients, &backend);
 
-            // A batch of nothing but padding.
-            let loss = criterion.forward(logits.clone(), right.zeros_like());
+            // The loss of a batch in which all labels are padding.
+            let loss = criterion.forward(logits.clone(), labels.zeros_like());
             assert_eq!(loss.clone().into_scalar::<f32>(), 0.0);
             let gradient = logits.grad(&loss.backward()).unwrap().into_data();
             assert!(gradient.iter::<f32>().all(|x| x == 0.0));

@@ -253,7 +253,7 @@ fn weights_that_cannot_be_taken_over_are_refused() {
         ),
         (
             "import PAPER --heads 3 --positions rotary --output x",
-            "Sinusoidal positions, not of Rotary",
+            "sinusoidal positions, not rotary ones",
         ),
         ("export empty --layout paper --output x", "is empty"),
         (
@@ -270,7 +270,7 @@ fn weights_that_cannot_be_taken_over_are_refused() {
     refused(
         folder,
         &arguments,
-        &["asks for argparse.Namespace at args", "--allow-unused"],
+        &["refers to argparse.Namespace at args", "--allow-unused"],
     );
     let names: Vec<_> = std::fs::read_dir(folder).unwrap().collect();
     assert_eq!(names.len(), 2, "{names:?}");
@@ -283,7 +283,7 @@ fn weights_that_cannot_be_taken_over_are_refused() {
         &format!("fit {TINY} --symbols 9 --max-length 5 --activation swiglu --run-dir gated"),
     );
     let arguments = ["export", "gated", "--layout", "torch-nn", "--output", "y"];
-    let expected = "--layout torch-nn: the model has activation Swiglu";
+    let expected = "--layout torch-nn: the model has activation swiglu";
     refused(folder, &arguments, &[expected]);
 }
 

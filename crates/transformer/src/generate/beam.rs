@@ -1,33 +1,38 @@
-//! The best continuations of one source's targets (paper, section 6.1).
+//! One step of beam search for one source (paper, section 6.1).
 
-use super::search::Row;
+use super::row::Row;
 use super::top::{Top, log_sum_exp};
 
-/// A continuation: row `row` of the source, then `token`.
+/// A row of the source, extended by one token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Continuation {
+    /// Index of the row among those of its source.
     pub row: usize,
+    /// The new token.
     pub token: u32,
+    /// Log-probability of the new token, given the row.
     pub log_probability: f32,
 }
 
-/// The continuations that end and those that go on, each best first.
+/// The best continuations of a source, each list sorted from best to worst.
 #[derive(Debug, Default)]
 pub(super) struct Continuations {
+    /// Continuations by the end symbol.
     pub ended: Vec<Continuation>,
-    pub going_on: Vec<Continuation>,
+    /// Continuations by any other token.
+    pub continuing: Vec<Continuation>,
 }
 
 impl Continuations {
     pub fn is_empty(&self) -> bool {
-        self.ended.is_empty() && self.going_on.is_empty()
+        self.ended.is_empty() && self.continuing.is_empty()
     }
 }
 
-/// Chooses among all continuations of one source's rows, whose logits are constrained already.
+/// Chooses the best continuations of one source's rows, whose logits are already constrained.
 ///
-/// An end symbol counts if it is among the best `width`; the places that it leaves are filled with
-/// the next best, so that `width` rows go on.
+/// A row ends if its end symbol is among the best `width` continuations. The next best
+/// continuations take its place, so that `width` rows continue.
 pub(super) fn choose(
     rows: &[Row],
     logits: &[f32],
@@ -35,7 +40,7 @@ pub(super) fn choose(
     width: usize,
     eos_id: Option<u32>,
 ) -> Continuations {
-    // Every row has one end symbol, so that `width` others are among so many.
+    // Every row has one end symbol at most, so these include `width` continuations by others.
     let mut top = Top::new(width + rows.len());
     let mut normalizers = Vec::with_capacity(rows.len());
     for (index, (row, logits)) in rows.iter().zip(logits.chunks(vocab_size)).enumerate() {
@@ -55,8 +60,8 @@ pub(super) fn choose(
             if rank < width {
                 continuations.ended.push(continuation);
             }
-        } else if continuations.going_on.len() < width {
-            continuations.going_on.push(continuation);
+        } else if continuations.continuing.len() < width {
+            continuations.continuing.push(continuation);
         }
     }
     continuations

@@ -1,62 +1,62 @@
-//! What to search for, and how.
+//! The configuration of a generation.
 
 use burn::config::Config;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
 
-/// How the next token is chosen.
+/// The decoding method: how the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum Method {
-    /// The likeliest token at each step.
+    /// Chooses the likeliest token at each step.
     Greedy,
-    /// Drawn from the model's distribution, narrowed in this order: temperature, `top_k`,
-    /// `top_p`.
+    /// Draws each token from the model's distribution, to which temperature, `top_k` and `top_p`
+    /// are applied in this order.
     Sample {
-        /// Logits are divided by it: above 0; less than 1 is bolder, more is more random.
+        /// Divisor of the logits, above 0: below 1 favours likely tokens, above 1 unlikely ones.
         temperature: f64,
-        /// Only the likeliest so many tokens; at least 1.
+        /// Number of likeliest tokens to draw from, at least 1; `None` is all.
         top_k: Option<usize>,
-        /// Only the fewest likeliest tokens that have this probability together, in `(0, 1]`
+        /// Total probability of the likeliest tokens to draw from, in `(0, 1]`; `None` is 1
         /// (nucleus sampling, Holtzman et al. 2020).
         top_p: Option<f64>,
-        /// The draws of source `i` are a function of (`seed`, `first_source + i`) alone.
+        /// Seed. The draws for source `i` depend on `seed` and `first_source + i` alone.
         seed: u64,
-        /// Number of the first source: 0, unless a long list is generated in batches.
+        /// Index of the first source: 0, unless a long list is generated in several batches.
         first_source: u64,
     },
-    /// The likeliest `width` targets at each step (paper, section 6.1). A beam of width 1 is
-    /// greedy decoding, and ends at the first end symbol whatever the penalty.
+    /// Keeps the `width` likeliest targets of each source (beam search; paper, section 6.1).
     ///
     /// A target is finished when its end symbol is among the best `width` continuations of its
-    /// source; the search for a source ends when no target under way could still be among the
-    /// `n_best`.
+    /// source. The search for a source ends when no unfinished target can still become one of the
+    /// `n_best`. A beam of width 1 is greedy decoding; it ends at the first end symbol for any
+    /// length penalty.
     Beam {
-        /// At least 1.
+        /// Number of targets that are kept per source, at least 1.
         width: usize,
-        /// Makes up for the fact that longer targets are less likely.
+        /// Penalty that compensates for the lower probability of longer targets.
         length_penalty: LengthPenalty,
     },
 }
 
-/// What a target's log-probability is divided by. Lengths count the end symbol.
+/// The divisor of a target's log-probability. Lengths include the end symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum LengthPenalty {
-    /// 1.
+    /// 1: the score is the log-probability.
     None,
-    /// The length: the score is the mean log-probability of a token.
+    /// The length: the score is the mean log-probability per token.
     Average,
-    /// `((5 + length) / 6)^alpha` (GNMT, Wu et al. 2016, equation 14); the paper takes 0.6.
+    /// `((5 + length) / 6)^alpha` (GNMT, Wu et al. 2016, equation 14).
     Gnmt {
-        /// From 0 to 10.
+        /// Exponent, from 0 to 10; the paper uses 0.6.
         alpha: f64,
     },
 }
 
 impl LengthPenalty {
-    /// The divisor for a target of `length` tokens.
+    /// Returns the divisor for a target of `length` tokens.
     pub fn divisor(self, length: usize) -> f64 {
         match self {
             Self::None => 1.0,
@@ -65,8 +65,8 @@ impl LengthPenalty {
         }
     }
 
-    /// The best score that a target under way can still end with, if it has this log-probability,
-    /// `length` tokens, and room for `max_length`.
+    /// Returns the best score with which an unfinished target can still end, given its
+    /// log-probability, its length and its maximum length in tokens.
     pub(super) fn bound(self, log_probability: f64, length: usize, max_length: usize) -> f64 {
         // More tokens can only lower the log-probability, and a larger divisor only raises a
         // negative score.
@@ -75,24 +75,25 @@ impl LengthPenalty {
     }
 }
 
-/// How long a target may become, by the length of its source: a model that has lost its way repeats
-/// itself without end.
+/// A maximum target length that is a function of the source length.
+///
+/// It ends targets in which the model repeats itself endlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LengthLimit {
-    /// Tokens of the target for each token of the source.
+    /// Number of target tokens per source token.
     pub per_token: f64,
-    /// Tokens besides.
+    /// Number of additional target tokens.
     pub more: usize,
 }
 
 impl LengthLimit {
-    /// The most tokens of a target of a source of so many.
-    pub fn of(self, source: usize) -> usize {
-        (self.per_token * source as f64) as usize + self.more
+    /// Returns the maximum target length for a source of `source_len` tokens.
+    pub fn of(self, source_len: usize) -> usize {
+        (self.per_token * source_len as f64) as usize + self.more
     }
 }
 
-/// Everything that defines a generation.
+/// The settings of a generation.
 ///
 /// ```
 /// use transformer::generate::{GenerateConfig, Method};
@@ -104,30 +105,31 @@ impl LengthLimit {
 /// ```
 #[derive(Config, Debug, PartialEq)]
 pub struct GenerateConfig {
-    /// The token that every target begins after.
+    /// Begin symbol: the token that precedes every target.
     pub bos_id: u32,
-    /// The token that ends a target; none, as it is unless you set it, if only `max_length` does.
+    /// End symbol: the token that ends a target. `None`, the default, decodes `max_length` tokens.
     pub eos_id: Option<u32>,
-    /// The most tokens of a target; the end symbol is one of them.
+    /// Maximum number of tokens of a target, including the end symbol.
     pub max_length: usize,
-    /// The fewest tokens of a target before its end symbol; with as many as `max_length`, no
-    /// target has room for its end.
+    /// Minimum number of tokens of a target before its end symbol. If it equals `max_length`, the
+    /// end symbol is never generated.
     #[config(default = 0)]
     pub min_length: usize,
-    /// How the next token is chosen.
+    /// Decoding method.
     #[config(default = "Method::Greedy")]
     pub method: Method,
-    /// Number of targets for each source: the best `n_best` of a beam, or so many samples.
+    /// Number of targets per source: the best of the beam, or the number of samples.
     #[config(default = 1)]
     pub n_best: usize,
-    /// Logits of tokens that the target has already are divided by it, or multiplied if they are
-    /// negative (CTRL, Keskar et al. 2019, section 4.1): above 1 discourages repetition.
+    /// Divisor of the logits of tokens that the target already has (CTRL, Keskar et al. 2019,
+    /// section 4.1). Negative logits are multiplied by it. Above 1 it discourages repetition.
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
-    /// Tokens that are never generated.
+    /// Token ids that are never generated.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
-    /// What a target may have by its source, besides `max_length`; where there are sources.
+    /// Maximum target length by source length, in addition to `max_length`. A decoder without
+    /// sources ignores it.
     #[config(default = "None")]
     pub length_limit: Option<LengthLimit>,
 }
@@ -137,7 +139,7 @@ impl GenerateConfig {
     ///
     /// # Errors
     ///
-    /// The first field that no generation can be made with.
+    /// Names the first field that is not valid.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let at_least_1 = |field, value: usize| match value {
             0 => Err(ConfigError::new(field, value, "at least 1")),
@@ -152,7 +154,7 @@ impl GenerateConfig {
             return Err(ConfigError::new(
                 "min_length",
                 self.min_length,
-                format!("at most max_length ({})", self.max_length),
+                format!("at most {{max_length}} ({})", self.max_length),
             ));
         }
         at_least_1("n_best", self.n_best)?;
@@ -167,7 +169,7 @@ impl GenerateConfig {
                     return Err(ConfigError::new(
                         "n_best",
                         self.n_best,
-                        "1 for greedy decoding, which has one answer: use a beam, or sampling",
+                        "1 for greedy decoding, which has one result: {method|use a beam, or sampling}",
                     ));
                 }
             }
@@ -194,11 +196,11 @@ impl GenerateConfig {
                     return Err(ConfigError::new(
                         "n_best",
                         self.n_best,
-                        format!("at most the beam's width ({width})"),
+                        format!("at most {{width|the beam's width}} ({width})"),
                     ));
                 }
                 if let LengthPenalty::Gnmt { alpha } = length_penalty {
-                    // More would make every divisor infinite.
+                    // A much larger exponent makes the divisors infinite.
                     if !(0.0..=10.0).contains(&alpha) {
                         return Err(ConfigError::new("alpha", alpha, "a number from 0 to 10"));
                     }
@@ -208,7 +210,7 @@ impl GenerateConfig {
         Ok(())
     }
 
-    /// The most rows that one source has at a time.
+    /// Returns the maximum number of rows that one source has in a step.
     pub fn rows_per_source(&self) -> usize {
         match self.method {
             Method::Greedy => 1,
@@ -217,6 +219,7 @@ impl GenerateConfig {
         }
     }
 
+    /// Returns the length penalty of a beam search; none for other methods.
     pub(super) fn length_penalty(&self) -> LengthPenalty {
         match self.method {
             Method::Beam { length_penalty, .. } => length_penalty,

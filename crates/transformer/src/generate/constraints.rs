@@ -1,12 +1,12 @@
-//! What the next token may be.
+//! Constraints on the next token.
 
 use std::collections::HashSet;
 
 use super::config::GenerateConfig;
 
-/// Changes a row's logits to what the search may choose from, given the tokens so far.
+/// Applies the repetition penalty, the forbidden tokens and the minimum length to a row's logits.
 ///
-/// Forbidden tokens become minus infinity, and so take no share of the distribution.
+/// The logits of forbidden tokens become minus infinity, so that their probability is 0.
 pub(super) fn constrain(
     logits: &mut [f32],
     target: &[u32],

@@ -1,35 +1,37 @@
-//! What a search finds.
+//! The results of a search.
 
-/// A target, with its probability.
+/// A generated target and its probability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
-    /// The tokens, a forced prefix included, without begin and end symbol.
+    /// Tokens with the forced prefix, without begin and end symbol.
     pub tokens: Vec<u32>,
-    /// Log-probability of each token, and after them that of the end symbol if it was reached.
-    /// They are the model's own for the tokens of a forced prefix, and for the others those of
-    /// what the search was allowed to choose from (forbidden tokens have no share), before
+    /// Log-probability of each token, followed by that of the end symbol if the target is finished.
+    ///
+    /// For the tokens of a forced prefix these are the model's. For the others they are those of
+    /// the constrained distribution, in which forbidden tokens have probability 0, before
     /// temperature, `top_k` and `top_p`.
     pub token_log_probabilities: Vec<f32>,
-    /// Their sum.
+    /// Sum of the log-probabilities.
     pub log_probability: f64,
-    /// The log-probability over the length penalty: what hypotheses are sorted by.
+    /// Log-probability divided by the length penalty; hypotheses are sorted by it.
     pub score: f64,
-    /// Whether the end symbol was reached; otherwise `max_length` was, or the search was stopped.
+    /// Whether the target ends with the end symbol. Otherwise it reached its maximum length, or the
+    /// search was stopped.
     pub is_finished: bool,
 }
 
-/// One row's new token: what a [`Search`](super::Search) yields, step by step.
+/// The new token of one row in a step of a [`Search`](super::Search).
 ///
-/// Where the method is greedy decoding or sampling, a row goes on from the same row; in a beam,
-/// several may go on from one, and others end.
+/// In greedy decoding and sampling, each row continues its own row of the previous step. In a beam
+/// search several rows may continue the same row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepToken {
-    /// Which source this is a target of.
+    /// Index of the source.
     pub source: usize,
-    /// The row of the step before that this one goes on from, counted over all sources.
+    /// Index of the row of the previous step that this row continues, counted over all sources.
     pub parent: usize,
-    /// The new token; the end symbol too.
+    /// The new token, which may be the end symbol.
     pub token: u32,
-    /// Its log-probability, as in [`Hypothesis::token_log_probabilities`].
+    /// Log-probability of the token, as in [`Hypothesis::token_log_probabilities`].
     pub log_probability: f32,
 }

@@ -1,11 +1,11 @@
-//! From a source to a target: greedy decoding, sampling and beam search, one token a step through
-//! the cache (paper, section 6.1).
+//! Generation: greedy decoding, sampling and beam search (paper, section 6.1).
 //!
+//! Each step decodes one token per target through the cache.
 //! [`Transformer::generate`](crate::Transformer::generate) and
-//! [`Decoder::generate`](crate::Decoder::generate) do all of it at once;
-//! [`Transformer::stream`](crate::Transformer::stream) yields each step as it comes. The search
-//! knows the model by the [`Autoregressive`] trait alone, so that it works with any model of
-//! yours, too.
+//! [`Decoder::generate`](crate::Decoder::generate) return complete targets;
+//! [`Transformer::stream`](crate::Transformer::stream) yields the tokens of each step. A
+//! [`Search`] knows its model only by the [`Autoregressive`] trait, so it also works with a model
+//! of your own.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -24,35 +24,23 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod autoregressive;
 mod beam;
 mod config;
 mod constraints;
+mod error;
 mod hypothesis;
+mod row;
 mod sample;
 mod score;
 mod search;
 mod session;
 mod top;
 
+pub use autoregressive::Autoregressive;
 pub use config::{GenerateConfig, LengthLimit, LengthPenalty, Method};
+pub use error::GenerateError;
 pub use hypothesis::{Hypothesis, StepToken};
 pub use score::TargetScore;
-pub use search::{GenerateError, Search};
+pub use search::Search;
 pub use session::{DecoderSession, Generation};
-
-/// What a search needs of a model: the next tokens' logits, for several rows at once.
-///
-/// A row is a target under way. The model keeps the rows of its last step; each step makes new
-/// rows out of them, some maybe not at all and some more than once.
-pub trait Autoregressive {
-    /// Number of token ids, `V`.
-    fn vocab_size(&self) -> usize;
-
-    /// Makes the new rows, the `i`-th of which is row `parents[i]` of the step before with
-    /// `tokens[i]` after it, and returns the logits of what comes next: `V` numbers a row, one
-    /// row after the other. Logits need not be normalised.
-    ///
-    /// Before the first step there is one empty row for each source. `parents` never decreases
-    /// from one source's rows to the next's.
-    fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32>;
-}

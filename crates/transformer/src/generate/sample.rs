@@ -1,9 +1,9 @@
-//! One token from a distribution.
+//! Sampling of one token.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// The randomness of one token: a function of its place alone.
+/// Returns the random generator of one token, a function of the arguments alone.
 pub(super) fn generator(seed: u64, source: u64, sample: u64, position: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     for (bytes, number) in key.chunks_mut(8).zip([seed, source, sample, position]) {
@@ -12,9 +12,11 @@ pub(super) fn generator(seed: u64, source: u64, sample: u64, position: u64) -> C
     ChaCha8Rng::from_seed(key)
 }
 
-/// Draws from `softmax(logits / temperature)`, narrowed to the likeliest `top_k` and then to the
-/// fewest likeliest that have probability `top_p` together; none if every logit is minus infinity
-/// or NaN.
+/// Draws a token from `softmax(logits / temperature)`.
+///
+/// The distribution is restricted to the `top_k` likeliest tokens, and then to the smallest set of
+/// likeliest tokens whose total probability is at least `top_p`. Returns `None` if every logit is
+/// minus infinity or NaN.
 pub(super) fn draw(
     logits: &[f32],
     temperature: f64,
@@ -39,7 +41,7 @@ pub(super) fn draw(
         *value = ((*value - largest) / temperature).exp();
     }
     if top_k.is_some() || top_p.is_some() {
-        // One order of summing for one distribution, whatever the selection did.
+        // The selection leaves no fixed order, and the result must not depend on the order of sums.
         tokens.sort_unstable_by(by_value);
     }
     let mut total: f64 = tokens.iter().map(|t| t.1).sum();
@@ -68,21 +70,21 @@ pub(super) fn draw(
 mod tests {
     use super::*;
 
-    fn shares(temperature: f64, top_k: Option<usize>, top_p: Option<f64>) -> [f64; 4] {
+    fn frequencies(temperature: f64, top_k: Option<usize>, top_p: Option<f64>) -> [f64; 4] {
         // Probabilities 0.1, 0.4, 0.2, 0.3.
         let logits = [0.1f32, 0.4, 0.2, 0.3].map(f32::ln);
         let mut rng = generator(1, 0, 0, 0);
-        let mut shares = [0.0; 4];
+        let mut frequencies = [0.0; 4];
         let n = 40_000;
         for _ in 0..n {
             let token = draw(&logits, temperature, top_k, top_p, &mut rng).unwrap();
-            shares[token as usize] += 1.0;
+            frequencies[token as usize] += 1.0;
         }
-        shares.map(|count| count / f64::from(n))
+        frequencies.map(|count| count / f64::from(n))
     }
 
     fn assert_near(actual: [f64; 4], expected: [f64; 4]) {
-        // Five standard deviations of the share of 40,000 draws.
+        // Five standard deviations of the relative frequency in 40,000 draws.
         for (a, e) in actual.iter().zip(expected) {
             let tolerance = 5.0 * (e * (1.0 - e) / 40_000.0).sqrt();
             assert!((a - e).abs() <= tolerance, "{actual:?}, not {expected:?}");
@@ -91,38 +93,44 @@ mod tests {
 
     #[test]
     fn draws_have_the_models_distribution() {
-        assert_near(shares(1.0, None, None), [0.1, 0.4, 0.2, 0.3]);
+        assert_near(frequencies(1.0, None, None), [0.1, 0.4, 0.2, 0.3]);
     }
 
     #[test]
     fn temperature_is_a_power_of_the_probabilities() {
         let squares = [0.01, 0.16, 0.04, 0.09].map(|x| x / 0.30);
-        assert_near(shares(0.5, None, None), squares);
+        assert_near(frequencies(0.5, None, None), squares);
     }
 
     #[test]
     fn the_coldest_draw_is_the_likeliest() {
-        assert_near(shares(f64::MIN_POSITIVE, None, None), [0.0, 1.0, 0.0, 0.0]);
         assert_near(
-            shares(f64::MIN_POSITIVE, Some(3), Some(0.9)),
+            frequencies(f64::MIN_POSITIVE, None, None),
+            [0.0, 1.0, 0.0, 0.0],
+        );
+        assert_near(
+            frequencies(f64::MIN_POSITIVE, Some(3), Some(0.9)),
             [0.0, 1.0, 0.0, 0.0],
         );
     }
 
     #[test]
     fn top_k_and_top_p_cut_the_tail() {
-        assert_near(shares(1.0, Some(2), None), [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0]);
         assert_near(
-            shares(1.0, None, Some(0.65)),
+            frequencies(1.0, Some(2), None),
             [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0],
         );
         assert_near(
-            shares(1.0, None, Some(0.75)),
+            frequencies(1.0, None, Some(0.65)),
+            [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0],
+        );
+        assert_near(
+            frequencies(1.0, None, Some(0.75)),
             [0.0, 4.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0],
         );
-        // Of the two that top_k leaves, the first has 4/7.
-        assert_near(shares(1.0, Some(2), Some(0.5)), [0.0, 1.0, 0.0, 0.0]);
-        assert_near(shares(1.0, Some(1), None), [0.0, 1.0, 0.0, 0.0]);
+        // The first of the two tokens that top_k leaves has probability 4/7.
+        assert_near(frequencies(1.0, Some(2), Some(0.5)), [0.0, 1.0, 0.0, 0.0]);
+        assert_near(frequencies(1.0, Some(1), None), [0.0, 1.0, 0.0, 0.0]);
     }
 
     #[test]

@@ -1,34 +1,48 @@
-//! How likely given targets are, and what they look at.
+//! Probabilities and alignments of given targets.
 
 use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
-use super::search::GenerateError;
+use super::error::GenerateError;
 use crate::error::InputError;
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
 
-/// A given target's probability.
+/// The log-probability of a given target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetScore {
-    /// Log-probability of each token, and after them that of the end symbol if there is one.
+    /// Log-probability of each token, followed by that of the end symbol if there is one, in nats.
     pub token_log_probabilities: Vec<f32>,
-    /// Their sum.
+    /// Sum of the log-probabilities.
     pub log_probability: f64,
 }
 
 impl Transformer {
-    /// The log-probability of each target, given its source: `ln p(target | source)`.
+    /// Returns the log-probability of each target, given its source: `ln p(target | source)`.
     ///
-    /// Targets are given without begin and end symbol; both are added.
+    /// Begin and end symbol are added to the targets, which must not have them.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// let (sources, targets) = ([[5, 6, 7], [5, 6, 7]], [vec![8], vec![9, 10]]);
+    /// let scores = model.score(&sources, &targets, 1, Some(2))?;
+    /// assert_eq!(scores[0].token_log_probabilities.len(), 2); // token 8 and the end symbol
+    /// assert!(scores[1].log_probability < 0.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// No pair at all, or sequences that the model cannot take.
+    /// There is no pair, or the model cannot process a sequence.
     ///
     /// # Panics
     ///
-    /// If there is not one target for each source.
+    /// If the numbers of sources and targets differ.
     pub fn score(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -46,11 +60,11 @@ impl Transformer {
         let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
         let rows = log_probabilities.chunks(length * vocab_size);
         let score = |(row, target): (&[f32], &[u32])| {
-            let right = target.iter().copied().chain(eos_id);
+            let labels = target.iter().copied().chain(eos_id);
             let token_log_probabilities: Vec<f32> = row
                 .chunks(vocab_size)
-                .zip(right)
-                .map(|(position, token)| position[token as usize])
+                .zip(labels)
+                .map(|(position, label)| position[label as usize])
                 .collect();
             let log_probability = token_log_probabilities
                 .iter()
@@ -64,19 +78,34 @@ impl Transformer {
         Ok(rows.zip(targets).map(score).collect())
     }
 
-    /// What each target token was made from: the cross-attention weights of the step that
-    /// produces it, mean over the heads of decoder layer `layer`.
+    /// Returns the alignment of each target with its source: mean cross-attention weights.
     ///
-    /// The output has, for each target, one row for each of its tokens; a row has one weight for
-    /// each token of the source, and they sum to 1.
+    /// The weights are those of the step that predicts a target token, averaged over the heads of
+    /// decoder layer `layer` (from 0). Each target has one row per target token, and each row one
+    /// weight per source token; the weights of a row sum to 1.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// let last_layer = model.decoder.layers.len() - 1;
+    /// let alignments = model.align(&[[5, 6, 7]], &[[8, 9]], 1, last_layer)?;
+    /// assert_eq!(alignments[0].len(), 2); // one row per target token
+    /// let sum: f32 = alignments[0][1].iter().sum();
+    /// assert!((sum - 1.0).abs() < 1e-5);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// No pair at all, or sequences that the model cannot take.
+    /// There is no pair, or the model cannot process a sequence.
     ///
     /// # Panics
     ///
-    /// If there is not one target for each source, or no such layer.
+    /// If the numbers of sources and targets differ, or the decoder has no layer `layer`.
     pub fn align(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -87,7 +116,7 @@ impl Transformer {
         let n_layers = self.decoder.layers.len();
         assert!(
             layer < n_layers,
-            "layer {layer} of a decoder with {n_layers} layers"
+            "layer is {layer}, but the decoder has only {n_layers} layers"
         );
         let inputs = self.shifted(sources, targets, bos_id, false)?;
         let device = self.decoder.input.table().device();
@@ -96,7 +125,7 @@ impl Transformer {
         let x = self.decoder.input.forward(ids, 0);
         let (_, trace) = self.decoder.forward_traced(x, &memory);
         let weights = trace[layer].cross_attention.clone();
-        let weights: Tensor<4> = weights.expect("this decoder has a memory");
+        let weights: Tensor<4> = weights.expect("the decoder of a whole model has cross-attention");
         let [_, _, length, width] = weights.dims();
         let data = weights.mean_dim(1).into_data();
         let weights: Vec<f32> = data.iter::<f32>().collect();
@@ -113,7 +142,8 @@ impl Transformer {
             .collect())
     }
 
-    /// What the decoder reads to predict the targets and their end.
+    /// Returns the decoder's inputs: each target after the begin symbol, without its last token
+    /// unless the end symbol is to be predicted too.
     fn shifted(
         &self,
         sources: &[impl AsRef<[u32]>],

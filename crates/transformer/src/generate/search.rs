@@ -1,22 +1,25 @@
-//! The loop around the model: rows of targets, one token a step.
+//! The search: a loop that extends all targets by one token per step.
 
 use std::collections::HashSet;
 
-use super::Autoregressive;
+use super::autoregressive::Autoregressive;
 use super::beam::{self, Continuation};
 use super::config::{GenerateConfig, Method};
 use super::constraints::constrain;
+use super::error::GenerateError;
 use super::hypothesis::{Hypothesis, StepToken};
+use super::row::Row;
 use super::sample;
 use super::top::{Top, log_sum_exp};
-use crate::error::{ConfigError, InputError};
+use crate::error::ConfigError;
+use crate::sequence::check_sequences;
 
-/// A generation under way: an iterator over its steps, which may be stopped at any of them.
+/// A running generation: an iterator over its steps, which can be stopped after any of them.
 ///
 /// ```
 /// use transformer::generate::{Autoregressive, GenerateConfig, Search};
 ///
-/// /// Says 3, 4, 5, ... and then 0, the end.
+/// /// Predicts 3, 4, 5, ... and then 0, the end symbol.
 /// struct Count;
 /// impl Autoregressive for Count {
 ///     fn vocab_size(&self) -> usize {
@@ -32,8 +35,8 @@ use crate::error::{ConfigError, InputError};
 /// let mut search = Search::new(Count, vec![Vec::new()], config)?;
 /// let first = search.next().unwrap();
 /// assert_eq!(first[0].token, 3);
-/// let found = search.run();
-/// assert_eq!(found[0][0].tokens, [3, 4, 5, 6, 7]);
+/// let hypotheses = search.run();
+/// assert_eq!(hypotheses[0][0].tokens, [3, 4, 5, 6, 7]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -42,80 +45,43 @@ pub struct Search<M> {
     config: GenerateConfig,
     forbidden: HashSet<u32>,
     sources: Vec<Source>,
-    /// Targets under way, those of one source together.
-    live: Vec<Row>,
-    /// Of the step under way.
+    /// Unfinished targets; those of a source are adjacent.
+    rows: Vec<Row>,
+    /// New tokens of the current step.
     new_tokens: Vec<StepToken>,
 }
 
+/// The search for one source.
 #[derive(Debug)]
 struct Source {
+    /// Tokens with which its targets have to begin.
     prefix: Vec<u32>,
-    /// The most tokens of its targets.
+    /// Maximum length of its targets, in tokens.
     max_length: usize,
-    /// The best so far, best first.
-    found: Vec<Hypothesis>,
-}
-
-/// A target under way.
-#[derive(Clone, Debug)]
-pub(super) struct Row {
-    source: usize,
-    /// The row of the step before that it came from.
-    parent: usize,
-    tokens: Vec<u32>,
-    token_log_probabilities: Vec<f32>,
-    pub log_probability: f64,
-    /// Which of its source's samples this is; none before they branch.
-    sample: Option<u64>,
-}
-
-impl Row {
-    fn add(&mut self, continuation: &Continuation) {
-        let log_probability = continuation.log_probability;
-        self.token_log_probabilities.push(log_probability);
-        self.log_probability += f64::from(log_probability);
-    }
-
-    fn into_hypothesis(self, config: &GenerateConfig, is_finished: bool) -> Hypothesis {
-        let length = self.token_log_probabilities.len();
-        Hypothesis {
-            score: self.log_probability / config.length_penalty().divisor(length),
-            tokens: self.tokens,
-            token_log_probabilities: self.token_log_probabilities,
-            log_probability: self.log_probability,
-            is_finished,
-        }
-    }
+    /// Best hypotheses so far, best first.
+    hypotheses: Vec<Hypothesis>,
 }
 
 impl Source {
+    /// Adds a hypothesis and drops the worst one if there are more than `n_best`.
     fn record(&mut self, hypothesis: Hypothesis, n_best: usize) {
-        let place = self.found.partition_point(|h| h.score >= hypothesis.score);
-        self.found.insert(place, hypothesis);
-        self.found.truncate(n_best);
+        let place = self
+            .hypotheses
+            .partition_point(|h| h.score >= hypothesis.score);
+        self.hypotheses.insert(place, hypothesis);
+        self.hypotheses.truncate(n_best);
     }
 }
 
-/// What goes wrong before a generation begins.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum GenerateError {
-    /// A setting that cannot be.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// Sources or prefixes that the model cannot take.
-    #[error(transparent)]
-    Input(#[from] InputError),
-}
-
 impl<M: Autoregressive> Search<M> {
-    /// Begins a search with one source for each prefix: the tokens that its targets have to begin
-    /// with, usually none.
+    /// Begins a search with one source per prefix.
+    ///
+    /// A prefix has the tokens with which the targets of its source have to begin, usually none.
     ///
     /// # Errors
     ///
-    /// A wrong setting, no source at all, a prefix longer than `max_length`, or a token outside
-    /// the vocabulary.
+    /// A setting is not valid, there is no source, a prefix is longer than `max_length`, or a token
+    /// is not in the vocabulary.
     pub fn new(
         model: M,
         prefixes: Vec<Vec<u32>>,
@@ -125,7 +91,7 @@ impl<M: Autoregressive> Search<M> {
         let vocab_size = model.vocab_size();
         for (field, id) in [("bos_id", Some(config.bos_id)), ("eos_id", config.eos_id)] {
             if let Some(id) = id.filter(|&id| id as usize >= vocab_size) {
-                let expected = format!("less than the vocabulary's size ({vocab_size})");
+                let expected = format!("less than the vocabulary size ({vocab_size})");
                 return Err(ConfigError::new(field, id, expected).into());
             }
         }
@@ -139,11 +105,11 @@ impl<M: Autoregressive> Search<M> {
             return Err(ConfigError::new("forbidden", id, expected).into());
         }
         if forbidden.len() == vocab_size {
-            let expected = "fewer tokens than there are";
+            let expected = "fewer tokens than the vocabulary has";
             return Err(ConfigError::new("forbidden", "every token", expected).into());
         }
-        crate::check_sequences(&prefixes, vocab_size, config.max_length)?;
-        let live = (0..prefixes.len())
+        check_sequences(&prefixes, vocab_size, config.max_length)?;
+        let rows = (0..prefixes.len())
             .map(|source| Row {
                 source,
                 parent: source,
@@ -156,20 +122,22 @@ impl<M: Autoregressive> Search<M> {
         let sources = prefixes.into_iter().map(|prefix| Source {
             prefix,
             max_length: config.max_length,
-            found: Vec::new(),
+            hypotheses: Vec::new(),
         });
         Ok(Self {
             model,
             forbidden,
             sources: sources.collect(),
-            live,
+            rows,
             new_tokens: Vec::new(),
             config,
         })
     }
 
-    /// The same with a limit for each source, where it is below `max_length`; a target has room for
-    /// `min_length`, its prefix and one token more in any case.
+    /// Limits the target length of each source, in tokens.
+    ///
+    /// A limit above `max_length` has no effect. A limit is raised where it leaves no room for
+    /// `min_length` tokens, or for the prefix and one more token.
     pub(super) fn with_max_lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Self {
         for (source, length) in self.sources.iter_mut().zip(lengths) {
             let least = self.config.min_length.max(source.prefix.len() + 1);
@@ -178,46 +146,46 @@ impl<M: Autoregressive> Search<M> {
         self
     }
 
-    /// Goes on to the end.
+    /// Runs the search to its end.
     ///
-    /// The output has, for each source, up to `n_best` hypotheses, best first and no two the same
-    /// (samples may be).
+    /// Returns up to `n_best` hypotheses per source, best first. Those of a beam search are all
+    /// different; samples may be equal.
     pub fn run(mut self) -> Vec<Vec<Hypothesis>> {
         while self.next().is_some() {}
         self.stop()
     }
 
-    /// Stops here: targets under way count as they are, unfinished.
+    /// Stops the search and returns up to `n_best` hypotheses per source, unfinished ones included.
     pub fn stop(mut self) -> Vec<Vec<Hypothesis>> {
-        for row in std::mem::take(&mut self.live) {
-            self.give_up(row);
+        for row in std::mem::take(&mut self.rows) {
+            self.record_unfinished(row);
         }
         self.sources
             .into_iter()
-            .map(|source| source.found)
+            .map(|source| source.hypotheses)
             .collect()
     }
 
-    /// Makes an unfinished hypothesis of a row.
-    fn give_up(&mut self, row: Row) {
+    /// Records a row as an unfinished hypothesis.
+    fn record_unfinished(&mut self, row: Row) {
         let source = row.source;
         let hypothesis = row.into_hypothesis(&self.config, false);
         self.sources[source].record(hypothesis, self.config.n_best);
     }
 
-    /// Takes one step for the rows of one source, the first of which is row `begin` of all.
+    /// Advances the rows of one source by one token. Row `begin` of all rows is the first of them.
     fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
         let vocab_size = self.model.vocab_size();
         let length = rows[0].tokens.len();
         if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
-            // Nothing has branched yet.
+            // Within the prefix, a source has a single row.
             let log_probability = (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32;
             let forced = Continuation {
                 row: 0,
                 token,
                 log_probability,
             };
-            return self.go_on(begin, &rows[0], &forced);
+            return self.extend(begin, &rows[0], &forced);
         }
         for (row, logits) in rows.iter().zip(logits.chunks_mut(vocab_size)) {
             constrain(logits, &row.tokens, &self.config, &self.forbidden);
@@ -247,7 +215,7 @@ impl<M: Autoregressive> Search<M> {
                 };
                 self.advance_each(begin, rows, logits, |row, logits| {
                     let source = first_source.wrapping_add(row.source as u64);
-                    let sample = row.sample.expect("they have branched");
+                    let sample = row.sample.expect("the samples have branched");
                     let rng = &mut sample::generator(seed, source, sample, length as u64);
                     sample::draw(logits, temperature, top_k, top_p, rng)
                 });
@@ -255,7 +223,7 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// One new token for each row. Rows that have just branched share one row of logits.
+    /// Chooses one new token for each row. Samples that have just branched share a row of logits.
     fn advance_each(
         &mut self,
         begin: usize,
@@ -268,7 +236,7 @@ impl<M: Autoregressive> Search<M> {
             let index = index.min(logits.len() - 1);
             let logits = logits[index];
             let Some(token) = choose(&row, logits) else {
-                self.give_up(row);
+                self.record_unfinished(row);
                 continue;
             };
             let continuation = Continuation {
@@ -279,37 +247,42 @@ impl<M: Autoregressive> Search<M> {
             if Some(token) == self.config.eos_id {
                 self.end(begin, row, &continuation);
             } else {
-                self.go_on(begin, &row, &continuation);
+                self.extend(begin, &row, &continuation);
             }
         }
     }
 
+    /// Advances the rows of one source by a step of beam search.
     fn advance_beam(&mut self, begin: usize, rows: &[Row], logits: &[f32], width: usize) {
         let (config, vocab_size) = (&self.config, self.model.vocab_size());
         let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id);
         if continuations.is_empty() {
             for row in rows {
-                self.give_up(row.clone());
+                self.record_unfinished(row.clone());
             }
             return;
         }
         for end in &continuations.ended {
             self.end(begin, rows[end.row].clone(), end);
         }
-        if self.is_decided(rows, continuations.going_on.first(), width) {
+        if self.is_decided(rows, continuations.continuing.first(), width) {
             return;
         }
-        for continuation in &continuations.going_on {
-            self.go_on(begin, &rows[continuation.row], continuation);
+        for continuation in &continuations.continuing {
+            self.extend(begin, &rows[continuation.row], continuation);
         }
     }
 
-    /// Whether no target under way can still be among the best of its source, given the likeliest.
+    /// Returns whether no unfinished target of the source can still become one of its `n_best`,
+    /// given the likeliest continuation.
     fn is_decided(&self, rows: &[Row], likeliest: Option<&Continuation>, width: usize) -> bool {
         let Source {
-            found, max_length, ..
+            hypotheses,
+            max_length,
+            ..
         } = &self.sources[rows[0].source];
-        let (Some(worst), Some(likeliest)) = (found.get(self.config.n_best - 1), likeliest) else {
+        let (Some(worst), Some(likeliest)) = (hypotheses.get(self.config.n_best - 1), likeliest)
+        else {
             return false;
         };
         let row = &rows[likeliest.row];
@@ -319,28 +292,30 @@ impl<M: Autoregressive> Search<M> {
             || penalty.bound(log_probability, row.tokens.len() + 1, *max_length) <= worst.score
     }
 
+    /// Ends a row by the end symbol and records it as a finished hypothesis.
     fn end(&mut self, begin: usize, mut row: Row, end: &Continuation) {
         self.report(begin, row.source, end);
-        row.add(end);
+        row.add(end.log_probability);
         let source = &mut self.sources[row.source];
         let hypothesis = row.into_hypothesis(&self.config, true);
         source.record(hypothesis, self.config.n_best);
     }
 
-    /// Keeps a row for the next step, unless it has all the tokens that it may have.
-    fn go_on(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
+    /// Keeps the continued row for the next step, or records it if it has its maximum length.
+    fn extend(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
         self.report(begin, row.source, continuation);
         let mut child = row.clone();
         child.parent = begin + continuation.row;
         child.tokens.push(continuation.token);
-        child.add(continuation);
+        child.add(continuation.log_probability);
         if child.tokens.len() == self.sources[child.source].max_length {
-            self.give_up(child);
+            self.record_unfinished(child);
         } else {
-            self.live.push(child);
+            self.rows.push(child);
         }
     }
 
+    /// Adds a new token to those of the current step.
     fn report(&mut self, begin: usize, source: usize, continuation: &Continuation) {
         self.new_tokens.push(StepToken {
             source,
@@ -354,26 +329,26 @@ impl<M: Autoregressive> Search<M> {
 impl<M: Autoregressive> Iterator for Search<M> {
     type Item = Vec<StepToken>;
 
-    /// Takes a step for all sources that are not done.
+    /// Advances all unfinished targets by one token.
     fn next(&mut self) -> Option<Vec<StepToken>> {
-        if self.live.is_empty() {
+        if self.rows.is_empty() {
             return None;
         }
-        let live = std::mem::take(&mut self.live);
-        let parents: Vec<usize> = live.iter().map(|row| row.parent).collect();
+        let unfinished = std::mem::take(&mut self.rows);
+        let parents: Vec<usize> = unfinished.iter().map(|row| row.parent).collect();
         let last = |row: &Row| *row.tokens.last().unwrap_or(&self.config.bos_id);
-        let tokens: Vec<u32> = live.iter().map(last).collect();
+        let tokens: Vec<u32> = unfinished.iter().map(last).collect();
         let mut logits = self.model.step(&parents, &tokens);
         let vocab_size = self.model.vocab_size();
         assert_eq!(
             logits.len(),
-            live.len() * vocab_size,
-            "a step of {} rows has {} logits, but the vocabulary has {vocab_size} tokens",
-            live.len(),
+            unfinished.len() * vocab_size,
+            "a step of {} rows returned {} logits, but the vocabulary has {vocab_size} tokens",
+            unfinished.len(),
             logits.len()
         );
         let mut begin = 0;
-        for rows in live.chunk_by(|a, b| a.source == b.source) {
+        for rows in unfinished.chunk_by(|a, b| a.source == b.source) {
             let end = begin + rows.len();
             self.advance(
                 begin,

@@ -1,21 +1,22 @@
-//! The model as a search sees it.
+//! Generation by this crate's models.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use super::Autoregressive;
+use super::autoregressive::Autoregressive;
 use super::config::GenerateConfig;
+use super::error::GenerateError;
 use super::hypothesis::Hypothesis;
-use super::search::{GenerateError, Search};
+use super::search::Search;
 use crate::decoder::Decoder;
 use crate::error::{ConfigError, InputError};
 use crate::memory::{DecoderCache, Memory};
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
 
-/// A generation by a decoder: an iterator over its steps.
+/// A running generation by a decoder: an iterator over its steps.
 pub type Generation<'a> = Search<DecoderSession<'a>>;
 
-/// A decoder with the memory and the cache of some targets under way.
+/// A decoder with the memory and the cache of the targets that it decodes.
 #[derive(Debug)]
 pub struct DecoderSession<'a> {
     decoder: &'a Decoder,
@@ -25,8 +26,10 @@ pub struct DecoderSession<'a> {
 }
 
 impl<'a> DecoderSession<'a> {
-    /// Begins with a memory, or none for a decoder without cross-attention. The cache's buffers
-    /// are allocated once, for `max_rows` targets of `max_length` tokens.
+    /// Creates a session with an empty cache.
+    ///
+    /// `memory` is `None` for a decoder without cross-attention. The cache allocates its buffers
+    /// once, for `max_rows` targets of `max_length` tokens each.
     pub fn new(
         decoder: &'a Decoder,
         memory: Option<Memory>,
@@ -55,19 +58,34 @@ impl Autoregressive for DecoderSession<'_> {
         let memory = self.memory.as_ref();
         let logits = self.decoder.forward(ids, memory, &mut self.cache);
         let logits = logits.into_data().convert::<f32>();
-        logits.try_into_vec().expect("the logits are f32 now")
+        logits
+            .try_into_vec()
+            .expect("the logits were converted to f32")
     }
 }
 
 impl Decoder {
-    /// Continues prefixes, `bos` before each, by a decoder without cross-attention: a language
-    /// model.
+    /// Continues prefixes with a decoder without cross-attention, which is a language model.
     ///
-    /// The output has, for each prefix, up to `n_best` hypotheses, best first.
+    /// The begin symbol precedes every prefix. Returns up to `n_best` hypotheses per prefix, best
+    /// first.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::generate::GenerateConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_decoder_only(&Device::flex())?;
+    /// let hypotheses = model.generate(&[vec![5, 6], vec![]], &GenerateConfig::new(1, 8))?;
+    /// assert_eq!(hypotheses[0][0].tokens[..2], [5, 6]);
+    /// assert_eq!(hypotheses[1][0].tokens.len(), 8);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// A wrong setting, or a prefix that the decoder cannot take.
+    /// A setting is not valid, or the decoder cannot process a prefix.
     ///
     /// # Panics
     ///
@@ -82,7 +100,7 @@ impl Decoder {
         fused::in_pool(&device, || Ok(self.stream(&prefixes, config)?.run()))
     }
 
-    /// The same, step by step.
+    /// Continues prefixes as [`generate`](Self::generate) does, step by step.
     ///
     /// # Errors
     ///
@@ -100,6 +118,7 @@ impl Decoder {
         self.search(None, prefixes.collect(), config)
     }
 
+    /// Begins a search with one prefix per source.
     fn search(
         &self,
         memory: Option<Memory>,
@@ -119,13 +138,30 @@ impl Decoder {
 }
 
 impl Transformer {
-    /// Makes a target of each source, all of them at once.
+    /// Generates targets for a batch of sources.
     ///
-    /// The output has, for each source, up to `n_best` hypotheses, best first.
+    /// Returns up to `n_best` hypotheses per source, best first.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::generate::{GenerateConfig, LengthPenalty, Method};
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// // Targets begin after token 1, end with token 2 and have at most 12 tokens.
+    /// let beam = Method::Beam { width: 4, length_penalty: LengthPenalty::Gnmt { alpha: 0.6 } };
+    /// let config = GenerateConfig::new(1, 12).with_eos_id(Some(2)).with_method(beam);
+    /// let hypotheses = model.generate(&[vec![5, 6, 7], vec![8, 9]], &config)?;
+    /// assert_eq!(hypotheses.len(), 2);
+    /// assert!(hypotheses[0][0].tokens.len() <= 12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// A wrong setting, no source at all, or one that the model cannot take.
+    /// A setting is not valid, there is no source, or the model cannot process a source.
     pub fn generate(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -134,16 +170,33 @@ impl Transformer {
         self.complete(sources, &vec![[]; sources.len()], config)
     }
 
-    /// Makes targets that begin with given tokens: completes translations. An empty prefix is
-    /// none.
+    /// Generates targets that begin with given tokens.
+    ///
+    /// The prefix of a source may be empty. Returns up to `n_best` hypotheses per source, best
+    /// first.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::generate::GenerateConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// let (sources, prefixes) = ([[5, 6, 7]], [[9, 10]]);
+    /// let hypotheses = model.complete(&sources, &prefixes, &GenerateConfig::new(1, 12))?;
+    /// assert_eq!(hypotheses[0][0].tokens[..2], [9, 10]);
+    /// assert_eq!(hypotheses[0][0].tokens.len(), 12);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate); also a prefix longer than `max_length`.
+    /// As [`generate`](Self::generate); also if a prefix is longer than `max_length`.
     ///
     /// # Panics
     ///
-    /// If there is not one prefix for each source.
+    /// If the numbers of sources and prefixes differ.
     pub fn complete(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -158,11 +211,28 @@ impl Transformer {
         })
     }
 
-    /// [`generate`](Self::generate), step by step.
+    /// Generates targets as [`generate`](Self::generate) does, step by step.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::generate::GenerateConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// let mut tokens = Vec::new();
+    /// for step in model.stream(&[[5, 6, 7]], &GenerateConfig::new(1, 12))? {
+    ///     tokens.push(step[0].token); // one row: print the token as it comes
+    /// }
+    /// let hypotheses = model.generate(&[[5, 6, 7]], &GenerateConfig::new(1, 12))?;
+    /// assert_eq!(hypotheses[0][0].tokens, tokens);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`generate`](Self::generate).
     pub fn stream(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -172,15 +242,15 @@ impl Transformer {
         self.begin(sources, prefixes, config)
     }
 
-    /// [`complete`](Self::complete), step by step.
+    /// Generates targets as [`complete`](Self::complete) does, step by step.
     ///
     /// # Errors
     ///
-    /// As there.
+    /// As [`complete`](Self::complete).
     ///
     /// # Panics
     ///
-    /// If there is not one prefix for each source.
+    /// If the numbers of sources and prefixes differ.
     pub fn stream_completion(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -191,6 +261,7 @@ impl Transformer {
         self.begin(sources, prefixes.collect(), config)
     }
 
+    /// Begins a search, with the length limits of the sources.
     fn begin(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -222,7 +293,11 @@ impl Transformer {
         Ok(search.with_max_lengths(limits))
     }
 
-    /// The memory of sources that come from outside.
+    /// Checks sources and returns their memory.
+    ///
+    /// # Errors
+    ///
+    /// There is no source, or the model cannot process one.
     pub(super) fn encode_checked(
         &self,
         sources: &[impl AsRef<[u32]>],

@@ -1,20 +1,26 @@
-//! The largest of many numbers, and their normaliser.
+//! The largest logits of many, and the log-sum-exp of logits.
 
-/// A token of a row, and how good it is.
+/// A candidate: a token of a row and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
+    /// Log-probability, or another value by which candidates are ranked.
     pub value: f64,
+    /// Index of the row.
     pub row: usize,
+    /// The token.
     pub token: u32,
 }
 
-/// Keeps the best `k` candidates, best first; of equal ones the earlier row, then the smaller id.
+/// Keeps the best `k` candidates, sorted from best to worst.
+///
+/// Candidates of equal value are sorted by row, then by token id.
 pub(super) struct Top {
     best: Vec<Scored>,
     k: usize,
 }
 
 impl Top {
+    /// Creates an empty list of at most `k` candidates.
     pub fn new(k: usize) -> Self {
         Self {
             best: Vec::with_capacity(k + 1),
@@ -22,12 +28,13 @@ impl Top {
         }
     }
 
-    /// Offers every token of a row, whose value is `offset` plus its logit. Minus infinity and
-    /// NaN are no candidates.
+    /// Offers every token of a row, with the value `offset` plus its logit.
+    ///
+    /// Tokens whose logit is minus infinity or NaN are not candidates.
     pub fn offer(&mut self, row: usize, logits: &[f32], offset: f64) {
         const CHUNK: usize = 64;
         for (chunk, begin) in logits.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-            // Nearly all chunks hold no candidate, and this test is one that vectorises.
+            // Nearly no chunk has a candidate, and this test is vectorised.
             let largest = chunk.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
             if !self.takes(f64::from(largest) + offset) {
                 continue;
@@ -41,6 +48,7 @@ impl Top {
         }
     }
 
+    /// Returns whether a candidate of this value would be kept.
     fn takes(&self, value: f64) -> bool {
         match self.best.get(self.k - 1) {
             Some(worst) => value > worst.value,
@@ -48,19 +56,22 @@ impl Top {
         }
     }
 
+    /// Inserts a candidate and drops the worst one if there are more than `k`.
     fn insert(&mut self, candidate: Scored) {
         let place = self.best.partition_point(|c| c.value >= candidate.value);
         self.best.insert(place, candidate);
         self.best.truncate(self.k);
     }
 
+    /// Returns the candidates, sorted from best to worst.
     pub fn into_sorted(self) -> Vec<Scored> {
         self.best
     }
 }
 
-/// `ln Σ exp(x)`; minus infinity if there is nothing to sum. Sums in f64, in lanes of its own, so
-/// that it does not depend on what stands beside the row.
+/// Returns the log-sum-exp of a row's logits, `ln Σ exp(x)`; minus infinity for an empty row.
+///
+/// The sum is computed in f64, in a fixed order, so that it does not depend on the other rows.
 pub(super) fn log_sum_exp(logits: &[f32]) -> f64 {
     fused::log_sum_exp(logits)
 }
@@ -83,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn no_candidate_is_made_of_nothing() {
+    fn minus_infinity_and_nan_are_not_candidates() {
         let mut top = Top::new(2);
         top.offer(0, &[f32::NEG_INFINITY, f32::NAN], 0.0);
         assert!(top.into_sorted().is_empty());

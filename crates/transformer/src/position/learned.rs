@@ -1,16 +1,16 @@
-//! A trained table of positions (paper, section 3.5 and table 3, row E).
+//! Learned positional encoding (paper, section 3.5 and table 3, row E).
 
 use burn::module::{Module, Param};
 use burn::tensor::Tensor;
 
-use super::rows;
+use super::table::rows;
 use crate::config::TransformerConfig;
 use crate::init::Init;
 
-/// One trained vector for each position.
+/// A table with one trained vector per position.
 #[derive(Module, Debug)]
 pub struct LearnedEncoding {
-    /// `[max_len, D]`
+    /// The table, `[max_len, D]`.
     pub weight: Param<Tensor<2>>,
 }
 
@@ -21,11 +21,15 @@ impl LearnedEncoding {
         }
     }
 
-    /// The encodings of positions `offset..offset + length`: `[length, D]`.
+    /// Returns the encodings of positions `offset..offset + length`.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[length, D]`
     ///
     /// # Panics
     ///
-    /// If `offset + length` is past `max_len`.
+    /// If `offset + length` exceeds `max_len`.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         rows(self.weight.val(), offset, length)
     }

@@ -1,16 +1,20 @@
 //! Rotary positions (RoFormer, Su et al. 2021, section 3.4.2).
 //!
-//! Dimensions `i` and `i + K/2` of a head are one pair, turned by the angle `p 10000^(-2i / K)` at
-//! position `p`. The product of a query at `p` and a key at `q` then depends on `p - q` alone.
+//! At position `p`, dimensions `i` and `i + K/2` of a head are rotated by the angle
+//! `p 10000^(-2i / K)`. The dot product of a query at `p` and a key at `q` then depends on their
+//! contents and `p - q` alone.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::{rows, sinusoidal::frequency};
+use super::sinusoidal::frequency;
+use super::table::rows;
 use crate::config::{Positions, TransformerConfig};
 use crate::init::Init;
 
-/// Cosines and sines of all angles, `[max_len, K/2]` each; derived, so not stored.
+/// The cosines and sines of all angles, `[max_len, K/2]` each.
+///
+/// The tables have no gradient, move with the module and are not saved: they are recomputed.
 #[derive(Module, Debug)]
 pub struct RotaryEncoding {
     cos: Tensor<2>,
@@ -18,7 +22,7 @@ pub struct RotaryEncoding {
 }
 
 impl RotaryEncoding {
-    /// Computes the tables for heads of `d_head` dimensions, which must be even.
+    /// Computes the tables for `max_len` positions and heads of `d_head` dimensions.
     ///
     /// # Panics
     ///
@@ -26,7 +30,7 @@ impl RotaryEncoding {
     pub fn new(max_len: usize, d_head: usize, device: &Device) -> Self {
         assert!(
             d_head.is_multiple_of(2),
-            "rotary positions turn pairs of dimensions, but a head has {d_head}"
+            "rotary positions rotate pairs of dimensions, but a head has {d_head}"
         );
         let pairs = d_head / 2;
         let table = |f: fn(f64) -> f64| {
@@ -41,17 +45,17 @@ impl RotaryEncoding {
         }
     }
 
-    /// None unless the configuration asks for it.
+    /// Builds the tables; `None` unless the configuration has rotary positions.
     pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Option<Self> {
         (config.positions == Positions::Rotary)
             .then(|| Self::new(config.max_len, config.d_head(), init.device()))
     }
 
-    /// The rotation of positions `offset..offset + length`, for all layers of one forward pass.
+    /// Returns the rotation of positions `offset..offset + length`, which all layers share.
     ///
     /// # Panics
     ///
-    /// If `offset + length` is past `max_len`.
+    /// If `offset + length` exceeds `max_len`.
     pub fn forward(&self, offset: usize, length: usize) -> Rotation {
         Rotation {
             cos: rows(self.cos.clone(), offset, length).unsqueeze(),
@@ -59,12 +63,13 @@ impl RotaryEncoding {
         }
     }
 
+    /// Returns the number of positions in the tables.
     pub(super) fn max_len(&self) -> usize {
         self.cos.dims()[0]
     }
 }
 
-/// The angles of some consecutive positions, `[1, 1, T, K/2]`.
+/// Cosines and sines of the angles of consecutive positions, `[1, 1, T, K/2]` each.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     cos: Tensor<4>,
@@ -72,7 +77,7 @@ pub struct Rotation {
 }
 
 impl Rotation {
-    /// Turns queries or keys.
+    /// Rotates queries or keys.
     ///
     /// # Shapes
     ///

@@ -1,28 +1,29 @@
-//! Fixed sines and cosines (paper, section 3.5):
+//! Sinusoidal positional encoding (paper, section 3.5):
 //!
 //! ```text
 //! PE(p, 2i)     = sin(p / 10000^(2i / D))
 //! PE(p, 2i + 1) = cos(p / 10000^(2i / D))
 //! ```
 //!
-//! or, in halves, with all the sines before all the cosines.
+//! [`Positions::SinusoidalHalves`] is the same with all sines before all cosines.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
 
-use super::rows;
+use super::table::rows;
 use crate::config::{Positions, TransformerConfig};
 use crate::init::Init;
 
-/// The table `[max_len, D]`. It has no gradient, moves with the module, and is not stored in
-/// checkpoints, since it can be computed again.
+/// The table of sines and cosines, `[max_len, D]`.
+///
+/// The table has no gradient, moves with the module and is not saved: it is recomputed.
 #[derive(Module, Debug)]
 pub struct SinusoidalEncoding {
     table: Tensor<2>,
 }
 
 impl SinusoidalEncoding {
-    /// Computes the table; any `d_model`, odd ones too.
+    /// Computes the table of `max_len` positions for any `d_model`, even or odd.
     pub fn new(max_len: usize, d_model: usize, device: &Device) -> Self {
         Self {
             table: Tensor::from_data(table(max_len, d_model), device),
@@ -31,41 +32,46 @@ impl SinusoidalEncoding {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         let device = init.device().clone();
-        let of = match config.positions {
+        let compute_table = match config.positions {
             Positions::SinusoidalHalves => table_in_halves,
             _ => table,
         };
-        let compute = || Tensor::from_data(of(config.max_len, config.d_model), &device);
+        let compute = || Tensor::from_data(compute_table(config.max_len, config.d_model), &device);
         Self {
             table: init.sinusoid.get_or_insert_with(compute).clone(),
         }
     }
 
-    /// The encodings of positions `offset..offset + length`: `[length, D]`.
+    /// Returns the encodings of positions `offset..offset + length`.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[length, D]`
     ///
     /// # Panics
     ///
-    /// If `offset + length` is past `max_len`.
+    /// If `offset + length` exceeds `max_len`.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         rows(self.table.clone(), offset, length)
     }
 
+    /// Returns the number of positions in the table.
     pub(super) fn max_len(&self) -> usize {
         self.table.dims()[0]
     }
 }
 
-/// `10000^(-2i / D)` for the pair of dimensions `i`, in log space.
+/// Returns the frequency `10000^(-2i / D)` of the pair of dimensions `i`, computed in log space.
 pub(super) fn frequency(i: usize, d_model: usize) -> f64 {
     (-(10_000f64.ln()) * (2 * i) as f64 / d_model as f64).exp()
 }
 
-/// Sines and cosines in turns: `[max_len, D]`.
+/// Computes the table with sines and cosines in turn, `[max_len, D]`.
 pub(crate) fn table(max_len: usize, d_model: usize) -> TensorData {
     fill(max_len, d_model, |d| (d / 2, d % 2 == 0))
 }
 
-/// All sines, then all cosines: `[max_len, D]`.
+/// Computes the table with all sines before all cosines, `[max_len, D]`.
 ///
 /// # Panics
 ///
@@ -79,12 +85,13 @@ pub(crate) fn table_in_halves(max_len: usize, d_model: usize) -> TensorData {
     fill(max_len, d_model, |d| (d % half, d < half))
 }
 
-/// The values in f64, rounded once at the end. `of` says for a dimension which pair it is of, and
-/// whether it is the pair's sine.
-fn fill(max_len: usize, d_model: usize, of: impl Fn(usize) -> (usize, bool)) -> TensorData {
+/// Computes a table in f64 and rounds it to f32 at the end.
+///
+/// `pair_of` maps a dimension to the index of its pair, and to whether it is the pair's sine.
+fn fill(max_len: usize, d_model: usize, pair_of: impl Fn(usize) -> (usize, bool)) -> TensorData {
     let columns: Vec<(f64, bool)> = (0..d_model)
         .map(|d| {
-            let (pair, is_sine) = of(d);
+            let (pair, is_sine) = pair_of(d);
             (frequency(pair, d_model), is_sine)
         })
         .collect();

@@ -1,18 +1,19 @@
-//! A model and its parameters, put together from the tensors of a file whose names are known.
+//! The configuration and the parameters of a model, from a file whose layout is recognised.
 
 use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
+use super::error::WeightsError;
 use super::file::{WeightsFile, check_float};
-use super::import::ImportOptions;
 use super::layout::{Kind, Layout, Rule};
+use super::metadata;
+use super::options::ImportOptions;
 use super::recognise::Recognised;
-use super::{CONFIG, WeightsError};
 use crate::config::TransformerConfig;
 
 impl Recognised {
-    /// Refuses a file without all tensors, or with more.
+    /// Checks that no tensor is missing and, unless `allow_unused`, that no tensor is unused.
     pub(super) fn check(&self, allow_unused: bool) -> Result<(), WeightsError> {
         if !self.missing.is_empty() {
             return Err(WeightsError::missing(&self.missing));
@@ -23,7 +24,11 @@ impl Recognised {
         Ok(())
     }
 
-    /// The model, as far as shapes and options say.
+    /// Returns the configuration that the shapes of the tensors, the metadata and the options give.
+    ///
+    /// # Errors
+    ///
+    /// The number of attention heads is not known, or metadata and tensors contradict each other.
     pub(super) fn config(
         &self,
         file: &WeightsFile,
@@ -48,21 +53,14 @@ impl Recognised {
         let source = vocab_size("encoder").or(target).unwrap_or(1);
         let target = target.unwrap_or(source);
 
-        let written: Option<TransformerConfig> = match file.metadata.get(CONFIG) {
-            Some(json) if self.layout == Layout::Native => {
-                let config = serde_json::from_str(json);
-                Some(config.map_err(|error| {
-                    WeightsError::File(format!(
-                        "has no configuration of a model in its header ({error})"
-                    ))
-                })?)
-            }
+        let written = match self.layout {
+            Layout::Native => metadata::config(&file.metadata)?,
             _ => None,
         };
         let is_written = written.is_some();
         let mut config = written.unwrap_or_else(|| self.layout.usual(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
-        // Of a table where there is one: a norm of another width is then what is wrong.
+        // If a table and a norm differ in width, the error should name the norm.
         let columns = |stack: &str| {
             let (shape, _) = shape(&format!("{stack}.input.embedding.weight"))?;
             shape.get(1).copied()
@@ -113,14 +111,14 @@ impl Recognised {
         Ok(config)
     }
 
-    /// Compares all shapes before anything is read.
+    /// Checks all shapes and element types before any tensor is read.
     pub(super) fn check_shapes(
         &self,
         file: &WeightsFile,
         shapes: &BTreeMap<String, Vec<usize>>,
     ) -> Result<(), WeightsError> {
         for (rule, name) in &self.found {
-            // Tables of positions have any length: they are judged when they are read.
+            // Position tables have any length: their shapes are checked when they are read.
             let is_table = matches!(rule.kind, Kind::Positions(_));
             let (Some(name), Some(shape), false) = (name, shapes.get(&rule.ours), is_table) else {
                 continue;
@@ -139,7 +137,7 @@ impl Recognised {
         Ok(())
     }
 
-    /// The tensors of the file that each parameter is made of.
+    /// Returns the tensors of the file from which each parameter is assembled.
     pub(super) fn pieces(&self) -> BTreeMap<&str, Pieces<'_>> {
         let mut pieces = BTreeMap::<&str, Pieces>::new();
         for (rule, name) in &self.found {
@@ -151,10 +149,14 @@ impl Recognised {
     }
 }
 
-/// Rules for one parameter, each with the name of a tensor.
+/// The rules for one parameter, each with the name of a tensor.
 pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
 
-/// Puts one parameter together.
+/// Reads one parameter from its tensors.
+///
+/// # Errors
+///
+/// A tensor cannot be read, or two tensors for the same part differ.
 pub(super) fn read(
     file: &WeightsFile,
     pieces: &Pieces,
@@ -165,7 +167,7 @@ pub(super) fn read(
     let mut filled: BTreeMap<usize, &String> = BTreeMap::new();
     for &(rule, name) in pieces {
         let data = file.read(name)?;
-        let given = data.as_slice::<f32>().expect("it was read as f32");
+        let given = data.as_slice::<f32>().expect("tensors are read as f32");
         warnings.extend(not_finite(name, given));
         match filled.insert(rule.our_part.first, name) {
             None => rule.for_each_pair(shape, |there, here| values[here] = given[there]),
@@ -175,7 +177,9 @@ pub(super) fn read(
                     differ |= values[here].to_bits() != given[there].to_bits();
                 });
                 if differ {
-                    let what = format!("{other} and {name} should be the same numbers");
+                    let what = format!(
+                        "has different elements in {other} and {name}, which must be equal"
+                    );
                     return Err(WeightsError::File(what));
                 }
             }
@@ -184,11 +188,11 @@ pub(super) fn read(
     Ok(TensorData::new(values, shape.to_vec()))
 }
 
-/// A warning of numbers that are none.
-pub(super) fn not_finite(name: &str, numbers: &[f32]) -> Option<String> {
+/// Returns a warning if elements are infinite or NaN.
+pub(super) fn not_finite(name: &str, elements: &[f32]) -> Option<String> {
     let (odd, all) = (
-        numbers.iter().filter(|x| !x.is_finite()).count(),
-        numbers.len(),
+        elements.iter().filter(|x| !x.is_finite()).count(),
+        elements.len(),
     );
-    (odd > 0).then(|| format!("{name}: {odd} of {all} numbers are not finite"))
+    (odd > 0).then(|| format!("{name}: {odd} of {all} elements are not finite"))
 }

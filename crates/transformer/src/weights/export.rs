@@ -1,26 +1,43 @@
-//! This crate's weights, in the names and arrangement of others.
+//! Export of weights to any layout.
 
 use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::import::Contents;
+use super::contents::Contents;
+use super::error::WeightsError;
 use super::layout::{self, CORE, Kind, Layout};
+use super::parameters::Parameters;
 use super::tying::transposed;
-use super::{CONFIG, Parameters, WeightsError};
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
-/// Weights in another layout.
+/// Returns weights by the names and in the arrangement of a layout.
 ///
-/// Parameters are named as in a whole model, those of a stack alone too (`encoder.layers.0..`);
-/// [`parameters`](super::parameters) gives them so for a model. A stack alone gets the names that it
-/// has alone there. With `positions`, the sines and cosines are written, too, as PyTorch's classes
-/// keep them in their state.
+/// `parameters` have the names of a whole model, even those of a single stack
+/// (`encoder.layers.0..`); [`parameters`](super::parameters()) of a model returns them. The weights of
+/// a single stack get the names that the stack has alone in the layout. With `positions`, sinusoidal
+/// position tables are included, which PyTorch classes keep in their state.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use transformer::TransformerConfig;
+/// use transformer::weights::{Contents, Layout, export, parameters};
+///
+/// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+/// let model = config.init(&Device::flex())?;
+/// let tensors = export(&config, Contents::Model, &parameters(&model), Layout::TorchNn, false)?;
+///
+/// // PyTorch packs queries, keys and values as this crate does, but transposed.
+/// let packed = &tensors["transformer.encoder.layers.0.self_attn.in_proj_weight"];
+/// assert_eq!(packed.shape().as_slice(), [48, 16]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 ///
-/// If the layout has no place for what the model is, or a parameter is missing.
+/// The layout cannot represent the model, a parameter is missing or has another shape than
+/// `config` gives it, or a parameter is not f32.
 pub fn export(
     config: &TransformerConfig,
     contents: Contents,
@@ -28,7 +45,7 @@ pub fn export(
     layout: Layout,
     positions: bool,
 ) -> Result<Parameters, WeightsError> {
-    if let Some((field, value)) = layout.refuses(config, contents) {
+    if let Some((field, value)) = layout.unsupported(config, contents) {
         return Err(WeightsError::Layout {
             layout,
             field,
@@ -59,7 +76,7 @@ pub fn export(
             name
         };
         if let Kind::Positions(_) = rule.kind {
-            // A stack of `torch.nn` alone has no positions.
+            // A single stack of `torch.nn` has no position table.
             if positions && !(is_bare && layout == Layout::TorchNn) {
                 let shape = rule.their_shape(&[config.max_len, config.d_model]);
                 all.insert(name.into(), (shape, sinusoid(config)));
@@ -91,12 +108,7 @@ pub fn export(
     Ok(all.into_iter().map(tensor).collect())
 }
 
-/// What a file of this crate's own layout says of its model, beside the tensors.
-pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
-    let json = serde_json::to_string(config).expect("it is plain data");
-    BTreeMap::from([(CONFIG.into(), json)])
-}
-
+/// Checks that all parameters of the model are given, in the right shapes.
 fn check_whole(
     config: &TransformerConfig,
     contents: Contents,
@@ -104,7 +116,7 @@ fn check_whole(
 ) -> Result<(), WeightsError> {
     for (name, expected) in layout::shapes(config, contents.has()) {
         match parameters.get(&name) {
-            // An encoder may have no table of its own.
+            // An encoder may lack an embedding table.
             None if contents == Contents::Encoder && name.ends_with("embedding.weight") => {}
             None => return Err(WeightsError::missing([name])),
             Some(data) if data.shape().as_slice() != &expected[..] => {
@@ -120,7 +132,7 @@ fn check_whole(
     Ok(())
 }
 
-/// The matrices that are another's here, and each their own there.
+/// Returns the copies of shared matrices, which other layouts keep as separate tensors.
 fn shared(parameters: &Parameters) -> Parameters {
     let mut all = Parameters::new();
     if let Some(table) = parameters.get("decoder.input.embedding.weight") {
@@ -130,10 +142,13 @@ fn shared(parameters: &Parameters) -> Parameters {
     all
 }
 
+/// Computes the elements of the sinusoidal position table.
 fn sinusoid(config: &TransformerConfig) -> Vec<f32> {
-    let of = match config.positions {
+    let compute_table = match config.positions {
         Positions::SinusoidalHalves => sinusoidal::table_in_halves,
         _ => sinusoidal::table,
     };
-    of(config.max_len, config.d_model).iter::<f32>().collect()
+    compute_table(config.max_len, config.d_model)
+        .iter::<f32>()
+        .collect()
 }

@@ -1,6 +1,6 @@
-//! Files of weights: safetensors, and what `torch.save` writes.
+//! Files of weights: safetensors and PyTorch checkpoints.
 //!
-//! Opening a file judges its header and reads nothing else; a tensor is read when it is asked for.
+//! Opening a file reads and checks its header only. Each tensor is read on request.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -10,30 +10,11 @@ use std::time::SystemTime;
 
 use burn::tensor::{TensorData, bf16, f16};
 
-use super::WeightsError;
+use super::error::WeightsError;
+use super::header::{ForeignObject, TensorInfo};
+#[cfg(feature = "pytorch")]
+use super::pytorch::PyTorchFile;
 use super::safetensors::SafetensorsFile;
-
-/// A tensor in a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorInfo {
-    /// Type of its numbers: `f32`, `bf16`, `i64`, ..
-    pub dtype: String,
-    /// Its axes, as in the file.
-    pub shape: Vec<usize>,
-    /// The entry of the file's outermost dictionary that it stands in, where that is a dictionary of
-    /// its own, as `model` in `{"model": {..}, "optimizer": {..}}`.
-    pub group: Option<String>,
-}
-
-/// Something in a file that is neither a tensor nor a plain container of them. It has not been
-/// executed, and never will be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignObject {
-    /// Where it stands.
-    pub path: String,
-    /// The Python class or function that it asks for.
-    pub class: String,
-}
 
 /// An open file of weights.
 #[derive(Debug)]
@@ -44,10 +25,11 @@ pub struct WeightsFile {
     format: &'static str,
     source: Source,
     path: PathBuf,
-    /// Length and time of the last change when the file was opened.
+    /// Length and modification time when the file was opened.
     stamp: Stamp,
 }
 
+/// Length in bytes and modification time.
 type Stamp = (u64, Option<SystemTime>);
 
 fn stamp(about: &Metadata) -> Stamp {
@@ -58,16 +40,17 @@ fn stamp(about: &Metadata) -> Stamp {
 enum Source {
     Safetensors(SafetensorsFile),
     #[cfg(feature = "pytorch")]
-    PyTorch(super::pytorch::PyTorchFile),
+    PyTorch(PyTorchFile),
 }
 
 impl WeightsFile {
-    /// Opens a safetensors file or, with the feature `pytorch`, a PyTorch checkpoint; which of them
-    /// it is, its first bytes say.
+    /// Opens a safetensors file or, with the feature `pytorch`, a PyTorch checkpoint.
+    ///
+    /// The format is recognised by the first bytes.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, that is neither, or whose header does not fit the rest of it.
+    /// The file cannot be read, has neither format, or has a header that does not match its contents.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
         let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
@@ -103,7 +86,7 @@ impl WeightsFile {
 
     #[cfg(feature = "pytorch")]
     fn open_pytorch(path: &Path, about: &Metadata) -> Result<Self, WeightsError> {
-        let opened = super::pytorch::PyTorchFile::open(path, about.len());
+        let opened = PyTorchFile::open(path, about.len());
         let (source, format, tensors, foreign) = opened?;
         Ok(Self {
             tensors,
@@ -118,11 +101,12 @@ impl WeightsFile {
 
     #[cfg(not(feature = "pytorch"))]
     fn open_pytorch(_: &Path, _: &Metadata) -> Result<Self, WeightsError> {
-        let what = "is a PyTorch checkpoint, which takes the crate's feature `pytorch` to read";
+        let what =
+            "is a PyTorch checkpoint; reading it requires the feature `pytorch` of this crate";
         Err(WeightsError::File(what.into()))
     }
 
-    /// Refuses a file that was changed since it was opened: what was judged is not what was read.
+    /// Checks that the file has not changed since it was opened, when its header was checked.
     pub(super) fn check_unchanged(&self) -> Result<(), WeightsError> {
         match std::fs::metadata(&self.path) {
             Ok(about) if stamp(&about) == self.stamp => Ok(()),
@@ -130,31 +114,32 @@ impl WeightsFile {
         }
     }
 
-    /// What kind of file it is, in words.
+    /// Returns the name of the file format, in words.
     pub fn format(&self) -> &'static str {
         self.format
     }
 
-    /// The tensors, by name.
+    /// Returns the descriptions of the tensors by name.
     pub fn tensors(&self) -> &BTreeMap<String, TensorInfo> {
         &self.tensors
     }
 
-    /// Text that a safetensors file has beside its tensors.
+    /// Returns the metadata of a safetensors file; empty for other formats.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
-    /// What else stands in the file.
+    /// Returns the objects that are neither tensors nor plain containers.
     pub fn foreign_objects(&self) -> &[ForeignObject] {
         &self.foreign
     }
 
-    /// A tensor's numbers, as f32; those of f16 and bf16 all are, those of f64 are rounded.
+    /// Reads a tensor as f32. Elements of f16 and bf16 are converted exactly, those of f64 rounded.
     ///
     /// # Errors
     ///
-    /// If there is no such tensor, it does not hold floating-point numbers, or it cannot be read.
+    /// The file has no such tensor, its elements are not floating-point numbers, or it cannot be
+    /// read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
         let info = self.tensors.get(name);
         let info = info.ok_or_else(|| WeightsError::missing([name]))?;
@@ -164,17 +149,18 @@ impl WeightsFile {
             #[cfg(feature = "pytorch")]
             Source::PyTorch(file) => file.read(name)?,
         };
-        let numbers = to_f32(&info.dtype, &bytes);
-        Ok(TensorData::new(numbers, info.shape.clone()))
+        let elements = to_f32(&info.dtype, &bytes);
+        Ok(TensorData::new(elements, info.shape.clone()))
     }
 }
 
+/// Returns whether a file that begins with `start` is a PyTorch checkpoint.
 fn is_pytorch(start: &[u8]) -> bool {
-    // A ZIP archive, or a pickle, protocol 2 and later.
+    // A ZIP archive, or a pickle of protocol 2 to 5.
     start.starts_with(b"PK\x03\x04") || matches!(start, [0x80, 2..=5, ..])
 }
 
-/// Refuses numbers that cannot become a model's.
+/// Checks that a tensor has floating-point elements.
 pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     match dtype {
         "f64" | "f32" | "f16" | "bf16" => Ok(()),
@@ -186,18 +172,20 @@ pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     }
 }
 
+/// Converts little-endian elements to f32.
+///
 /// # Panics
 ///
-/// If these are no floating-point numbers.
+/// If `dtype` is not a floating-point type.
 fn to_f32(dtype: &str, bytes: &[u8]) -> Vec<f32> {
-    fn numbers<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    fn elements<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f32) -> Vec<f32> {
         bytes.as_chunks().0.iter().map(|&x| from(x)).collect()
     }
     match dtype {
-        "f32" => numbers(bytes, f32::from_le_bytes),
-        "f16" => numbers(bytes, |x| f16::from_le_bytes(x).to_f32()),
-        "bf16" => numbers(bytes, |x| bf16::from_le_bytes(x).to_f32()),
-        "f64" => numbers(bytes, |x| f64::from_le_bytes(x) as f32),
-        other => unreachable!("{other} was refused"),
+        "f32" => elements(bytes, f32::from_le_bytes),
+        "f16" => elements(bytes, |x| f16::from_le_bytes(x).to_f32()),
+        "bf16" => elements(bytes, |x| bf16::from_le_bytes(x).to_f32()),
+        "f64" => elements(bytes, |x| f64::from_le_bytes(x) as f32),
+        other => unreachable!("{other} was rejected before"),
     }
 }

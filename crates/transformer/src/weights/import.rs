@@ -1,103 +1,46 @@
-//! Weights of others, into this crate's names and arrangement.
+//! Import of weights from any layout.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 use burn::tensor::{Device, TensorData};
 
 use super::assemble;
-use super::file::{ForeignObject, WeightsFile};
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::header::ForeignObject;
 use super::layout::{self, Layout};
+use super::options::ImportOptions;
+use super::parameters::{Parameters, with_parameters};
 use super::recognise::{is_bias, recognise};
 use super::tying::tie;
-use super::{Parameters, WeightsError, with_parameters};
-use crate::config::{
-    Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
-};
+use crate::config::{TransformerConfig, WeightTying};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::init::Init;
 use crate::model::Transformer;
 
-/// What a file's weights do not show, or show otherwise than it is meant.
-///
-/// Sizes and numbers of layers are read from the shapes. The number of heads must be given, unless
-/// the file was written by this crate; everything else has a value that is usual for the layout.
-#[derive(Clone, Debug, Default, PartialEq)]
-#[allow(missing_docs)] // fields are those of `TransformerConfig`, where they have the same names
-pub struct ImportOptions {
-    /// The layout, where it is not to be recognised by the names.
-    pub layout: Option<Layout>,
-    pub n_heads: Option<usize>,
-    pub activation: Option<Activation>,
-    pub norm_placement: Option<NormPlacement>,
-    pub norm_variance: Option<NormVariance>,
-    pub norm_epsilon: Option<f64>,
-    pub positions: Option<Positions>,
-    pub max_len: Option<usize>,
-    pub scale_embeddings: Option<bool>,
-    pub weight_tying: Option<WeightTying>,
-    pub pad_id: Option<u32>,
-    pub dropout: Option<f64>,
-    /// The entry of the file's outermost dictionary that has the weights, where several could be
-    /// meant.
-    pub entry: Option<String>,
-    /// Tensors by another name than in the file: `(name there, name in the layout)`. Both without
-    /// the entry's name.
-    pub rename: Vec<(String, String)>,
-    /// Whether the file may hold more than the model, and objects that are no tensors.
-    pub allow_unused: bool,
-}
-
-/// What of a model a file holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Contents {
-    /// Encoder, decoder and generator.
-    Model,
-    /// The encoder alone.
-    Encoder,
-    /// The decoder alone, with its generator.
-    Decoder,
-}
-
-impl Contents {
-    /// Whether it is an encoder, and whether it is a decoder.
-    pub(super) fn has(self) -> [bool; 2] {
-        [self != Self::Decoder, self != Self::Encoder]
-    }
-}
-
-impl fmt::Display for Contents {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Model => "a whole model",
-            Self::Encoder => "an encoder alone",
-            Self::Decoder => "a decoder alone",
-        })
-    }
-}
-
-/// Weights in this crate's names and arrangement, and what they are weights of.
+/// Imported weights and the configuration of their model.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// The layout that they were in.
+    /// Layout of the file.
     pub layout: Layout,
-    /// What they are of a model.
+    /// The part of a model that the file holds.
     pub contents: Contents,
-    /// The model.
+    /// Configuration of the model.
     pub config: TransformerConfig,
-    /// By the names in a whole model.
+    /// Parameters by their names in a whole model, even if the file holds one stack.
     pub parameters: Parameters,
-    /// What a user should know: values that are no numbers, tensors that were passed over.
+    /// Messages for the user about skipped tensors, elements that are not finite and missing biases.
     pub warnings: Vec<String>,
 }
 
 impl Imported {
-    /// The model, with these weights.
+    /// Builds the model with the imported weights.
     ///
     /// # Errors
     ///
-    /// If the file holds one stack alone.
+    /// The file holds one stack alone.
     pub fn transformer(self, device: &Device) -> Result<Transformer, WeightsError> {
         if self.contents != Contents::Model {
             let what = format!("holds {}, not a whole model", self.contents);
@@ -107,11 +50,11 @@ impl Imported {
         with_parameters(&model, self.parameters)
     }
 
-    /// The encoder, with these weights; without a table where the file has none for it.
+    /// Builds the encoder with the imported weights, without embedding if the file has none for it.
     ///
     /// # Errors
     ///
-    /// If the file holds a decoder alone.
+    /// The file holds a decoder alone.
     pub fn encoder(self, device: &Device) -> Result<Encoder, WeightsError> {
         let own = self.stack("encoder.", Contents::Decoder)?;
         let has_table = own.contains_key("input.embedding.weight");
@@ -124,17 +67,18 @@ impl Imported {
         with_parameters(&Encoder::build(&config, &mut Init::new(device)), own)
     }
 
-    /// The decoder, with these weights.
+    /// Builds the decoder with the imported weights.
     ///
     /// # Errors
     ///
-    /// If the file holds an encoder alone.
+    /// The file holds an encoder alone.
     pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
         let own = self.stack("decoder.", Contents::Encoder)?;
         let decoder = Decoder::build(&self.config, true, &mut Init::new(device));
         with_parameters(&decoder, own)
     }
 
+    /// Returns the parameters of one stack by their names in the stack.
     fn stack(&self, name: &str, without: Contents) -> Result<Parameters, WeightsError> {
         if self.contents == without {
             return Err(WeightsError::File(format!("holds {without}")));
@@ -147,15 +91,43 @@ impl Imported {
     }
 }
 
-const NO_BIASES: &str = "the layers have no biases: they are zero";
+/// Warning about a file without biases.
+const NO_BIASES: &str = "the layers have no biases: zeros are used";
 
-/// Reads a file's weights.
+/// Imports the weights of a file.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use burn::tensor::Device;
+/// use transformer::TransformerConfig;
+/// use transformer::weights::{
+///     Contents, ImportOptions, Layout, Precision, WeightsFile, export, import, parameters,
+///     to_bytes_with,
+/// };
+///
+/// // A file as PyTorch would write it, here by this crate.
+/// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+/// let model = config.init_seeded(1, &Device::flex())?;
+/// let tensors = export(&config, Contents::Model, &parameters(&model), Layout::TorchNn, true)?;
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("model.safetensors");
+/// std::fs::write(&path, to_bytes_with(&tensors, Precision::F32, &Default::default())?)?;
+///
+/// // The shapes do not show the number of heads.
+/// let options = ImportOptions { n_heads: Some(2), ..Default::default() };
+/// let imported = import(&WeightsFile::open(&path)?, &options)?;
+/// assert_eq!(imported.layout, Layout::TorchNn);
+/// assert_eq!(imported.config.n_encoder_layers, 6);
+/// let same = imported.transformer(&Device::flex())?;
+/// assert_eq!(parameters(&same), parameters(&model));
+/// # Ok(())
+/// # }
+/// ```
 ///
 /// # Errors
 ///
-/// If the names are no layout's, a tensor is missing, left over or of another shape, if the file
-/// holds other objects than tensors, or if no model can be built from what it holds. Nothing is
-/// half done then.
+/// The names match no layout, a tensor is missing, unused or of another shape, the file holds
+/// objects other than tensors, or its weights belong to no valid model.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused
@@ -177,16 +149,16 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
             None => String::new(),
         };
         warnings.push(format!(
-            "{left} tensors beside the model's{entry} were not read"
+            "{left} tensors beside the model's{entry} were skipped"
         ));
     }
     for foreign in &file.foreign {
         let ForeignObject { path, class } = foreign;
-        warnings.push(format!("{path} was not read: it asks for {class}"));
+        warnings.push(format!("{path} was skipped: it refers to {class}"));
     }
     let mut config = recognised.config(file, options)?;
     let has = recognised.contents.has();
-    // Every matrix its own at first; what is shared is seen by its numbers.
+    // At first no matrix is shared: shared ones are recognised by their elements.
     let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
     let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
         let untied = untied(config);
@@ -215,7 +187,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     if has[1] && !parameters.contains_key("decoder.generator.bias") {
         let zeros = TensorData::zeros::<f32, _>([config.target_vocab_size]);
         parameters.insert("decoder.generator.bias".into(), zeros);
-        warnings.push("there is no bias of the generator: it is zero".into());
+        warnings.push("the generator has no bias: zeros are used".into());
     }
     config.weight_tying = tie(&mut parameters, &config, recognised.contents, options)?;
     config.validate().map_err(WeightsError::Config)?;

@@ -1,21 +1,22 @@
-//! A module's parameters, each with its name: the path to it, as in `decoder.layers.0.norm_1.gamma`.
+//! Visitors of a module's parameters that know each parameter's name: its path in the module, such
+//! as `decoder.final_norm.gamma`.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-/// What is done at each parameter of a module.
+/// A visitor of a module's parameters.
 pub trait VisitNamed {
-    /// Looks at one parameter.
+    /// Visits one parameter.
     fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>);
 }
 
-/// What each parameter of a module is replaced by.
+/// A mapper of a module's parameters.
 pub trait MapNamed {
-    /// Replaces one parameter.
+    /// Returns the replacement of one parameter.
     fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>>;
 }
 
-/// Visits all parameters, in the module's order.
+/// Visits all parameters of a module, in the order of its fields.
 pub fn visit_named<M: Module>(module: &M, visitor: &mut impl VisitNamed) {
     let path = Vec::new();
     module.visit(&mut Named {
@@ -24,7 +25,7 @@ pub fn visit_named<M: Module>(module: &M, visitor: &mut impl VisitNamed) {
     });
 }
 
-/// Replaces all parameters, in the module's order.
+/// Replaces all parameters of a module, in the order of its fields.
 pub fn map_named<M: Module>(module: M, mapper: &mut impl MapNamed) -> M {
     let path = Vec::new();
     module.map(&mut Named {
@@ -33,6 +34,7 @@ pub fn map_named<M: Module>(module: M, mapper: &mut impl MapNamed) -> M {
     })
 }
 
+/// Keeps the path of the current parameter for a visitor or mapper.
 struct Named<'a, T> {
     inner: &'a mut T,
     path: Vec<String>,

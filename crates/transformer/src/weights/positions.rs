@@ -1,17 +1,24 @@
-//! Tables of positions in a file: sines, which are computed, or trained.
+//! Position tables in a file, sinusoidal or learned.
 
 use burn::tensor::TensorData;
 
 use super::assemble::not_finite;
+use super::error::WeightsError;
 use super::file::WeightsFile;
-use super::import::ImportOptions;
+use super::options::ImportOptions;
+use super::parameters::Parameters;
 use super::recognise::Recognised;
-use super::{Parameters, WeightsError};
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
 impl Recognised {
-    /// What the file's tables of positions are; those that are trained are parameters.
+    /// Sets the configuration's positional encoding by the file's position tables, and returns the
+    /// learned tables, which are parameters.
+    ///
+    /// # Errors
+    ///
+    /// A table has the wrong shape, the tables are of different kinds, or a table contradicts the
+    /// options.
     pub(super) fn positions(
         &self,
         file: &WeightsFile,
@@ -50,7 +57,7 @@ impl Recognised {
                     let what = format!("{name} has {max_len} positions, not {asked}");
                     return Err(WeightsError::File(what));
                 }
-                // Sines can be computed as far as one likes.
+                // Sinusoidal tables can be computed for any length.
                 (_, asked) => asked.unwrap_or(max_len),
             };
             if kind == Positions::Learned {
@@ -61,13 +68,13 @@ impl Recognised {
             return Ok(trained);
         };
         if let Some((name, other)) = kinds.iter().find(|(_, other)| *other != kind) {
-            let what = format!("{first} is a table of {kind:?} positions, but {name} of {other:?}");
+            let what = format!("{first} has {kind} positions, but {name} has {other} ones");
             return Err(WeightsError::File(what));
         }
         if let Some(asked) = options.positions
             && asked != kind
         {
-            let what = format!("{first} is a table of {kind:?} positions, not of {asked:?}");
+            let what = format!("{first} has {kind} positions, not {asked} ones");
             return Err(WeightsError::File(what));
         }
         config.positions = kind;
@@ -75,8 +82,10 @@ impl Recognised {
     }
 }
 
-/// By its numbers `[max_len, D]`: those that are sines but for rounding. In f32 PyTorch's frequencies
-/// are off by some units in the last place, and angles by that many times the position.
+/// Returns the kind of a table `[max_len, D]` by its elements.
+///
+/// A table is sinusoidal if its elements are, up to rounding. PyTorch computes frequencies in f32
+/// with an error of some units in the last place, which the position multiplies.
 fn kind_of(table: &TensorData, dtype: &str) -> Positions {
     let [max_len, d_model] = [table.shape()[0], table.shape()[1]];
     let rounding = match dtype {

@@ -1,15 +1,15 @@
-//! What `torch.save` writes: a pickle that describes objects, and the numbers beside it.
+//! PyTorch checkpoints, as `torch.save` writes them: a pickle of objects, and the tensors' elements.
 //!
-//! The pickle is read, never executed. Tensors and plain containers are understood; whatever else
-//! stands in it is listed with the class that it asks for.
+//! The pickle is read, never executed. Tensors and plain containers are read; other objects are
+//! listed with the class to which they refer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use pytorch_reader::{FileFormat, PickleValue, PytorchReader, Tensor};
 
-use super::WeightsError;
-use super::file::{ForeignObject, TensorInfo};
+use super::error::WeightsError;
+use super::header::{ForeignObject, TensorInfo};
 use super::pickle;
 
 /// An open checkpoint.
@@ -26,7 +26,7 @@ type Opened = (
 );
 
 impl PyTorchFile {
-    /// Reads what the checkpoint, a file of `bytes` bytes, says of itself.
+    /// Opens a checkpoint of `bytes` bytes and reads its pickle.
     pub fn open(path: &Path, bytes: u64) -> Result<Opened, WeightsError> {
         let wrong = |error: pytorch_reader::PytorchError| WeightsError::PyTorch(error.to_string());
         pickle::check_file(path)?;
@@ -34,7 +34,7 @@ impl PyTorchFile {
         let root = PytorchReader::read_pickle_data(path, None).map_err(wrong)?;
         let format = match reader.metadata().format_type {
             FileFormat::Zip => "PyTorch checkpoint",
-            FileFormat::Legacy => "PyTorch checkpoint of the time before 1.6",
+            FileFormat::Legacy => "PyTorch checkpoint (before version 1.6)",
             FileFormat::Pickle | FileFormat::Tar => "pickle",
         };
         let mut objects = Objects::default();
@@ -44,7 +44,7 @@ impl PyTorchFile {
             let what = "two of its tensors have the same name".into();
             return Err(WeightsError::PyTorch(what));
         }
-        // Views may claim any size: every element of an expanded tensor is the same number.
+        // The elements of an expanded tensor share memory, so a small file can describe huge tensors.
         let claimed: u64 = tensors
             .values()
             .map(|tensor| tensor.byte_len() as u64)
@@ -68,14 +68,14 @@ impl PyTorchFile {
         Ok((Self { tensors }, format, infos, objects.foreign))
     }
 
-    /// The bytes of a tensor that the file has.
+    /// Reads the bytes of a tensor that the file has.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
         let bytes = self.tensors[name].read();
         bytes.map_err(|error| WeightsError::PyTorch(error.to_string()))
     }
 }
 
-/// The entries of the outermost dictionary that are dictionaries.
+/// Returns the entries of the outermost dictionary that are dictionaries.
 fn groups(root: &PickleValue) -> BTreeSet<String> {
     let PickleValue::Dict(entries) = root else {
         return BTreeSet::new();
@@ -87,6 +87,7 @@ fn groups(root: &PickleValue) -> BTreeSet<String> {
     entries.iter().filter_map(is_group).collect()
 }
 
+/// The objects of a pickle: the number of tensors, and the foreign objects.
 #[derive(Default)]
 struct Objects {
     tensors: usize,
@@ -94,6 +95,7 @@ struct Objects {
 }
 
 impl Objects {
+    /// Adds the objects in `value`, which has this path.
     fn walk(&mut self, value: &PickleValue, path: &mut String) {
         let length = path.len();
         let enter = |this: &mut Self, key: &str, value: &PickleValue, path: &mut String| {
@@ -119,7 +121,7 @@ impl Objects {
             }
             PickleValue::Unsupported(class) => match class.as_str() {
                 "torch.Tensor" => self.tensors += 1,
-                // A whole number of more than 64 bits.
+                // An integer of more than 64 bits.
                 "int" => {}
                 class => self.foreign.push(ForeignObject {
                     path: path.clone(),

@@ -1,19 +1,19 @@
-//! Matrices in eight bits, for inference.
+//! Quantised weights for inference.
 
 use burn::module::{Module, ParamGroup, Quantizer};
 use burn::tensor::Device;
 use burn::tensor::quantization::{Calibration, QuantValue};
 
-/// A module whose linear layers have weights of eight bits, by Burn's quantiser: symmetric, by the
-/// largest number of each matrix. Embeddings, norms and biases stay as they are.
+/// Returns the module with the weights of its linear layers quantised to 8 bits.
 ///
-/// Burn's operations on such weights take the place of this crate's fast paths; how fast they are
-/// depends on the backend.
+/// Burn's quantiser scales each matrix symmetrically by its largest absolute element. Embeddings,
+/// norms and biases keep their precision. Burn's operations on quantised weights replace this
+/// crate's fast paths; their speed depends on the backend.
 pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
     let scheme = device.settings().quantization.scheme;
     let mut quantizer = Quantizer::new(Calibration::MinMax, scheme.with_value(QuantValue::Q8S));
     let matrices = r"(\.w_[a-z0-9]+|generator)\.weight$";
-    let matrices = ParamGroup::from_regex(matrices).expect("a pattern of ours");
+    let matrices = ParamGroup::from_regex(matrices).expect("the pattern is valid");
     module.quantize_weights_group(&mut quantizer, matrices)
 }
 
@@ -23,11 +23,11 @@ mod tests {
     use burn::tensor::Tensor;
 
     use super::*;
-    use crate::TransformerConfig;
-    use crate::weights::{VisitNamed, visit_named};
+    use crate::config::TransformerConfig;
+    use crate::weights::named::{VisitNamed, visit_named};
 
     #[test]
-    fn logits_move_a_little() {
+    fn quantised_logits_are_close() {
         let device = Device::flex();
         let model = TransformerConfig::new(11, 11)
             .with_d_model(32)
@@ -47,7 +47,7 @@ mod tests {
         }
         let mut count = Count(0);
         visit_named(&small, &mut count);
-        // Four matrices in an encoder layer, seven in a decoder layer, the generator's.
+        // Four matrices per encoder layer, seven per decoder layer, and the generator's.
         assert_eq!(count.0, 2 * 4 + 2 * 7 + 1);
 
         let ids = || Tensor::<2, Int>::from_data([[1, 5, 9, 3], [4, 2, 0, 0]], &device);

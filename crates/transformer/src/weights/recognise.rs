@@ -1,42 +1,47 @@
-//! Which layout a file's names are of.
+//! Recognition of a file's layout by the names of its tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::WeightsError;
-use super::file::{TensorInfo, WeightsFile};
-use super::import::{Contents, ImportOptions};
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::header::TensorInfo;
 use super::layout::{self, CORE, Kind, Layout, Rule};
+use super::options::ImportOptions;
+use crate::choice::Choice;
 
-/// A file's names, matched with a layout.
+/// A layout that matches the names of a file's tensors.
 #[derive(Clone, Debug)]
 pub struct Recognised {
     /// The layout.
     pub layout: Layout,
-    /// What it holds of a model.
+    /// The part of a model that the file holds.
     pub contents: Contents,
-    /// What stands before each name, as `module.`.
+    /// Prefix of every name in the file, such as `module.`.
     pub prefix: String,
-    /// The entry of the file's outermost dictionary in which the weights are.
+    /// Entry of the file's outermost dictionary that holds the weights; `None` if the weights are
+    /// not in an entry.
     pub group: Option<String>,
-    /// Names that the layout has and the file has not.
+    /// Names that the layout requires and the file lacks.
     pub missing: Vec<String>,
-    /// Names that the file has, in the same dictionary, and the layout has not.
+    /// Names in the same entry that the layout does not have.
     pub unused: Vec<String>,
-    /// Names of other tensors of the file, as an optimiser's.
+    /// Names of the tensors outside the entry, such as an optimiser's.
     pub beside: Vec<String>,
+    /// Numbers of encoder and decoder layers.
     pub(super) n_layers: [usize; 2],
-    /// Each rule with the name that the file has for it.
+    /// Each rule of the layout and the name of its tensor in the file.
     pub(super) found: Vec<(Rule, Option<String>)>,
 }
 
-/// Entries in which checkpoints have their weights, where they have other things, too.
+/// Usual names of the entry that holds the weights, in checkpoints that hold other data too.
 const USUAL: [&str; 3] = ["model", "state_dict", "model_state_dict"];
 
-/// Matches the file's names with the layouts'.
+/// Recognises the layout of a file by the names of its tensors.
 ///
 /// # Errors
 ///
-/// If they are none's, or several entries of the file could be meant.
+/// The names match no layout, or several entries of the file hold weights.
 pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognised, WeightsError> {
     if file.tensors.is_empty() {
         return Err(WeightsError::File("has no tensors".into()));
@@ -67,8 +72,8 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
         }
         return of(Some(&group)).ok_or_else(|| entries.unrecognised(options.layout));
     }
-    // A module that was pickled whole is a dictionary of dictionaries, and so may be a checkpoint
-    // that has each stack by itself: then the names count as a whole.
+    // A pickled module is a dictionary of dictionaries, and so is a checkpoint with an entry per
+    // stack. Their names are recognised together.
     let whole = of(None);
     let is_all = |known: &Recognised| {
         known.contents == Contents::Model && known.missing.is_empty() && known.unused.is_empty()
@@ -105,14 +110,14 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
 
 /// A tensor of the file.
 struct Entry {
-    /// Its name in its group, or the one that it is to have.
+    /// Name within its group, after renaming.
     name: String,
-    /// Its name in the file.
+    /// Name in the file.
     original: String,
     group: Option<String>,
 }
 
-/// All tensors of a file, by the names that they are to have.
+/// All tensors of a file, by their names after renaming.
 struct Entries(Vec<Entry>);
 
 impl Entries {
@@ -127,7 +132,7 @@ impl Entries {
         };
         let mut all: Vec<Entry> = file.tensors.iter().map(entry).collect();
         for (from, to) in rename {
-            // In all entries that have it, unless its whole name is given.
+            // A name without its entry renames the tensors of all entries.
             let is_whole = all.iter().any(|entry| entry.original == *from);
             let is_meant = |entry: &Entry| match is_whole {
                 true => entry.original == *from,
@@ -141,8 +146,9 @@ impl Entries {
                 let group = all[index].group.clone();
                 let mut others = all.iter().filter(|entry| entry.group == group);
                 if others.any(|entry| entry.name == *to) {
-                    let what =
-                        format!("has a tensor {to} already, as which {from} was to be renamed");
+                    let what = format!(
+                        "has a tensor {to} already, so that {from} cannot be renamed to it"
+                    );
                     return Err(WeightsError::File(what));
                 }
                 all[index].name.clone_from(to);
@@ -151,11 +157,12 @@ impl Entries {
         Ok(Self(all))
     }
 
+    /// Returns the entries of the file; `None` stands for tensors outside of entries.
     fn groups(&self) -> BTreeSet<Option<String>> {
         self.0.iter().map(|entry| entry.group.clone()).collect()
     }
 
-    /// The names in a group, or of all groups, with those in the file.
+    /// Returns the names in a group, or in all groups, and their names in the file.
     fn names(&self, group: Option<&Option<String>>) -> Names {
         let in_group = |entry: &&Entry| group.is_none_or(|group| entry.group == *group);
         let name = |entry: &Entry| {
@@ -168,12 +175,14 @@ impl Entries {
         self.0.iter().filter(in_group).map(name).collect()
     }
 
+    /// Returns the names in the file of all tensors outside a group.
     fn beside(&self, group: Option<&Option<String>>) -> Vec<String> {
         let outside = |entry: &&Entry| group.is_some_and(|group| entry.group != *group);
         let outside = self.0.iter().filter(outside);
         outside.map(|entry| entry.original.clone()).collect()
     }
 
+    /// Returns the error about names that match no layout.
     fn unrecognised(&self, layout: Option<Layout>) -> WeightsError {
         let first = self.0.iter().take(3).map(|entry| entry.original.as_str());
         WeightsError::Unrecognised {
@@ -184,29 +193,31 @@ impl Entries {
     }
 }
 
-/// Names that tensors are to have, with those in the file.
+/// Names of tensors after renaming, and their names in the file.
 type Names = BTreeMap<String, String>;
 
-/// More layers than any model has.
-const MOST_LAYERS: usize = 1000;
+/// Maximum number of layers of a stack, above that of any model.
+const MAX_LAYERS: usize = 1000;
 
-/// What a layout's names say of a file.
+/// The structure of a file, as its names show it.
 struct Found {
     contents: Contents,
+    /// Prefix of every name in the file.
     prefix: String,
+    /// Numbers of encoder and decoder layers.
     n_layers: [usize; 2],
-    /// A stack without its own name before its names.
+    /// Whether the file holds a single stack whose names lack the name of the stack.
     is_bare: bool,
 }
 
-/// By the name of a self-attention.
+/// Finds the structure of a file in a layout, by the names of its self-attention weights.
 fn find(layout: Layout, names: &Names) -> Option<Found> {
     let first = |is_bare| -> [String; 2] {
         let rules = layout::expand(layout, [1, 1], is_bare);
         ["encoder", "decoder"].map(|stack| {
             let ours = format!("{stack}.layers.0.self_attention.w_qkv.weight");
             let rule = rules.iter().find(|rule| rule.ours == ours);
-            inner(&rule.expect("a table has all").theirs[0])
+            inner(&rule.expect("every layout has this rule").theirs[0])
         })
     };
     let before = |end: &str| {
@@ -214,9 +225,11 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
         let whole = at_end.filter(|prefix| prefix.is_empty() || prefix.ends_with('.'));
         whole.min_by_key(|prefix| prefix.len()).map(String::from)
     };
-    // By all their names, so that one that is missing is missed.
+    // All numbers count, so that a layer without its first tensor is noticed.
     let count = |prefix: &str, first: &str| {
-        let (before, _) = first.split_once("layers.0.").expect("layers have numbers");
+        let (before, _) = first
+            .split_once("layers.0.")
+            .expect("names of layers have a number");
         let before = format!("{prefix}{before}layers.");
         let numbers = names.keys().filter_map(|name| {
             let (number, _) = name.strip_prefix(&before)?.split_once('.')?;
@@ -224,10 +237,10 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
         });
         let numbers: BTreeSet<usize> = numbers.collect();
         let last = numbers.last().map_or(0, |last| last.saturating_add(1));
-        if last <= MOST_LAYERS {
+        if last <= MAX_LAYERS {
             last
         } else {
-            numbers.len().min(MOST_LAYERS)
+            numbers.len().min(MAX_LAYERS)
         }
     };
     let [encoder, decoder] = first(false);
@@ -247,12 +260,12 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
     let [alone, _] = first(true);
     let prefix = before(&alone)?;
     let n_layers = count(&prefix, &alone);
-    // Only decoders attend to a memory.
+    // Only decoders have cross-attention.
     let rules = layout::expand(layout, [0, 1], true);
     let cross = rules
         .iter()
         .find(|rule| rule.ours.ends_with("cross_attention.w_o.weight"));
-    let cross = inner(&cross.expect("a table has all").theirs[0]);
+    let cross = inner(&cross.expect("every layout has this rule").theirs[0]);
     let is_decoder = names.contains_key(&format!("{prefix}{cross}"));
     Some(Found {
         contents: if is_decoder {
@@ -270,11 +283,12 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
     })
 }
 
-/// A name inside `torch.nn.Transformer`, or any other.
+/// Returns a name without the prefix of `torch.nn.Transformer`, if it has the prefix.
 fn inner(name: &str) -> String {
     name.strip_prefix(CORE).unwrap_or(name).into()
 }
 
+/// Matches the rules of a layout with the names of a file.
 fn matched(
     layout: Layout,
     found: Found,
@@ -288,7 +302,8 @@ fn matched(
         n_layers,
         is_bare,
     } = found;
-    // What is around a `torch.nn.Transformer` stands before its name, or before nothing.
+    // Modules outside `torch.nn.Transformer` have the prefix that precedes the name of its field, or
+    // no prefix.
     let outer = match prefix.trim_end_matches('.').rsplit_once('.') {
         _ if prefix.is_empty() => String::new(),
         Some((outer, _)) => format!("{outer}."),
@@ -311,7 +326,7 @@ fn matched(
     let has_final_norm = found
         .iter()
         .any(|(rule, name)| rule.ours.contains(".final_norm.") && name.is_some());
-    // `bias=False`: none has one, norms neither.
+    // With `bias=False` neither linear layers nor norms have a bias.
     let has_biases = found
         .iter()
         .any(|(rule, name)| is_bias(&rule.ours) && name.is_some());
@@ -319,7 +334,7 @@ fn matched(
         let is = |part: &str| rule.ours.ends_with(part);
         matches!(rule.kind, Kind::Positions(_))
             || is("input.position.Learned.weight")
-            // Shared with another, or the layer has none.
+            // Shared matrices, or a generator without bias.
             || is("decoder.generator.weight")
             || is("decoder.generator.bias")
             || is("encoder.input.embedding.weight")
@@ -355,7 +370,7 @@ fn matched(
     }
 }
 
-/// Whether a parameter of a layer or a final norm is added to something.
+/// Returns whether a parameter is a bias of a layer, or a shift of one of its norms or a final norm.
 pub(super) fn is_bias(ours: &str) -> bool {
     let is_inside = ours.contains(".layers.") || ours.contains(".final_norm.");
     is_inside && (ours.ends_with(".bias") || ours.ends_with(".beta"))

@@ -1,4 +1,4 @@
-//! Safetensors: a header in JSON, then the numbers.
+//! Safetensors files: a header in JSON, followed by the tensors' elements.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -7,18 +7,20 @@ use std::io::{Read, Seek, SeekFrom};
 use ::safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use burn::tensor::{DType, TensorData, bf16, f16};
 
-use super::file::TensorInfo;
-use super::{Parameters, WeightsError};
+use super::error::WeightsError;
+use super::header::TensorInfo;
+use super::parameters::Parameters;
+use crate::choice::choices;
 
-/// The longest header that the format's own reader takes.
+/// Maximum header length in bytes, as in the format's own reader.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// An open file whose header is whole and fits the file.
+/// An open file whose header has been checked.
 #[derive(Debug)]
 pub(super) struct SafetensorsFile {
     file: File,
-    /// Where a tensor's bytes are in the file: offset and number.
-    places: BTreeMap<String, (u64, usize)>,
+    /// Offset and number of each tensor's bytes in the file.
+    locations: BTreeMap<String, (u64, usize)>,
 }
 
 type Opened = (
@@ -28,7 +30,7 @@ type Opened = (
 );
 
 impl SafetensorsFile {
-    /// Reads and judges the header of a file of `bytes` bytes.
+    /// Reads and checks the header of a file of `bytes` bytes.
     pub fn open(mut file: File, bytes: u64) -> Result<Opened, WeightsError> {
         let io = |error: std::io::Error| WeightsError::io(&error);
         let not_whole = |what: String| WeightsError::NotSafetensors(what);
@@ -44,23 +46,23 @@ impl SafetensorsFile {
                 "is neither a PyTorch checkpoint nor a whole safetensors file (its header would have {length} bytes, of {bytes} in the file)"
             )));
         }
-        let mut header = vec![0; usize::try_from(length).expect("a short header")];
+        let mut header = vec![0; usize::try_from(length).expect("the header length was checked")];
         file.read_exact(&mut header).map_err(io)?;
         let header: Metadata = serde_json::from_slice(&header)
             .map_err(|error| not_whole(format!("its header: {error}")))?;
         let (start, data) = (8 + length, header.data_len() as u64);
         if start.checked_add(data) != Some(bytes) {
             let what = format!(
-                "its header is of a file of {} bytes, but it has {bytes}",
+                "its header describes a file of {} bytes, but it has {bytes}",
                 start.saturating_add(data)
             );
             return Err(not_whole(what));
         }
-        let (mut tensors, mut places) = (BTreeMap::new(), BTreeMap::new());
+        let (mut tensors, mut locations) = (BTreeMap::new(), BTreeMap::new());
         for (name, info) in header.tensors() {
             let dtype = format!("{:?}", info.dtype).to_lowercase();
             let (from, to) = info.data_offsets;
-            places.insert(name.clone(), (start + from as u64, to - from));
+            locations.insert(name.clone(), (start + from as u64, to - from));
             let shape = info.shape.clone();
             let group = None;
             tensors.insert(
@@ -72,22 +74,23 @@ impl SafetensorsFile {
                 },
             );
         }
-        // `safetensors.torch.save_model` writes tensors that share memory once, and says so here.
+        // `safetensors.torch.save_model` writes tensors that share memory only once, and lists their
+        // other names in the metadata.
         for (name, kept) in header.metadata().iter().flatten() {
             if let (Some(info), false) = (tensors.get(kept), tensors.contains_key(name)) {
-                let (info, place) = (TensorInfo::clone(info), places[kept]);
+                let (info, location) = (TensorInfo::clone(info), locations[kept]);
                 tensors.insert(name.clone(), info);
-                places.insert(name.clone(), place);
+                locations.insert(name.clone(), location);
             }
         }
         let metadata = header.metadata().iter().flatten();
         let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
-        Ok((Self { file, places }, tensors, metadata.collect()))
+        Ok((Self { file, locations }, tensors, metadata.collect()))
     }
 
-    /// The bytes of a tensor that the file has.
+    /// Reads the bytes of a tensor that the file has.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
-        let (offset, length) = self.places[name];
+        let (offset, length) = self.locations[name];
         let mut bytes = vec![0; length];
         let mut file = &self.file;
         file.seek(SeekFrom::Start(offset))
@@ -97,32 +100,39 @@ impl SafetensorsFile {
     }
 }
 
-/// What numbers are written as.
+/// Element type of the tensors in a file that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Precision {
-    /// Exactly.
+    /// Exact.
     #[default]
     F32,
-    /// Rounded to half precision; numbers beyond 65504 become infinite.
+    /// Rounded to half precision; values beyond 65,504 become infinite.
     F16,
-    /// Rounded to the upper half of f32.
+    /// Rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
     BF16,
 }
 
-/// The bytes of a safetensors file.
+choices!(Precision, "dtype", {
+    F32: "f32", "Exact";
+    F16: "f16", "Half the size, values up to 65,504";
+    BF16: "bf16", "Half the size, 3 significant digits";
+});
+
+/// Returns the bytes of a safetensors file with these parameters.
 ///
 /// # Errors
 ///
-/// If a tensor is not f32.
+/// A parameter is not f32.
 pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
     to_bytes_with(parameters, Precision::F32, &BTreeMap::new())
 }
 
-/// The bytes of a safetensors file in another precision, with text beside the tensors.
+/// Returns the bytes of a safetensors file with these parameters in another precision, and with
+/// metadata.
 ///
 /// # Errors
 ///
-/// If a tensor is not f32.
+/// A parameter is not f32.
 pub fn to_bytes_with(
     parameters: &Parameters,
     precision: Precision,
@@ -137,13 +147,13 @@ pub fn to_bytes_with(
                 expected: "f32",
             });
         }
-        let numbers = || data.iter::<f32>();
+        let elements = || data.iter::<f32>();
         rounded.push(match precision {
             Precision::F32 => data.as_bytes().into(),
-            Precision::F16 => numbers()
+            Precision::F16 => elements()
                 .flat_map(|x| f16::from_f32(x).to_le_bytes())
                 .collect(),
-            Precision::BF16 => numbers()
+            Precision::BF16 => elements()
                 .flat_map(|x| bf16::from_f32(x).to_le_bytes())
                 .collect(),
         });
@@ -159,7 +169,7 @@ pub fn to_bytes_with(
         Ok((name, view.map_err(file)?))
     });
     let views = views.collect::<Result<Vec<_>, _>>()?;
-    // One entry at most keeps the bytes the same from run to run: the format has it in a hash map.
+    // The format's writer keeps metadata in a hash map: several entries would vary in order.
     let metadata = metadata
         .iter()
         .map(|(key, text)| (key.clone(), text.clone()));
@@ -168,11 +178,11 @@ pub fn to_bytes_with(
     ::safetensors::serialize(views, metadata).map_err(file)
 }
 
-/// What a safetensors file holds; its header is judged before anything else is read.
+/// Returns the parameters in the bytes of a safetensors file.
 ///
 /// # Errors
 ///
-/// Bytes that are no such file, or not all of it; tensors that are not f32.
+/// The bytes are not a safetensors file, are truncated, or have a tensor that is not f32.
 pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
     let tensor = |(name, view): (String, TensorView<'_>)| {
@@ -185,13 +195,66 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
                 expected,
             });
         }
-        let numbers = view.data().as_chunks::<4>().0.iter();
-        let numbers: Vec<f32> = numbers.map(|&bytes| f32::from_le_bytes(bytes)).collect();
-        Ok((name, TensorData::new(numbers, view.shape().to_vec())))
+        let elements = view.data().as_chunks::<4>().0.iter();
+        let elements: Vec<f32> = elements.map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        Ok((name, TensorData::new(elements, view.shape().to_vec())))
     };
     file.tensors().into_iter().map(tensor).collect()
 }
 
+/// Converts an error of the format's reader or writer.
 fn file(error: ::safetensors::SafeTensorError) -> WeightsError {
     WeightsError::NotSafetensors(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::choice::Choice;
+    use crate::config::{TransformerConfig, WeightTying};
+    use crate::model::Transformer;
+    use crate::weights::parameters::{parameters, with_parameters};
+
+    fn model(seed: u64, tying: WeightTying) -> Transformer {
+        TransformerConfig::new(11, 11)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(6)
+            .with_weight_tying(tying)
+            .init_seeded(seed, &Device::flex())
+            .unwrap()
+    }
+
+    #[test]
+    fn parameters_survive_a_file_to_the_last_bit() {
+        for tying in [WeightTying::None, WeightTying::Decoder, WeightTying::All] {
+            let (one, other) = (model(1, tying), model(2, tying));
+            let bytes = to_bytes(&parameters(&one)).unwrap();
+            let read = with_parameters(&other, from_bytes(&bytes).unwrap()).unwrap();
+            assert_eq!(parameters(&read), parameters(&one));
+            assert_ne!(parameters(&read), parameters(&other));
+            assert_eq!(to_bytes(&parameters(&read)).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn truncated_and_foreign_files_are_rejected() {
+        let bytes = to_bytes(&parameters(&model(1, WeightTying::None))).unwrap();
+        for length in (0..bytes.len()).step_by(53) {
+            assert!(from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        assert!(from_bytes(b"PK\x03\x04 something else, long enough").is_err());
+    }
+
+    #[test]
+    fn precisions_are_parsed_from_their_names() {
+        for &precision in Precision::ALL {
+            assert_eq!(precision.to_string().parse(), Ok(precision));
+        }
+        assert_eq!("bf16".parse(), Ok(Precision::BF16));
+    }
 }

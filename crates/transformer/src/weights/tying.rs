@@ -1,17 +1,23 @@
-//! Vocabulary matrices that are one and the same (paper, section 3.4): each its own in a file, one
-//! parameter here.
+//! Weight tying (paper, section 3.4): vocabulary matrices that are equal in a file become one
+//! parameter.
 
 use burn::tensor::TensorData;
 
-use super::import::{Contents, ImportOptions};
-use super::{Parameters, WeightsError};
+use super::contents::Contents;
+use super::error::WeightsError;
+use super::options::ImportOptions;
+use super::parameters::Parameters;
 use crate::config::{TransformerConfig, WeightTying};
 
 const SOURCE_TABLE: &str = "encoder.input.embedding.weight";
 const TARGET_TABLE: &str = "decoder.input.embedding.weight";
 const GENERATOR: &str = "decoder.generator.weight";
 
-/// Which of the vocabulary matrices are the same; takes away those that then are another's.
+/// Determines which vocabulary matrices are shared, and removes the copies from `parameters`.
+///
+/// # Errors
+///
+/// A matrix is missing, or the requested tying does not fit the matrices.
 pub(super) fn tie(
     parameters: &mut Parameters,
     config: &TransformerConfig,
@@ -44,9 +50,8 @@ pub(super) fn tie(
         WeightTying::All => all,
     };
     if !can {
-        let what = format!(
-            "its vocabulary matrices are not the same, but the weights' tying is to be {tying:?}"
-        );
+        let what =
+            format!("has different vocabulary matrices, which weight_tying {tying} would share");
         return Err(WeightsError::File(what));
     }
     if tying == WeightTying::None {
@@ -62,10 +67,10 @@ pub(super) fn tie(
     Ok(tying)
 }
 
-/// `[D, V]` of `[V, D]`.
+/// Transposes `[V, D]` to `[D, V]`.
 pub(super) fn transposed(table: &TensorData) -> TensorData {
     let [rows, columns] = [table.shape()[0], table.shape()[1]];
-    let values = table.as_slice::<f32>().expect("it was read as f32");
+    let values = table.as_slice::<f32>().expect("the table was read as f32");
     let column = |c: usize| (0..rows).map(move |r| values[r * columns + c]);
     let values: Vec<f32> = (0..columns).flat_map(column).collect();
     TensorData::new(values, [columns, rows])

@@ -1,27 +1,28 @@
-//! Fixtures, backends and comparisons for the tests.
-#![allow(dead_code)] // each test program uses its own part
+//! Fixtures, backends, seeds and comparisons for the tests.
+#![allow(dead_code)] // each test program uses a part of this module
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Gradients, Int, Tensor, TensorData};
 use safetensors::{Dtype, SafeTensors};
 use transformer::weights::{MapNamed, VisitNamed, map_named, visit_named};
 
-/// A backend under test and how far it may be from the reference.
+/// A backend under test and its tolerances.
 pub struct Backend {
     pub name: &'static str,
     pub device: Device,
-    /// Largest absolute difference of an output.
+    /// Maximum absolute difference of an output from the reference.
     pub output: f32,
-    /// Largest difference of a gradient, relative to the largest of its tensor.
+    /// Maximum difference of a gradient, relative to the largest element of its tensor.
     pub gradient: f32,
 }
 
-/// Every backend of this build, with autodiff.
+/// Returns every backend of this build, with autodiff.
 pub fn backends() -> Vec<Backend> {
-    // f32 sums of at most 33 products, in another order than PyTorch's.
+    // Sums of at most 33 products in f32, in another order than PyTorch's.
     let cpu = |name, device: Device| Backend {
         name,
         device: device.autodiff(),
@@ -32,8 +33,8 @@ pub fn backends() -> Vec<Backend> {
         cpu("flex", Device::flex()),
         #[allow(deprecated)]
         cpu("ndarray", Device::ndarray()),
-        // GPU shading languages allow exp, tanh, division and square root to be some units in the
-        // last place off, and drivers to fuse products and sums.
+        // GPU shading languages allow errors of some units in the last place in exp, tanh, division
+        // and square root, and drivers may fuse products and sums.
         #[cfg(feature = "wgpu")]
         Backend {
             name: "wgpu",
@@ -44,11 +45,22 @@ pub fn backends() -> Vec<Backend> {
     ]
 }
 
-/// The CPU backends, which are deterministic.
+/// Returns the CPU backends, which are deterministic.
 pub fn cpu_backends() -> Vec<Backend> {
     let mut all = backends();
     all.retain(|backend| backend.name != "wgpu");
     all
+}
+
+/// Seeds the random generator of a device.
+///
+/// The CPU backends have one generator per process. Until the guard is dropped, no other test that
+/// calls this function draws from it.
+pub fn seed(device: &Device, seed: u64) -> MutexGuard<'static, ()> {
+    static GENERATORS: Mutex<()> = Mutex::new(());
+    let guard = GENERATORS.lock().unwrap_or_else(PoisonError::into_inner);
+    device.seed(seed);
+    guard
 }
 
 /// Tensors of one fixture file, by name.
@@ -66,8 +78,8 @@ impl Fixture {
         let tensors = file.iter().map(|(name, view)| {
             let shape = view.shape().to_vec();
             let data = match view.dtype() {
-                Dtype::F32 => TensorData::new(numbers(view.data(), f32::from_le_bytes), shape),
-                Dtype::I64 => TensorData::new(numbers(view.data(), i64::from_le_bytes), shape),
+                Dtype::F32 => TensorData::new(elements(view.data(), f32::from_le_bytes), shape),
+                Dtype::I64 => TensorData::new(elements(view.data(), i64::from_le_bytes), shape),
                 other => panic!("{name} is {other:?}"),
             };
             (name.to_string(), data)
@@ -77,7 +89,7 @@ impl Fixture {
         }
     }
 
-    /// The tensors whose names begin with `prefix.`, without it.
+    /// Returns the tensors whose names begin with `prefix.`, by the rest of their names.
     pub fn part(&self, prefix: &str) -> Self {
         let prefix = format!("{prefix}.");
         let tensors = self
@@ -104,7 +116,7 @@ impl Fixture {
         Tensor::from_data(self.data(name), device)
     }
 
-    /// An input whose gradient is compared.
+    /// Returns an input whose gradient is compared.
     pub fn leaf<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
         self.float(name, device).require_grad()
     }
@@ -113,7 +125,7 @@ impl Fixture {
         Tensor::from_data(self.data(name), device)
     }
 
-    /// Sets every parameter of the module to the fixture's of the same path.
+    /// Sets every parameter of the module to that of the same path in the fixture.
     pub fn fill<M: Module>(&self, module: M, device: &Device) -> M {
         struct Fill<'a> {
             params: HashMap<String, TensorData>,
@@ -199,7 +211,7 @@ impl Fixture {
     }
 }
 
-fn numbers<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
+fn elements<const N: usize, T>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
     let (chunks, rest) = bytes.as_chunks::<N>();
     assert!(rest.is_empty());
     chunks.iter().map(|&chunk| from(chunk)).collect()
@@ -211,7 +223,7 @@ pub fn assert_close(name: &str, actual: &TensorData, expected: &TensorData, tole
     let worst = differences
         .map(|(a, e)| (a - e).abs())
         .fold(0.0, |m: f32, d| {
-            // `f32::max` would drop a NaN.
+            // `f32::max` ignores NaN.
             if d.is_nan() { f32::INFINITY } else { m.max(d) }
         });
     assert!(
@@ -220,7 +232,7 @@ pub fn assert_close(name: &str, actual: &TensorData, expected: &TensorData, tole
     );
 }
 
-/// Paths and values of all parameters, in the module's order.
+/// Returns the paths and values of all parameters, in the order of the module's fields.
 pub fn parameters<M: Module>(module: &M) -> Vec<(String, TensorData)> {
     visit(module, None)
         .into_iter()
@@ -228,7 +240,7 @@ pub fn parameters<M: Module>(module: &M) -> Vec<(String, TensorData)> {
         .collect()
 }
 
-/// Paths and gradients of all parameters, in the module's order.
+/// Returns the paths and gradients of all parameters, in the order of the module's fields.
 pub fn parameter_gradients<M: Module>(
     module: &M,
     gradients: &Gradients,
@@ -261,7 +273,7 @@ fn visit<M: Module>(module: &M, gradients: Option<&Gradients>) -> Vec<Visited> {
     visit.found
 }
 
-/// Bits of all values, for comparisons that allow no difference.
+/// Returns the bits of all elements, for comparisons that allow no difference.
 pub fn bits(data: &TensorData) -> Vec<u32> {
     data.iter::<f32>().map(f32::to_bits).collect()
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use serde::Serialize;
+use transformer::Choice;
 use transformer::weights::{self, ImportOptions, WeightsError, WeightsFile};
 
 use super::{shown, wrong};

@@ -1,9 +1,11 @@
-//! The shapes of a model's parameters, without a model.
+//! The shapes of a model's parameters, computed from its configuration.
 
 use crate::config::{Positions, TransformerConfig, WeightTying};
 
-/// The shapes that the model's parameters have, by name; the names of a stack alone have its name
-/// before them all the same.
+/// Returns the names and shapes of the parameters of a model, or of one of its stacks.
+///
+/// `has` says whether there is an encoder, and whether there is a decoder. Names begin with the name
+/// of the stack in any case.
 pub(in crate::weights) fn shapes(
     config: &TransformerConfig,
     has: [bool; 2],

@@ -1,7 +1,9 @@
-//! The tables.
+//! The tables of rules, one function per layout.
 
-use super::{CORE, Kind, Layout, Part, Rule};
+use super::name::Layout;
+use super::rule::{CORE, Kind, Part, Rule};
 
+/// Returns the rules of a layout.
 pub(super) fn rules(layout: Layout) -> Vec<Rule> {
     match layout {
         Layout::Native => native(),
@@ -13,7 +15,7 @@ pub(super) fn rules(layout: Layout) -> Vec<Rule> {
     }
 }
 
-/// A part of a packed projection.
+/// One of the equal parts of a packed projection.
 const fn part(first: usize, of: usize) -> Part {
     Part {
         first,
@@ -41,11 +43,12 @@ const BOTH: &str = "{s}";
 const ENCODER: &str = "encoder";
 const DECODER: &str = "decoder";
 
+/// A builder of a layout's rules.
 struct Table {
     rules: Vec<Rule>,
-    /// What a norm's scale and shift are called there.
+    /// Names of a norm's scale and shift in the layout.
     norm: [&'static str; 2],
-    /// What stands before the stacks' names there.
+    /// Prefix of the stacks' names in the layout.
     before: &'static str,
 }
 
@@ -58,6 +61,7 @@ impl Table {
         }
     }
 
+    /// Adds a rule; `parts` are the part in the layout and the part in this crate.
     fn rule(&mut self, theirs: &[&str], ours: &str, kind: Kind, parts: [Part; 2]) {
         let [their_part, our_part] = parts;
         self.rules.push(Rule {
@@ -69,17 +73,18 @@ impl Table {
         });
     }
 
+    /// Adds a parameter that has the same arrangement in the layout.
     fn same(mut self, theirs: &[&str], ours: &str) -> Self {
         self.rule(theirs, ours, Kind::Same, [Part::WHOLE; 2]);
         self
     }
 
-    /// A linear layer in each layer of a stack. `{p}` in its name is `weight` or `bias`.
+    /// Adds a linear layer of each layer of a stack. `{p}` in its name stands for `weight` or `bias`.
     fn linear(self, stack: &str, theirs: &str, ours: (&str, Part)) -> Self {
         self.packed(stack, theirs, Part::WHOLE, ours)
     }
 
-    /// The same, where it is a part of a packed one there.
+    /// Adds a linear layer that is a part of a packed one in the layout.
     fn packed(mut self, stack: &str, theirs: &str, their_part: Part, ours: (&str, Part)) -> Self {
         let (ours, our_part) = ours;
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
@@ -91,33 +96,34 @@ impl Table {
         self
     }
 
-    /// A norm in each layer of a stack.
+    /// Adds a norm of each layer of a stack.
     fn norm(mut self, stack: &str, theirs: &str, ours: &str) -> Self {
-        for (there, here) in self.norm.into_iter().zip(["gamma", "beta"]) {
-            let theirs = format!("{}{stack}.layers.{{i}}.{theirs}.{there}", self.before);
-            let ours = format!("{stack}.layers.{{i}}.{ours}.{here}");
+        for (their_name, our_name) in self.norm.into_iter().zip(["gamma", "beta"]) {
+            let theirs = format!("{}{stack}.layers.{{i}}.{theirs}.{their_name}", self.before);
+            let ours = format!("{stack}.layers.{{i}}.{ours}.{our_name}");
             self.rule(&[&theirs], &ours, Kind::Same, [Part::WHOLE; 2]);
         }
         self
     }
 
-    /// The norm at the end of both stacks.
+    /// Adds the final norms of both stacks.
     fn final_norm(mut self, theirs: &str) -> Self {
-        for (there, here) in self.norm.into_iter().zip(["gamma", "beta"]) {
-            let theirs = format!("{theirs}.{there}");
-            let ours = format!("{{s}}.final_norm.{here}");
+        for (their_name, our_name) in self.norm.into_iter().zip(["gamma", "beta"]) {
+            let theirs = format!("{theirs}.{their_name}");
+            let ours = format!("{{s}}.final_norm.{our_name}");
             self.rule(&[&theirs], &ours, Kind::Same, [Part::WHOLE; 2]);
         }
         self
     }
 
-    /// Tables of positions, and the axis of 1 that they are written with.
+    /// Adds position tables, which are written with an axis of size 1 before `axis`.
     fn positions(mut self, theirs: &[&str], stack: &str, axis: Option<usize>) -> Self {
         let ours = format!("{stack}.input.position.Learned.weight");
         self.rule(theirs, &ours, Kind::Positions(axis), [Part::WHOLE; 2]);
         self
     }
 
+    /// Adds the generator.
     fn generator(mut self, theirs: &[&str]) -> Self {
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
             let theirs: Vec<String> = theirs.iter().map(|x| format!("{x}.{name}")).collect();
@@ -163,6 +169,7 @@ fn native() -> Vec<Rule> {
 }
 
 impl Table {
+    /// Adds a linear layer of each layer of a stack that has the same name in this crate.
     fn own_linear(mut self, stack: &str, block: &str) -> Self {
         for name in ["weight", "bias"] {
             let name = format!("{stack}.layers.{{i}}.{block}.{name}");
@@ -306,7 +313,7 @@ fn torch_nn() -> Vec<Rule> {
         .norm(DECODER, "norm2", CROSS_NORM)
         .norm(DECODER, "norm3", INNER_NORM)
         .final_norm("transformer.{s}.norm")
-        // What stands around `torch.nn.Transformer` has names of its author's choice.
+        // Modules outside `torch.nn.Transformer` have names of their authors' choice.
         .same(
             &[
                 "src_tok_emb.embedding.weight",

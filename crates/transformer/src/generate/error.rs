@@ -1,0 +1,14 @@
+//! Errors of generation and scoring.
+
+use crate::error::{ConfigError, InputError};
+
+/// An error in the arguments of a generation or a scoring.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GenerateError {
+    /// A setting is not valid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The model cannot process the sources, targets or prefixes.
+    #[error(transparent)]
+    Input(#[from] InputError),
+}

@@ -1,0 +1,41 @@
+//! One target during a search.
+
+use super::config::GenerateConfig;
+use super::hypothesis::Hypothesis;
+
+/// A target being decoded.
+#[derive(Clone, Debug)]
+pub(super) struct Row {
+    /// Index of the source, from 0.
+    pub source: usize,
+    /// Index of the row of the previous step that this row continues.
+    pub parent: usize,
+    /// Tokens so far, without the begin symbol.
+    pub tokens: Vec<u32>,
+    /// Log-probability of each token.
+    pub token_log_probabilities: Vec<f32>,
+    /// Sum of the tokens' log-probabilities.
+    pub log_probability: f64,
+    /// Index of the sample among those of its source; `None` before the samples branch.
+    pub sample: Option<u64>,
+}
+
+impl Row {
+    /// Adds the log-probability of one more token.
+    pub fn add(&mut self, log_probability: f32) {
+        self.token_log_probabilities.push(log_probability);
+        self.log_probability += f64::from(log_probability);
+    }
+
+    /// Turns the row into a hypothesis with its score.
+    pub fn into_hypothesis(self, config: &GenerateConfig, is_finished: bool) -> Hypothesis {
+        let length = self.token_log_probabilities.len();
+        Hypothesis {
+            score: self.log_probability / config.length_penalty().divisor(length),
+            tokens: self.tokens,
+            token_log_probabilities: self.token_log_probabilities,
+            log_probability: self.log_probability,
+            is_finished,
+        }
+    }
+}

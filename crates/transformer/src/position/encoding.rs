@@ -1,0 +1,65 @@
+//! The positional encodings that are added to embeddings.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use super::learned::LearnedEncoding;
+use super::rotary::RotaryEncoding;
+use super::sinusoidal::SinusoidalEncoding;
+use crate::config::{Positions, TransformerConfig};
+use crate::init::Init;
+
+/// A position table that is added to embeddings.
+#[derive(Module, Debug)]
+pub enum PositionEncoding {
+    /// Fixed sines and cosines.
+    Sinusoidal(SinusoidalEncoding),
+    /// Trained vectors.
+    Learned(LearnedEncoding),
+}
+
+impl PositionEncoding {
+    /// Builds the configured encoding; `None` if it is not added to embeddings.
+    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Option<Self> {
+        match config.positions {
+            Positions::Sinusoidal | Positions::SinusoidalHalves => {
+                Some(Self::Sinusoidal(SinusoidalEncoding::build(config, init)))
+            }
+            Positions::Learned => Some(Self::Learned(LearnedEncoding::build(config, init))),
+            Positions::Rotary | Positions::None => None,
+        }
+    }
+
+    /// Returns the encodings of positions `offset..offset + length`.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[length, D]`
+    ///
+    /// # Panics
+    ///
+    /// If `offset + length` exceeds `max_len`.
+    pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
+        match self {
+            Self::Sinusoidal(encoding) => encoding.forward(offset, length),
+            Self::Learned(encoding) => encoding.forward(offset, length),
+        }
+    }
+
+    /// Returns the number of positions in the table.
+    pub fn max_len(&self) -> usize {
+        match self {
+            Self::Sinusoidal(encoding) => encoding.max_len(),
+            Self::Learned(encoding) => encoding.weight.dims()[0],
+        }
+    }
+}
+
+/// Returns the maximum sequence length of a stack, in tokens; `None` without positional encoding.
+pub(crate) fn max_len(
+    added: Option<&PositionEncoding>,
+    rotary: Option<&RotaryEncoding>,
+) -> Option<usize> {
+    let added = added.map(PositionEncoding::max_len);
+    added.or(rotary.map(RotaryEncoding::max_len))
+}

@@ -1,0 +1,18 @@
+//! Slices of a position table.
+
+use burn::tensor::Tensor;
+
+/// Returns rows `offset..offset + length` of a position table.
+///
+/// # Panics
+///
+/// If `offset + length` exceeds the number of rows.
+pub(super) fn rows(table: Tensor<2>, offset: usize, length: usize) -> Tensor<2> {
+    let [max_len, _] = table.dims();
+    assert!(
+        offset + length <= max_len,
+        "positions {offset}..{} exceed max_len ({max_len}): build the model with a larger max_len",
+        offset + length
+    );
+    table.narrow(0, offset, length)
+}

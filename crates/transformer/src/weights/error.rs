@@ -1,0 +1,144 @@
+//! Errors of weights and their files.
+
+use super::layout::Layout;
+use crate::error::ConfigError;
+
+/// An error in a file of weights, or parameters that do not fit a module.
+///
+/// Messages begin with a verb or name a tensor, so that they can follow the name of a file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WeightsError {
+    /// The bytes are not a safetensors file, or are truncated.
+    #[error("is not a whole safetensors file ({0})")]
+    NotSafetensors(String),
+    /// The file is not a PyTorch checkpoint, or is damaged.
+    #[error("is not a PyTorch checkpoint that can be read ({0})")]
+    PyTorch(String),
+    /// Any other error of a file.
+    #[error("{0}")]
+    File(String),
+    /// A checkpoint refers to Python objects other than tensors and plain containers.
+    #[error("refers to {class} at {path}{}, but only tensors and plain containers are read; nothing was executed", and_more(*.others))]
+    Foreign {
+        /// Path of the first such object in the checkpoint.
+        path: String,
+        /// Python class or function to which it refers.
+        class: String,
+        /// Number of further such objects.
+        others: usize,
+    },
+    /// The names of the tensors match no known layout, or not the requested one.
+    #[error("has {count} tensors ({first}, ..), but none of the names by which {}", looked_for(*.layout))]
+    Unrecognised {
+        /// The requested layout, if one was requested.
+        layout: Option<Layout>,
+        /// The first names, up to three.
+        first: String,
+        /// Number of tensors.
+        count: usize,
+    },
+    /// Several entries of the file hold weights.
+    #[error("has weights in several entries ({entries})")]
+    Ambiguous {
+        /// Names of the entries.
+        entries: String,
+    },
+    /// A layout cannot represent the model.
+    #[error("the model has {field} {value}, which the layout {layout} cannot represent")]
+    Layout {
+        /// The layout.
+        layout: Layout,
+        /// Field of [`TransformerConfig`](crate::TransformerConfig).
+        field: &'static str,
+        /// Value of the field.
+        value: String,
+    },
+    /// The number of attention heads is neither in the file nor in the options.
+    #[error("does not show how many attention heads the model has")]
+    Heads,
+    /// The weights belong to no valid model.
+    #[error("has weights of an invalid model: {0}")]
+    Config(ConfigError),
+    /// A tensor has an element type that is not supported.
+    #[error("tensor {name} is {dtype}, but must be {expected}")]
+    Precision {
+        /// Name of the tensor.
+        name: String,
+        /// Its element type.
+        dtype: String,
+        /// The supported element types.
+        expected: &'static str,
+    },
+    /// A parameter of the module is missing.
+    #[error("has no tensor {name}{}", and_more(*.others))]
+    Missing {
+        /// The first names, up to three.
+        name: String,
+        /// Number of further names.
+        others: usize,
+    },
+    /// A tensor is not a parameter of the module.
+    #[error("has a tensor {name}{} that the model does not have", and_more(*.others))]
+    Unused {
+        /// The first names, up to three.
+        name: String,
+        /// Number of further names.
+        others: usize,
+    },
+    /// A parameter has another shape.
+    #[error("tensor {name} has the shape {found:?}, but must have {expected:?}")]
+    Shape {
+        /// Name of the parameter.
+        name: String,
+        /// Shape in the module.
+        expected: Vec<usize>,
+        /// Shape of the given tensor.
+        found: Vec<usize>,
+    },
+}
+
+impl WeightsError {
+    /// Returns the error about missing tensors.
+    pub(super) fn missing<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
+        let (name, others) = first_few(names);
+        Self::Missing { name, others }
+    }
+
+    /// Returns the error about tensors that the module does not have.
+    pub(super) fn unused<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
+        let (name, others) = first_few(names);
+        Self::Unused { name, others }
+    }
+
+    /// Returns the error about a file that cannot be read.
+    pub(super) fn io(error: &std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::NotFound => Self::File("does not exist".into()),
+            _ => Self::File(format!("cannot be read ({error})")),
+        }
+    }
+}
+
+/// Returns the first names, up to three, and the number of the others.
+fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usize) {
+    let mut names = names.into_iter();
+    let first: Vec<S> = names.by_ref().take(3).collect();
+    let first: Vec<&str> = first.iter().map(AsRef::as_ref).collect();
+    (first.join(", "), names.count())
+}
+
+/// Names the layouts that were looked for, for an error message.
+fn looked_for(layout: Option<Layout>) -> String {
+    match layout {
+        Some(layout) => format!("the layout {layout} is known"),
+        None => "a layout is known".into(),
+    }
+}
+
+/// Says how many others there are, for an error message.
+fn and_more(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        n => format!(" (and {n} more)"),
+    }
+}

@@ -1,0 +1,22 @@
+//! The contents of a file of weights, as its header describes them.
+
+/// A tensor in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TensorInfo {
+    /// Element type: `f32`, `bf16`, `i64` and so on.
+    pub dtype: String,
+    /// Shape, as in the file.
+    pub shape: Vec<usize>,
+    /// Entry of the file's outermost dictionary that holds the tensor, if the entry is a dictionary
+    /// itself, such as `model` in `{"model": {..}, "optimizer": {..}}`.
+    pub group: Option<String>,
+}
+
+/// An object in a file that is neither a tensor nor a plain container. It is never executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignObject {
+    /// Path of the object in the file.
+    pub path: String,
+    /// Python class or function to which the object refers.
+    pub class: String,
+}

@@ -1,0 +1,112 @@
+//! Expansion of a layout's rules to the tensors of one model.
+
+use super::name::Layout;
+use super::rule::{CORE, Rule};
+use super::tables;
+
+/// Returns the rules of a layout for a model with `n_layers` encoder and decoder layers.
+///
+/// With `is_bare`, the model is a single stack whose names in the layout lack the name of the stack.
+pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: bool) -> Vec<Rule> {
+    let mut all = Vec::new();
+    for rule in tables::rules(layout) {
+        for (stack, n_layers) in ["encoder", "decoder"].into_iter().zip(n_layers) {
+            let in_stack = |rule: &Rule| rule.ours.starts_with(&format!("{stack}."));
+            let of = rule.of(stack, 0);
+            if n_layers == 0 || !in_stack(&of) {
+                continue;
+            }
+            if rule.ours.contains("{i}") {
+                all.extend((0..n_layers).map(|layer| rule.of(stack, layer)));
+            } else {
+                all.push(of);
+            }
+        }
+    }
+    if is_bare {
+        for name in all.iter_mut().flat_map(|rule| &mut rule.theirs) {
+            *name = bare(name);
+        }
+    }
+    all
+}
+
+/// Returns a name without the name of its stack.
+fn bare(name: &str) -> String {
+    for (before, stays) in [("", ""), (CORE, CORE), ("model.", "")] {
+        for stack in ["encoder.", "decoder."] {
+            let rest = name.strip_prefix(before);
+            if let Some(rest) = rest.and_then(|rest| rest.strip_prefix(stack)) {
+                return format!("{stays}{rest}");
+            }
+        }
+    }
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::choice::Choice;
+    use crate::config::{Activation, Positions, TransformerConfig, WeightTying};
+    use crate::weights::layout::rule::Part;
+    use crate::weights::layout::shapes::shapes;
+    use crate::weights::parameters;
+
+    #[test]
+    fn shapes_are_those_of_a_built_model() {
+        let small = TransformerConfig::new(7, 7)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_d_ff(6)
+            .with_max_len(5)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(2);
+        let own = |config: &TransformerConfig| -> Vec<(String, Vec<usize>)> {
+            let model = config.init(&Device::flex()).unwrap();
+            parameters::shapes(&model).into_iter().collect()
+        };
+        for config in [
+            small.clone(),
+            small.clone().with_positions(Positions::Learned),
+            small.clone().with_weight_tying(WeightTying::Decoder),
+            small.clone().with_weight_tying(WeightTying::All),
+            small.clone().with_activation(Activation::Swiglu),
+            small.clone().with_final_norm(false),
+        ] {
+            let mut given = shapes(&config, [true, true]);
+            given.sort();
+            assert_eq!(given, own(&config), "{config:?}");
+        }
+    }
+
+    #[test]
+    fn each_layout_has_rules_for_every_part_of_every_parameter() {
+        for &layout in Layout::ALL {
+            let config = layout
+                .usual(7)
+                .with_n_encoder_layers(2)
+                .with_n_decoder_layers(1);
+            let rules = expand(layout, [2, 1], false);
+            for (name, shape) in shapes(&config, [true, true]) {
+                let rules: Vec<_> = rules.iter().filter(|rule| rule.ours == name).collect();
+                let parts = rules.first().map_or(1, |rule| rule.our_part.of);
+                let mut covered = vec![0; parts];
+                for rule in &rules {
+                    assert_eq!(rule.our_part.of, parts, "{layout}: {name}");
+                    let Part { first, count, .. } = rule.our_part;
+                    covered[first..first + count]
+                        .iter_mut()
+                        .for_each(|n| *n += 1);
+                    assert!(rule.their_shape(&shape).iter().all(|&axis| axis > 0));
+                }
+                assert!(
+                    covered.iter().all(|&n| n > 0),
+                    "{layout}: {name} {covered:?}"
+                );
+            }
+        }
+    }
+}

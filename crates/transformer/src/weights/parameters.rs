@@ -1,0 +1,150 @@
+//! Reading and replacing a module's parameters by name.
+
+use std::collections::BTreeMap;
+
+use burn::module::{Module, Param};
+use burn::tensor::{Tensor, TensorData};
+
+use super::error::WeightsError;
+use super::named::{MapNamed, VisitNamed, map_named, visit_named};
+
+/// Parameters by name, in alphabetical order.
+pub type Parameters = BTreeMap<String, TensorData>;
+
+/// Returns the parameters of a module, each by its path in the module.
+pub fn parameters<M: Module>(module: &M) -> Parameters {
+    struct Values(Parameters);
+    impl VisitNamed for Values {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            self.0.insert(name, param.val().into_data());
+        }
+    }
+    let mut values = Values(Parameters::new());
+    visit_named(module, &mut values);
+    values.0
+}
+
+/// Returns a copy of `module` with the given parameters, on its device and in its precision.
+///
+/// # Errors
+///
+/// A parameter is missing, is not one of the module, or has another shape.
+pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, WeightsError> {
+    let own = shapes(module);
+    let missing: Vec<&String> = own
+        .keys()
+        .filter(|name| !given.contains_key(*name))
+        .collect();
+    if !missing.is_empty() {
+        return Err(WeightsError::missing(missing));
+    }
+    let unused: Vec<&String> = given
+        .keys()
+        .filter(|name| !own.contains_key(*name))
+        .collect();
+    if !unused.is_empty() {
+        return Err(WeightsError::unused(unused));
+    }
+    for (name, expected) in &own {
+        let found = given[name].shape();
+        if found.as_slice() != &expected[..] {
+            return Err(WeightsError::Shape {
+                name: name.clone(),
+                expected: expected.clone(),
+                found: found.to_vec(),
+            });
+        }
+    }
+    Ok(map_named(module.clone(), &mut Replace(given)))
+}
+
+/// Replaces the parameters of a module by name.
+struct Replace(Parameters);
+
+impl MapNamed for Replace {
+    fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let data = self
+            .0
+            .remove(&name)
+            .expect("the names were compared before");
+        param.map(|tensor| {
+            let is_trained = tensor.is_require_grad();
+            let precision = tensor.dtype();
+            Tensor::from_data(data, (&tensor.device(), precision)).set_require_grad(is_trained)
+        })
+    }
+}
+
+/// Returns the shapes of a module's parameters by name, without reading the parameters back.
+pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    struct Shapes(BTreeMap<String, Vec<usize>>);
+    impl VisitNamed for Shapes {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            self.0.insert(name, param.shape().to_vec());
+        }
+    }
+    let mut shapes = Shapes(BTreeMap::new());
+    visit_named(module, &mut shapes);
+    shapes.0
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::config::{TransformerConfig, WeightTying};
+    use crate::model::Transformer;
+
+    fn model(seed: u64, d_ff: usize, tying: WeightTying) -> Transformer {
+        TransformerConfig::new(11, 11)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(d_ff)
+            .with_weight_tying(tying)
+            .init_seeded(seed, &Device::flex())
+            .unwrap()
+    }
+
+    #[test]
+    fn trained_parameters_stay_trained() {
+        let device = Device::flex().autodiff();
+        let model = TransformerConfig::new(5, 5)
+            .with_d_model(4)
+            .with_n_heads(1)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(4)
+            .init_seeded(3, &device)
+            .unwrap();
+        let read = with_parameters(&model, parameters(&model)).unwrap();
+        let weight = read.decoder.layers[0].feed_forward.w_1.bias.clone();
+        assert!(weight.unwrap().val().is_require_grad());
+    }
+
+    #[test]
+    fn errors_name_the_parameters_that_do_not_fit() {
+        let own = model(1, 6, WeightTying::None);
+        let error_of = |given| with_parameters(&own, given).unwrap_err().to_string();
+        let other = parameters(&model(1, 7, WeightTying::None));
+        let error = error_of(other);
+        assert!(
+            error.contains("has the shape [7], but must have [6]"),
+            "{error}"
+        );
+
+        let mut given = parameters(&own);
+        let name = "decoder.layers.0.feed_forward.w_1.bias";
+        let bias = given.remove(name).unwrap();
+        assert_eq!(error_of(given.clone()), format!("has no tensor {name}"));
+        given.insert(name.into(), bias.clone());
+        given.insert("a".into(), bias.clone());
+        given.insert("b".into(), bias);
+        assert_eq!(
+            error_of(given),
+            "has a tensor a, b that the model does not have"
+        );
+    }
+}
