@@ -6,6 +6,8 @@ use burn::backend::{Backend, backend_extension};
 
 use crate::activation::Activation;
 use crate::dropout::Dropout;
+#[cfg(feature = "autodiff")]
+use crate::layer_norm::Store;
 use crate::linear_cross_entropy::Parts;
 
 /// What flex has kernels for. Tensors are f32.
@@ -141,17 +143,7 @@ pub(crate) trait FusedOps: Backend {
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
-    /// The same, its rows normalised, times gamma, plus beta.
-    fn fused_residual_norm(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        dropout: Dropout,
-        epsilon: f64,
-    ) -> FloatTensor<Self>;
-
-    /// The sum, and its rows normalised, times gamma, plus beta.
+    /// The same, and its rows normalised, times gamma, plus beta.
     fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
@@ -161,28 +153,15 @@ pub(crate) trait FusedOps: Backend {
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// The gradients of x, y, gamma and beta, from the sum and the gradient of its norm.
-    #[cfg(feature = "autodiff")]
-    fn fused_residual_norm_backward(
-        sum: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        of_norm: FloatTensor<Self>,
-        dropout: Dropout,
-        epsilon: f64,
-    ) -> (
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-        FloatTensor<Self>,
-    );
-
-    /// The same with the gradient that the sum has besides.
+    /// The gradients of x, y, gamma and beta, from those of the sum and of its norm; the sum's is
+    /// not read if it is to be written.
     #[cfg(feature = "autodiff")]
     fn fused_residual_and_norm_backward(
         sum: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         of_sum: FloatTensor<Self>,
         of_norm: FloatTensor<Self>,
+        store: Store,
         dropout: Dropout,
         epsilon: f64,
     ) -> (
@@ -227,6 +206,15 @@ pub(crate) trait FusedOps: Backend {
     #[cfg(feature = "autodiff")]
     fn fused_sum_rows(x: FloatTensor<Self>) -> FloatTensor<Self>;
 }
+
+/// Of four inputs.
+#[cfg(feature = "autodiff")]
+pub(crate) type Four<B> = (
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+    FloatTensor<B>,
+);
 
 /// A loss's chunks by these operations.
 #[derive(Debug)]

@@ -13,6 +13,8 @@ use crate::cross_entropy;
 #[cfg(feature = "autodiff")]
 use crate::dropout::dropped;
 use crate::dropout::{Dropout, drop_in_place};
+#[cfg(feature = "autodiff")]
+use crate::extension::Four;
 use crate::extension::{FusedOps, Kernels};
 use crate::flex::{self, FlexTensor};
 #[cfg(feature = "autodiff")]
@@ -230,18 +232,6 @@ impl FusedOps for Flex {
         y
     }
 
-    fn fused_residual_norm(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        dropout: Dropout,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        let _timer = Timer::of(Kind::ResidualNorm);
-        residual::forward([x, y, gamma, beta], dropout, epsilon).1
-    }
-
     fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
@@ -255,36 +245,17 @@ impl FusedOps for Flex {
     }
 
     #[cfg(feature = "autodiff")]
-    fn fused_residual_norm_backward(
-        sum: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        of_norm: FloatTensor<Self>,
-        dropout: Dropout,
-        epsilon: f64,
-    ) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
-        let _timer = Timer::of(Kind::ResidualNorm);
-        let shape = sum.layout().shape().clone();
-        let dx = Buffer::arbitrary(shape.num_elements());
-        let dx = flex::primitive(dx, &shape);
-        residual::backward([sum, gamma, of_norm, dx], Store::Written, dropout, epsilon)
-    }
-
-    #[cfg(feature = "autodiff")]
     fn fused_residual_and_norm_backward(
         sum: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         of_sum: FloatTensor<Self>,
         of_norm: FloatTensor<Self>,
+        store: Store,
         dropout: Dropout,
         epsilon: f64,
-    ) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+    ) -> Four<Self> {
         let _timer = Timer::of(Kind::ResidualNorm);
-        residual::backward(
-            [sum, gamma, of_norm, of_sum],
-            Store::Added,
-            dropout,
-            epsilon,
-        )
+        residual::backward([sum, gamma, of_sum, of_norm], store, dropout, epsilon)
     }
 
     #[cfg(feature = "autodiff")]

@@ -56,17 +56,10 @@ pub fn residual_norm(
     check(&x, &y, dropout);
     check_parameters(&x, &gamma, &beta);
     #[cfg(feature = "flex")]
-    if crate::flex::takes(&gamma)
-        && crate::flex::takes(&beta)
-        && let Some(dropout) = fast_path(&x, &y, dropout)
+    if [&x, &y].into_iter().all(crate::flex::takes)
+        && [&gamma, &beta].into_iter().all(crate::flex::takes)
     {
-        use crate::extension::FusedOps;
-        use burn::backend::Dispatch;
-
-        let (x, y) = (x.into_dispatch(), y.into_dispatch());
-        let (gamma, beta) = (gamma.into_dispatch(), beta.into_dispatch());
-        let output = Dispatch::fused_residual_norm(x, y, gamma, beta, dropout, epsilon);
-        return Tensor::from_dispatch(output);
+        return residual_and_norm(x, y, gamma, beta, dropout, epsilon).1;
     }
     #[cfg(feature = "autodiff")]
     if [&x, &y].into_iter().all(crate::explicit::takes)
@@ -169,8 +162,15 @@ pub(crate) use kernel::add_to_dropped;
 /// Of tensors.
 #[cfg(feature = "flex")]
 pub(crate) mod flex {
+    #[cfg(feature = "autodiff")]
+    use burn::backend::Flex;
+
     use super::kernel::normalize_sum;
+    #[cfg(feature = "autodiff")]
+    use crate::buffers::Buffer;
     use crate::dropout::Dropout;
+    #[cfg(feature = "autodiff")]
+    use crate::extension::Four;
     use crate::flex::{self, FlexTensor};
     use crate::layer_norm::Norm;
     #[cfg(feature = "autodiff")]
@@ -188,23 +188,28 @@ pub(crate) mod flex {
         (y, flex::primitive(output, x.layout().shape()))
     }
 
-    /// The gradients of x, which comes into `dx`, of y, gamma and beta.
+    /// The gradients of x, y, gamma and beta.
     #[cfg(feature = "autodiff")]
     pub(crate) fn backward(
-        [sum, gamma, mut grad, mut dx]: [FlexTensor; 4],
+        [sum, gamma, of_sum, mut of_norm]: [FlexTensor; 4],
         store: Store,
         dropout: Dropout,
         epsilon: f64,
-    ) -> (FlexTensor, FlexTensor, FlexTensor, FlexTensor) {
+    ) -> Four<Flex> {
         let [sum, gamma] = [sum, gamma].map(|tensor| tensor.to_contiguous());
         let norm = Norm::of(&gamma, &gamma, epsilon);
-        let of_parameters = flex::with_mut(&mut grad, |grad| {
+        let shape = sum.layout().shape();
+        let mut dx = match store {
+            Store::Added => of_sum,
+            Store::Written => flex::primitive(Buffer::arbitrary(shape.num_elements()), shape),
+        };
+        let of_parameters = flex::with_mut(&mut of_norm, |grad| {
             flex::with_mut(&mut dx, |dx| {
                 norm.backward_residual(flex::slice(&sum), grad, dx, store, dropout)
             })
         });
         let dy = match dropout.probability > 0.0 {
-            true => grad,
+            true => of_norm,
             false => dx.clone(),
         };
         let [gamma, beta] = of_parameters.map(flex::vector);

@@ -11,6 +11,7 @@ use burn::backend::{Autodiff, Backend, TensorMetadata};
 use crate::activation::Activation;
 use crate::dropout::Dropout;
 use crate::extension::FusedOps;
+use crate::layer_norm::Store;
 use crate::nodes::{Pair, register};
 
 /// See `attention::kernel`.
@@ -167,34 +168,23 @@ impl<B: Backend + FusedOps> Backward<B, 4> for ResidualAndNorm {
         let gamma: FloatTensor<B> = checkpointer.retrieve_node_output(kept.gamma);
         let nodes = ops.parents.map(|node| node.map(|node| node.id));
         drop(grads.consume::<B>(&ops.node));
-        let of_inputs = match pair.take_gradients() {
+        let (of_sum, of_norm, store) = match pair.take_gradients() {
+            [Some(of_sum), Some(of_norm)] => (of_sum, of_norm, Store::Added),
+            [None, Some(of_norm)] => (kept.sum.clone(), of_norm, Store::Written),
             [Some(of_sum), None] => {
                 let of_y = B::fused_dropped(of_sum.clone(), kept.dropout);
                 // A scale that was computed waits for its gradient.
                 let dtype = gamma.dtype().into();
                 let zeros = B::float_zeros(gamma.shape(), &gamma.device(), dtype);
-                [of_sum, of_y, zeros.clone(), zeros]
+                return register::<B, 4>(grads, nodes, [of_sum, of_y, zeros.clone(), zeros]);
             }
-            [None, Some(of_norm)] => B::fused_residual_norm_backward(
-                kept.sum,
-                gamma,
-                of_norm,
-                kept.dropout,
-                kept.epsilon,
-            )
-            .into(),
-            [Some(of_sum), Some(of_norm)] => B::fused_residual_and_norm_backward(
-                kept.sum,
-                gamma,
-                of_sum,
-                of_norm,
-                kept.dropout,
-                kept.epsilon,
-            )
-            .into(),
             [None, None] => unreachable!("neither result has a gradient"),
         };
-        register::<B, 4>(grads, nodes, of_inputs);
+        let (sum, dropout, epsilon) = (kept.sum, kept.dropout, kept.epsilon);
+        let of_inputs = B::fused_residual_and_norm_backward(
+            sum, gamma, of_sum, of_norm, store, dropout, epsilon,
+        );
+        register::<B, 4>(grads, nodes, of_inputs.into());
     }
 }
 

@@ -13,7 +13,8 @@ use self::backward::{
 };
 use crate::activation::Activation;
 use crate::dropout::Dropout;
-use crate::extension::{FusedOps, Kernels};
+use crate::extension::{Four, FusedOps, Kernels};
+use crate::layer_norm::Store;
 use crate::linear_cross_entropy;
 use crate::nodes::Pair;
 
@@ -272,17 +273,6 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         }
     }
 
-    fn fused_residual_norm(
-        x: FloatTensor<Self>,
-        y: FloatTensor<Self>,
-        gamma: FloatTensor<Self>,
-        beta: FloatTensor<Self>,
-        dropout: Dropout,
-        epsilon: f64,
-    ) -> FloatTensor<Self> {
-        Self::fused_residual_and_norm(x, y, gamma, beta, dropout, epsilon).1
-    }
-
     fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
@@ -318,21 +308,12 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         pair.results::<C>(&both, [sum, norm]).into()
     }
 
-    fn fused_residual_norm_backward(
-        _: FloatTensor<Self>,
-        _: FloatTensor<Self>,
-        _: FloatTensor<Self>,
-        _: Dropout,
-        _: f64,
-    ) -> Four<Self> {
-        unreachable!("{ONCE}")
-    }
-
     fn fused_residual_and_norm_backward(
         _: FloatTensor<Self>,
         _: FloatTensor<Self>,
         _: FloatTensor<Self>,
         _: FloatTensor<Self>,
+        _: Store,
         _: Dropout,
         _: f64,
     ) -> Four<Self> {
@@ -389,13 +370,5 @@ impl<B: Backend + FusedOps, C: CheckpointStrategy> FusedOps for Autodiff<B, C> {
         unreachable!("{ONCE}")
     }
 }
-
-/// Of four inputs.
-type Four<B> = (
-    FloatTensor<B>,
-    FloatTensor<B>,
-    FloatTensor<B>,
-    FloatTensor<B>,
-);
 
 const ONCE: &str = "backward passes are not differentiated";
