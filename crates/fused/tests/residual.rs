@@ -3,7 +3,7 @@
 
 mod common;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use burn::tensor::{Device, Tensor, TensorData, activation, module};
 use common::{assert_close, floats};
@@ -11,6 +11,13 @@ use proptest::prelude::*;
 
 /// The tests share the device's random numbers.
 static RANDOM: Mutex<()> = Mutex::new(());
+
+/// Takes the device's random numbers until the guard is dropped.
+fn lock_random() -> MutexGuard<'static, ()> {
+    RANDOM
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
 
 /// x, y, and gamma and beta as a matrix of one row.
 type Inputs = [Tensor<2>; 4];
@@ -70,9 +77,7 @@ fn assert_same(
     fused: &dyn Fn(&Inputs) -> Tensor<2>,
     plain: &dyn Fn(&Inputs) -> Tensor<2>,
 ) {
-    let _guard = RANDOM
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _guard = lock_random();
     let (actual, expected) = (run(case, fused), run(case, plain));
     let mut compared = 0;
     for ((actual, expected), of) in actual
@@ -191,6 +196,7 @@ fn inputs_without_gradients_get_none() {
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::ones([2, 4], &device);
     let row = Tensor::<1>::ones([4], &device).require_grad();
+    let _guard = lock_random();
     let (sum, _) = fused::residual_and_norm(x.clone(), x, row.clone(), row, 0.1, 1e-3);
     assert!(sum.require_grad().is_require_grad());
 }
@@ -227,6 +233,7 @@ fn empty_tensors_have_empty_sums() {
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::zeros([0, 4], &device).require_grad();
     let row = Tensor::<1>::ones([4], &device).require_grad();
+    let _guard = lock_random();
     let (sum, norm) = fused::residual_and_norm(x.clone(), x, row.clone(), row.clone(), 0.1, 1e-3);
     assert_eq!([sum.dims(), norm.dims()], [[0, 4]; 2]);
     let gradients = (sum * norm).sum().backward();
