@@ -1,6 +1,5 @@
-//! `cargo bench -p fused --bench operations`: forward and backward pass of each operation at the
-//! shapes of the paper's base model (16 sequences of 64 tokens), by its fast path and in plain
-//! Burn.
+//! Measures each operation, forward and backward, by its fast path and in plain Burn, at the shapes of
+//! the paper's base model (16 sequences of 64 tokens): `cargo bench -p fused --bench operations`.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::cell::RefCell;
@@ -8,7 +7,7 @@ use std::hint::black_box;
 
 use burn::tensor::{Bool, Device, Distribution, Int, Tensor};
 use criterion::{Criterion, criterion_group, criterion_main};
-use fused::{Activation, Adam, Moving, Places};
+use fused::{Activation, Adam, AdamState, CacheIndex};
 
 const BATCH: usize = 16;
 const LENGTH: usize = 64;
@@ -18,7 +17,7 @@ const D_FF: usize = 2048;
 const VOCAB_SIZE: usize = 10_000;
 const DROPOUT: f64 = 0.1;
 
-/// Numbers in the parameter that Adam moves.
+/// Elements of the parameter that Adam updates.
 const PARAMETERS: usize = 1 << 22;
 
 const ADAM: Adam = Adam {
@@ -35,7 +34,7 @@ fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
     Tensor::random(shape, Distribution::Uniform(-1.0, 1.0), &device).require_grad()
 }
 
-/// Attention of plain Burn, as the model has it where there is no fast path.
+/// Attention in plain Burn, as the model computes it without a fast path.
 fn plain_attention(query: Tensor<4>, key: Tensor<4>, value: Tensor<4>, mask: &Tensor<4, Bool>) {
     let [query, key, value] = [query, key, value].map(|x| x.swap_dims(1, 2));
     let [batch, n_heads, t, d_head] = query.dims();
@@ -66,7 +65,7 @@ fn operations(criterion: &mut Criterion) {
     let query = random([BATCH, LENGTH, N_HEADS, d_head]);
     let memory = random([BATCH, LENGTH, 2 * N_HEADS, d_head]);
     let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
-    // As the copy task has them.
+    // The shapes of the copy task.
     let short = random([80, 10, 3 * N_HEADS, d_head]);
     let short_mask = Tensor::<2, Bool>::tril_mask([10, 10], 0, &device).unsqueeze();
     let logits = random([rows, VOCAB_SIZE]);
@@ -77,7 +76,7 @@ fn operations(criterion: &mut Criterion) {
     let query_of_step = query.clone().inner().narrow(1, 0, 1);
     let scale = Tensor::<1>::from_data([0.5], &plain_device);
     for is_fused in [true, false] {
-        fused::enable(is_fused);
+        let _fast_paths = fused::fast_paths(is_fused);
         let mut group = criterion.benchmark_group(if is_fused { "fused" } else { "plain" });
         group.sample_size(10);
         let mut bench = |name: &str, run: &dyn Fn()| {
@@ -147,7 +146,7 @@ fn operations(criterion: &mut Criterion) {
             let loss = fused::linear_cross_entropy(x, weight, bias, target.clone(), 0, 0.1, 128);
             backward(loss);
         });
-        // There is no plain body of it here.
+        // Attention with a cache has no plain body in this crate.
         if is_fused {
             bench("attention_step", &|| {
                 let (query, memory) = (query_of_step.clone(), memory.clone().inner());
@@ -155,7 +154,7 @@ fn operations(criterion: &mut Criterion) {
                 black_box(fused::attention_step(
                     &query,
                     &memory,
-                    Places::Rows(&rows),
+                    CacheIndex::Rows(&rows),
                     LENGTH,
                     None,
                 ));
@@ -164,12 +163,12 @@ fn operations(criterion: &mut Criterion) {
         bench("sum_of_squares", &|| {
             black_box(fused::sum_of_squares(&weight.clone().inner()));
         });
-        let moving = RefCell::new(Some(Moving {
+        let moving = RefCell::new(Some(AdamState {
             parameter: Tensor::zeros([PARAMETERS], &plain_device),
             moment_1: Tensor::zeros([PARAMETERS], &plain_device),
             moment_2: Tensor::zeros([PARAMETERS], &plain_device),
         }));
-        let adam = |step: &dyn Fn(Moving, Tensor<1>) -> Moving| {
+        let adam = |step: &dyn Fn(AdamState, Tensor<1>) -> AdamState| {
             let held = moving.take().expect("it was put back");
             moving.replace(Some(black_box(step(held, gradient.clone()))));
         };
@@ -184,7 +183,6 @@ fn operations(criterion: &mut Criterion) {
         });
         group.finish();
     }
-    fused::enable(true);
 }
 
 criterion_group!(benches, operations);

@@ -1,97 +1,119 @@
-//! How long each kind of operation takes.
+//! Measures how long each kind of operation takes.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What is told apart.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    Linear,
-    Attention,
-    ResidualNorm,
-    Activation,
-    Dropout,
-    CrossEntropy,
-    GradientNorm,
-    Adam,
+/// Total time by kind of operation.
+type Times = Arc<Mutex<BTreeMap<&'static str, Duration>>>;
+
+thread_local! {
+    static CURRENT: RefCell<Option<Times>> = const { RefCell::new(None) };
 }
 
-impl Kind {
-    /// Each at its own place.
-    const ALL: [Self; 8] = [
-        Self::Linear,
-        Self::Attention,
-        Self::ResidualNorm,
-        Self::Activation,
-        Self::Dropout,
-        Self::CrossEntropy,
-        Self::GradientNorm,
-        Self::Adam,
-    ];
+/// Measures the fast paths of the calling thread, forward and backward, until it is dropped.
+///
+/// It also measures what the thread runs through [`in_pool`](crate::in_pool), on whichever thread.
+/// While a profile is alive, an earlier one of the same thread pauses.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+///
+/// let profile = fused::Profile::start();
+/// let x = Tensor::<2>::ones([2, 2], &Device::flex());
+/// let _ = fused::linear(x.clone(), x, None);
+/// # #[cfg(feature = "flex")]
+/// assert!(profile.times().contains_key("linear"));
+/// ```
+#[derive(Debug)]
+pub struct Profile {
+    times: Times,
+    before: Option<Times>,
+    /// The measurement belongs to the thread that started it.
+    not_send: PhantomData<*const ()>,
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Linear => "linear",
-            Self::Attention => "attention",
-            Self::ResidualNorm => "residual_norm",
-            Self::Activation => "activation",
-            Self::Dropout => "dropout",
-            Self::CrossEntropy => "cross_entropy",
-            Self::GradientNorm => "gradient_norm",
-            Self::Adam => "adam",
+impl Profile {
+    /// Starts a measurement.
+    #[must_use = "the measurement ends when the profile is dropped"]
+    pub fn start() -> Self {
+        let times = Times::default();
+        Self {
+            before: CURRENT.replace(Some(Arc::clone(&times))),
+            times,
+            not_send: PhantomData,
         }
     }
-}
 
-static IS_ON: AtomicBool = AtomicBool::new(false);
-static NANOSECONDS: [AtomicU64; Kind::ALL.len()] = [const { AtomicU64::new(0) }; Kind::ALL.len()];
-
-/// Counts from now on, from nothing, how long the fast paths of the whole process take, forward and
-/// backward; or stops counting.
-pub fn profile(is_on: bool) {
-    for nanoseconds in &NANOSECONDS {
-        nanoseconds.store(0, Ordering::Relaxed);
+    /// Returns the total time of each kind of operation so far, by its name.
+    ///
+    /// Times are wall-clock times of the threads that called the operations, so that they add up
+    /// where one thread calls all of them. The map is empty on every backend but flex.
+    pub fn times(&self) -> BTreeMap<&'static str, Duration> {
+        self.times
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
-    IS_ON.store(is_on, Ordering::Relaxed);
 }
 
-/// How long each kind of operation has taken since [`profile`] was called: wall-clock time of the
-/// threads that called them, so that it adds up where one thread does. Empty if there was none, as
-/// on every backend but flex.
-pub fn profiled() -> Vec<(&'static str, Duration)> {
-    let time = |kind: Kind| NANOSECONDS[kind as usize].load(Ordering::Relaxed);
-    let times = Kind::ALL.into_iter().map(|kind| (kind.name(), time(kind)));
-    times
-        .filter(|&(_, time)| time > 0)
-        .map(|(name, time)| (name, Duration::from_nanos(time)))
-        .collect()
+impl Drop for Profile {
+    fn drop(&mut self) {
+        CURRENT.set(self.before.take());
+    }
 }
 
 #[cfg(feature = "flex")]
-pub(crate) use timer::Timer;
+pub(crate) use measure::{Continued, Timer, current};
 
 #[cfg(feature = "flex")]
-mod timer {
-    use std::sync::atomic::Ordering;
+mod measure {
+    use std::sync::PoisonError;
     use std::time::Instant;
 
-    use super::Kind;
+    use super::{CURRENT, Times};
 
-    /// Counts until it is dropped.
-    pub(crate) struct Timer(Option<(Kind, Instant)>);
+    /// Returns where the calling thread's operations are counted, if they are.
+    pub(crate) fn current() -> Option<Times> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
+    /// Continues another thread's measurement on the calling thread until it is dropped.
+    pub(crate) struct Continued(Option<Times>);
+
+    impl Continued {
+        pub(crate) fn on_this_thread(times: Option<Times>) -> Self {
+            Self(CURRENT.replace(times))
+        }
+    }
+
+    impl Drop for Continued {
+        fn drop(&mut self) {
+            CURRENT.set(self.0.take());
+        }
+    }
+
+    /// Adds the time until it is dropped to a kind of operation, if the calling thread is measured.
+    pub(crate) struct Timer(Option<(&'static str, Instant)>);
 
     impl Timer {
-        pub(crate) fn of(kind: Kind) -> Self {
-            let is_on = super::IS_ON.load(Ordering::Relaxed);
-            Self(is_on.then(|| (kind, Instant::now())))
+        pub(crate) fn of(kind: &'static str) -> Self {
+            let is_measured = CURRENT.with_borrow(Option::is_some);
+            Self(is_measured.then(|| (kind, Instant::now())))
         }
     }
 
     impl Drop for Timer {
         fn drop(&mut self) {
-            if let Some((kind, begun)) = self.0 {
-                let time = begun.elapsed().as_nanos() as u64;
-                super::NANOSECONDS[kind as usize].fetch_add(time, Ordering::Relaxed);
+            if let Some((kind, start)) = self.0 {
+                CURRENT.with_borrow(|times| {
+                    if let Some(times) = times {
+                        let mut times = times.lock().unwrap_or_else(PoisonError::into_inner);
+                        *times.entry(kind).or_default() += start.elapsed();
+                    }
+                });
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Non-linearities and their gradients against formulas in f64.
+//! Compares activation functions and their gradients with the formulas in f64.
 
 mod common;
 
@@ -15,7 +15,7 @@ const ALL: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// The error function by its series, and by the continued fraction of its complement.
+/// Returns the error function, by its series or by the continued fraction of its complement.
 fn erf(x: f64) -> f64 {
     if x.abs() < 3.0 {
         let (mut term, mut sum) = (x, x);
@@ -33,7 +33,7 @@ fn erf(x: f64) -> f64 {
     (1.0 - complement) * x.signum()
 }
 
-/// `act(x)`, and its derivative by a difference.
+/// Returns `act(x)`, and its derivative by a difference.
 fn by_hand(of: Activation, x: f64) -> (f64, f64) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let value = |x: f64| match of {
@@ -84,7 +84,7 @@ fn check(of: Activation, rows: usize, columns: usize, scale: f32) {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_the_formulas() {
+fn values_and_gradients_follow_the_formulas() {
     for of in ALL {
         for (rows, columns) in [(1, 1), (3, 7), (5, 33), (40, 1000)] {
             for scale in [0.0, 0.5, 3.0, 12.0, 200.0] {
@@ -109,7 +109,7 @@ proptest! {
 }
 
 #[test]
-fn plain_operations_compute_the_same() {
+fn plain_operations_agree() {
     for of in ALL {
         let device = Device::flex().autodiff();
         let run = |precision: DType| {
@@ -119,7 +119,7 @@ fn plain_operations_compute_the_same() {
             let gradients = y.clone().powf_scalar(2.0).sum().backward();
             [y.into_data(), x.grad(&gradients).unwrap().into_data()]
         };
-        // There are kernels for f32 alone.
+        // In f64, which has no kernel.
         let plain = run(DType::F64);
         for (fast, plain) in run(DType::F32).iter().zip(plain) {
             let plain: Vec<f64> = plain.iter::<f64>().collect();
@@ -129,12 +129,12 @@ fn plain_operations_compute_the_same() {
 }
 
 #[test]
-fn the_gradient_is_dropped_where_the_output_is() {
+fn gradients_are_dropped_with_the_output() {
     let device = Device::flex().autodiff();
     for of in ALL {
         let (rows, columns) = (50, 700);
         let width = if of.is_gated() { 2 * columns } else { columns };
-        // Nowhere is a gate's value or slope 0.
+        // No value or slope of a gate is 0.
         let x = Tensor::<2>::ones([rows, width], &device).require_grad();
         let y = fused::activate(x.clone(), of, 0.3);
         let gradients = y.clone().sum().backward();
@@ -158,7 +158,7 @@ fn the_gradient_is_dropped_where_the_output_is() {
 }
 
 #[test]
-fn what_is_no_number_stays_so() {
+fn nan_is_not_hidden() {
     let device = Device::flex();
     for of in ALL {
         let x = Tensor::<2>::from_data([[f32::NAN, f32::NAN]], &device);

@@ -1,4 +1,4 @@
-//! Attention against the same in plain Burn, forward and backward, and against numbers by hand.
+//! Compares attention, forward and backward, with attention in plain Burn, and with values by hand.
 
 mod common;
 
@@ -9,7 +9,7 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Random numbers are the device's, which the tests share.
+/// The tests share the device's random numbers.
 static RANDOM: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ enum Masking {
     None,
     Padding,
     Causal,
-    /// Each query of each head has its own, and some see nothing.
+    /// Each query of each head has a mask of its own, and some see no key.
     Scattered,
 }
 
@@ -26,7 +26,7 @@ struct Case {
     batch: usize,
     n_heads: usize,
     t: usize,
-    /// None for a sequence with itself.
+    /// Keys; `None` for self-attention.
     s: Option<usize>,
     d_head: usize,
     masking: Masking,
@@ -53,12 +53,12 @@ impl Case {
                     .collect(),
             ),
         };
-        // As a model has it, which makes its masks on the device of its tokens.
+        // On the device with autodiff, as in a model, which makes masks on the device of its tokens.
         let device = Device::flex().autodiff();
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// Queries `[B, T, H, K]`, keys and values `[B, S, 2 H, K]`, or all in one.
+    /// Returns queries `[B, T, H, K]` and keys and values `[B, S, 2 H, K]`, or all in one tensor.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,
@@ -127,7 +127,7 @@ impl Case {
         context.reshape([batch, t, n_heads * d_head])
     }
 
-    /// The output, and the gradients of its sum, weighted.
+    /// Returns the output, and the gradients of its weighted sum.
     fn run(&self, f: impl Fn(&Self, &[Tensor<4>]) -> Tensor<3>) -> Vec<TensorData> {
         let device = Device::flex().autodiff();
         let inputs = self.inputs(&device);
@@ -171,8 +171,8 @@ const CASE: Case = Case {
 };
 
 #[test]
-fn more_rows_than_a_block_are_the_same_as_plain_burn() {
-    // Weights of a head are more than dropout's chunks, too.
+fn several_blocks_agree_with_plain_burn() {
+    // A head has more weights than a chunk of dropout, too.
     let long = Case {
         batch: 1,
         t: 200,
@@ -200,7 +200,7 @@ fn more_rows_than_a_block_are_the_same_as_plain_burn() {
 }
 
 #[test]
-fn the_smallest_ones_are_right() {
+fn the_smallest_shapes_agree_with_plain_burn() {
     Case {
         batch: 1,
         n_heads: 1,
@@ -222,7 +222,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_attention_is_that_of_plain_burn(
+    fn any_attention_agrees_with_plain_burn(
         batch in 1..4usize,
         n_heads in 1..4usize,
         t in 1..40usize,
@@ -241,7 +241,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 20, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_attention_of_several_blocks_is_that_of_plain_burn(
+    fn any_attention_of_several_blocks_agrees_with_plain_burn(
         n_heads in 1..3usize,
         t in 60..300usize,
         s in prop::option::of(1..300usize),
@@ -284,28 +284,29 @@ fn padding_changes_no_bit() {
 
 #[test]
 #[should_panic(expected = "the mask is [1, 1, 4, 5], but the scores are [2, 2, 5, 5]")]
-fn a_mask_of_another_shape_is_refused() {
+fn a_mask_of_another_shape_is_rejected() {
     let mask = Tensor::<4, Bool>::from_data([[[[false; 5]; 4]]], &Device::flex());
     let _ = fused::self_attention(&CASE.inputs(&Device::flex())[0], Some(&mask), 0.0);
 }
 
 #[test]
 #[should_panic(expected = "the query is [2, 5, 2, 4], but keys and values are [2, 7, 2, 4]")]
-fn keys_without_values_are_refused() {
+fn keys_without_values_are_rejected() {
     let query = Tensor::<4>::zeros([2, 5, 2, 4], &Device::flex());
     let packed = Tensor::<4>::zeros([2, 7, 2, 4], &Device::flex());
     let _ = fused::cross_attention(&query, &packed, None, 0.0);
 }
 
 #[test]
-fn what_is_not_a_number_is_not_hidden() {
+fn nan_is_not_hidden() {
     let _guard = RANDOM
         .lock()
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let (t, d_head) = (20, 4);
-    let place = |token: usize, part: usize| (token * 3 + part) * d_head;
-    // In a query, its own row; in a key, whoever sees it: by the mask, itself and all later ones.
-    for (at, spoilt) in [(place(7, 0), 7..8), (place(15, 1), 15..t)] {
+    let index = |token: usize, part: usize| (token * 3 + part) * d_head;
+    // NaN in a query spoils its own row. NaN in a key spoils the queries that see it, which are its
+    // own and all later ones.
+    for (at, spoilt) in [(index(7, 0), 7..8), (index(15, 1), 15..t)] {
         let mut packed = floats(t * 3 * d_head, 1, 1.0);
         packed[at] = f32::NAN;
         let device = Device::flex().autodiff();
@@ -322,6 +323,6 @@ fn what_is_not_a_number_is_not_hidden() {
         }
         let gradient = packed.grad(&gradients).expect("it has one").into_data();
         let gradient: Vec<f32> = gradient.iter().collect();
-        assert!(gradient[place(spoilt.start, 0)].is_nan());
+        assert!(gradient[index(spoilt.start, 0)].is_nan());
     }
 }

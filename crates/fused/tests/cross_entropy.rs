@@ -1,4 +1,4 @@
-//! The loss and its gradient against sums in f64.
+//! Compares the loss and its gradient with sums in f64.
 
 mod common;
 
@@ -27,7 +27,7 @@ impl Case {
         }
     }
 
-    /// The loss of each row, and the gradient of the sum of `weight(row) * loss`.
+    /// Returns the loss of each row, and the gradient of the sum of `weight(row) * loss`.
     fn by_hand(&self, weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
         let v = self.vocab_size as f64;
         let (mut losses, mut gradients) = (Vec::new(), Vec::new());
@@ -71,7 +71,7 @@ impl Case {
 }
 
 #[test]
-fn losses_and_gradients_are_those_of_the_formula() {
+fn losses_and_gradients_follow_the_formula() {
     for (rows, vocab_size) in [(1, 2), (7, 11), (40, 16), (9, 1000), (3, 10_007)] {
         for smoothing in [0.0, 0.1] {
             for scale in [0.0, 1.0, 20.0] {
@@ -97,7 +97,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_a_number_is_not_hidden() {
+fn nan_is_not_hidden() {
     let device = Device::flex();
     let mut case = Case::new(3, 40, 1.0, 0.0, 1);
     case.logits[45] = f32::NAN;
@@ -110,7 +110,7 @@ fn what_is_not_a_number_is_not_hidden() {
 
 #[test]
 #[should_panic(expected = "target 5 is no id of a vocabulary of 5")]
-fn a_target_outside_the_vocabulary_is_refused() {
+fn a_target_outside_the_vocabulary_is_rejected() {
     let device = Device::flex();
     let target = Tensor::<1, Int>::from_data([5], &device);
     fused::cross_entropy(Tensor::<2>::zeros([1, 5], &device), target, 0, 0.0);
@@ -118,7 +118,7 @@ fn a_target_outside_the_vocabulary_is_refused() {
 
 #[test]
 #[should_panic(expected = "logits are [2, 5], but the target is [3]")]
-fn other_numbers_of_rows_are_refused() {
+fn different_numbers_of_rows_are_rejected() {
     let device = Device::flex();
     let target = Tensor::<1, Int>::from_data([0, 1, 2], &device);
     fused::cross_entropy(Tensor::<2>::zeros([2, 5], &device), target, 0, 0.0);

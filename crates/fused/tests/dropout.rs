@@ -1,4 +1,5 @@
-//! What is dropped: as much as asked for, without a pattern, the same in both directions.
+//! Checks that elements are dropped with the probability, without a pattern, and equally in both
+//! passes.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ fn device(seed: u64) -> Device {
     device
 }
 
-/// Seeds are the process's: tests that set them take turns.
+/// A seed holds for the whole process, so that tests that set it take turns.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
@@ -26,7 +27,7 @@ fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
         .collect()
 }
 
-/// Whether `count` of `n` is within five standard deviations of `n * p`.
+/// Returns whether `count` of `n` is within five standard deviations of `n * p`.
 fn is_likely(count: usize, n: usize, p: f64) -> bool {
     let deviation = (n as f64 * p * (1.0 - p)).sqrt();
     (count as f64 - n as f64 * p).abs() < 5.0 * deviation
@@ -37,12 +38,12 @@ fn count(bits: impl Iterator<Item = bool>) -> usize {
 }
 
 #[test]
-fn the_share_is_the_probability_without_a_pattern() {
+fn elements_are_dropped_with_the_probability_and_without_a_pattern() {
     let _turn = TURN.lock();
     for (seed, p) in [(1, 0.1), (2, 0.5), (3, 0.9), (4, 0.001)] {
         let bits = dropped(seed, N, p);
         assert!(is_likely(count(bits.iter().copied()), N, p), "{p}");
-        // Neighbours, rows, and the pieces that threads take.
+        // Distances of neighbours, rows, and the pieces of threads.
         for lag in [1, 2, 3, 16, 64, 512, 1 << 14, 1 << 15] {
             let pairs = bits.iter().zip(&bits[lag..]).map(|(a, b)| *a && *b);
             assert!(is_likely(count(pairs), N - lag, p * p), "{p}, lag {lag}");
@@ -51,7 +52,7 @@ fn the_share_is_the_probability_without_a_pattern() {
 }
 
 #[test]
-fn seeds_and_calls_differ_and_are_repeated() {
+fn masks_differ_by_call_and_are_repeated_by_seed() {
     let _turn = TURN.lock();
     let one = dropped(7, N, 0.3);
     assert_eq!(one, dropped(7, N, 0.3));
@@ -67,7 +68,7 @@ fn seeds_and_calls_differ_and_are_repeated() {
 }
 
 #[test]
-fn gradients_are_dropped_where_the_values_were() {
+fn gradients_are_dropped_with_the_values() {
     let _turn = TURN.lock();
     for shape in [[1, 1], [3, 7], [300, 100]] {
         let x = Tensor::<2>::ones(shape, &device(5)).require_grad();
@@ -103,8 +104,8 @@ proptest! {
 #[test]
 fn views_are_dropped_in_their_own_order() {
     let _turn = TURN.lock();
-    let numbers: Vec<f32> = (1..=12).map(|i| i as f32).collect();
-    let x = Tensor::<2>::from_data(TensorData::new(numbers, [3, 4]), &device(9));
+    let elements: Vec<f32> = (1..=12).map(|i| i as f32).collect();
+    let x = Tensor::<2>::from_data(TensorData::new(elements, [3, 4]), &device(9));
     let ones = Tensor::<2>::ones([4, 3], &device(9));
     let mask = fused::dropout(ones, 0.5);
     device(9);
@@ -124,6 +125,6 @@ fn nothing_is_dropped_with_probability_0_or_without_autodiff() {
 
 #[test]
 #[should_panic(expected = "must be at least 0 and less than 1, not 1")]
-fn all_cannot_be_dropped() {
+fn a_probability_of_one_is_rejected() {
     fused::dropout(Tensor::<1>::ones([1], &Device::flex()), 1.0);
 }

@@ -1,9 +1,9 @@
-//! Values against sums in f64, gradients against finite differences of these.
+//! Compares values with sums in f64, and gradients with finite differences of these.
 
 mod common;
 
 use burn::tensor::{Device, Tensor, TensorData};
-use common::{assert_close, numbers};
+use common::{assert_close, elements};
 use proptest::prelude::*;
 
 const EPSILON: f64 = 1e-5;
@@ -23,19 +23,19 @@ fn by_hand(x: &[f64], gamma: &[f64], beta: &[f64]) -> Vec<f64> {
 }
 
 fn check(rows: usize, width: usize, offset: f64, seed: usize) {
-    let x: Vec<f64> = numbers(rows * width, seed)
+    let x: Vec<f64> = elements(rows * width, seed)
         .iter()
         .map(|x| x + offset)
         .collect();
-    let (gamma, beta) = (numbers(width, seed + 1), numbers(width, seed + 2));
-    let dy = numbers(rows * width, seed + 3);
+    let (gamma, beta) = (elements(width, seed + 1), elements(width, seed + 2));
+    let dy = elements(rows * width, seed + 3);
     let device = Device::flex().autodiff();
-    let data = |numbers: &[f64]| -> Vec<f32> { numbers.iter().map(|&x| x as f32).collect() };
-    let matrix = |numbers: &[f64]| {
-        Tensor::<2>::from_data(TensorData::new(data(numbers), [rows, width]), &device)
+    let data = |elements: &[f64]| -> Vec<f32> { elements.iter().map(|&x| x as f32).collect() };
+    let matrix = |elements: &[f64]| {
+        Tensor::<2>::from_data(TensorData::new(data(elements), [rows, width]), &device)
     };
-    let row = |numbers: &[f64]| {
-        Tensor::<1>::from_data(TensorData::new(data(numbers), [width]), &device).require_grad()
+    let row = |elements: &[f64]| {
+        Tensor::<1>::from_data(TensorData::new(data(elements), [width]), &device).require_grad()
     };
     let leaves = (matrix(&x).require_grad(), row(&gamma), row(&beta));
     let y = fused::layer_norm(
@@ -78,19 +78,22 @@ fn check(rows: usize, width: usize, offset: f64, seed: usize) {
 }
 
 #[test]
-fn values_and_gradients_are_those_of_the_formula() {
+fn values_and_gradients_follow_the_formula() {
     for (rows, width) in [(1, 2), (3, 8), (7, 33), (5, 64), (2, 70)] {
         check(rows, width, 0.0, 5);
     }
-    // A mean far from zero takes digits from nothing but the inputs.
+    // A mean far from zero costs digits of the inputs only.
     check(3, 40, 5.0, 6);
 }
 
 #[test]
-fn sums_over_many_rows_are_whole() {
+fn sums_over_many_rows_are_complete() {
     let device = Device::flex().autodiff();
     let [rows, width] = [3000, 24];
-    let x = numbers(rows * width, 1).iter().map(|&x| x as f32).collect();
+    let x = elements(rows * width, 1)
+        .iter()
+        .map(|&x| x as f32)
+        .collect();
     let x = Tensor::<2>::from_data(TensorData::new::<f32, _>(x, [rows, width]), &device);
     let gamma = Tensor::<1>::ones([width], &device).require_grad();
     let beta = Tensor::<1>::zeros([width], &device).require_grad();
@@ -118,7 +121,7 @@ proptest! {
 
 #[test]
 #[should_panic(expected = "x is [1, 3], but gamma is [2] and beta [3]")]
-fn other_sizes_are_refused() {
+fn different_sizes_are_rejected() {
     let device = Device::flex();
     let ones = |n: usize| Tensor::<1>::ones([n], &device);
     fused::layer_norm(Tensor::ones([1, 3], &device), ones(2), ones(3), EPSILON);

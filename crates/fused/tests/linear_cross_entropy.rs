@@ -1,4 +1,4 @@
-//! The chunked loss against the two operations that it is made of, whose own tests are elsewhere.
+//! Compares the chunked loss with the linear layer and cross-entropy, which have their own tests.
 
 mod common;
 
@@ -6,7 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Losses, and the gradients of x, weight and bias.
+/// Returns the losses, and the gradients of x, weight and bias.
 fn run(
     [rows, d_input, vocab_size]: [usize; 3],
     smoothing: f64,
@@ -62,7 +62,7 @@ fn check(shape: [usize; 3], smoothing: f64, at_a_time: usize) {
 }
 
 #[test]
-fn chunks_change_nothing_but_rounding() {
+fn chunks_change_only_rounding() {
     for at_a_time in [1, 3, 10, 11, 100] {
         check([10, 5, 17], 0.1, at_a_time);
     }
@@ -72,7 +72,7 @@ fn chunks_change_nothing_but_rounding() {
 
 #[test]
 #[should_panic(expected = "x is [2, 3], but the weight is [4, 5]")]
-fn shapes_that_do_not_fit_are_refused() {
+fn shapes_that_do_not_fit_are_rejected() {
     let device = Device::flex();
     let x = Tensor::<2>::ones([2, 3], &device);
     let (weight, bias) = (Tensor::ones([4, 5], &device), Tensor::ones([5], &device));

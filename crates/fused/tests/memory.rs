@@ -1,7 +1,7 @@
-//! What is allocated, counted: attention's grows with the length, not with its square, and that of a
-//! loss in chunks not with the rows.
-#![allow(unsafe_code)] // an allocator that counts
-#![allow(deprecated)] // ndarray
+//! Counts allocated bytes: the memory of attention grows with the length, not with its square, and the
+//! memory of a loss in chunks does not grow with the rows.
+#![allow(unsafe_code)] // An allocator that counts.
+#![allow(deprecated)] // The backend ndarray.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,18 +13,18 @@ struct Counting;
 static HELD: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: everything is the system allocator's own; counting does not touch memory.
+// SAFETY: every call goes to the system allocator; counting does not touch memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(held, Ordering::Relaxed);
-        // SAFETY: the caller keeps `GlobalAlloc`'s contract.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: as in `alloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -32,7 +32,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// The most bytes that are held at once in a forward and a backward pass.
+/// Returns the largest number of bytes held at once in a forward and a backward pass of attention.
 fn most_held(length: usize) -> usize {
     fused::free_buffers();
     let device = Device::flex().autodiff();
@@ -49,7 +49,7 @@ fn most_held_by_attention(device: &Device, [length, n_heads, d_head]: [usize; 3]
     MOST.load(Ordering::Relaxed) - before
 }
 
-/// The same of the loss of 8,192 rows over 4,000 tokens.
+/// Returns the largest number of bytes held at once by the loss of 8,192 rows over 4,000 tokens.
 fn most_held_by_loss(rows_at_a_time: usize) -> usize {
     fused::free_buffers();
     let (rows, vocab_size) = (8192, 4000);
@@ -66,12 +66,12 @@ fn most_held_by_loss(rows_at_a_time: usize) -> usize {
     MOST.load(Ordering::Relaxed) - before
 }
 
-// One test, so that no other allocates meanwhile.
+// One test, so that no other test allocates at the same time.
 #[test]
-fn nothing_is_held_that_need_not_be() {
-    // First: threads keep what they have needed elsewhere.
+fn memory_does_not_grow_with_the_square_of_the_length_or_the_rows() {
+    // First, since threads keep the scratch memory that they have needed.
     attention_of_twice_the_length_holds_twice_as_much();
-    attention_on_other_backends_holds_some_rows_of_weights();
+    attention_on_other_backends_holds_the_weights_of_some_queries();
     most_held_by_loss(64);
     let [few, all] = [64, 8192].map(most_held_by_loss);
     let logits = 8192 * 4000 * 4;
@@ -81,7 +81,7 @@ fn nothing_is_held_that_need_not_be() {
     );
 }
 
-fn attention_on_other_backends_holds_some_rows_of_weights() {
+fn attention_on_other_backends_holds_the_weights_of_some_queries() {
     let length = 8192;
     let held = most_held_by_attention(&Device::ndarray().autodiff(), [length, 1, 4]);
     let square = length * length * 4;
@@ -94,13 +94,13 @@ fn attention_on_other_backends_holds_some_rows_of_weights() {
 fn attention_of_twice_the_length_holds_twice_as_much() {
     most_held(256);
     let [short, long] = [512, 2048].map(most_held);
-    // Four times as much, and as much scratch as the scheduler had threads take part (seen: 2.6 to
-    // 3.9 times in forty runs); of the weights it would be sixteen times.
+    // Expected is four times as much, and the scratch memory of the threads that took part (2.6 to 3.9
+    // times in forty runs). With kept weights, it would be sixteen times as much.
     assert!(
         long < 5 * short,
         "{short} bytes, and {long} at four times the length"
     );
-    // One matrix of weights of one head alone has more.
+    // The weights of a single head would need more.
     let square = 2048 * 2048 * 4;
     assert!(
         long < square,

@@ -1,27 +1,34 @@
-//! A residual connection with dropout and norm, and a rectifier with dropout, against the same in
-//! plain Burn, forward and backward.
+//! Compares residual connections with dropout and norm, and a rectifier with dropout, with plain Burn,
+//! forward and backward.
 
 mod common;
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use burn::tensor::{Device, Tensor, TensorData, activation, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Random numbers are the device's, which the tests share.
+/// The tests share the device's random numbers.
 static RANDOM: Mutex<()> = Mutex::new(());
 
-/// `x`, `y` and gamma, beta as rows of one.
+/// Takes the device's random numbers until the guard is dropped.
+fn lock_random() -> MutexGuard<'static, ()> {
+    RANDOM
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// x, y, and gamma and beta as a matrix of one row.
 type Inputs = [Tensor<2>; 4];
 
-/// What the inputs are.
+/// The inputs of a case.
 #[derive(Debug)]
 struct Case {
     sizes: [usize; 2],
     dropout: f64,
     seed: usize,
-    /// Which inputs have gradients.
+    /// Whether x, y, gamma and beta have gradients.
     tracked: [bool; 4],
     device: Device,
 }
@@ -38,7 +45,7 @@ impl Case {
     }
 }
 
-/// The output and all gradients that there are.
+/// The output and the gradients of the inputs that have one.
 fn run(case: &Case, f: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Option<TensorData>> {
     let [rows, width] = case.sizes;
     let device = &case.device;
@@ -70,9 +77,7 @@ fn assert_same(
     fused: &dyn Fn(&Inputs) -> Tensor<2>,
     plain: &dyn Fn(&Inputs) -> Tensor<2>,
 ) {
-    let _guard = RANDOM
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner());
+    let _guard = lock_random();
     let (actual, expected) = (run(case, fused), run(case, plain));
     let mut compared = 0;
     for ((actual, expected), of) in actual
@@ -90,7 +95,7 @@ fn assert_same(
     assert!(compared > 1, "{name} has no gradient, {case:?}");
 }
 
-/// A use of the sum and of its norm.
+/// A loss that depends on the sum and on its norm.
 type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
 
 fn check_both(case: &Case, uses: &[(&str, Use)]) {
@@ -168,7 +173,7 @@ fn check(case: &Case) {
 }
 
 #[test]
-fn they_are_the_same_as_plain_burn() {
+fn all_operations_agree_with_plain_burn() {
     for sizes in [[1, 1], [3, 7], [40, 64], [70, 512], [2, 20_000]] {
         for dropout in [0.0, 0.1, 0.6] {
             check(&Case::new(sizes, dropout, 7));
@@ -187,16 +192,17 @@ fn inputs_without_gradients_get_none() {
         };
         check_both(&case, &uses);
     }
-    // Only the norm has gradients: the sum is as free as it would be in plain Burn.
+    // Only the norm has gradients; the sum has none, as in plain Burn.
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::ones([2, 4], &device);
     let row = Tensor::<1>::ones([4], &device).require_grad();
+    let _guard = lock_random();
     let (sum, _) = fused::residual_and_norm(x.clone(), x, row.clone(), row, 0.1, 1e-3);
     assert!(sum.require_grad().is_require_grad());
 }
 
 #[test]
-fn gradient_checkpointing_gives_the_same() {
+fn gradient_checkpointing_changes_nothing() {
     let case = Case {
         device: Device::flex().autodiff().gradient_checkpointing(),
         ..Case::new([5, 8], 0.3, 7)
@@ -205,7 +211,7 @@ fn gradient_checkpointing_gives_the_same() {
 }
 
 #[test]
-fn one_tensor_may_be_both_parts_of_a_sum() {
+fn one_tensor_may_be_both_x_and_y() {
     let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
     assert_same(
         "x + x",
@@ -223,10 +229,11 @@ fn one_tensor_may_be_both_parts_of_a_sum() {
 }
 
 #[test]
-fn a_sum_of_nothing_is_nothing() {
+fn empty_tensors_have_empty_sums() {
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::zeros([0, 4], &device).require_grad();
     let row = Tensor::<1>::ones([4], &device).require_grad();
+    let _guard = lock_random();
     let (sum, norm) = fused::residual_and_norm(x.clone(), x, row.clone(), row.clone(), 0.1, 1e-3);
     assert_eq!([sum.dims(), norm.dims()], [[0, 4]; 2]);
     let gradients = (sum * norm).sum().backward();
@@ -260,10 +267,10 @@ fn inputs_that_are_used_again_are_not_changed() {
     assert_eq!([values(x), values(y)], [[1.0, -2.0], [3.0, -4.0]]);
 }
 
-/// Two blocks with the norm in front, and what they are made of used again: no gradient is taken
-/// for another, and none is changed in its place while somebody else has it.
+/// Two pre-norm blocks whose inner tensors are used again: no gradient is mixed up with another, and
+/// none is changed in place while it has another owner.
 #[test]
-fn blocks_in_a_chain_are_those_of_plain_burn() {
+fn blocks_in_a_chain_agree_with_plain_burn() {
     let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
     for dropout in [0.0, 0.3] {
         let fused = |[x, y, gamma, beta]: &Inputs| {
@@ -294,14 +301,14 @@ fn blocks_in_a_chain_are_those_of_plain_burn() {
 }
 
 #[test]
-fn a_number_that_is_none_stays_one() {
+fn nan_is_not_hidden() {
     let x = Tensor::<1>::from_data([f32::NAN, 1.0], &Device::flex());
     let y = fused::relu(x, 0.0).into_data();
     assert!(y.iter::<f32>().next().unwrap().is_nan());
 }
 
 #[test]
-fn a_sum_of_squares_is_the_one_by_hand() {
+fn a_sum_of_squares_follows_the_formula() {
     for n in [0, 1, 63, 64, 16_384, 50_001] {
         let x = floats(n, 1, 3.0);
         let expected: f64 = x.iter().map(|&x| f64::from(x).powi(2)).sum();
@@ -317,7 +324,7 @@ fn a_sum_of_squares_is_the_one_by_hand() {
 
 #[test]
 #[should_panic(expected = "x is [2, 3], but y is [2, 4]")]
-fn two_shapes_are_refused() {
+fn different_shapes_are_rejected() {
     let device = Device::flex();
     let (x, y) = (
         Tensor::zeros([2, 3], &device),
@@ -328,6 +335,6 @@ fn two_shapes_are_refused() {
 
 #[test]
 #[should_panic(expected = "must be at least 0 and less than 1, not 1")]
-fn dropping_everything_is_refused() {
+fn a_probability_of_one_is_rejected() {
     let _ = fused::relu(Tensor::<1>::zeros([2], &Device::flex()), 1.0);
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use fused::{Adam, Moving};
+use fused::{Adam, AdamState};
 use serde::{Deserialize, Serialize};
 use transformer::weights::{MapNamed, Parameters, WeightsError, map_named};
 
@@ -303,12 +303,12 @@ impl Update<'_> {
             },
             time,
         };
-        let moving = Moving {
+        let moving = AdamState {
             parameter,
             moment_1: before.first,
             moment_2: before.second,
         };
-        let Moving {
+        let AdamState {
             parameter,
             moment_1: first,
             moment_2: second,

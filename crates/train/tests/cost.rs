@@ -52,7 +52,7 @@ fn a_training_step_allocates_no_more_than_it_did() {
     let mut learner = Learner::new(&config, model.init_seeded(0, &device).unwrap()).unwrap();
     let counters = || {
         let [count, bytes] = [&COUNT, &BYTES].map(|counter| counter.load(Ordering::Relaxed));
-        [count, bytes, 4 * fused::numbers_taken()]
+        [count, bytes, 4 * fused::elements_taken()]
     };
     let mut counted = [0; 3];
     for step in 1..=8 {

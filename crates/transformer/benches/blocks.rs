@@ -52,7 +52,7 @@ fn blocks(criterion: &mut Criterion) {
     let mut memory = model.encode(ids.clone());
     memory.states = memory.states.detach();
     for is_fused in [true, false] {
-        fused::enable(is_fused);
+        let _fast_paths = fused::fast_paths(is_fused);
         let mut group = criterion.benchmark_group(if is_fused { "fused" } else { "plain" });
         group.sample_size(10);
         let mut bench = |name: &str, run: &(dyn Fn() + Sync)| {
@@ -85,7 +85,6 @@ fn blocks(criterion: &mut Criterion) {
         });
         group.finish();
     }
-    fused::enable(true);
 }
 
 criterion_group!(benches, blocks);

@@ -12,7 +12,7 @@ use crate::feed_forward::FeedForward;
 use crate::generator::Generator;
 use crate::init::Init;
 use crate::mask::AttentionMask;
-use crate::memory::{DecoderCache, LayerCache, Memory, Step};
+use crate::memory::{DecoderCache, DecoderPass, LayerCache, Memory};
 use crate::norm::LayerNorm;
 use crate::position::{self, RotaryEncoding};
 use crate::residual::{Residual, Stream};
@@ -87,7 +87,7 @@ impl DecoderLayer {
         mask: Option<&AttentionMask>,
         memory: impl Into<Option<&'a Memory>>,
     ) -> Tensor<3> {
-        let step = Step::whole(mask, None);
+        let step = DecoderPass::whole(mask, None);
         let mut cache = LayerCache::default();
         self.run(x.into(), &step, memory.into(), &mut cache, None)
             .sum()
@@ -96,7 +96,7 @@ impl DecoderLayer {
     fn run(
         &self,
         stream: Stream,
-        step: &Step<'_>,
+        step: &DecoderPass<'_>,
         memory: Option<&Memory>,
         cache: &mut LayerCache,
         trace: Option<&mut Vec<LayerTrace>>,
@@ -105,7 +105,7 @@ impl DecoderLayer {
         let (mut self_weights, mut cross_weights) = (None, None);
         let mut feed_forward_input = None;
         let mut stream = self.self_attention_residual.run(stream, |x| {
-            let past = Some((&mut cache.self_attention, &step.rows));
+            let past = Some((&mut cache.self_attention, &step.index));
             let attention = &self.self_attention;
             let (y, weights) = attention.run(x, step.mask, step.rotation, past, keep);
             self_weights = weights;
@@ -117,9 +117,10 @@ impl DecoderLayer {
             memory,
         ) {
             (Some(attention), Some(residual), Some(memory)) => residual.run(stream, |x| {
-                let projected = cache.project(attention, memory, x.dims()[0], &step.rows);
+                let projected = cache.project(attention, memory, x.dims()[0], &step.index);
                 let mask = memory.mask.as_ref();
-                let (y, weights) = attention.run(x, projected, mask, &step.rows, keep);
+                let sources = step.index.sources.as_ref();
+                let (y, weights) = attention.run(x, projected, mask, sources, keep);
                 cross_weights = weights;
                 y
             }),
@@ -350,10 +351,10 @@ impl Decoder {
             .rotary
             .as_ref()
             .map(|rotary| rotary.forward(past, length));
-        let step = Step {
+        let step = DecoderPass {
             mask: mask.as_ref(),
             rotation: rotation.as_ref(),
-            rows: cache.extend(batch, length, memory),
+            index: cache.extend(batch, length, memory),
         };
         let mut stream = Stream::from(x);
         for (layer, cache) in self.layers.iter().zip(&mut cache.layers) {

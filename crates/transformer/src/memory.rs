@@ -1,18 +1,19 @@
-//! What a decoder knows besides its input: the encoded source, and the targets so far.
+//! What a decoder reads besides its input: the memory of the source, and the cache of earlier tokens.
 
 use burn::tensor::Tensor;
 
-use crate::attention::cache::{Beams, Keys, Past, Rows};
-use crate::attention::{CrossAttention, KeyValueCache};
+use crate::attention::cache::KeyValueCache;
+use crate::attention::index::{SourceRows, TargetIndex, TokenRows};
+use crate::attention::multi_head::CrossAttention;
 use crate::mask::AttentionMask;
 use crate::position::Rotation;
 
-/// What the decoder attends to: the encoder's output, and which of it is padding.
+/// The memory that the decoder attends to: the encoder's output, and the padding mask of the source.
 #[derive(Clone, Debug)]
 pub struct Memory {
-    /// `[B, S, D]`
+    /// The encoder's output, `[B, S, D]`.
     pub states: Tensor<3>,
-    /// Mask of the source, `[B, 1, 1, S]`.
+    /// Padding mask of the source, `[B, 1, 1, S]`, `true` = blocked.
     pub mask: Option<AttentionMask>,
 }
 
@@ -22,84 +23,87 @@ impl From<Tensor<3>> for Memory {
     }
 }
 
-/// What all layers of one forward pass share.
+/// What all layers of one pass of the decoder share.
 #[derive(Clone, Debug)]
-pub(crate) struct Step<'a> {
+pub(crate) struct DecoderPass<'a> {
+    /// Causal mask of the targets.
     pub mask: Option<&'a AttentionMask>,
+    /// Rotary encoding of the targets' positions.
     pub rotation: Option<&'a Rotation>,
-    pub rows: Rows,
+    /// Where targets find their keys and values.
+    pub index: TargetIndex,
 }
 
-impl<'a> Step<'a> {
-    /// A pass over whole targets, one for each source.
+impl<'a> DecoderPass<'a> {
+    /// Returns a pass over whole targets, one for each source.
     pub fn whole(mask: Option<&'a AttentionMask>, rotation: Option<&'a Rotation>) -> Self {
         Self {
             mask,
             rotation,
-            rows: Rows::default(),
+            index: TargetIndex::default(),
         }
     }
 }
 
-/// What one decoder layer remembers.
+/// The cache of one decoder layer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LayerCache {
+    /// Keys and values of the targets' earlier tokens.
     pub self_attention: KeyValueCache,
-    /// Keys and values of the memory, projected at the first step: `[B, S, 2 H, K]`.
+    /// Keys and values of the memory, which the first pass projects: `[B, S, 2 H, K]`.
     cross_attention: Option<Tensor<4>>,
 }
 
 impl LayerCache {
-    /// Keys and values of the memory, for `targets` targets.
+    /// Returns the keys and values of the memory, `[B, S, 2 H, K]`, for `targets` targets.
+    ///
+    /// # Panics
+    ///
+    /// If the cache holds another memory.
     pub fn project(
         &mut self,
         attention: &CrossAttention,
         memory: &Memory,
         targets: usize,
-        rows: &Rows,
-    ) -> Keys {
+        index: &TargetIndex,
+    ) -> Tensor<4> {
         let packed = self
             .cross_attention
-            .get_or_insert_with(|| attention.project_packed(memory.states.clone()))
+            .get_or_insert_with(|| attention.project(memory.states.clone()))
             .clone();
         let [batch, held, ..] = packed.dims();
         let [b, s, _] = memory.states.dims();
-        let expected = if rows.beams.is_some() { batch } else { targets };
+        let expected = match index.sources {
+            Some(_) => batch,
+            None => targets,
+        };
         assert!(
             [b, s] == [batch, held] && batch == expected,
             "the memory is [{b}, {s}, ..] and there are {targets} targets, but the cache holds a memory of [{batch}, {held}, ..]: each memory needs a new cache"
         );
-        Keys {
-            packed,
-            length: held,
-        }
+        packed
     }
 }
 
-/// What the decoder remembers of the tokens so far, and of one memory.
+/// The keys and values of the tokens decoded so far, and of one memory.
 ///
-/// Decoding all of a target with an empty cache is what training does; decoding one more token
-/// with a full one is a step of generation. A cache belongs to one memory and one batch: take a
-/// new one for the next source. Targets may branch and end on the way: [`branch`](Self::branch).
+/// Training decodes whole targets with an empty cache; generation decodes one token at a time with the
+/// cache of the earlier ones. A cache belongs to one memory and one batch, so that the next source needs
+/// a new one. Targets may branch and end: see [`branch`](Self::branch).
 #[derive(Clone, Debug)]
 pub struct DecoderCache {
     pub(crate) layers: Vec<LayerCache>,
     pub(crate) length: usize,
-    /// Number of targets of the last step.
+    /// Number of targets of the last pass.
     targets: usize,
-    branches: Option<Branches>,
-}
-
-/// Where each target comes from.
-#[derive(Clone, Debug)]
-struct Branches {
-    /// The source of each target.
-    source: Vec<u32>,
-    /// The cache's row that holds each token of each target; none while target `i` is in row `i`.
-    past: Option<Vec<Vec<u32>>>,
+    /// The source of each target; `None` until targets branch.
+    sources: Option<Vec<u32>>,
+    /// The cache row of each token of each target; `None` while target `i` is in row `i`.
+    token_rows: Option<Vec<Vec<u32>>>,
 }
 
 impl DecoderCache {
+    /// Returns an empty cache for `n_layers` layers; see [`KeyValueCache::with_capacity`].
     pub(crate) fn new(n_layers: usize, max_rows: usize, max_length: usize) -> Self {
         let layer = LayerCache {
             self_attention: KeyValueCache::with_capacity(max_rows, max_length),
@@ -109,27 +113,28 @@ impl DecoderCache {
             layers: vec![layer; n_layers],
             length: 0,
             targets: 0,
-            branches: None,
+            sources: None,
+            token_rows: None,
         }
     }
 
-    /// Number of target tokens decoded so far.
+    /// Returns the number of tokens of each target decoded so far.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether no token has been decoded yet.
+    /// Returns whether no token has been decoded.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Replaces the targets: the `i`-th of the next step goes on from target `parents[i]` of the
-    /// last one (before the first step: from source `parents[i]`). One may go on several times,
-    /// or not at all. No keys or values are copied.
+    /// Replaces the targets: target `i` of the next step continues target `parents[i]` of the last step,
+    /// or, before the first step, source `parents[i]`. A target may have several continuations, or none.
+    /// No keys or values are copied.
     ///
     /// # Panics
     ///
-    /// If a parent does not exist, here or at the next step.
+    /// If a parent does not exist, now or at the next step.
     pub fn branch(&mut self, parents: &[usize]) {
         let targets = self.targets;
         assert!(
@@ -137,57 +142,57 @@ impl DecoderCache {
             "the parents are {parents:?}, but the last step had {targets} targets"
         );
         let n_parents = parents.iter().max().map_or(0, |last| last + 1);
-        let branches = self.branches.get_or_insert_with(|| Branches {
-            source: (0..n_parents as u32).collect(),
-            past: None,
-        });
+        let sources = self
+            .sources
+            .take()
+            .unwrap_or_else(|| (0..n_parents as u32).collect());
         let in_place = parents.iter().enumerate().all(|(i, &parent)| i == parent);
-        if !in_place || branches.past.is_some() {
+        if !in_place || self.token_rows.is_some() {
             let length = self.length;
-            let past = parents.iter().map(|&parent| {
+            let token_rows = parents.iter().map(|&parent| {
                 let mut rows = Vec::with_capacity(length + 1);
-                match &branches.past {
-                    Some(past) => rows.extend_from_slice(&past[parent]),
+                match &self.token_rows {
+                    Some(before) => rows.extend_from_slice(&before[parent]),
                     None => rows.resize(length, parent as u32),
                 }
                 rows
             });
-            branches.past = Some(past.collect());
+            self.token_rows = Some(token_rows.collect());
         }
-        let source = parents.iter().map(|&parent| branches.source[parent]);
-        branches.source = source.collect();
+        self.sources = Some(parents.iter().map(|&parent| sources[parent]).collect());
     }
 
-    /// Counts `length` more tokens of each target, and says where the rows of all are.
+    /// Counts `length` more tokens of each target, and returns where all targets find their keys and
+    /// values.
     pub(crate) fn extend(
         &mut self,
         targets: usize,
         length: usize,
         memory: Option<&Memory>,
-    ) -> Rows {
+    ) -> TargetIndex {
         let total = self.length + length;
         self.length = total;
         self.targets = targets;
-        let Some(branches) = &mut self.branches else {
-            return Rows::default();
+        let Some(sources) = &self.sources else {
+            return TargetIndex::default();
         };
         assert_eq!(
             targets,
-            branches.source.len(),
+            sources.len(),
             "there are {targets} targets, but the cache has {}",
-            branches.source.len()
+            sources.len()
         );
-        let beams = memory.and_then(|memory| {
-            let n_sources = memory.states.dims()[0];
-            let one_each = branches.source.iter().copied().eq(0..n_sources as u32);
-            (!one_each).then(|| Beams::new(branches.source.clone(), n_sources))
-        });
-        let past = branches.past.as_mut().map(|past| {
-            for (row, past) in past.iter_mut().enumerate() {
-                past.extend(std::iter::repeat_n(row as u32, length));
+        let tokens = self.token_rows.as_mut().map(|token_rows| {
+            for (row, rows) in token_rows.iter_mut().enumerate() {
+                rows.extend(std::iter::repeat_n(row as u32, length));
             }
-            Past::new(past.concat(), total)
+            TokenRows::new(token_rows.concat(), total)
         });
-        Rows { past, beams }
+        let sources = memory.and_then(|memory| {
+            let n_sources = memory.states.dims()[0];
+            let one_each = sources.iter().copied().eq(0..n_sources as u32);
+            (!one_each).then(|| SourceRows::new(sources.clone(), n_sources))
+        });
+        TargetIndex { tokens, sources }
     }
 }

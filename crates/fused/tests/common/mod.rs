@@ -1,21 +1,22 @@
-//! Numbers and comparisons for the tests.
-#![allow(dead_code)] // each test program uses its own part
+//! Test data and comparisons.
+#![allow(dead_code)] // Each test program uses a part of it.
 
 use burn::tensor::TensorData;
 
-/// Numbers from -1 to 1 without a pattern that a sum would show.
-pub fn numbers(n: usize, seed: usize) -> Vec<f64> {
+/// Returns `n` elements from -1 to 1, without a pattern that a sum would show.
+pub fn elements(n: usize, seed: usize) -> Vec<f64> {
     let number = |i: usize| ((i * 7919 + seed * 104_729) % 2003) as f64 / 1001.0 - 1.0;
     (0..n).map(number).collect()
 }
 
-/// The same in f32, times `scale`.
+/// Returns [`elements`] in f32, times `scale`.
 pub fn floats(n: usize, seed: usize, scale: f32) -> Vec<f32> {
-    let numbers = numbers(n, seed).into_iter();
-    numbers.map(|x| x as f32 * scale).collect()
+    let elements = elements(n, seed).into_iter();
+    elements.map(|x| x as f32 * scale).collect()
 }
 
-/// Differences are relative to the largest number, or to 1 if all are small.
+/// Checks that all elements agree. Differences are relative to the largest element, or to 1 if all are
+/// smaller.
 pub fn assert_close(name: &str, actual: &TensorData, expected: &[f64], tolerance: f64) {
     assert_eq!(actual.num_elements(), expected.len(), "{name}");
     let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));

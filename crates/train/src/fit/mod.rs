@@ -83,8 +83,7 @@ const READ_EVERY: usize = 10;
 /// Trains a model and decodes the test sequences; writes everything to the run folder. Goes on
 /// from a checkpoint where one is given. `watch` is asked for a monitor when all is ready.
 ///
-/// Switches the fast paths of the whole process on or off ([`fused::enable`]), as the configuration
-/// says.
+/// Switches the fast paths on or off ([`fused::fast_paths`]), as the configuration says.
 ///
 /// Parameters, batches and dropout are functions of (seed, step), so that on CPU backends the same
 /// configuration gives the same losses, bit for bit, however often it is stopped and resumed.
@@ -101,7 +100,7 @@ pub fn fit(
     from: Option<&Files>,
     watch: impl FnOnce() -> Box<dyn Monitor>,
 ) -> Result<Ending> {
-    fused::enable(config.fused);
+    let _fast_paths = fused::fast_paths(config.fused);
     let mut device = device.clone().autodiff();
     if config.gradient_checkpointing {
         device = device.gradient_checkpointing();

@@ -123,7 +123,7 @@ fn mebibytes(bytes: Option<u64>) -> String {
 /// Wrong flags, or a device that does not come up.
 pub fn run(args: &BenchArgs) -> Result<()> {
     check(args)?;
-    fused::enable(!args.no_fused);
+    let _fast_paths = fused::fast_paths(!args.no_fused);
     let names = match args.all {
         false => vec![DeviceName::choose(args.backend.as_deref())?],
         true => Backend::ALL

@@ -75,10 +75,11 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut parts: [Vec<f64>; 4] = Default::default();
     let mut begun = Instant::now();
+    let mut profile = None;
     for index in 0.. {
         if index == WARM_UP {
             begun = Instant::now();
-            fused::profile(true);
+            profile = Some(fused::Profile::start());
         }
         let steps = index.saturating_sub(WARM_UP);
         if steps >= STEPS && begun.elapsed() >= Duration::from_secs_f64(SECONDS) {
@@ -94,11 +95,12 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     }
     let steps = parts[0].len() as f64;
     let mean_ms = 1e3 * parts[0].iter().sum::<f64>() / steps;
-    let operations_ms = fused::profiled()
+    let operations_ms = profile
+        .map(|profile| profile.times())
+        .unwrap_or_default()
         .into_iter()
         .map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps))
         .collect();
-    fused::profile(false);
     let [step, forward, backward, optimizer] = parts.map(median);
     let measurement = Measurement {
         what: "train",

@@ -1,0 +1,127 @@
+//! Converts between Burn's tensors, tensors of the backend flex, and slices.
+
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn::backend::{
+    BackendTensor, DispatchAutodiffContext, DispatchTensor, DispatchTensorKind, Flex,
+};
+use burn::tensor::{Bool, BoolStore, DType, Device, Tensor};
+
+use crate::fast_paths::has_fast_paths;
+use crate::memory::buffer::Buffer;
+
+/// A tensor of flex, of any element type.
+pub(crate) type FlexTensor = FloatTensor<Flex>;
+
+/// Returns the tensor if fast paths are on and it is an f32 tensor of flex without autodiff.
+pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
+    if !has_fast_paths() {
+        return None;
+    }
+    match tensor.clone().into_dispatch().kind {
+        DispatchTensorKind::Flex(BackendTensor::Float(tensor)) if tensor.dtype() == DType::F32 => {
+            Some(tensor)
+        }
+        _ => None,
+    }
+}
+
+/// Returns the mask if it is a tensor of flex with one byte an element.
+pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTensor<Flex>> {
+    match tensor.clone().into_dispatch().kind {
+        DispatchTensorKind::Flex(BackendTensor::Bool(tensor))
+            if matches!(
+                tensor.dtype(),
+                DType::Bool(BoolStore::Native | BoolStore::U8)
+            ) =>
+        {
+            Some(tensor)
+        }
+        _ => None,
+    }
+}
+
+/// Returns a tensor of flex with the buffer's elements.
+pub(crate) fn primitive(values: Buffer, shape: &[usize]) -> FlexTensor {
+    FlexTensor::from_data(values.into_data(shape))
+}
+
+/// Returns a tensor of flex with the buffer's elements and one dimension.
+#[cfg(feature = "autodiff")]
+pub(crate) fn vector(values: Buffer) -> FlexTensor {
+    let len = values.len();
+    primitive(values, &[len])
+}
+
+/// Returns the tensor as it is if all strides are positive, as a matrix product needs them, else a
+/// contiguous copy.
+pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
+    match tensor.layout().strides().iter().all(|&stride| stride > 0) {
+        true => tensor,
+        false => tensor.to_contiguous(),
+    }
+}
+
+/// Returns the elements of a contiguous tensor.
+pub(crate) fn slice(tensor: &FlexTensor) -> &[f32] {
+    tensor.as_slice().expect("it is contiguous")
+}
+
+/// Returns the elements of an integer tensor.
+pub(crate) fn ids(tensor: IntTensor<Flex>) -> Vec<i64> {
+    tensor.into_data().iter().collect()
+}
+
+/// Changes all elements: in place if this is the only owner of the memory, else in a copy.
+pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) -> T) -> T {
+    if !tensor.layout().is_contiguous() {
+        *tensor = tensor.to_contiguous();
+    }
+    let (start, end) = tensor
+        .layout()
+        .contiguous_offsets()
+        .expect("it is contiguous");
+    if tensor.is_unique() {
+        f(&mut tensor.storage_mut()[start..end])
+    } else {
+        let mut values = Buffer::arbitrary(end - start);
+        values.copy_from_slice(&tensor.storage()[start..end]);
+        let found = f(&mut values);
+        *tensor = primitive(values, tensor.layout().shape());
+        found
+    }
+}
+
+/// Returns Burn's tensor of a tensor of flex, without autodiff.
+pub(crate) fn from_primitive<const D: usize>(tensor: FlexTensor) -> Tensor<D> {
+    Tensor::from_dispatch(DispatchTensor {
+        kind: DispatchTensorKind::Flex(BackendTensor::Float(tensor)),
+        autodiff: DispatchAutodiffContext::Disabled,
+    })
+}
+
+/// Returns the tensor of flex of a tensor that this crate [`takes`], without autodiff.
+///
+/// # Panics
+///
+/// If it is another tensor.
+pub(crate) fn into_primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
+    match tensor.into_dispatch().kind {
+        DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => tensor,
+        other => panic!("{other:?} is no tensor of flex without autodiff"),
+    }
+}
+
+/// Returns whether the fast paths take the tensor: f32 on flex, with or without autodiff.
+pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    let device = tensor.device();
+    let has_backward = cfg!(feature = "autodiff") || !device.is_autodiff();
+    has_fast_paths()
+        && has_backward
+        && tensor.dtype() == DType::F32
+        && device.without_autodiff() == Device::flex()
+}
+
+/// Returns Burn's tensor with the buffer's elements.
+pub(crate) fn tensor<const D: usize>(values: Buffer, shape: [usize; D]) -> Tensor<D> {
+    from_primitive(primitive(values, &shape))
+}

@@ -1,0 +1,102 @@
+//! Nodes of Burn's autodiff graph.
+
+use burn::backend::Backend;
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::Ops;
+use burn::backend::tensor::FloatTensor;
+
+/// Returns the nodes of an operation's inputs, `None` for an input that needs no gradient.
+pub(crate) fn parents<S, const N: usize>(ops: &Ops<S, N>) -> [Option<NodeId>; N] {
+    ops.parents
+        .each_ref()
+        .map(|node| node.as_ref().map(|node| node.id))
+}
+
+/// Adds the gradient of each input to its node, where it has one.
+pub(crate) fn register<B: Backend, const N: usize>(
+    grads: &mut Gradients,
+    parents: [Option<NodeId>; N],
+    input_grads: [FloatTensor<B>; N],
+) {
+    for (node, grad) in parents.into_iter().zip(input_grads) {
+        if let Some(node) = node {
+            grads.register::<B>(node, grad);
+        }
+    }
+}
+
+#[cfg(feature = "flex")]
+pub(crate) use pair::Pair;
+
+#[cfg(feature = "flex")]
+mod pair {
+    use std::sync::{Arc, Mutex, PoisonError};
+
+    use burn::backend::autodiff::checkpoint::base::Checkpointer;
+    use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+    use burn::backend::autodiff::grads::Gradients;
+    use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+    use burn::backend::tensor::FloatTensor;
+    use burn::backend::{Autodiff, Backend};
+
+    /// The gradients of an operation's two results.
+    ///
+    /// An operation of Burn's graph has one result. An operation with two results therefore has three
+    /// nodes: its own, whose result is hidden, and one after it for each result. The nodes of the
+    /// results store their gradients here, where the operation's backward pass takes both.
+    #[derive(Clone, Debug)]
+    pub(crate) struct Pair<B: Backend>(Arc<Mutex<Both<B>>>);
+
+    /// The gradient of each result, `None` if no loss depends on it.
+    type Both<B> = [Option<FloatTensor<B>>; 2];
+
+    impl<B: Backend> Default for Pair<B> {
+        fn default() -> Self {
+            Self(Arc::default())
+        }
+    }
+
+    impl<B: Backend> Pair<B> {
+        /// Returns the two results of the operation whose own node is `both`.
+        pub(crate) fn results<C: CheckpointStrategy>(
+            &self,
+            both: &FloatTensor<Autodiff<B, C>>,
+            results: [FloatTensor<B>; 2],
+        ) -> [FloatTensor<Autodiff<B, C>>; 2] {
+            let [first, second] = results;
+            [(0, first), (1, second)].map(|(index, result)| {
+                let prepared = OneOfTwo.prepare::<C>([both.node()]);
+                match prepared.compute_bound().stateful() {
+                    OpsKind::Tracked(prep) => prep.finish((self.clone(), index), result),
+                    OpsKind::UnTracked(prep) => prep.finish(result),
+                }
+            })
+        }
+
+        /// Takes the gradients that the results' nodes have stored.
+        pub(crate) fn take_gradients(&self) -> Both<B> {
+            std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        }
+    }
+
+    /// The node of one result, which stores its gradient in the pair.
+    #[derive(Debug)]
+    struct OneOfTwo;
+
+    impl<B: Backend> Backward<B, 1> for OneOfTwo {
+        /// The pair, and the index of the result.
+        type State = (Pair<B>, usize);
+
+        fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+            let (pair, index) = ops.state;
+            let grad = grads.consume::<B>(&ops.node);
+            let mut both = pair.0.lock().unwrap_or_else(PoisonError::into_inner);
+            if let ([None, None], [Some(node)]) = (&*both, ops.parents) {
+                // Burn runs a node's backward pass only if its gradient exists; its value is not read.
+                grads.register::<B>(node.id, grad.clone());
+            }
+            both[index] = Some(grad);
+        }
+    }
+}

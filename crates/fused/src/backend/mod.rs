@@ -1,0 +1,9 @@
+//! What all operations need from Burn's backends: tensors of flex as slices, the backends that have
+//! portable backward passes, and nodes of the autodiff graph.
+
+#[cfg(feature = "flex")]
+pub(crate) mod flex;
+#[cfg(feature = "autodiff")]
+pub(crate) mod graph;
+#[cfg(feature = "autodiff")]
+pub(crate) mod portable;

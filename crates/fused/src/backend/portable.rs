@@ -1,0 +1,66 @@
+//! The backends on which training takes the portable backward passes: backward passes by hand in
+//! Burn's own operations. They keep less memory than the graph that Burn's autodiff makes of the
+//! forward pass, and launch fewer operations.
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, DispatchTensorKind, TensorMetadata};
+use burn::tensor::{Shape, Tensor};
+
+use crate::fast_paths::has_fast_paths;
+
+/// Implements the trait of a portable operation for all backends that this crate is built with.
+macro_rules! on_all_backends {
+    ($operation:ident) => {
+        #[cfg(feature = "flex")]
+        impl $operation for burn::backend::Flex {}
+
+        #[cfg(feature = "ndarray")]
+        impl $operation for burn::backend::NdArray {}
+
+        #[cfg(feature = "_cube")]
+        impl $operation for burn::backend::Cube {}
+    };
+}
+
+pub(crate) use on_all_backends;
+
+/// Returns whether the portable operations take the tensor: fast paths are on, it has elements, and it
+/// is on a device with autodiff of a backend that this crate is built with.
+pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    if !has_fast_paths() || !tensor.device().is_autodiff() || tensor.shape().num_elements() == 0 {
+        return false;
+    }
+    let DispatchTensorKind::Autodiff(kind) = tensor.clone().into_dispatch().kind else {
+        return false;
+    };
+    #[cfg(any(feature = "flex", feature = "ndarray", feature = "_cube"))]
+    use burn::backend::BackendTensor;
+    // With all of the crate's backends listed, the last pattern may be unreachable.
+    #[allow(unreachable_patterns)]
+    match *kind {
+        #[cfg(feature = "flex")]
+        DispatchTensorKind::Flex(BackendTensor::Autodiff(_)) => true,
+        #[cfg(feature = "ndarray")]
+        DispatchTensorKind::NdArray(BackendTensor::Autodiff(_)) => true,
+        #[cfg(feature = "_cube")]
+        DispatchTensorKind::Cube(BackendTensor::Autodiff(_)) => true,
+        _ => false,
+    }
+}
+
+/// Reshapes `[D]` to `[1, D]`.
+pub(crate) fn as_row<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let width = size(&x, 0);
+    B::float_reshape(x, Shape::new([1, width]))
+}
+
+/// Returns the sums over the rows of `[N, D]`: `[D]`.
+pub(crate) fn sum_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let width = size(&x, 1);
+    B::float_reshape(B::float_sum_dim(x, 0), Shape::new([width]))
+}
+
+/// Returns the size of a dimension.
+pub(crate) fn size(tensor: &impl TensorMetadata, dim: usize) -> usize {
+    tensor.shape()[dim]
+}

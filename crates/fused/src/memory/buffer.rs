@@ -1,0 +1,160 @@
+//! A buffer of f32 elements from the arena, which can become the data of a tensor.
+
+use std::mem::MaybeUninit;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use burn_std::{
+    AccessError, AccessPolicy, AllocationController, AllocationProperty, Bytes, DType, TensorData,
+};
+
+use super::arena::{Arena, Piece};
+
+/// Below this many elements, the general allocator is as fast as the arena.
+const SMALL: usize = 1 << 12;
+
+static ARENA: Mutex<Arena> = Mutex::new(Arena::new());
+
+fn arena() -> MutexGuard<'static, Arena> {
+    ARENA.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Returns unused memory of earlier results to the system.
+///
+/// The fast paths otherwise keep as much memory as they ever needed at once, for later results.
+/// Memory is returned slab by slab: a slab in which any result is still alive is kept.
+///
+/// ```
+/// fused::free_buffers();
+/// ```
+pub fn free_buffers() {
+    arena().shrink();
+}
+
+/// Returns how many elements (f32) the results of all fast paths so far had, without results of less
+/// than 4,096 elements. Tests of memory count with it.
+#[doc(hidden)]
+#[must_use]
+pub fn elements_taken() -> usize {
+    arena().taken
+}
+
+/// Memory for a result, which derefs to its elements.
+pub(crate) struct Buffer {
+    memory: Memory,
+    len: usize,
+}
+
+enum Memory {
+    Small(Vec<f32>),
+    /// `None` only while the buffer is dropped.
+    Large(Option<Piece>),
+}
+
+impl Memory {
+    fn elements(&self) -> &[f32] {
+        match self {
+            Self::Small(values) => values,
+            Self::Large(piece) => piece.as_ref().map_or(&[], Piece::elements),
+        }
+    }
+
+    fn elements_mut(&mut self) -> &mut [f32] {
+        match self {
+            Self::Small(values) => values,
+            Self::Large(piece) => piece.as_mut().map_or(&mut [], Piece::elements_mut),
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Self::Large(piece) = self
+            && let Some(piece) = piece.take()
+        {
+            arena().give_back(piece);
+        }
+    }
+}
+
+impl Buffer {
+    /// Returns a buffer with arbitrary values, such as those of earlier results.
+    pub(crate) fn arbitrary(len: usize) -> Self {
+        let memory = match len {
+            0..SMALL => Memory::Small(vec![0.0; len]),
+            _ => Memory::Large(Some(arena().take(len))),
+        };
+        Self { memory, len }
+    }
+
+    /// Returns a buffer of zeros.
+    pub(crate) fn zeros(len: usize) -> Self {
+        let mut buffer = Self::arbitrary(len);
+        buffer.fill(0.0);
+        buffer
+    }
+
+    /// Converts the buffer into a tensor's data without a copy. `shape` must have as many elements.
+    pub(crate) fn into_data(self, shape: &[usize]) -> TensorData {
+        let len = self.len * size_of::<f32>();
+        // SAFETY: the first `len` bytes of its memory are initialised.
+        let bytes = unsafe { Bytes::from_controller(Box::new(self), len) };
+        TensorData::from_bytes(bytes, shape.to_vec(), DType::F32)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.memory.elements()[..self.len]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.memory.elements_mut()[..self.len]
+    }
+}
+
+impl AllocationController for Buffer {
+    fn alloc_align(&self) -> usize {
+        align_of::<f32>()
+    }
+
+    fn property(&self) -> AllocationProperty {
+        AllocationProperty::Other
+    }
+
+    unsafe fn memory_mut(
+        &mut self,
+        _: AccessPolicy,
+    ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.memory.elements_mut());
+        // SAFETY: the same memory; the caller promises to write only initialised bytes.
+        Ok(unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) })
+    }
+
+    fn memory(&self, _: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
+        let bytes: &[u8] = bytemuck::cast_slice(self.memory.elements());
+        // SAFETY: the same memory, all of which is initialised.
+        Ok(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_becomes_a_tensors_data() {
+        let mut buffer = Buffer::zeros(5000);
+        buffer[4999] = 2.5;
+        let data = buffer.into_data(&[50, 100]);
+        assert_eq!(data.as_slice::<f32>().unwrap()[4999], 2.5);
+        let mut copy = data.clone();
+        copy.as_mut_slice::<f32>().unwrap()[0] = 1.0;
+        assert_eq!(data.as_slice::<f32>().unwrap()[0], 0.0);
+        assert_eq!(data.try_into_vec::<f32>().unwrap().len(), 5000);
+    }
+}

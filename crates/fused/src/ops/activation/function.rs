@@ -1,0 +1,24 @@
+//! The activation functions.
+
+/// An activation function. The last three are gated: they split a row in `[gate, value]` and return
+/// `act(gate) * value`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    /// `x Φ(x)`, by the error function.
+    Gelu,
+    /// `x σ(x)`.
+    Swish,
+    /// Gated by the sigmoid `σ(x)`.
+    Glu,
+    /// Gated by GELU.
+    Geglu,
+    /// Gated by Swish.
+    Swiglu,
+}
+
+impl Activation {
+    /// Returns whether the function is gated, and so halves the last axis.
+    pub fn is_gated(self) -> bool {
+        matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
+    }
+}

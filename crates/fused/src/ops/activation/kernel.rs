@@ -1,0 +1,190 @@
+//! Activation functions of slices.
+
+use rayon::prelude::*;
+
+use super::function::Activation;
+use crate::memory::buffer::Buffer;
+use crate::ops::dropout::kernel::{CHUNK, Dropout};
+use crate::simd::exp::exp_scalar;
+use crate::simd::level::arch;
+
+trait Function {
+    /// Returns `f(x)` and its derivative.
+    fn of(x: f32) -> (f32, f32);
+}
+
+struct Sigmoid;
+struct Swish;
+struct Gelu;
+
+impl Function for Sigmoid {
+    #[inline(always)]
+    fn of(x: f32) -> (f32, f32) {
+        let e = exp_scalar(-x.abs());
+        let large = 1.0 / (1.0 + e);
+        let value = if x < 0.0 { e * large } else { large };
+        (value, e * large * large)
+    }
+}
+
+impl Function for Swish {
+    #[inline(always)]
+    fn of(x: f32) -> (f32, f32) {
+        let (sigmoid, slope) = Sigmoid::of(x);
+        (x * sigmoid, sigmoid + x * slope)
+    }
+}
+
+impl Function for Gelu {
+    /// Uses the error function of Abramowitz and Stegun, 7.1.26, with an error of at most 1.5e-7.
+    #[inline(always)]
+    fn of(x: f32) -> (f32, f32) {
+        let size = x.abs();
+        let e = exp_scalar(-0.5 * x * x);
+        let t = 1.0 / (1.0 + 0.231_641_9 * size);
+        let mut tail = 1.061_405_4;
+        for factor in [-1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6] {
+            tail = tail * t + factor;
+        }
+        let tail = 0.5 * tail * t * e;
+        let below = if x < 0.0 { tail } else { 1.0 - tail };
+        const DENSITY: f32 = 0.398_942_3;
+        (x * below, below + x * DENSITY * e)
+    }
+}
+
+/// Returns the columns of the output, and the rows of a piece for one thread.
+fn piece(width: usize, is_gated: bool) -> (usize, usize) {
+    let columns = if is_gated { width / 2 } else { width };
+    (columns, (CHUNK / columns.max(1)).max(1))
+}
+
+/// Returns `dropout(act(x))` of rows of `width` elements.
+pub(super) fn activate(
+    x: &[f32],
+    width: usize,
+    activation: Activation,
+    dropout: Dropout,
+) -> Buffer {
+    match activation {
+        Activation::Gelu => run::<Gelu>(x, width, false, dropout),
+        Activation::Swish => run::<Swish>(x, width, false, dropout),
+        Activation::Glu => run::<Sigmoid>(x, width, true, dropout),
+        Activation::Geglu => run::<Gelu>(x, width, true, dropout),
+        Activation::Swiglu => run::<Swish>(x, width, true, dropout),
+    }
+}
+
+fn run<F: Function>(x: &[f32], width: usize, is_gated: bool, dropout: Dropout) -> Buffer {
+    let (columns, rows) = piece(width, is_gated);
+    let mut output = Buffer::arbitrary(x.len() / width.max(1) * columns);
+    let pieces = output.par_chunks_mut((rows * columns).max(1));
+    let pieces = pieces.zip(x.par_chunks((rows * width).max(1))).enumerate();
+    pieces.for_each(|(index, (y, x))| {
+        arch().dispatch(|| {
+            if !is_gated {
+                for (y, x) in y.iter_mut().zip(x) {
+                    *y = F::of(*x).0;
+                }
+                return;
+            }
+            for (y, x) in y.chunks_exact_mut(columns).zip(x.chunks_exact(width)) {
+                let (gate, value) = x.split_at(columns);
+                for ((y, gate), value) in y.iter_mut().zip(gate).zip(value) {
+                    *y = F::of(*gate).0 * value;
+                }
+            }
+        });
+        dropout.apply(y, index * rows * columns);
+    });
+    output
+}
+
+/// Returns the gradient of x from the gradient of the output, in which elements are dropped.
+#[cfg(feature = "autodiff")]
+pub(super) fn activate_backward(
+    x: &[f32],
+    width: usize,
+    activation: Activation,
+    dropout: Dropout,
+    grad: &mut [f32],
+) -> Buffer {
+    match activation {
+        Activation::Gelu => gradient::<Gelu>(x, width, false, dropout, grad),
+        Activation::Swish => gradient::<Swish>(x, width, false, dropout, grad),
+        Activation::Glu => gradient::<Sigmoid>(x, width, true, dropout, grad),
+        Activation::Geglu => gradient::<Gelu>(x, width, true, dropout, grad),
+        Activation::Swiglu => gradient::<Swish>(x, width, true, dropout, grad),
+    }
+}
+
+#[cfg(feature = "autodiff")]
+fn gradient<F: Function>(
+    x: &[f32],
+    width: usize,
+    is_gated: bool,
+    dropout: Dropout,
+    grad: &mut [f32],
+) -> Buffer {
+    let (columns, rows) = piece(width, is_gated);
+    let mut output = Buffer::arbitrary(x.len());
+    let pieces = output.par_chunks_mut((rows * width).max(1));
+    let pieces = pieces.zip(x.par_chunks((rows * width).max(1)));
+    let pieces = pieces.zip(grad.par_chunks_mut((rows * columns).max(1)));
+    pieces.enumerate().for_each(|(index, ((to, x), grad))| {
+        dropout.apply(grad, index * rows * columns);
+        let grad = &*grad;
+        arch().dispatch(|| {
+            if !is_gated {
+                for ((to, x), grad) in to.iter_mut().zip(x).zip(grad) {
+                    *to = grad * F::of(*x).1;
+                }
+                return;
+            }
+            let each = to.chunks_exact_mut(width).zip(x.chunks_exact(width));
+            for ((to, x), grad) in each.zip(grad.chunks_exact(columns)) {
+                let (gate, value) = x.split_at(columns);
+                let (to_gate, to_value) = to.split_at_mut(columns);
+                let inputs = gate.iter().zip(value).zip(grad);
+                let outputs = to_gate.iter_mut().zip(to_value);
+                for ((to_gate, to_value), ((gate, value), grad)) in outputs.zip(inputs) {
+                    let (y, slope) = F::of(*gate);
+                    *to_gate = grad * value * slope;
+                    *to_value = grad * y;
+                }
+            }
+        });
+    });
+    output
+}
+
+/// Replaces `x` by `dropout(max(x, 0))`.
+pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
+    let arch = arch();
+    let run = |(index, x): (usize, &mut [f32])| {
+        arch.dispatch(|| {
+            for x in x.iter_mut() {
+                // Not `max`, which would turn NaN into 0.
+                *x = if *x < 0.0 { 0.0 } else { *x };
+            }
+        });
+        dropout.apply(x, index * CHUNK);
+    };
+    x.par_chunks_mut(CHUNK).enumerate().for_each(run);
+}
+
+/// Replaces the gradient of the output by that of the input. An element that was dropped or negative
+/// is 0 in the output `y`, so that neither the input nor the dropout mask is read.
+#[cfg(feature = "autodiff")]
+pub(super) fn relu_backward(grad: &mut [f32], y: &[f32], probability: f64) {
+    let arch = arch();
+    let scale = (1.0 / (1.0 - probability)) as f32;
+    let pieces = grad.par_chunks_mut(CHUNK).zip(y.par_chunks(CHUNK));
+    pieces.for_each(|(grad, y)| {
+        arch.dispatch(|| {
+            for (grad, y) in grad.iter_mut().zip(y) {
+                *grad = if *y <= 0.0 { 0.0 } else { *grad * scale };
+            }
+        });
+    });
+}

@@ -1,0 +1,54 @@
+//! Adam and sums of squares on tensors of flex. Without gradients, nothing is dispatched.
+
+use burn::tensor::Tensor;
+
+use super::kernel;
+use super::update::{Adam, AdamState};
+use crate::backend::flex::{self, FlexTensor};
+use crate::memory::buffer::Buffer;
+use crate::profile::Timer;
+
+/// The fast path of an update. Also returns the gradient's sum of squares if it is measured, else 0.
+pub(super) fn step(
+    adam: &Adam,
+    state: AdamState,
+    gradient: Tensor<1>,
+    scale: f32,
+    is_measured: bool,
+) -> (AdamState, f64) {
+    let _timer = Timer::of("adam");
+    let gradient = flex::into_primitive(gradient).to_contiguous();
+    let gradient = flex::slice(&gradient);
+    let mut parameter = flex::into_primitive(state.parameter);
+    let mut moment_1 = flex::into_primitive(state.moment_1);
+    let mut moment_2 = flex::into_primitive(state.moment_2);
+    let squares = flex::with_mut(&mut parameter, |parameter| {
+        flex::with_mut(&mut moment_1, |moment_1| {
+            flex::with_mut(&mut moment_2, |moment_2| {
+                let state = [parameter, moment_1, moment_2];
+                kernel::step(adam, state, gradient, scale, is_measured)
+            })
+        })
+    });
+    let state = AdamState {
+        parameter: flex::from_primitive(parameter),
+        moment_1: flex::from_primitive(moment_1),
+        moment_2: flex::from_primitive(moment_2),
+    };
+    (state, squares)
+}
+
+/// The fast path of a sum of squares.
+pub(super) fn sum_of_squares(x: FlexTensor) -> Tensor<1> {
+    let _timer = Timer::of("gradient_norm");
+    let x = x.to_contiguous();
+    scalar(kernel::sum_of_squares(flex::slice(&x)))
+}
+
+/// Returns a tensor `[1]` in f32.
+pub(super) fn scalar(x: f64) -> Tensor<1> {
+    // Not by `from_data`, which converts to the device's default precision.
+    let mut output = Buffer::zeros(1);
+    output[0] = x as f32;
+    flex::tensor(output, [1])
+}

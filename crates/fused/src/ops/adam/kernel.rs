@@ -1,0 +1,106 @@
+//! Adam and sums of squares of slices.
+
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::update::Adam;
+use crate::simd::level::arch;
+
+/// Elements of a piece for one thread. Sums are sums of the pieces' sums, so that they do not depend on
+/// the number of threads.
+const PIECE: usize = 1 << 14;
+
+/// Updates `[w, m, v]`. Returns the sum of squares of the gradient if it is measured, else 0.
+pub(super) fn step(
+    adam: &Adam,
+    [w, m, v]: [&mut [f32]; 3],
+    g: &[f32],
+    scale: f32,
+    is_measured: bool,
+) -> f64 {
+    let [rate, deviation] = adam.corrections();
+    let decay = adam.learning_rate * f64::from(adam.weight_decay);
+    let arch = arch();
+    let run = |(((w, m), v), g)| {
+        arch.dispatch(Piece {
+            w,
+            m,
+            v,
+            g,
+            scale,
+            beta_1: adam.beta_1,
+            beta_2: adam.beta_2,
+            epsilon: adam.epsilon,
+            rate: rate as f32,
+            deviation: deviation as f32,
+            keep: (1.0 - decay) as f32,
+        });
+        // The piece is still in the cache.
+        if is_measured { sum_piece(g) } else { 0.0 }
+    };
+    if w.len() <= PIECE {
+        return run((((w, m), v), g));
+    }
+    let state = w.par_chunks_mut(PIECE).zip(m.par_chunks_mut(PIECE));
+    let state = state.zip(v.par_chunks_mut(PIECE));
+    let squares: Vec<f64> = state.zip(g.par_chunks(PIECE)).map(run).collect();
+    squares.iter().sum()
+}
+
+struct Piece<'a> {
+    w: &'a mut [f32],
+    m: &'a mut [f32],
+    v: &'a mut [f32],
+    g: &'a [f32],
+    scale: f32,
+    beta_1: f32,
+    beta_2: f32,
+    epsilon: f32,
+    rate: f32,
+    deviation: f32,
+    keep: f32,
+}
+
+impl WithSimd for Piece<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let (beta_1, beta_2) = (self.beta_1, self.beta_2);
+        let moments = self.m.iter_mut().zip(self.v);
+        for ((w, (m, v)), &g) in self.w.iter_mut().zip(moments).zip(self.g) {
+            let g = g * self.scale;
+            *m = beta_1 * *m + (1.0 - beta_1) * g;
+            *v = beta_2 * *v + (1.0 - beta_2) * (g * g);
+            let update = *m * self.rate / (v.sqrt() * self.deviation + self.epsilon);
+            *w = *w * self.keep - update;
+        }
+    }
+}
+
+/// Returns the sum of squares.
+pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
+    let pieces: Vec<f64> = match x.len() > PIECE {
+        true => x.par_chunks(PIECE).map(sum_piece).collect(),
+        false => x.chunks(PIECE).map(sum_piece).collect(),
+    };
+    pieces.iter().sum()
+}
+
+/// Returns the sum of squares on the calling thread.
+fn sum_piece(x: &[f32]) -> f64 {
+    const LANES: usize = 64;
+    arch().dispatch(|| {
+        let mut sums = [0.0f32; LANES];
+        let (lines, rest) = x.as_chunks::<LANES>();
+        for line in lines {
+            for (sum, x) in sums.iter_mut().zip(line) {
+                *sum += x * x;
+            }
+        }
+        for (sum, x) in sums.iter_mut().zip(rest) {
+            *sum += x * x;
+        }
+        sums.iter().map(|&x| f64::from(x)).sum()
+    })
+}

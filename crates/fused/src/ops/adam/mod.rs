@@ -1,0 +1,88 @@
+//! Adam and AdamW, in one pass over a parameter and its moments.
+
+#[cfg(feature = "flex")]
+mod flex;
+#[cfg(feature = "flex")]
+mod kernel;
+mod sum_of_squares;
+mod update;
+
+use burn::tensor::Tensor;
+
+pub use self::sum_of_squares::sum_of_squares;
+pub use self::update::{Adam, AdamState};
+
+impl Adam {
+    /// Returns the updated state: `m = β1 m + (1 - β1) g`, `v = β2 v + (1 - β2) g²`, and then
+    /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
+    ///
+    /// `g` is the gradient times `scale`, a tensor on the same device, so that clipping needs no pass of
+    /// its own. On flex, a tensor with a single owner is updated in place.
+    ///
+    /// # Shapes
+    ///
+    /// - state and gradient: `[N]`
+    /// - scale: `[1]`
+    ///
+    /// # Panics
+    ///
+    /// If the sizes differ.
+    pub fn step(
+        &self,
+        state: AdamState,
+        gradient: Tensor<1>,
+        scale: Option<&Tensor<1>>,
+    ) -> AdamState {
+        state.check(&gradient);
+        if let Some([n]) = scale.map(Tensor::dims) {
+            assert!(n == 1, "the gradient's scale is [{n}], not [1]");
+        }
+        #[cfg(feature = "flex")]
+        if crate::backend::flex::takes(&state.parameter) {
+            let scale = scale.map_or(1.0, |scale| scale.clone().into_scalar());
+            return flex::step(self, state, gradient, scale, false).0;
+        }
+        let gradient = match scale {
+            Some(scale) => gradient * scale.clone(),
+            None => gradient,
+        };
+        let Self {
+            learning_rate,
+            weight_decay,
+            epsilon,
+            ..
+        } = *self;
+        let (beta_1, beta_2) = (self.beta_1, self.beta_2);
+        let moment_1 = state.moment_1 * beta_1 + gradient.clone() * (1.0 - beta_1);
+        let moment_2 = state.moment_2 * beta_2 + gradient.square() * (1.0 - beta_2);
+        let [rate, deviation] = self.corrections();
+        let update = moment_1.clone() * rate / (moment_2.clone().sqrt() * deviation + epsilon);
+        let parameter = match weight_decay {
+            0.0 => state.parameter,
+            decay => state.parameter * (1.0 - learning_rate * f64::from(decay)),
+        };
+        AdamState {
+            parameter: parameter - update,
+            moment_1,
+            moment_2,
+        }
+    }
+
+    /// Returns the updated state, as [`step`](Self::step) without a scale does, and the gradient's sum of
+    /// squares, `[1]`: on flex in the same pass, and equal to
+    /// [`sum_of_squares`](crate::sum_of_squares) bit by bit.
+    ///
+    /// # Panics
+    ///
+    /// If the sizes differ.
+    pub fn step_measured(&self, state: AdamState, gradient: Tensor<1>) -> (AdamState, Tensor<1>) {
+        #[cfg(feature = "flex")]
+        if crate::backend::flex::takes(&state.parameter) {
+            state.check(&gradient);
+            let (state, squares) = flex::step(self, state, gradient, 1.0, true);
+            return (state, flex::scalar(squares));
+        }
+        let squares = sum_of_squares(&gradient);
+        (self.step(state, gradient, None), squares)
+    }
+}

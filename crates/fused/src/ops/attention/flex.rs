@@ -1,0 +1,263 @@
+//! Attention on tensors of flex.
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Bool, Tensor};
+
+use super::cache_index::CacheIndex;
+#[cfg(feature = "autodiff")]
+use super::kernel::backward::Backward;
+use super::kernel::heads::{Attention, Heads, MaskBytes};
+use super::kernel::step::CachedAttention;
+use super::mask::KeyMask;
+use crate::backend::flex::{self, FlexTensor};
+use crate::ops::dropout::flex::draw;
+use crate::ops::dropout::kernel::Dropout;
+use crate::profile::Timer;
+
+/// The operations that are dispatched to flex, with or without autodiff.
+#[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
+pub(crate) trait AttentionOps: Backend {
+    /// Returns the attention of a sequence to itself: `[B, T, 3 H, K]` to `[B, T, H K]`.
+    fn fused_self_attention(
+        packed: FloatTensor<Self>,
+        #[extension_type] mask: KeyMask<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self>;
+
+    /// Returns the attention of `[B, T, H, K]` to `[B, S, 2 H, K]`: `[B, T, H K]`.
+    fn fused_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        #[extension_type] mask: KeyMask<Self>,
+        dropout: Dropout,
+    ) -> FloatTensor<Self>;
+}
+
+/// The fast path of self-attention; `None` if the mask does not have one byte an element.
+pub(super) fn self_attention(
+    packed: Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    dropout: f64,
+) -> Option<Tensor<3>> {
+    if !has_bytes(mask) {
+        return None;
+    }
+    let dropout = draw(dropout, &packed.device());
+    let packed = packed.into_dispatch();
+    let y = Dispatch::fused_self_attention(packed, KeyMask::of(mask), dropout);
+    Some(Tensor::from_dispatch(y))
+}
+
+/// The fast path of cross-attention; `None` if the mask does not have one byte an element.
+pub(super) fn cross_attention(
+    query: Tensor<4>,
+    packed: Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    dropout: f64,
+) -> Option<Tensor<3>> {
+    if !has_bytes(mask) {
+        return None;
+    }
+    let dropout = draw(dropout, &query.device());
+    let (query, packed) = (query.into_dispatch(), packed.into_dispatch());
+    let y = Dispatch::fused_cross_attention(query, packed, KeyMask::of(mask), dropout);
+    Some(Tensor::from_dispatch(y))
+}
+
+fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
+    mask.is_none_or(|mask| flex::bool(mask).is_some())
+}
+
+/// The fast path of one query a target. There is no backward pass, so that nothing is dispatched.
+pub(super) fn attention_step(
+    query: &Tensor<4>,
+    packed: &Tensor<4>,
+    index: CacheIndex<'_>,
+    length: usize,
+    mask: Option<&Tensor<4, Bool>>,
+) -> Option<Tensor<3>> {
+    let [rows, _, n_heads, d_head] = query.dims();
+    let [n, capacity, ..] = packed.dims();
+    let (query, packed) = (flex::float(query)?, flex::float(packed)?.to_contiguous());
+    let [query_stride, _, head_stride, 1] = *query.layout().strides() else {
+        return None;
+    };
+    if head_stride != d_head as isize {
+        return None;
+    }
+    let mask = match mask {
+        Some(mask) => {
+            if mask.dims() != [n, 1, 1, length] {
+                return None;
+            }
+            Some(flex::bool(mask)?.to_contiguous())
+        }
+        None => None,
+    };
+    let attention = CachedAttention {
+        query: &query.storage()[query.layout().start_offset()..],
+        query_stride: query_stride as usize,
+        packed: flex::slice(&packed),
+        capacity,
+        index,
+        length,
+        mask: mask.as_ref().map(|mask| {
+            let begin = mask.layout().start_offset();
+            &mask.storage::<u8>()[begin..begin + n * length]
+        }),
+        n_heads,
+        d_head,
+    };
+    let output = attention.forward(rows);
+    Some(flex::tensor(output, [rows, 1, n_heads * d_head]))
+}
+
+impl AttentionOps for Flex {
+    fn fused_self_attention(
+        packed: FlexTensor,
+        mask: KeyMask<Self>,
+        dropout: Dropout,
+    ) -> FlexTensor {
+        Inputs::of_self(packed, mask, dropout).forward().0
+    }
+
+    fn fused_cross_attention(
+        query: FlexTensor,
+        packed: FlexTensor,
+        mask: KeyMask<Self>,
+        dropout: Dropout,
+    ) -> FlexTensor {
+        Inputs::of_cross(query, packed, mask, dropout).forward().0
+    }
+}
+
+/// The inputs of attention, as contiguous tensors.
+pub(super) struct Inputs {
+    /// Queries, or queries, keys and values.
+    query: FlexTensor,
+    /// Keys and values, unless they are packed with the queries.
+    key_value: Option<FlexTensor>,
+    mask: KeyMask<Flex>,
+    dropout: Dropout,
+}
+
+impl Inputs {
+    /// Takes queries, keys and values, `[B, T, 3 H, K]`.
+    pub(super) fn of_self(packed: FlexTensor, mask: KeyMask<Flex>, dropout: Dropout) -> Self {
+        Self {
+            query: packed.to_contiguous(),
+            key_value: None,
+            mask: match mask {
+                KeyMask::Blocked(mask) if mask.layout().strides().iter().any(|&s| s < 0) => {
+                    KeyMask::Blocked(mask.to_contiguous())
+                }
+                mask => mask,
+            },
+            dropout,
+        }
+    }
+
+    /// Takes queries, `[B, T, H, K]`, and keys and values, `[B, S, 2 H, K]`.
+    pub(super) fn of_cross(
+        query: FlexTensor,
+        packed: FlexTensor,
+        mask: KeyMask<Flex>,
+        dropout: Dropout,
+    ) -> Self {
+        Self {
+            key_value: Some(packed.to_contiguous()),
+            ..Self::of_self(query, mask, dropout)
+        }
+    }
+
+    fn attention(&self) -> Attention<'_> {
+        let (packed, parts) = match &self.key_value {
+            Some(packed) => (packed, 2),
+            None => (&self.query, 3),
+        };
+        let n_heads = packed.layout().shape()[2] / parts;
+        Attention {
+            query: heads(&self.query, 0),
+            key: heads(packed, (parts - 2) * n_heads),
+            value: heads(packed, (parts - 1) * n_heads),
+            n_heads,
+            mask: self.mask(),
+            dropout: self.dropout,
+        }
+    }
+
+    /// Returns the output, `[B, T, H K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
+    pub(super) fn forward(&self) -> (FlexTensor, FlexTensor) {
+        let _timer = Timer::of("attention");
+        let attention = self.attention();
+        let [batch, t] = [0, 1].map(|axis| self.query.layout().shape()[axis]);
+        let (output, lse) = attention.forward(batch);
+        let n_heads = attention.n_heads;
+        let width = n_heads * attention.query.d_head;
+        (
+            flex::primitive(output, &[batch, t, width]),
+            flex::primitive(lse, &[batch, n_heads, t]),
+        )
+    }
+
+    /// Returns the gradient of packed queries, keys and values, from the output, the log-sum-exp and
+    /// the output's gradient.
+    #[cfg(feature = "autodiff")]
+    pub(super) fn backward_self(&self, forward: [FlexTensor; 3]) -> FlexTensor {
+        let _timer = Timer::of("attention");
+        let shape = self.query.layout().shape();
+        let forward = forward.map(|tensor| tensor.to_contiguous());
+        let grad = self
+            .attention()
+            .backward_packed(shape[0], backward(&forward));
+        flex::primitive(grad, shape)
+    }
+
+    /// Returns the gradients of queries, and of packed keys and values, from the output, the
+    /// log-sum-exp and the output's gradient.
+    #[cfg(feature = "autodiff")]
+    pub(super) fn backward_cross(&self, forward: [FlexTensor; 3]) -> [FlexTensor; 2] {
+        let _timer = Timer::of("attention");
+        let key_value = self.key_value.as_ref().expect("keys have their own tensor");
+        let shapes = [&self.query, key_value].map(|tensor| tensor.layout().shape());
+        let forward = forward.map(|tensor| tensor.to_contiguous());
+        let (query, packed) = self.attention().backward(shapes[0][0], backward(&forward));
+        [
+            flex::primitive(query, shapes[0]),
+            flex::primitive(packed, shapes[1]),
+        ]
+    }
+
+    fn mask(&self) -> Option<MaskBytes<'_>> {
+        let KeyMask::Blocked(mask) = &self.mask else {
+            return None;
+        };
+        let layout = mask.layout();
+        let strides = std::array::from_fn(|axis| match layout.shape()[axis] {
+            1 => 0,
+            _ => usize::try_from(layout.strides()[axis]).expect("it is not negative"),
+        });
+        Some(MaskBytes {
+            data: &mask.storage::<u8>()[layout.start_offset()..],
+            strides,
+        })
+    }
+}
+
+fn heads(tensor: &FlexTensor, first: usize) -> Heads<'_> {
+    let shape = tensor.layout().shape();
+    Heads {
+        data: flex::slice(tensor),
+        length: shape[1],
+        n_packed: shape[2],
+        first,
+        d_head: shape[3],
+    }
+}
+
+#[cfg(feature = "autodiff")]
+fn backward(forward: &[FlexTensor; 3]) -> Backward<'_> {
+    let [output, lse, grad] = forward.each_ref().map(flex::slice);
+    Backward { output, lse, grad }
+}

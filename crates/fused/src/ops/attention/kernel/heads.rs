@@ -1,0 +1,262 @@
+//! What all passes share: views of the heads of packed projections, masks, and scratch memory.
+
+use rayon::prelude::*;
+
+use crate::ops::dropout::kernel::Dropout;
+use crate::simd::matmul::matrix::Matrix;
+use crate::simd::transpose::copy_transposed;
+
+/// Queries of a block, whose weights stay in the cache.
+pub(super) const BLOCK: usize = 64;
+
+/// Below this many multiply-adds, a second thread costs more than it saves.
+const PARALLEL: usize = 1 << 17;
+
+/// Some heads of a packed projection `[B, L, N, K]`.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Heads<'a> {
+    /// The whole projection.
+    pub data: &'a [f32],
+    /// Tokens of a sequence, `L`.
+    pub length: usize,
+    /// Heads of the projection, `N`.
+    pub n_packed: usize,
+    /// Index of the first of these heads.
+    pub first: usize,
+    /// Features of a head, `K`.
+    pub d_head: usize,
+}
+
+impl<'a> Heads<'a> {
+    /// Returns the matrix `[L, K]` of one head of a sequence.
+    pub(super) fn of(&self, row: usize, head: usize) -> Matrix<'a> {
+        let width = self.n_packed * self.d_head;
+        let begin = row * self.length * width + (self.first + head) * self.d_head;
+        Matrix {
+            data: &self.data[begin..],
+            rows: self.length,
+            columns: self.d_head,
+            row_stride: width,
+            column_stride: 1,
+        }
+    }
+}
+
+/// An attention mask: a byte for each key of each query, 0 = visible, with any other value = blocked.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct MaskBytes<'a> {
+    /// The bytes, from the first one on.
+    pub data: &'a [u8],
+    /// Strides of `[B, H, T, S]`; 0 for a repeated axis.
+    pub strides: [usize; 4],
+}
+
+/// The inputs of attention.
+#[derive(Clone, Copy, Debug)]
+pub(in super::super) struct Attention<'a> {
+    pub query: Heads<'a>,
+    pub key: Heads<'a>,
+    pub value: Heads<'a>,
+    pub n_heads: usize,
+    pub mask: Option<MaskBytes<'a>>,
+    pub dropout: Dropout,
+}
+
+/// Memory that a thread reuses from head to head.
+#[derive(Default)]
+pub(super) struct Scratch {
+    /// Weights of a block, `[BLOCK, S]`.
+    pub(super) weights: Vec<f32>,
+    /// Gradients of the weights, `[BLOCK, S]`.
+    #[cfg(feature = "autodiff")]
+    pub(super) gradients: Vec<f32>,
+    /// Transposed keys, `[K, S]`.
+    pub(super) key: Vec<f32>,
+    /// Transposed values, `[K, S]`.
+    #[cfg(feature = "autodiff")]
+    pub(super) value: Vec<f32>,
+}
+
+thread_local! {
+    /// The calling thread's scratch memory; taken while it is in use.
+    pub(super) static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
+}
+
+/// Runs `f` on each item: on all threads if the attention is large, else on the calling thread.
+pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync) {
+    match is_large {
+        true => items.into_par_iter().for_each(f),
+        false => items.into_iter().for_each(f),
+    }
+}
+
+/// Splits `[L, n, K]` in the rows of each of the `n` heads.
+pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
+    let length = x.len() / (n * d_head);
+    let mut heads: Vec<Vec<&mut [f32]>> = (0..n).map(|_| Vec::with_capacity(length)).collect();
+    for (index, row) in x.chunks_mut(d_head).enumerate() {
+        heads[index % n].push(row);
+    }
+    heads
+}
+
+impl Attention<'_> {
+    /// Returns whether the work is enough for several threads.
+    pub(super) fn is_large(&self, batch: usize) -> bool {
+        let Heads { length, d_head, .. } = self.query;
+        batch * self.n_heads * length * self.key.length * d_head >= PARALLEL
+    }
+
+    /// Returns the width of the output, `H K`.
+    pub(super) fn width(&self) -> usize {
+        self.n_heads * self.query.d_head
+    }
+
+    /// Returns the number of keys up to the last one that any of `n` queries sees, at least one. Keys
+    /// after it, as with a causal mask, are skipped in all products. `[row, head, first]` are sequence,
+    /// head and first query.
+    pub(super) fn visible(&self, [row, head, first]: [usize; 3], n: usize) -> usize {
+        let s = self.key.length;
+        let Some(MaskBytes { data, strides }) = self.mask else {
+            return s;
+        };
+        if strides[3] != 1 {
+            return s;
+        }
+        let rows = if strides[2] == 0 { 1 } else { n };
+        (first..first + rows).rev().fold(1, |visible, t| {
+            let begin = row * strides[0] + head * strides[1] + t * strides[2];
+            let after = &data[begin + visible..begin + s];
+            last_zero(after).map_or(visible, |last| visible + last + 1)
+        })
+    }
+
+    /// Drops weights of the queries from `first` on, of which `weights` has the first `s` keys.
+    pub(super) fn drop(&self, [row, head, first]: [usize; 3], weights: &mut [f32], s: usize) {
+        let query = (row * self.n_heads + head) * self.query.length + first;
+        if s == self.key.length {
+            self.dropout.apply(weights, query * s);
+            return;
+        }
+        for (weights, query) in weights.chunks_exact_mut(s).zip(query..) {
+            self.dropout.apply(weights, query * self.key.length);
+        }
+    }
+
+    /// Turns a query's products into scores: scales them, and sets blocked keys to minus infinity.
+    #[inline(always)]
+    pub(super) fn mask_row(&self, row: usize, head: usize, t: usize, scores: &mut [f32]) {
+        let scale = 1.0 / (self.query.d_head as f32).sqrt();
+        for score in scores.iter_mut() {
+            *score *= scale;
+        }
+        let Some(MaskBytes { data, strides }) = self.mask else {
+            return;
+        };
+        let blocked = &data[row * strides[0] + head * strides[1] + t * strides[2]..];
+        match strides[3] {
+            1 => {
+                for (score, &blocked) in scores.iter_mut().zip(blocked) {
+                    *score = if blocked == 0 {
+                        *score
+                    } else {
+                        f32::NEG_INFINITY
+                    };
+                }
+            }
+            0 if blocked[0] != 0 => scores.fill(f32::NEG_INFINITY),
+            0 => {}
+            stride => {
+                for (score, &blocked) in scores.iter_mut().zip(blocked.iter().step_by(stride)) {
+                    *score = if blocked == 0 {
+                        *score
+                    } else {
+                        f32::NEG_INFINITY
+                    };
+                }
+            }
+        }
+    }
+}
+
+/// Returns the index of the last byte that is zero.
+fn last_zero(bytes: &[u8]) -> Option<usize> {
+    let (rest, chunks) = bytes.as_rchunks::<32>();
+    // All bytes of a chunk, without an early exit, so that the compiler can use vectors.
+    let has_zero = |chunk: &[u8; 32]| chunk.iter().fold(false, |any, &byte| any | (byte == 0));
+    let within = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte == 0);
+    match chunks.iter().rposition(has_zero) {
+        Some(chunk) => within(&chunks[chunk]).map(|last| rest.len() + 32 * chunk + last),
+        None => within(rest),
+    }
+}
+
+/// Splits a matrix in its rows.
+pub(super) fn rows(x: &mut [f32], width: usize) -> Vec<&mut [f32]> {
+    x.chunks_mut(width).collect()
+}
+
+/// Returns `n` rows of a matrix, from `first` on.
+pub(super) fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
+    Matrix {
+        data: &x.data[first * x.row_stride..],
+        rows: n,
+        ..x
+    }
+}
+
+/// Returns `x^T` row after row, in the memory of `to`.
+pub(super) fn transpose<'a>(x: Matrix<'_>, to: &'a mut Vec<f32>) -> Matrix<'a> {
+    to.resize(x.rows * x.columns, 0.0);
+    copy_transposed(x.data, x.row_stride, [x.rows, x.columns], to, x.rows);
+    Matrix::contiguous(to, x.columns, x.rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_after_the_last_visible_one_are_skipped() {
+        let (t, s) = (150, 150);
+        let heads = |length| Heads {
+            data: &[],
+            length,
+            n_packed: 1,
+            first: 0,
+            d_head: 1,
+        };
+        let attention = |data, strides| Attention {
+            query: heads(t),
+            key: heads(s),
+            value: heads(s),
+            n_heads: 1,
+            mask: Some(MaskBytes { data, strides }),
+            dropout: Dropout::default(),
+        };
+        let causal: Vec<u8> = (0..t * s).map(|i| u8::from(i % s > i / s)).collect();
+        let causal = attention(&causal, [0, 0, s, 1]);
+        for (first, n) in [(0, 1), (0, 64), (64, 64), (128, 22)] {
+            assert_eq!(causal.visible([0, 0, first], n), first + n);
+        }
+        // The second sequence has 7 tokens before its padding.
+        let padding: Vec<u8> = (0..2 * s).map(|i| u8::from(i >= s + 7)).collect();
+        let padding = attention(&padding, [s, 0, 0, 1]);
+        assert_eq!(padding.visible([0, 0, 64], 64), s);
+        assert_eq!(padding.visible([1, 0, 64], 64), 7);
+        // A query that sees no key has one, which is blocked.
+        let nothing = vec![1; s];
+        assert_eq!(attention(&nothing, [0, 0, 0, 1]).visible([0, 0, 0], 64), 1);
+    }
+
+    #[test]
+    fn the_last_zero_is_found_wherever_it_is() {
+        for length in [0, 1, 31, 32, 33, 100] {
+            assert_eq!(last_zero(&vec![1; length]), None);
+            for last in 0..length {
+                let bytes: Vec<u8> = (0..length).map(|i| u8::from(i > last) * 5).collect();
+                assert_eq!(last_zero(&bytes), Some(last), "of {length}");
+            }
+        }
+    }
+}

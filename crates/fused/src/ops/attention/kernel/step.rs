@@ -1,0 +1,151 @@
+//! Attention of one query a target, to keys and values where they are in a cache.
+
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::super::cache_index::CacheIndex;
+use crate::memory::buffer::Buffer;
+use crate::simd::exp::exponentiate;
+use crate::simd::level::arch;
+use crate::simd::vectors::{add_scaled, dot, largest};
+
+/// Below this many elements to read, a second thread costs more than it saves.
+const PARALLEL: usize = 1 << 16;
+
+thread_local! {
+    /// Memory for the weights, `[H, T]`, which a thread reuses.
+    static WEIGHTS: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
+}
+
+/// The inputs of one step.
+pub(in super::super) struct CachedAttention<'a> {
+    /// Queries, `[R, H, K]`.
+    pub query: &'a [f32],
+    /// Elements from one query to the next.
+    pub query_stride: usize,
+    /// The cache: keys and then values, `[N, C, 2 H, K]`.
+    pub packed: &'a [f32],
+    /// Positions of a row of the cache, `C`.
+    pub capacity: usize,
+    /// Where each target's keys are.
+    pub index: CacheIndex<'a>,
+    /// Keys of a target, `T`.
+    pub length: usize,
+    /// A byte for each key of each row of the cache, `[N, T]`, 0 = visible.
+    pub mask: Option<&'a [u8]>,
+    pub n_heads: usize,
+    pub d_head: usize,
+}
+
+impl CachedAttention<'_> {
+    /// Returns the output of `rows` targets, `[R, H K]`.
+    pub(in super::super) fn forward(&self, rows: usize) -> Buffer {
+        let width = self.n_heads * self.d_head;
+        let mut output = Buffer::zeros(rows * width);
+        let arch = arch();
+        if rows * self.length * width < PARALLEL {
+            arch.dispatch(Targets {
+                attention: self,
+                first: 0,
+                output: &mut output,
+            });
+        } else {
+            let some = rows.div_ceil(4 * rayon::current_num_threads());
+            let parts = output.par_chunks_mut(some * width).enumerate();
+            parts.for_each(|(index, output)| {
+                arch.dispatch(Targets {
+                    attention: self,
+                    first: index * some,
+                    output,
+                });
+            });
+        }
+        output
+    }
+
+    /// Returns the cache's row of a target's key `t`.
+    #[inline(always)]
+    fn cache_row(&self, target: usize, t: usize) -> usize {
+        match self.index {
+            CacheIndex::Rows(rows) => rows[target] as usize,
+            CacheIndex::Tokens(rows) => rows[target * self.length + t] as usize,
+        }
+    }
+
+    /// Returns keys (`part` 0) or values (`part` 1) of all heads of a target's token `t`.
+    #[inline(always)]
+    fn heads(&self, target: usize, t: usize, part: usize) -> std::slice::ChunksExact<'_, f32> {
+        let token = self.cache_row(target, t) * self.capacity + t;
+        let width = self.n_heads * self.d_head;
+        let begin = (token * 2 + part) * width;
+        self.packed[begin..begin + width].chunks_exact(self.d_head)
+    }
+
+    fn is_blocked(&self, target: usize, t: usize) -> bool {
+        self.mask
+            .is_some_and(|mask| mask[self.cache_row(target, t) * self.length + t] != 0)
+    }
+}
+
+/// Computes the outputs of the targets from `first` on.
+struct Targets<'a> {
+    attention: &'a CachedAttention<'a>,
+    first: usize,
+    output: &'a mut [f32],
+}
+
+impl WithSimd for Targets<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self {
+            attention,
+            first,
+            output,
+        } = self;
+        let scale = 1.0 / (attention.d_head as f32).sqrt();
+        let width = attention.n_heads * attention.d_head;
+        // Tokens are read one after the other, with all heads of each, as they are in memory.
+        let mut weights = WEIGHTS.take();
+        weights.resize(attention.n_heads * attention.length, 0.0);
+        for (target, output) in (first..).zip(output.chunks_exact_mut(width)) {
+            let query = &attention.query[target * attention.query_stride..][..width];
+            for t in 0..attention.length {
+                let weights = weights[t..].iter_mut().step_by(attention.length);
+                if attention.is_blocked(target, t) {
+                    weights.for_each(|weight| *weight = f32::NEG_INFINITY);
+                    continue;
+                }
+                let queries = query.chunks_exact(attention.d_head);
+                for ((weight, query), key) in
+                    weights.zip(queries).zip(attention.heads(target, t, 0))
+                {
+                    *weight = scale * dot(simd, query, key);
+                }
+            }
+            for weights in weights.chunks_exact_mut(attention.length) {
+                let Some(largest) = largest(weights) else {
+                    weights.fill(0.0);
+                    continue;
+                };
+                let sum = exponentiate(simd, weights, largest);
+                for weight in weights {
+                    *weight /= sum;
+                }
+            }
+            for t in 0..attention.length {
+                let weights = weights[t..].iter().step_by(attention.length);
+                let outputs = output.chunks_exact_mut(attention.d_head);
+                for ((&weight, output), value) in
+                    weights.zip(outputs).zip(attention.heads(target, t, 1))
+                {
+                    if weight != 0.0 {
+                        add_scaled(simd, output, weight, value);
+                    }
+                }
+            }
+        }
+        WEIGHTS.set(weights);
+    }
+}

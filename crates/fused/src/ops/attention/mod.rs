@@ -1,0 +1,160 @@
+//! Attention on packed projections, without copying heads apart:
+//! `dropout(softmax(Q K^T / sqrt(K))) V` (paper, section 3.2.1).
+
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod autodiff;
+mod cache_index;
+#[cfg(feature = "flex")]
+mod flex;
+#[cfg(feature = "flex")]
+mod kernel;
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+mod mask;
+#[cfg(feature = "autodiff")]
+mod portable;
+#[cfg(all(test, feature = "flex"))]
+mod tests;
+
+use burn::tensor::{Bool, Tensor};
+
+pub use self::cache_index::CacheIndex;
+use super::dropout::draw;
+
+/// Returns the attention of a sequence to itself, or `None` if there is no fast path for the tensors.
+///
+/// On flex in f32, no tensor of `[T, T]` is kept for the backward pass, which computes the weights
+/// again. Elsewhere, there is a fast path only under training: it keeps weights and dropout mask for
+/// less than 1,024 keys, and computes both again for more.
+///
+/// # Shapes
+///
+/// - packed: queries, keys and values, `[B, T, 3 H, K]`
+/// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
+/// - output: `[B, T, H K]`; zeros for a query whose keys are all blocked
+///
+/// # Panics
+///
+/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+pub fn self_attention(
+    packed: &Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    dropout: f64,
+) -> Option<Tensor<3>> {
+    let [batch, length, heads, _] = packed.dims();
+    assert!(
+        heads.is_multiple_of(3),
+        "queries, keys and values have {heads} heads together, which is no multiple of 3"
+    );
+    let scores = [batch, heads / 3, length, length];
+    check(mask, scores, dropout);
+    #[cfg(feature = "flex")]
+    if crate::backend::flex::takes(packed) {
+        return flex::self_attention(packed.clone(), mask, dropout);
+    }
+    #[cfg(feature = "autodiff")]
+    if crate::backend::portable::takes(packed) {
+        let packed = packed.clone();
+        return Some(portable::self_attention(packed, mask, scores, dropout));
+    }
+    None
+}
+
+/// Returns the attention of one sequence to another, or `None` if there is no fast path for the
+/// tensors; see [`self_attention`].
+///
+/// # Shapes
+///
+/// - query: `[B, T, H, K]`
+/// - packed: keys and values, `[B, S, 2 H, K]`
+/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+/// - output: `[B, T, H K]`; zeros for a query whose keys are all blocked
+///
+/// # Panics
+///
+/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+pub fn cross_attention(
+    query: &Tensor<4>,
+    packed: &Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    dropout: f64,
+) -> Option<Tensor<3>> {
+    let [batch, t, n_heads, d_head] = query.dims();
+    let s = packed.dims()[1];
+    assert!(
+        packed.dims() == [batch, s, 2 * n_heads, d_head],
+        "the query is {:?}, but keys and values are {:?}",
+        query.dims(),
+        packed.dims()
+    );
+    let scores = [batch, n_heads, t, s];
+    check(mask, scores, dropout);
+    #[cfg(feature = "flex")]
+    if crate::backend::flex::takes(query) && crate::backend::flex::takes(packed) {
+        return flex::cross_attention(query.clone(), packed.clone(), mask, dropout);
+    }
+    #[cfg(feature = "autodiff")]
+    if crate::backend::portable::takes(query) && crate::backend::portable::takes(packed) {
+        let inputs = [query.clone(), packed.clone()];
+        return Some(portable::cross_attention(inputs, mask, scores, dropout));
+    }
+    None
+}
+
+/// Returns the attention of one query a target, without copying keys or values out of the cache, or
+/// `None` if there is no fast path for the tensors or the kind of mask.
+///
+/// There is a fast path on flex in f32 without autodiff.
+///
+/// # Shapes
+///
+/// - query: `[R, 1, H, K]`
+/// - packed: keys and then values, `[N, C, 2 H, K]`
+/// - index: where each target's keys are
+/// - length: number of keys `T` of each target, at positions `0..T`, at most `C`
+/// - mask: `[N, 1, 1, T]`, `true` = blocked
+/// - output: `[R, 1, H K]`; zeros for a target whose keys are all blocked
+///
+/// # Panics
+///
+/// If the shapes do not fit together, or the index has a row outside the cache.
+pub fn attention_step(
+    query: &Tensor<4>,
+    packed: &Tensor<4>,
+    index: CacheIndex<'_>,
+    length: usize,
+    mask: Option<&Tensor<4, Bool>>,
+) -> Option<Tensor<3>> {
+    let [rows, one, n_heads, d_head] = query.dims();
+    let [n, capacity, packed_heads, packed_d_head] = packed.dims();
+    let (indices, expected) = match index {
+        CacheIndex::Rows(index) => (index.len(), rows),
+        CacheIndex::Tokens(index) => (index.len(), rows * length),
+    };
+    assert!(
+        one == 1
+            && (packed_heads, packed_d_head) == (2 * n_heads, d_head)
+            && length <= capacity
+            && indices == expected,
+        "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and the index has {indices} rows, not {expected}, for {length} keys a target"
+    );
+    #[cfg(feature = "flex")]
+    return flex::attention_step(query, packed, index, length, mask);
+    #[cfg(not(feature = "flex"))]
+    {
+        let _ = mask;
+        None
+    }
+}
+
+/// Checks the probability of dropout, and that the mask can be repeated to the shape of the scores.
+fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
+    draw::check(dropout);
+    let Some(mask) = mask.map(Tensor::dims) else {
+        return;
+    };
+    let fits = |(&size, &wanted): (&usize, &usize)| size == wanted || size == 1;
+    assert!(
+        mask.iter().zip(&scores).all(fits),
+        "the mask is {mask:?}, but the scores are {scores:?}"
+    );
+}

@@ -1,0 +1,61 @@
+//! The gradient of cross-entropy: `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` for the target.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Autodiff, Flex};
+
+use super::chunks_autodiff::forward_tracked;
+use super::flex::{CrossEntropyOps, FlexChunks, backward};
+use super::options::LossOptions;
+use crate::backend::flex::FlexTensor;
+
+impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
+    fn fused_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+    ) -> FloatTensor<Self> {
+        let prepared = CrossEntropy.prepare::<C>([logits.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let logits = logits.into_primitive();
+                let loss = Flex::fused_cross_entropy(logits.clone(), target.clone(), options);
+                prep.finish((logits, target, options), loss)
+            }
+            OpsKind::UnTracked(prep) => {
+                let logits = logits.into_primitive();
+                prep.finish(Flex::fused_cross_entropy(logits, target, options))
+            }
+        }
+    }
+
+    fn fused_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self> {
+        let inputs = [x, weight, bias];
+        forward_tracked::<FlexChunks, Flex, C>(inputs, target, options, rows_at_a_time)
+    }
+}
+
+#[derive(Debug)]
+struct CrossEntropy;
+
+impl Backward<Flex, 1> for CrossEntropy {
+    /// Logits, in whose memory the gradient is computed if there is no other owner; target; options.
+    type State = (FlexTensor, FlexTensor, LossOptions);
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let (logits, target, options) = ops.state;
+        unary::<Flex, _>(ops.parents, ops.node, grads, |grad| {
+            backward(logits, target, grad, options)
+        });
+    }
+}

@@ -1,0 +1,64 @@
+//! Cross-entropy of a linear layer's outputs, some rows at a time, over any backend.
+
+use std::ops::Range;
+
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::Slice;
+
+use super::options::LossOptions;
+
+/// The operations that compute a chunk of rows.
+pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
+    /// Returns `x W + b`.
+    fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B>;
+
+    /// Returns the loss of each row.
+    fn losses(logits: FloatTensor<B>, target: IntTensor<B>, options: LossOptions)
+    -> FloatTensor<B>;
+
+    /// Returns the gradient of the logits, from the gradient of each row's loss.
+    #[cfg(feature = "autodiff")]
+    fn logits_grad(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        grad: FloatTensor<B>,
+        options: LossOptions,
+    ) -> FloatTensor<B>;
+
+    /// Returns `x y`.
+    #[cfg(feature = "autodiff")]
+    fn matmul(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B>;
+
+    /// Returns `x y`, and the sums over the rows of y.
+    #[cfg(feature = "autodiff")]
+    fn matmul_and_sums(x: FloatTensor<B>, y: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>);
+}
+
+/// Returns the ranges of rows: at least one, which is empty without rows.
+pub(super) fn ranges(rows: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..rows.max(1))
+        .step_by(at_a_time)
+        .map(move |from| from..rows.min(from + at_a_time))
+}
+
+/// Returns a range as a slice of the first axis.
+pub(super) fn slice(range: Range<usize>) -> [Slice; 1] {
+    [Slice::from(range)]
+}
+
+/// Returns the losses of all rows, from x, weight and bias.
+pub(super) fn forward<P: ChunkOps<B>, B: Backend>(
+    [x, weight, bias]: &[FloatTensor<B>; 3],
+    target: &IntTensor<B>,
+    options: LossOptions,
+    at_a_time: usize,
+) -> FloatTensor<B> {
+    let losses = |range: Range<usize>| {
+        let x = B::float_slice(x.clone(), &slice(range.clone()));
+        let target = B::int_slice(target.clone(), &slice(range));
+        P::losses(P::linear(x, weight.clone(), bias.clone()), target, options)
+    };
+    let losses: Vec<_> = ranges(x.shape()[0], at_a_time).map(losses).collect();
+    B::float_cat(losses, 0)
+}

@@ -1,0 +1,91 @@
+//! The gradient of cross-entropy of a linear layer's outputs, some rows at a time, over any backend.
+
+use std::marker::PhantomData;
+
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Autodiff, Backend, TensorMetadata};
+
+use super::chunks::{ChunkOps, forward, ranges, slice};
+use super::options::LossOptions;
+use crate::backend::graph::{parents, register};
+
+/// Returns the losses of all rows, with a node in the graph.
+pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>(
+    inputs: [FloatTensor<Autodiff<B, C>>; 3],
+    target: IntTensor<B>,
+    options: LossOptions,
+    at_a_time: usize,
+) -> FloatTensor<Autodiff<B, C>> {
+    let nodes = inputs.each_ref().map(|tensor| tensor.node());
+    let prepared = LinearCrossEntropy::<P>(PhantomData).prepare::<C>(nodes);
+    match prepared.compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let nodes = inputs.each_ref().map(|tensor| prep.checkpoint(tensor));
+            let inputs = inputs.map(|tensor| tensor.into_primitive());
+            let losses = forward::<P, B>(&inputs, &target, options, at_a_time);
+            prep.finish((nodes, target, options, at_a_time), losses)
+        }
+        OpsKind::UnTracked(prep) => {
+            let inputs = inputs.map(|tensor| tensor.into_primitive());
+            prep.finish(forward::<P, B>(&inputs, &target, options, at_a_time))
+        }
+    }
+}
+
+#[derive(Debug)]
+struct LinearCrossEntropy<P>(PhantomData<P>);
+
+impl<B: Backend, P: ChunkOps<B>> Backward<B, 3> for LinearCrossEntropy<P> {
+    /// Inputs, target, options, and rows at a time.
+    type State = ([NodeId; 3], IntTensor<B>, LossOptions, usize);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let parents = parents(&ops);
+        let (inputs, target, options, at_a_time) = ops.state;
+        let inputs = inputs.map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<B>(&ops.node);
+        let input_grads = backward::<P, B>(&inputs, &target, &grad, options, at_a_time);
+        register::<B, 3>(grads, parents, input_grads);
+    }
+}
+
+/// Returns the gradients of x, weight and bias, from the gradient of each row's loss.
+fn backward<P: ChunkOps<B>, B: Backend>(
+    [x, weight, bias]: &[FloatTensor<B>; 3],
+    target: &IntTensor<B>,
+    grad: &FloatTensor<B>,
+    options: LossOptions,
+    at_a_time: usize,
+) -> [FloatTensor<B>; 3] {
+    let transposed = |x: FloatTensor<B>| B::float_swap_dims(x, 0, 1);
+    let mut x_grads = Vec::new();
+    let mut sums: Option<(FloatTensor<B>, FloatTensor<B>)> = None;
+    for range in ranges(x.shape()[0], at_a_time) {
+        let x = B::float_slice(x.clone(), &slice(range.clone()));
+        let target = B::int_slice(target.clone(), &slice(range.clone()));
+        let grad = B::float_slice(grad.clone(), &slice(range));
+        let logits = P::linear(x.clone(), weight.clone(), bias.clone());
+        let logits = P::logits_grad(logits, target, grad, options);
+        let (weight_grad, bias_grad) = P::matmul_and_sums(transposed(x), logits.clone());
+        x_grads.push(P::matmul(logits, transposed(weight.clone())));
+        sums = Some(match sums {
+            None => (weight_grad, bias_grad),
+            Some((weight, bias)) => (
+                B::float_add(weight, weight_grad),
+                B::float_add(bias, bias_grad),
+            ),
+        });
+    }
+    let (weight, bias) = sums.expect("there is a range");
+    [B::float_cat(x_grads, 0), weight, bias]
+}

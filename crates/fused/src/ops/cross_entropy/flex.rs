@@ -1,0 +1,146 @@
+//! Cross-entropy on tensors of flex.
+
+use burn::backend::tensor::{FloatTensor, IntTensor};
+use burn::backend::{Backend, Dispatch, Flex, backend_extension};
+use burn::tensor::{Int, Tensor};
+
+use super::chunks::{ChunkOps, forward};
+use super::kernel::{self, Settings};
+use super::options::LossOptions;
+use crate::backend::flex::{self, FlexTensor};
+use crate::ops::linear::flex::LinearOps;
+use crate::profile::Timer;
+
+/// The operations that are dispatched to flex, with or without autodiff.
+#[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
+pub(crate) trait CrossEntropyOps: Backend {
+    /// Returns the loss of each row of `[N, V]`: `[N]`.
+    fn fused_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+    ) -> FloatTensor<Self>;
+
+    /// Returns the loss of each row of `x W + b`, computed `rows_at_a_time`.
+    fn fused_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self>;
+}
+
+/// The fast path of cross-entropy.
+pub(super) fn cross_entropy(
+    logits: Tensor<2>,
+    target: Tensor<1, Int>,
+    options: LossOptions,
+) -> Tensor<1> {
+    let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
+    Tensor::from_dispatch(Dispatch::fused_cross_entropy(logits, target, options))
+}
+
+/// The fast path of cross-entropy of a linear layer's outputs.
+pub(super) fn linear_cross_entropy(
+    [x, weight]: [Tensor<2>; 2],
+    bias: Tensor<1>,
+    target: Tensor<1, Int>,
+    options: LossOptions,
+    rows_at_a_time: usize,
+) -> Tensor<1> {
+    Tensor::from_dispatch(Dispatch::fused_linear_cross_entropy(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+        target.into_dispatch(),
+        options,
+        rows_at_a_time,
+    ))
+}
+
+impl CrossEntropyOps for Flex {
+    fn fused_cross_entropy(
+        logits: FlexTensor,
+        target: FlexTensor,
+        options: LossOptions,
+    ) -> FlexTensor {
+        let _timer = Timer::of("cross_entropy");
+        let settings = settings(&logits, options);
+        let (logits, target) = (logits.to_contiguous(), flex::ids(target));
+        let loss = kernel::forward(settings, flex::slice(&logits), &target);
+        flex::primitive(loss, &[target.len()])
+    }
+
+    fn fused_linear_cross_entropy(
+        x: FlexTensor,
+        weight: FlexTensor,
+        bias: FlexTensor,
+        target: FlexTensor,
+        options: LossOptions,
+        rows_at_a_time: usize,
+    ) -> FlexTensor {
+        forward::<FlexChunks, Self>(&[x, weight, bias], &target, options, rows_at_a_time)
+    }
+}
+
+/// Returns the gradient of the logits, in their memory if this is its only owner.
+#[cfg(feature = "autodiff")]
+pub(super) fn backward(
+    mut logits: FlexTensor,
+    target: FlexTensor,
+    grad: FlexTensor,
+    options: LossOptions,
+) -> FlexTensor {
+    let _timer = Timer::of("cross_entropy");
+    let settings = settings(&logits, options);
+    let grad = grad.to_contiguous();
+    let target = flex::ids(target);
+    flex::with_mut(&mut logits, |logits| {
+        kernel::backward(settings, logits, &target, flex::slice(&grad));
+    });
+    logits
+}
+
+fn settings(logits: &FlexTensor, options: LossOptions) -> Settings {
+    let vocab_size = logits.layout().shape()[1];
+    Settings {
+        vocab_size,
+        options,
+    }
+}
+
+/// Computes chunks by the kernels.
+#[derive(Debug)]
+pub(super) struct FlexChunks;
+
+impl ChunkOps<Flex> for FlexChunks {
+    fn linear(x: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> FlexTensor {
+        Flex::fused_linear(x, weight, bias)
+    }
+
+    fn losses(logits: FlexTensor, target: FlexTensor, options: LossOptions) -> FlexTensor {
+        Flex::fused_cross_entropy(logits, target, options)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn logits_grad(
+        logits: FlexTensor,
+        target: FlexTensor,
+        grad: FlexTensor,
+        options: LossOptions,
+    ) -> FlexTensor {
+        backward(logits, target, grad, options)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn matmul(x: FlexTensor, y: FlexTensor) -> FlexTensor {
+        Flex::fused_matmul(x, y)
+    }
+
+    #[cfg(feature = "autodiff")]
+    fn matmul_and_sums(x: FlexTensor, y: FlexTensor) -> (FlexTensor, FlexTensor) {
+        crate::ops::linear::flex::matmul_and_sums(x, y)
+    }
+}

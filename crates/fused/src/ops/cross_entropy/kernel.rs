@@ -1,0 +1,134 @@
+//! Cross-entropy of slices.
+
+#[cfg(feature = "autodiff")]
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::options::LossOptions;
+use crate::memory::buffer::Buffer;
+#[cfg(feature = "autodiff")]
+use crate::simd::exp::exponentiate;
+use crate::simd::exp::log_sum_exp;
+#[cfg(feature = "autodiff")]
+use crate::simd::level::arch;
+
+/// Elements of a piece for one thread, about.
+const PIECE: usize = 1 << 14;
+
+/// What all rows have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub vocab_size: usize,
+    pub options: LossOptions,
+}
+
+impl Settings {
+    fn rows_at_a_time(&self) -> usize {
+        (PIECE / self.vocab_size.max(1)).max(1)
+    }
+
+    /// Returns the target as an index, or `None` for padding.
+    fn index(&self, target: i64) -> Option<usize> {
+        if target == i64::from(self.options.pad_id) {
+            return None;
+        }
+        let index = usize::try_from(target).ok();
+        let index = index.filter(|&index| index < self.vocab_size);
+        Some(index.unwrap_or_else(|| {
+            panic!(
+                "target {target} is no id of a vocabulary of {}",
+                self.vocab_size
+            )
+        }))
+    }
+}
+
+/// Returns the loss of each row.
+pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buffer {
+    let Settings {
+        vocab_size,
+        options: LossOptions { smoothing, .. },
+    } = settings;
+    let loss = |(logits, &target): (&[f32], &i64)| {
+        let Some(target) = settings.index(target) else {
+            return 0.0;
+        };
+        // The mean also shows whether any logit is NaN.
+        let mean = sum_of(logits) / vocab_size as f64;
+        let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
+        let loss = log_sum_exp(logits) - target_logit - mean * smoothing;
+        if mean.is_nan() { f32::NAN } else { loss as f32 }
+    };
+    let rows = logits.par_chunks(vocab_size).zip(target);
+    let mut losses = Buffer::arbitrary(target.len());
+    rows.with_min_len(settings.rows_at_a_time())
+        .zip(losses.par_iter_mut())
+        .for_each(|(row, to)| *to = loss(row));
+    losses
+}
+
+/// Returns the sum in f64, in lanes that the processor adds in parallel.
+fn sum_of(x: &[f32]) -> f64 {
+    let mut sums = [0.0; 8];
+    let (chunks, rest) = x.as_chunks::<8>();
+    for chunk in chunks {
+        for (sum, &x) in sums.iter_mut().zip(chunk) {
+            *sum += f64::from(x);
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x)).sum::<f64>()
+}
+
+/// Replaces the logits by their gradient, from the gradient of each row's loss.
+#[cfg(feature = "autodiff")]
+pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], grad: &[f32]) {
+    let Settings {
+        vocab_size,
+        options: LossOptions { smoothing, .. },
+    } = settings;
+    let row = |(row, logits): (usize, &mut [f32])| {
+        let Some(target) = settings.index(target[row]) else {
+            logits.fill(0.0);
+            return;
+        };
+        let grad = grad[row];
+        let lse = log_sum_exp(logits);
+        let rounded = lse as f32;
+        arch().dispatch(Row {
+            logits,
+            lse: rounded,
+            // For large logits, an f32 loses digits of the log-sum-exp.
+            rest: (f64::from(rounded) - lse).exp() as f32,
+            grad,
+            spread: (smoothing / vocab_size as f64) as f32,
+        });
+        logits[target] -= grad * (1.0 - smoothing) as f32;
+    };
+    let rows = logits.par_chunks_mut(vocab_size).enumerate();
+    rows.with_min_len(settings.rows_at_a_time()).for_each(row);
+}
+
+#[cfg(feature = "autodiff")]
+struct Row<'a> {
+    logits: &'a mut [f32],
+    /// The log-sum-exp of the logits, rounded.
+    lse: f32,
+    /// The factor that corrects the rounding.
+    rest: f32,
+    grad: f32,
+    /// Smoothing of each id, `ε / V`.
+    spread: f32,
+}
+
+#[cfg(feature = "autodiff")]
+impl WithSimd for Row<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        exponentiate(simd, self.logits, self.lse);
+        for y in self.logits.iter_mut() {
+            *y = self.grad * (*y * self.rest - self.spread);
+        }
+    }
+}

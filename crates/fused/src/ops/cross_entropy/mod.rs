@@ -1,0 +1,143 @@
+//! Cross-entropy over a vocabulary in one pass, with label smoothing and padding.
+//!
+//! With `p = softmax(logits)` and `ε` the label smoothing, a row's loss is
+//! `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`.
+
+#[cfg(all(feature = "flex", feature = "autodiff"))]
+mod autodiff;
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+mod chunks;
+#[cfg(feature = "autodiff")]
+mod chunks_autodiff;
+#[cfg(feature = "flex")]
+mod flex;
+#[cfg(feature = "flex")]
+mod kernel;
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+mod options;
+#[cfg(feature = "autodiff")]
+mod portable;
+
+use burn::tensor::activation::log_softmax;
+use burn::tensor::{Int, Tensor};
+
+use super::linear::linear;
+
+/// Returns the cross-entropy of each row, in nats: `-(1 - ε) log p(target) - ε / V Σ_v log p(v)` with
+/// `p = softmax(logits)`, or 0 where the target is padding.
+///
+/// # Shapes
+///
+/// - logits: `[N, V]`
+/// - target: `[N]`, ids below `V`
+/// - output: `[N]`
+///
+/// # Panics
+///
+/// If the numbers of rows differ, or a target is not below `V`.
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+///
+/// let device = Device::flex();
+/// let logits = Tensor::<2>::zeros([2, 4], &device);
+/// let target = Tensor::<1, Int>::from_data([3, 0], &device);
+/// let loss = fused::cross_entropy(logits, target, 0, 0.1).into_data();
+/// let [first, padding] = loss.iter::<f32>().collect::<Vec<_>>()[..] else { panic!() };
+/// assert!((first - 4f32.ln()).abs() < 1e-6);
+/// assert_eq!(padding, 0.0);
+/// ```
+pub fn cross_entropy(
+    logits: Tensor<2>,
+    target: Tensor<1, Int>,
+    pad_id: u32,
+    smoothing: f64,
+) -> Tensor<1> {
+    let [rows, vocab_size] = logits.dims();
+    assert_eq!(
+        target.dims(),
+        [rows],
+        "logits are [{rows}, {vocab_size}], but the target is {:?}",
+        target.dims()
+    );
+    #[cfg(feature = "flex")]
+    if crate::backend::flex::takes(&logits) {
+        return flex::cross_entropy(logits, target, options::LossOptions { pad_id, smoothing });
+    }
+    #[cfg(feature = "autodiff")]
+    if crate::backend::portable::takes(&logits) {
+        return portable::cross_entropy(logits, target, options::LossOptions { pad_id, smoothing });
+    }
+    let target = target.reshape([rows, 1]);
+    let is_pad = target.clone().equal_elem(pad_id);
+    let log_probabilities = log_softmax(logits, 1);
+    let target_loss = log_probabilities.clone().gather(1, target);
+    let mut loss = target_loss * (smoothing - 1.0);
+    if smoothing > 0.0 {
+        loss = loss - log_probabilities.mean_dim(1) * smoothing;
+    }
+    loss.mask_fill(is_pad, 0.0).reshape([rows])
+}
+
+/// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding all
+/// outputs at once.
+///
+/// The logits of `rows_at_a_time` rows are held at once; the backward pass computes them again. On a
+/// backend that this crate has no feature for, and without gradients on all but flex, it is the two
+/// operations on all rows.
+///
+/// # Shapes
+///
+/// - x: `[N, D]`
+/// - weight: `[D, V]`
+/// - bias: `[V]`
+/// - target: `[N]`, ids below `V`
+/// - output: `[N]`
+///
+/// # Panics
+///
+/// If the shapes do not fit together, a target is not below `V`, or `rows_at_a_time` is 0.
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor};
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::ones([3, 2], &device);
+/// let (weight, bias) = (Tensor::zeros([2, 4], &device), Tensor::zeros([4], &device));
+/// let target = Tensor::<1, Int>::from_data([3, 2, 1], &device);
+/// let loss = fused::linear_cross_entropy(x, weight, bias, target, 0, 0.0, 2).into_data();
+/// assert!(loss.iter::<f32>().all(|loss| (loss - 4f32.ln()).abs() < 1e-6));
+/// ```
+pub fn linear_cross_entropy(
+    x: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    target: Tensor<1, Int>,
+    pad_id: u32,
+    smoothing: f64,
+    rows_at_a_time: usize,
+) -> Tensor<1> {
+    assert!(
+        rows_at_a_time > 0,
+        "rows_at_a_time is 0, but must be at least 1"
+    );
+    let [rows, d_input] = x.dims();
+    let [found, d_output] = weight.dims();
+    assert!(
+        d_input == found && bias.dims() == [d_output] && target.dims() == [rows],
+        "x is [{rows}, {d_input}], but the weight is [{found}, {d_output}], the bias {:?} and the target {:?}",
+        bias.dims(),
+        target.dims()
+    );
+    #[cfg(feature = "flex")]
+    if crate::backend::flex::takes(&x) && crate::backend::flex::takes(&weight) {
+        let options = options::LossOptions { pad_id, smoothing };
+        return flex::linear_cross_entropy([x, weight], bias, target, options, rows_at_a_time);
+    }
+    #[cfg(feature = "autodiff")]
+    if crate::backend::portable::takes(&x) && crate::backend::portable::takes(&weight) {
+        let options = options::LossOptions { pad_id, smoothing };
+        return portable::linear_cross_entropy([x, weight], bias, target, options, rows_at_a_time);
+    }
+    cross_entropy(linear(x, weight, Some(bias)), target, pad_id, smoothing)
+}

@@ -1,0 +1,209 @@
+//! Cross-entropy in Burn's own operations. The gradient is `dz_v = dloss (p_v - ε / V)`, minus
+//! `dloss (1 - ε)` for the target.
+
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind, unary};
+use burn::backend::tensor::{BoolTensor, FloatTensor, IntTensor};
+use burn::backend::{Autodiff, Backend, Dispatch, TensorMetadata, backend_extension};
+use burn::tensor::{IndexingUpdateOp, Int, Shape, Tensor};
+
+use super::chunks::{ChunkOps, forward};
+use super::chunks_autodiff::forward_tracked;
+use super::options::LossOptions;
+use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
+
+/// The operations on all backends; on those with autodiff, with the backward pass of this file.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(feature = "_cube"),
+    Autodiff
+)]
+pub(crate) trait PortableCrossEntropy: Backend {
+    /// Returns the loss of each row of `[N, V]`: `[N]`.
+    fn portable_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+    ) -> FloatTensor<Self> {
+        Loss::<Self>::of(logits, target, options).forward()
+    }
+
+    /// Returns the loss of each row of `x W + b`, computed `rows_at_a_time`.
+    fn portable_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self> {
+        forward::<PortableChunks, Self>(&[x, weight, bias], &target, options, rows_at_a_time)
+    }
+}
+
+on_all_backends!(PortableCrossEntropy);
+
+/// The portable path of cross-entropy.
+pub(super) fn cross_entropy(
+    logits: Tensor<2>,
+    target: Tensor<1, Int>,
+    options: LossOptions,
+) -> Tensor<1> {
+    let (logits, target) = (logits.into_dispatch(), target.into_dispatch());
+    Tensor::from_dispatch(Dispatch::portable_cross_entropy(logits, target, options))
+}
+
+/// The portable path of cross-entropy of a linear layer's outputs.
+pub(super) fn linear_cross_entropy(
+    [x, weight]: [Tensor<2>; 2],
+    bias: Tensor<1>,
+    target: Tensor<1, Int>,
+    options: LossOptions,
+    rows_at_a_time: usize,
+) -> Tensor<1> {
+    Tensor::from_dispatch(Dispatch::portable_linear_cross_entropy(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+        target.into_dispatch(),
+        options,
+        rows_at_a_time,
+    ))
+}
+
+impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> {
+    fn portable_cross_entropy(
+        logits: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+    ) -> FloatTensor<Self> {
+        let prepared = CrossEntropy.prepare::<C>([logits.node()]);
+        let loss = Loss::<B>::of(logits.into_primitive(), target, options);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let each = loss.forward();
+                prep.finish(loss, each)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(loss.forward()),
+        }
+    }
+
+    fn portable_linear_cross_entropy(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        target: IntTensor<Self>,
+        options: LossOptions,
+        rows_at_a_time: usize,
+    ) -> FloatTensor<Self> {
+        let inputs = [x, weight, bias];
+        forward_tracked::<PortableChunks, B, C>(inputs, target, options, rows_at_a_time)
+    }
+}
+
+/// The losses of all rows, and what their gradient needs.
+#[derive(Clone, Debug)]
+struct Loss<B: Backend> {
+    /// `[N, V]`
+    log_probabilities: FloatTensor<B>,
+    /// `[N, 1]`
+    target: IntTensor<B>,
+    /// `[N, 1]`
+    is_pad: BoolTensor<B>,
+    smoothing: f64,
+}
+
+impl<B: Backend> Loss<B> {
+    fn of(logits: FloatTensor<B>, target: IntTensor<B>, options: LossOptions) -> Self {
+        let LossOptions { pad_id, smoothing } = options;
+        let rows = size(&logits, 0);
+        let target = B::int_reshape(target, Shape::new([rows, 1]));
+        let settings = burn::backend::get_device_settings::<B>(&logits.device());
+        Self {
+            is_pad: B::int_equal_elem(target.clone(), pad_id.into(), settings.bool_dtype),
+            log_probabilities: B::log_softmax(logits, 1),
+            target,
+            smoothing,
+        }
+    }
+
+    /// Returns the loss of each row, `[N]`.
+    fn forward(&self) -> FloatTensor<B> {
+        let all = &self.log_probabilities;
+        let target = B::float_gather(1, all.clone(), self.target.clone());
+        let mut loss = B::float_mul_scalar(target, (self.smoothing - 1.0).into());
+        if self.smoothing > 0.0 {
+            let mean = B::float_mean_dim(all.clone(), 1);
+            let smooth = B::float_mul_scalar(mean, self.smoothing.into());
+            loss = B::float_sub(loss, smooth);
+        }
+        let loss = B::float_mask_fill(loss, self.is_pad.clone(), 0.0.into());
+        B::float_reshape(loss, Shape::new([size(all, 0)]))
+    }
+
+    /// Returns the gradient of the logits, from the gradient of each row's loss.
+    fn backward(self, grad: FloatTensor<B>) -> FloatTensor<B> {
+        let [rows, vocab_size] = [0, 1].map(|dim| size(&self.log_probabilities, dim));
+        let grad = B::float_reshape(grad, Shape::new([rows, 1]));
+        let grad = B::float_mask_fill(grad, self.is_pad, 0.0.into());
+        let mut probabilities = B::float_exp(self.log_probabilities);
+        if self.smoothing > 0.0 {
+            let each = -self.smoothing / vocab_size as f64;
+            probabilities = B::float_add_scalar(probabilities, each.into());
+        }
+        let target_grad = B::float_mul_scalar(grad.clone(), (self.smoothing - 1.0).into());
+        let all = B::float_mul(probabilities, grad);
+        B::float_scatter(1, all, self.target, target_grad, IndexingUpdateOp::Add)
+    }
+}
+
+#[derive(Debug)]
+struct CrossEntropy;
+
+impl<B: Backend> Backward<B, 1> for CrossEntropy {
+    type State = Loss<B>;
+
+    fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
+        let loss = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| loss.backward(grad));
+    }
+}
+
+/// Computes chunks by Burn's own operations.
+#[derive(Debug)]
+struct PortableChunks;
+
+impl<B: Backend> ChunkOps<B> for PortableChunks {
+    fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B> {
+        B::float_add(B::float_matmul(x, weight), as_row::<B>(bias))
+    }
+
+    fn losses(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        options: LossOptions,
+    ) -> FloatTensor<B> {
+        Loss::<B>::of(logits, target, options).forward()
+    }
+
+    fn logits_grad(
+        logits: FloatTensor<B>,
+        target: IntTensor<B>,
+        grad: FloatTensor<B>,
+        options: LossOptions,
+    ) -> FloatTensor<B> {
+        Loss::<B>::of(logits, target, options).backward(grad)
+    }
+
+    fn matmul(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+        B::float_matmul(x, y)
+    }
+
+    fn matmul_and_sums(x: FloatTensor<B>, y: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+        let sums = sum_rows::<B>(y.clone());
+        (B::float_matmul(x, y), sums)
+    }
+}

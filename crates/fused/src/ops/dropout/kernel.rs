@@ -1,0 +1,101 @@
+//! Dropout of slices.
+
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use super::hash::{mix_32, mix_64};
+#[cfg(feature = "autodiff")]
+use crate::memory::buffer::Buffer;
+use crate::simd::level::arch;
+
+/// Elements that share a key; also the elements of a piece for one thread.
+pub(crate) const CHUNK: usize = 1 << 14;
+
+/// Which elements are dropped, as a function of their index. The default drops none.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Dropout {
+    /// Random bits.
+    pub key: u64,
+    /// Probability that an element is dropped; 0 for no dropout.
+    pub probability: f64,
+}
+
+impl Dropout {
+    /// Drops elements on the calling thread and scales the others; `first` is the index of the first
+    /// element in its tensor.
+    pub(crate) fn apply(self, x: &mut [f32], first: usize) {
+        if self.probability == 0.0 {
+            return;
+        }
+        let arch = arch();
+        let until_next = (CHUNK - first % CHUNK).min(x.len());
+        let (begun, whole) = x.split_at_mut(until_next);
+        arch.dispatch(self.pass(begun, first));
+        for (x, first) in whole
+            .chunks_mut(CHUNK)
+            .zip((first + until_next..).step_by(CHUNK))
+        {
+            arch.dispatch(self.pass(x, first));
+        }
+    }
+
+    /// Returns the pass over elements of a single chunk.
+    fn pass(self, x: &mut [f32], first: usize) -> Pass<'_> {
+        let key = mix_64(self.key ^ mix_64((first / CHUNK) as u64));
+        let threshold = (self.probability * 2.0f64.powi(32)).round();
+        Pass {
+            keys: [key as u32, (key >> 32) as u32],
+            // Hashes below the threshold are dropped. A threshold of 2^32 is not a u32.
+            below: threshold.min(f64::from(u32::MAX)) as u32,
+            scale: (1.0 / (1.0 - self.probability)) as f32,
+            first: (first % CHUNK) as u32,
+            x,
+        }
+    }
+}
+
+/// Drops elements of a whole tensor.
+pub(super) fn drop_in_place(x: &mut [f32], dropout: Dropout) {
+    let run = |(index, x): (usize, &mut [f32])| dropout.apply(x, index * CHUNK);
+    match x.len() <= CHUNK {
+        true => x.chunks_mut(CHUNK).enumerate().for_each(run),
+        false => x.par_chunks_mut(CHUNK).enumerate().for_each(run),
+    }
+}
+
+/// Returns a copy of a whole tensor with elements dropped.
+#[cfg(feature = "autodiff")]
+pub(super) fn dropped(x: &[f32], dropout: Dropout) -> Buffer {
+    let mut output = Buffer::arbitrary(x.len());
+    let pieces = output.par_chunks_mut(CHUNK).zip(x.par_chunks(CHUNK));
+    pieces.enumerate().for_each(|(index, (output, x))| {
+        output.copy_from_slice(x);
+        dropout.apply(output, index * CHUNK);
+    });
+    output
+}
+
+struct Pass<'a> {
+    keys: [u32; 2],
+    below: u32,
+    scale: f32,
+    /// Index of the first element in its chunk.
+    first: u32,
+    x: &'a mut [f32],
+}
+
+impl WithSimd for Pass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let [low, high] = self.keys;
+        for (x, index) in self.x.iter_mut().zip(self.first..) {
+            *x = if mix_32(mix_32(index ^ low).wrapping_add(high)) < self.below {
+                0.0
+            } else {
+                *x * self.scale
+            };
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The gradient of layer norm.
+
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Flex};
+
+use super::flex::{LayerNormOps, backward};
+use crate::backend::graph::{parents, register};
+
+impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {
+    fn fused_layer_norm(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f64,
+    ) -> FloatTensor<Self> {
+        let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let state = (prep.checkpoint(&x), prep.checkpoint(&gamma), epsilon);
+                let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
+                prep.finish(state, Flex::fused_layer_norm(x, gamma, beta, epsilon))
+            }
+            OpsKind::UnTracked(prep) => {
+                let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
+                prep.finish(Flex::fused_layer_norm(x, gamma, beta, epsilon))
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct LayerNorm;
+
+impl Backward<Flex, 3> for LayerNorm {
+    /// x, gamma and epsilon.
+    type State = (NodeId, NodeId, f64);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let parents = parents(&ops);
+        let (x, gamma, epsilon) = ops.state;
+        let x = checkpointer.retrieve_node_output(x);
+        let gamma = checkpointer.retrieve_node_output(gamma);
+        let grad = grads.consume::<Flex>(&ops.node);
+        register::<Flex, 3>(grads, parents, backward(x, gamma, grad, epsilon));
+    }
+}

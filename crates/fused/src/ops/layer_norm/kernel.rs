@@ -1,0 +1,235 @@
+//! Layer norm of slices, in one pass each way.
+//!
+//! With `h = (x - mean) / deviation` and `g = dy gamma`, the gradients are
+//! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and `dbeta = Σ dy`.
+
+use pulp::{Simd, WithSimd};
+#[cfg(feature = "autodiff")]
+use rayon::prelude::*;
+
+#[cfg(feature = "autodiff")]
+use crate::memory::buffer::Buffer;
+use crate::simd::level::arch;
+
+/// Elements of a piece for one thread, about. Sums over rows are sums of the pieces' sums, so that
+/// they do not depend on the number of threads.
+pub(crate) const PIECE: usize = 1 << 14;
+
+/// The parameters of a layer norm.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Norm<'a> {
+    gamma: &'a [f32],
+    beta: &'a [f32],
+    epsilon: f32,
+}
+
+impl<'a> Norm<'a> {
+    /// Returns the layer norm with `gamma` and `beta`. A backward pass does not read `beta`.
+    pub(crate) fn new(gamma: &'a [f32], beta: &'a [f32], epsilon: f64) -> Self {
+        let epsilon = epsilon as f32;
+        Self {
+            gamma,
+            beta,
+            epsilon,
+        }
+    }
+
+    /// Returns the elements of a piece: whole rows.
+    pub(crate) fn piece(&self) -> usize {
+        let width = self.gamma.len().max(1);
+        width * (PIECE / width).max(1)
+    }
+
+    /// Returns the rows of `x`, normalised, scaled and shifted.
+    #[cfg(feature = "autodiff")]
+    pub(super) fn forward(&self, x: &[f32]) -> Buffer {
+        let mut output = Buffer::arbitrary(x.len());
+        let pieces = output.par_chunks_mut(self.piece());
+        let pieces = pieces.zip(x.par_chunks(self.piece()));
+        pieces.for_each(|(output, x)| self.forward_piece(x, output));
+        output
+    }
+
+    /// Normalises the rows of `x` on the calling thread.
+    pub(crate) fn forward_piece(&self, x: &[f32], output: &mut [f32]) {
+        let norm = *self;
+        arch().dispatch(Forward { x, norm, output });
+    }
+}
+
+struct Forward<'a> {
+    x: &'a [f32],
+    norm: Norm<'a>,
+    output: &'a mut [f32],
+}
+
+impl WithSimd for Forward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Norm {
+            gamma,
+            beta,
+            epsilon,
+        } = self.norm;
+        let width = gamma.len();
+        for (y, x) in self.output.chunks_mut(width).zip(self.x.chunks(width)) {
+            let Moments { mean, scale } = moments(x, epsilon);
+            for (((y, x), gamma), beta) in y.iter_mut().zip(x).zip(gamma).zip(beta) {
+                *y = (x - mean) * scale * gamma + beta;
+            }
+        }
+    }
+}
+
+/// Mean and deviation of a row.
+struct Moments {
+    mean: f32,
+    /// `1 / sqrt(variance + epsilon)`.
+    scale: f32,
+}
+
+#[inline(always)]
+fn moments(x: &[f32], epsilon: f32) -> Moments {
+    let width = x.len() as f32;
+    let mean = sum_of(x, x, |x, _| x) / width;
+    let variance = sum_of(x, x, |x, _| (x - mean) * (x - mean)) / width;
+    Moments {
+        mean,
+        scale: 1.0 / (variance + epsilon).sqrt(),
+    }
+}
+
+/// Returns the sum of `term` over both rows, in lanes, which the compiler turns into vectors.
+#[inline(always)]
+fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
+    const LANES: usize = 32;
+    let mut sums = [0.0f32; LANES];
+    let (a, a_rest) = a.as_chunks::<LANES>();
+    let (b, b_rest) = b.as_chunks::<LANES>();
+    for (a, b) in a.iter().zip(b) {
+        for lane in 0..LANES {
+            sums[lane] += term(a[lane], b[lane]);
+        }
+    }
+    for (sum, (&a, &b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *sum += term(a, b);
+    }
+    sums.iter().sum()
+}
+
+/// How the gradient of `x` is stored.
+#[cfg(feature = "autodiff")]
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Store {
+    /// Replaces the old elements, which are not read.
+    Set,
+    /// Is added to the old elements.
+    Add,
+}
+
+#[cfg(feature = "autodiff")]
+impl Norm<'_> {
+    /// Sets `dx`, and returns the gradients of gamma and beta.
+    pub(super) fn backward(&self, x: &[f32], grad: &[f32], dx: &mut [f32]) -> [Buffer; 2] {
+        let piece = self.piece();
+        let pieces = dx.par_chunks_mut(piece).zip(x.par_chunks(piece));
+        let pieces = pieces.zip(grad.par_chunks(piece));
+        let run = |((dx, x), grad)| self.backward_piece(x, grad, dx, Store::Set);
+        self.sum_pieces(pieces.map(run).collect())
+    }
+
+    /// Stores `dx` on the calling thread, and returns the gradients of gamma and then of beta.
+    pub(crate) fn backward_piece(
+        &self,
+        x: &[f32],
+        grad: &[f32],
+        dx: &mut [f32],
+        store: Store,
+    ) -> Vec<f32> {
+        let width = self.gamma.len();
+        let mut room = vec![0.0; 3 * width];
+        let (sums, row) = room.split_at_mut(2 * width);
+        arch().dispatch(Backward {
+            x,
+            norm: *self,
+            grad,
+            dx,
+            store,
+            sums,
+            row,
+        });
+        room.truncate(2 * width);
+        room
+    }
+
+    /// Returns the gradients of gamma and beta, summed over all pieces.
+    pub(crate) fn sum_pieces(&self, pieces: Vec<Vec<f32>>) -> [Buffer; 2] {
+        let width = self.gamma.len();
+        let (mut gamma, mut beta) = (Buffer::zeros(width), Buffer::zeros(width));
+        for piece in pieces {
+            let (gamma_sums, beta_sums) = piece.split_at(width);
+            for (sums, piece) in [(&mut gamma, gamma_sums), (&mut beta, beta_sums)] {
+                for (sum, x) in sums.iter_mut().zip(piece) {
+                    *sum += x;
+                }
+            }
+        }
+        [gamma, beta]
+    }
+}
+
+#[cfg(feature = "autodiff")]
+struct Backward<'a> {
+    x: &'a [f32],
+    norm: Norm<'a>,
+    grad: &'a [f32],
+    dx: &'a mut [f32],
+    store: Store,
+    /// Sums of the gradients of gamma and then of beta.
+    sums: &'a mut [f32],
+    /// Memory for `g` of a row.
+    row: &'a mut [f32],
+}
+
+#[cfg(feature = "autodiff")]
+impl WithSimd for Backward<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let Norm { gamma, epsilon, .. } = self.norm;
+        let width = gamma.len();
+        let (gamma_sums, beta_sums) = self.sums.split_at_mut(width);
+        let row = self.row;
+        let rows = self.dx.chunks_mut(width).zip(self.x.chunks(width));
+        for ((dx, x), dy) in rows.zip(self.grad.chunks(width)) {
+            let Moments { mean, scale } = moments(x, epsilon);
+            for ((g, dy), gamma) in row.iter_mut().zip(dy).zip(gamma) {
+                *g = dy * gamma;
+            }
+            let g_mean = sum_of(row, row, |g, _| g) / width as f32;
+            let gh_mean = sum_of(row, x, |g, x| g * ((x - mean) * scale)) / width as f32;
+            let terms = dx.iter_mut().zip(row.iter()).zip(x);
+            match self.store {
+                Store::Set => {
+                    for ((dx, g), x) in terms {
+                        *dx = (g - g_mean - (x - mean) * scale * gh_mean) * scale;
+                    }
+                }
+                Store::Add => {
+                    for ((dx, g), x) in terms {
+                        *dx += (g - g_mean - (x - mean) * scale * gh_mean) * scale;
+                    }
+                }
+            }
+            for ((sum, dy), x) in gamma_sums.iter_mut().zip(dy).zip(x) {
+                *sum += dy * ((x - mean) * scale);
+            }
+            for (sum, dy) in beta_sums.iter_mut().zip(dy) {
+                *sum += dy;
+            }
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! The operations, each in a folder of the same files. A file that an operation does not need is
+//! absent.
+//!
+//! | file | content |
+//! |---|---|
+//! | `mod.rs` | the formula, the public function, and its body in plain Burn |
+//! | `kernel.rs` | the fast path on slices, without Burn |
+//! | `flex.rs` | the fast path on tensors of flex: a dispatched trait and its backward passes |
+//! | `autodiff.rs` | the node of the autodiff graph on flex, and its gradient |
+//! | `portable.rs` | forward and backward pass in Burn's own operations, for other backends |
+#![cfg_attr(feature = "ndarray", allow(deprecated))] // The backend is.
+// Without a backend, dispatched operations read no argument.
+#![cfg_attr(
+    not(any(feature = "flex", feature = "ndarray", feature = "_cube")),
+    allow(unused_variables)
+)]
+
+pub(crate) mod activation;
+pub(crate) mod adam;
+pub(crate) mod attention;
+pub(crate) mod cross_entropy;
+pub(crate) mod dropout;
+pub(crate) mod layer_norm;
+pub(crate) mod linear;
+pub(crate) mod residual;

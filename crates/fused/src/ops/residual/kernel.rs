@@ -1,0 +1,67 @@
+//! Residual connections of slices.
+
+use rayon::prelude::*;
+
+use crate::memory::buffer::Buffer;
+use crate::ops::dropout::kernel::Dropout;
+#[cfg(feature = "autodiff")]
+use crate::ops::layer_norm::kernel::Store;
+use crate::ops::layer_norm::kernel::{Norm, PIECE};
+use crate::simd::level::arch;
+
+/// Sets `y = x + dropout(y)`.
+pub(super) fn add_to_dropped(y: &mut [f32], x: &[f32], dropout: Dropout) {
+    let run = |(index, (y, x)): (usize, (&mut [f32], &[f32]))| {
+        add_piece(y, x, dropout, index * PIECE);
+    };
+    let pieces = y.par_chunks_mut(PIECE).zip(x.par_chunks(PIECE));
+    pieces.enumerate().for_each(run);
+}
+
+/// Sets `y = x + dropout(y)`, and returns its rows normalised.
+pub(super) fn normalize_sum(y: &mut [f32], x: &[f32], dropout: Dropout, norm: Norm<'_>) -> Buffer {
+    let mut output = Buffer::arbitrary(x.len());
+    let piece = norm.piece();
+    let pieces = y.par_chunks_mut(piece).zip(x.par_chunks(piece));
+    let pieces = pieces.zip(output.par_chunks_mut(piece)).enumerate();
+    pieces.for_each(|(index, ((y, x), output))| {
+        add_piece(y, x, dropout, index * piece);
+        norm.forward_piece(y, output);
+    });
+    output
+}
+
+fn add_piece(y: &mut [f32], x: &[f32], dropout: Dropout, first: usize) {
+    dropout.apply(y, first);
+    arch().dispatch(|| {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y += x;
+        }
+    });
+}
+
+/// Stores `dx` from the gradient of the norm of `sum`, and returns the gradients of gamma and beta.
+/// With dropout, `grad` becomes `dy`, which is `dx` with elements dropped; without dropout, `dy` is
+/// `dx`.
+#[cfg(feature = "autodiff")]
+pub(super) fn backward(
+    norm: Norm<'_>,
+    sum: &[f32],
+    grad: &mut [f32],
+    dx: &mut [f32],
+    store: Store,
+    dropout: Dropout,
+) -> [Buffer; 2] {
+    let piece = norm.piece();
+    let pieces = dx.par_chunks_mut(piece).zip(sum.par_chunks(piece));
+    let pieces = pieces.zip(grad.par_chunks_mut(piece)).enumerate();
+    let parameters = pieces.map(|(index, ((dx, sum), grad))| {
+        let parameters = norm.backward_piece(sum, grad, dx, store);
+        if dropout.probability > 0.0 {
+            grad.copy_from_slice(dx);
+            dropout.apply(grad, index * piece);
+        }
+        parameters
+    });
+    norm.sum_pieces(parameters.collect())
+}

@@ -1,0 +1,38 @@
+//! A view of a matrix.
+
+/// A view of a matrix in memory, with any strides but 0.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    /// Elements, from the one in row 0 and column 0 on.
+    pub data: &'a [f32],
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// Elements from one row to the next.
+    pub row_stride: usize,
+    /// Elements from one column to the next.
+    pub column_stride: usize,
+}
+
+impl<'a> Matrix<'a> {
+    /// Returns a view of `[rows, columns]` elements, row after row.
+    ///
+    /// # Panics
+    ///
+    /// If the number of elements is not `rows * columns`.
+    pub fn contiguous(data: &'a [f32], rows: usize, columns: usize) -> Self {
+        assert!(
+            data.len() == rows * columns,
+            "{} elements as [{rows}, {columns}]",
+            data.len()
+        );
+        Self {
+            data,
+            rows,
+            columns,
+            row_stride: columns,
+            column_stride: 1,
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Matrix products `x W + b` in f32 by vector instructions, for few or many rows of `x`.
+//!
+//! Every output element is one chain of multiply-adds `((b + x_0 w_0) + x_1 w_1) + ...` in this order,
+//! whichever path computes it. A row's result therefore does not depend on the number of rows.
+//!
+//! Few rows take the [`direct`] path, which reads `W` where it is. Many rows take the [`packed`] path,
+//! which copies pieces of `W` in the order in which they are read. [`part`] has what both share: the
+//! part of the output that one thread computes.
+
+mod direct;
+pub(crate) mod matrix;
+mod pack;
+mod packed;
+mod part;
+
+use pulp::{Simd, WithSimd};
+use rayon::prelude::*;
+
+use self::direct::is_direct;
+pub use self::matrix::Matrix;
+use self::packed::PACK_COLUMNS;
+use self::part::{Part, ROWS, SCRATCH, Start, Sums};
+use super::level::arch;
+use crate::memory::arena::CACHE_LINE;
+
+/// Below this many multiply-adds, a second thread costs more than it saves.
+const PARALLEL: usize = 1 << 17;
+
+/// Threads share the rows if there are at least this many for each, else the columns.
+const ROWS_PER_THREAD: usize = 64;
+
+/// Computes `y = x W + b`.
+///
+/// # Shapes
+///
+/// - x: `[M, K]`
+/// - w: `[K, N]`
+/// - bias: `[N]`
+/// - y: `[M, N]`, row after row; its old elements are not read
+///
+/// # Panics
+///
+/// If the sizes do not fit together.
+pub fn matmul(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
+    let (m, n) = (x.rows, w.columns);
+    assert!(
+        x.columns == w.rows && bias.is_none_or(|bias| bias.len() == n) && y.len() == m * n,
+        "[{m}, {}] times [{}, {n}] in {} elements",
+        x.columns,
+        w.rows,
+        y.len()
+    );
+    if y.is_empty() {
+        return;
+    }
+    if w.rows == 0 {
+        match bias {
+            Some(bias) => y.chunks_mut(n).for_each(|y| y.copy_from_slice(bias)),
+            None => y.fill(0.0),
+        }
+    } else {
+        fill(x, w, bias.map_or(Start::Zero, Start::Bias), y, None);
+    }
+}
+
+/// Computes `y = x W`, and the sums over the rows of W, `[N]`. Each piece of W is summed while it is in
+/// the cache.
+///
+/// # Panics
+///
+/// If the sizes do not fit together.
+#[cfg(feature = "autodiff")]
+pub(crate) fn matmul_and_sums(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32], sums: &mut [f32]) {
+    assert!(
+        x.columns == w.rows && sums.len() == w.columns && y.len() == x.rows * w.columns,
+        "[{}, {}] times [{}, {}] in {} elements, and {} sums",
+        x.rows,
+        x.columns,
+        w.rows,
+        w.columns,
+        y.len(),
+        sums.len()
+    );
+    sums.fill(0.0);
+    if w.rows == 0 {
+        y.fill(0.0);
+    } else if x.rows > 0 && w.columns > 0 {
+        fill(x, w, Start::Zero, y, Some(sums));
+    } else {
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let column = w.data[column * w.column_stride..].iter();
+            *sum = column.step_by(w.row_stride).take(w.rows).sum();
+        }
+    }
+}
+
+/// Computes `y += x W` on the calling thread; the rows of `y` may be anywhere in memory.
+#[cfg(feature = "autodiff")]
+pub(crate) fn add_matmul(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
+    on_this_thread(x, w, Start::Output, y);
+}
+
+/// Computes `y = x W` on the calling thread; the rows of `y` may be anywhere in memory.
+pub(crate) fn set_matmul(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
+    on_this_thread(x, w, Start::Zero, y);
+}
+
+fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut [f32]]) {
+    assert!(x.rows == y.len() && x.columns == w.rows && w.rows > 0);
+    arch().dispatch(Part {
+        x,
+        first_row: 0,
+        w,
+        first_column: 0,
+        start,
+        y,
+        sums: Sums::new(),
+    });
+}
+
+/// The rows and columns of the output, and the sums, that one thread computes.
+struct Share<'a> {
+    first_row: usize,
+    first_column: usize,
+    y: Vec<&'a mut [f32]>,
+    sums: Sums<'a>,
+}
+
+/// Computes `y = x W`, added to `start`, and sums over the rows of W, on all threads.
+fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Option<&mut [f32]>) {
+    let (m, k, n) = (x.rows, w.rows, w.columns);
+    let threads = match m * k * n {
+        work if work < PARALLEL => 1,
+        _ => rayon::current_num_threads(),
+    };
+    let (high, wide) = match m >= threads * ROWS_PER_THREAD {
+        true => (threads, 1),
+        false => (1, threads),
+    };
+    let height = m.div_ceil(high).next_multiple_of(ROWS);
+    // Whole cache lines.
+    let width = n.div_ceil(wide).next_multiple_of(CACHE_LINE);
+    let mut parts: Vec<Share<'_>> = Vec::with_capacity(threads);
+    for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
+        let first_part = parts.len();
+        let columns = (0..n).step_by(width);
+        parts.extend(columns.map(|first_column| Share {
+            first_row,
+            first_column,
+            y: Vec::with_capacity(height),
+            sums: Sums::new(),
+        }));
+        for row in y.chunks_mut(n) {
+            for (part, segment) in parts[first_part..].iter_mut().zip(row.chunks_mut(width)) {
+                part.y.push(segment);
+            }
+        }
+    }
+    if let Some(sums) = sums {
+        // Parts of the same columns take turns at the sums of these columns.
+        let (n_wide, n_high) = (n.div_ceil(width), m.div_ceil(height));
+        for (index, sums) in sums.chunks_mut(width).enumerate() {
+            for (piece, sums) in sums.chunks_mut(PACK_COLUMNS).enumerate() {
+                let part = &mut parts[piece % n_high * n_wide + index];
+                part.sums.push((piece * PACK_COLUMNS, sums));
+            }
+        }
+    }
+    let arch = arch();
+    let run = |mut share: Share<'_>| {
+        arch.dispatch(Part {
+            x,
+            first_row: share.first_row,
+            w,
+            first_column: share.first_column,
+            start,
+            y: &mut share.y,
+            sums: share.sums,
+        });
+    };
+    if parts.len() == 1 {
+        parts.into_iter().for_each(run);
+    } else {
+        parts.into_par_iter().for_each(run);
+    }
+}
+
+impl WithSimd for Part<'_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) {
+        if is_direct(&self) {
+            self.direct_sums();
+            self.direct(simd);
+        } else {
+            // Not in a closure, which would be compiled without the vector instructions.
+            let (mut packed_x, mut packed_w) = SCRATCH.take();
+            self.packed(simd, &mut packed_x, &mut packed_w);
+            SCRATCH.set((packed_x, packed_w));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

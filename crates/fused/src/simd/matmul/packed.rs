@@ -1,0 +1,241 @@
+//! The product of many rows and a matrix that is packed piece by piece.
+
+use std::ops::Range;
+
+use pulp::Simd;
+
+use super::part::{At, Part, ROWS, VECTORS};
+use crate::memory::arena::CACHE_LINE;
+
+/// Rows of the matrix in a packed piece, at most. With [`PACK_COLUMNS`], a piece fits in the L2 cache.
+/// With fewer rows, sums would be stored and loaded more often.
+const PACK_ROWS: usize = 512;
+
+/// Columns of the matrix in a packed piece, at most.
+pub(super) const PACK_COLUMNS: usize = 192;
+
+/// `ROWS` rows of `x`.
+trait Tile: Copy {
+    /// Checks the tile's depth.
+    ///
+    /// # Panics
+    ///
+    /// If a row has not exactly `depth` elements. The check shows the compiler that no index is out of
+    /// bounds.
+    fn check(self, depth: usize);
+
+    fn at(self, row: usize, column: usize) -> f32;
+}
+
+/// Packed rows, column after column.
+#[derive(Clone, Copy)]
+struct Packed<'a>(&'a [[f32; ROWS]]);
+
+impl Tile for Packed<'_> {
+    #[inline(always)]
+    fn check(self, depth: usize) {
+        assert!(self.0.len() == depth);
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> f32 {
+        self.0[column][row]
+    }
+}
+
+/// Rows that are read where they are.
+#[derive(Clone, Copy)]
+struct InPlace<'a>([&'a [f32]; ROWS]);
+
+impl Tile for InPlace<'_> {
+    #[inline(always)]
+    fn check(self, depth: usize) {
+        for row in self.0 {
+            assert!(row.len() == depth);
+        }
+    }
+
+    #[inline(always)]
+    fn at(self, row: usize, column: usize) -> f32 {
+        self.0[row][column]
+    }
+}
+
+/// A packed piece of the matrix: rows and columns of it, in panels of `VECTORS` vectors.
+struct Piece<'a, S: Simd> {
+    rows: Range<usize>,
+    columns: Range<usize>,
+    panels: &'a [[S::f32s; VECTORS]],
+}
+
+impl<S: Simd> Piece<'_, S> {
+    /// Adds the sums over its rows to `sums`.
+    #[inline(always)]
+    fn add_sums(&self, simd: S, sums: &mut [f32]) {
+        let panels = self.panels.chunks_exact(self.rows.len());
+        for (panel, sums) in panels.zip(sums.chunks_mut(VECTORS * S::F32_LANES)) {
+            let mut found = [simd.splat_f32s(0.0); VECTORS];
+            for row in panel {
+                for (found, &w) in found.iter_mut().zip(row) {
+                    *found = simd.add_f32s(*found, w);
+                }
+            }
+            for (sums, found) in sums.chunks_mut(S::F32_LANES).zip(found) {
+                let before = simd.partial_load_f32s(sums);
+                simd.partial_store_f32s(sums, simd.add_f32s(before, found));
+            }
+        }
+    }
+}
+
+impl Part<'_, '_, '_> {
+    /// Returns the number of rows of the matrix in a piece.
+    #[inline(always)]
+    pub(super) fn depth(&self) -> usize {
+        let k = self.w.rows;
+        k.div_ceil(k.div_ceil(PACK_ROWS))
+    }
+
+    /// Computes the part's output and sums.
+    #[inline(always)]
+    pub(super) fn packed<S: Simd>(
+        mut self,
+        simd: S,
+        packed_x: &mut Vec<f32>,
+        packed_w: &mut Vec<f32>,
+    ) {
+        let panel = VECTORS * S::F32_LANES;
+        let (k, width, m) = (self.w.rows, self.y[0].len(), self.y.len());
+        let in_place = match self.x.column_stride {
+            1 => m / ROWS * ROWS,
+            _ => 0,
+        };
+        let depth = self.depth();
+        packed_x.resize((m - in_place).next_multiple_of(ROWS) * depth, 0.0);
+        let size = depth * PACK_COLUMNS.next_multiple_of(panel);
+        packed_w.resize(size + CACHE_LINE, 0.0);
+        // Vectors that are aligned to cache lines are read in one access.
+        let begin = packed_w
+            .as_ptr()
+            .align_offset(CACHE_LINE * size_of::<f32>());
+        let packed_w = &mut packed_w[begin.min(CACHE_LINE)..][..size];
+        for first in (0..k).step_by(depth) {
+            let rows = first..k.min(first + depth);
+            self.pack_x(rows.clone(), in_place, packed_x);
+            for begin in (0..width).step_by(PACK_COLUMNS) {
+                let columns = begin..width.min(begin + PACK_COLUMNS);
+                self.pack_w(simd, rows.clone(), columns.clone(), packed_w);
+                let panels = S::as_simd_f32s(packed_w).0.as_chunks::<VECTORS>().0;
+                let piece = Piece::<S> {
+                    rows: rows.clone(),
+                    columns,
+                    panels,
+                };
+                for (first_column, sums) in &mut self.sums {
+                    if *first_column == begin {
+                        piece.add_sums(simd, sums);
+                    }
+                }
+                self.add_piece(simd, in_place, packed_x, &piece);
+            }
+        }
+    }
+
+    /// Adds the product of all rows and a piece of the matrix, tile after tile of rows, each with all
+    /// panels. The first `in_place` rows are read where they are, the others from `packed_x`. The
+    /// piece is read from the L2 cache, and each tile once from memory.
+    #[inline(always)]
+    fn add_piece<S: Simd>(
+        &mut self,
+        simd: S,
+        in_place: usize,
+        packed_x: &[f32],
+        piece: &Piece<'_, S>,
+    ) {
+        for row in (0..in_place).step_by(ROWS) {
+            let mut x: [&[f32]; ROWS] = [&[]; ROWS];
+            for (i, x) in x.iter_mut().enumerate() {
+                *x = &self.x_row(row + i)[piece.rows.clone()];
+            }
+            self.row_of_tiles(simd, row, InPlace(x), piece);
+        }
+        let tiles = packed_x.chunks_exact(piece.rows.len() * ROWS);
+        for (x, row) in tiles.zip((in_place..self.y.len()).step_by(ROWS)) {
+            let x = Packed(x.as_chunks::<ROWS>().0);
+            self.row_of_tiles(simd, row, x, piece);
+        }
+    }
+
+    /// Adds the product of `ROWS` rows and a piece of the matrix.
+    #[inline(always)]
+    fn row_of_tiles<S: Simd, X: Tile>(&mut self, simd: S, row: usize, x: X, piece: &Piece<'_, S>) {
+        let first = piece.rows.start;
+        let mut column = piece.columns.start;
+        for w in piece.panels.chunks_exact(piece.rows.len()) {
+            let at = At { row, column };
+            let left = piece.columns.end - column;
+            match (left / S::F32_LANES, left % S::F32_LANES) {
+                (0, 0) => return,
+                (0, _) => self.tile::<S, X, 1, false>(simd, first, at, x, w),
+                (1, 0) => self.tile::<S, X, 1, true>(simd, first, at, x, w),
+                (1, _) => self.tile::<S, X, 2, false>(simd, first, at, x, w),
+                (2, 0) => self.tile::<S, X, 2, true>(simd, first, at, x, w),
+                (2, _) => self.tile::<S, X, VECTORS, false>(simd, first, at, x, w),
+                _ => self.tile::<S, X, VECTORS, true>(simd, first, at, x, w),
+            }
+            column = piece.columns.end.min(column + VECTORS * S::F32_LANES);
+        }
+    }
+
+    /// Adds the product of a tile's first `V` vectors.
+    #[inline(always)]
+    fn tile<S: Simd, X: Tile, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        first: usize,
+        at: At,
+        x: X,
+        w: &[[S::f32s; VECTORS]],
+    ) {
+        if S::F32_LANES == 8 {
+            self.tile_rows::<S, X, 0, 4, V, WHOLE>(simd, first, at, x, w);
+            self.tile_rows::<S, X, 4, 4, V, WHOLE>(simd, first, at, x, w);
+        } else {
+            self.tile_rows::<S, X, 0, ROWS, V, WHOLE>(simd, first, at, x, w);
+        }
+    }
+
+    /// Adds the product of rows `H..H + R` of a tile.
+    #[inline(always)]
+    fn tile_rows<
+        S: Simd,
+        X: Tile,
+        const H: usize,
+        const R: usize,
+        const V: usize,
+        const WHOLE: bool,
+    >(
+        &mut self,
+        simd: S,
+        first: usize,
+        At { row, column }: At,
+        x: X,
+        w: &[[S::f32s; VECTORS]],
+    ) {
+        let at = At {
+            row: row + H,
+            column,
+        };
+        x.check(w.len());
+        let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
+        for (i, w) in w.iter().enumerate() {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let x = simd.splat_f32s(x.at(H + row, i));
+                for (sum, &w) in sums.iter_mut().zip(w) {
+                    *sum = simd.mul_add_e_f32s(x, w, *sum);
+                }
+            }
+        }
+        self.store::<S, R, V, WHOLE>(simd, at, sums);
+    }
+}

@@ -1,0 +1,135 @@
+//! The part of a matrix product that one thread computes, in tiles whose sums stay in registers.
+
+use std::cell::RefCell;
+
+use pulp::Simd;
+
+use super::matrix::Matrix;
+
+/// Rows of a tile. With [`VECTORS`], a tile has 24 vectors of sums in the 32 registers of AVX-512 and
+/// NEON. AVX2 has 16 registers and computes half of the rows at a time.
+pub(super) const ROWS: usize = 8;
+
+/// Vectors of each row of a tile.
+pub(super) const VECTORS: usize = 3;
+
+thread_local! {
+    /// Memory for packed rows of `x` and for a packed piece of the matrix.
+    pub(super) static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// Rows and columns of the output that one thread computes.
+pub(super) struct Part<'a, 'y, 'z> {
+    pub x: Matrix<'a>,
+    pub first_row: usize,
+    pub w: Matrix<'a>,
+    pub first_column: usize,
+    pub start: Start<'a>,
+    pub y: &'y mut [&'z mut [f32]],
+    pub sums: Sums<'z>,
+}
+
+/// Sums over the matrix's rows that the part computes: the first column of each piece of columns,
+/// counted from the part's first column, and the memory that they are added to.
+pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;
+
+/// The values that the products are added to.
+#[derive(Clone, Copy)]
+pub(super) enum Start<'a> {
+    /// Zeros; the output's old elements are not read.
+    Zero,
+    /// A bias for each column of the whole matrix, the same in every row.
+    Bias(&'a [f32]),
+    /// The output's old elements.
+    #[cfg_attr(not(feature = "autodiff"), allow(dead_code))]
+    Output,
+}
+
+/// The first row and column of a tile in the part's output.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub row: usize,
+    pub column: usize,
+}
+
+impl<'a> Part<'a, '_, '_> {
+    /// Loads a tile's sums up to row `first` of the matrix; zeros for rows beyond the last. `WHOLE`
+    /// says that no column is beyond the last.
+    #[inline(always)]
+    pub(super) fn load<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
+        &self,
+        simd: S,
+        first: usize,
+        at: At,
+    ) -> [[S::f32s; V]; R] {
+        let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        if first == 0 {
+            match self.start {
+                Start::Zero => return sums,
+                Start::Bias(bias) => {
+                    let bias = &bias[self.first_column + at.column..];
+                    let width = (self.y[0].len() - at.column).min(V * S::F32_LANES);
+                    return [load_vectors::<S, V>(simd, &bias[..width]); R];
+                }
+                Start::Output => {}
+            }
+        }
+        let rows = self.y.get(at.row..).unwrap_or_default();
+        // Exactly `R` iterations, so that the sums stay in registers.
+        for (i, sums) in sums.iter_mut().enumerate() {
+            if let Some(row) = rows.get(i) {
+                let row = &row[at.column..];
+                *sums = match WHOLE {
+                    true => S::as_simd_f32s(&row[..V * S::F32_LANES]).0.as_chunks().0[0],
+                    false => load_vectors::<S, V>(simd, row),
+                };
+            }
+        }
+        sums
+    }
+
+    /// Stores a tile's sums; rows and columns beyond the last are skipped.
+    #[inline(always)]
+    pub(super) fn store<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        at: At,
+        sums: [[S::f32s; V]; R],
+    ) {
+        let rows = self.y.get_mut(at.row..).unwrap_or_default();
+        for (i, sums) in sums.iter().enumerate() {
+            let Some(row) = rows.get_mut(i) else {
+                return;
+            };
+            let row = &mut row[at.column..];
+            if WHOLE {
+                let row = &mut row[..V * S::F32_LANES];
+                S::as_mut_simd_f32s(row).0.as_chunks_mut().0[0] = *sums;
+            } else {
+                for (to, &sum) in row.chunks_mut(S::F32_LANES).zip(sums) {
+                    simd.partial_store_f32s(to, sum);
+                }
+            }
+        }
+    }
+
+    /// Returns row `row` of the part's `x`, whose column stride must be 1.
+    #[inline(always)]
+    pub(super) fn x_row(&self, row: usize) -> &'a [f32] {
+        &self.x.data[(self.first_row + row) * self.x.row_stride..]
+    }
+}
+
+/// Loads the first `V` vectors, filled up with zeros beyond the end.
+#[inline(always)]
+pub(super) fn load_vectors<S: Simd, const V: usize>(simd: S, from: &[f32]) -> [S::f32s; V] {
+    let mut vectors = [simd.splat_f32s(0.0); V];
+    if let Some((whole, _)) = S::as_simd_f32s(from).0.split_first_chunk::<V>() {
+        vectors = *whole;
+    } else {
+        for (to, from) in vectors.iter_mut().zip(from.chunks(S::F32_LANES)) {
+            *to = simd.partial_load_f32s(from);
+        }
+    }
+    vectors
+}

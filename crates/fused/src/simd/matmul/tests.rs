@@ -1,0 +1,215 @@
+use super::*;
+
+fn elements(n: usize, seed: usize) -> Vec<f32> {
+    (0..n)
+        .map(|i| ((i * 7919 + seed * 104_729) % 2003) as f32 / 1001.0 - 1.0)
+        .collect()
+}
+
+fn run(
+    x: &[f32],
+    w: &[f32],
+    k: usize,
+    n: usize,
+    bias: Option<&[f32]>,
+    transposed: bool,
+) -> Vec<f32> {
+    let (row_stride, column_stride) = if transposed { (1, k) } else { (n, 1) };
+    let w = Matrix {
+        data: w,
+        rows: k,
+        columns: n,
+        row_stride,
+        column_stride,
+    };
+    multiply(Matrix::contiguous(x, x.len() / k, k), w, bias)
+}
+
+fn multiply(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
+    let mut y = vec![f32::NAN; x.rows * w.columns];
+    matmul(x, w, bias, &mut y);
+    y
+}
+
+/// Rows and columns of W. The last ones need several pieces along one axis.
+const SIZES: [(usize, usize); 8] = [
+    (1, 1),
+    (3, 17),
+    (64, 64),
+    (257, 33),
+    (300, 500),
+    (512, 270),
+    (40, 1100),
+    (1100, 210),
+];
+
+#[test]
+fn products_are_accurate_for_every_number_of_rows() {
+    for (k, n) in SIZES {
+        let (w, bias) = (elements(k * n, 1), elements(n, 2));
+        for m in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 40, 200] {
+            let x = elements(m * k, 3);
+            let y = run(&x, &w, k, n, Some(&bias), false);
+            for (row, y) in x.chunks(k).zip(y.chunks(n)) {
+                for (column, &y) in y.iter().enumerate() {
+                    let terms = (0..k).map(|i| f64::from(row[i]) * f64::from(w[i * n + column]));
+                    let expected = terms.sum::<f64>() + f64::from(bias[column]);
+                    assert!(
+                        (f64::from(y) - expected).abs() < 1e-4,
+                        "{m} {k} {n}: {y}, not {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_does_not_depend_on_the_others() {
+    for (k, n) in SIZES {
+        let (w, bias) = (elements(k * n, 1), elements(n, 2));
+        let all = elements(200 * k, 3);
+        for bias in [None, Some(&bias[..])] {
+            let alone = run(&all[..k], &w, k, n, bias, false);
+            for m in [2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 30, 200] {
+                let y = run(&all[..m * k], &w, k, n, bias, false);
+                assert!(y[..n] == alone[..], "{m} rows, [{k}, {n}]");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_transposed_matrix_gives_the_same_bits() {
+    for (k, n) in SIZES {
+        let w = elements(k * n, 1);
+        let transposed: Vec<f32> = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
+        for m in [1, 7, 20, 150] {
+            let x = elements(m * k, 3);
+            let expected = run(&x, &w, k, n, None, false);
+            assert!(
+                run(&x, &transposed, k, n, None, true) == expected,
+                "{m} {k} {n}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_transposed_left_matrix_gives_the_same_bits() {
+    for (k, n) in SIZES {
+        let w = elements(k * n, 1);
+        for m in [1, 2, 5, 7, 8, 9, 13, 16, 17, 20, 150] {
+            let x = elements(m * k, 3);
+            // A gap follows each column.
+            let stride = m + 3;
+            let mut transposed = vec![f32::NAN; stride * k];
+            for (i, x) in x.iter().enumerate() {
+                transposed[i % k * stride + i / k] = *x;
+            }
+            let x_t = Matrix {
+                data: &transposed,
+                rows: m,
+                columns: k,
+                row_stride: 1,
+                column_stride: stride,
+            };
+            assert!(
+                multiply(x_t, Matrix::contiguous(&w, k, n), None) == run(&x, &w, k, n, None, false),
+                "{m} {k} {n}"
+            );
+        }
+    }
+}
+
+#[test]
+fn matrices_may_have_any_strides() {
+    for (m, k, n) in [
+        (1, 1, 1),
+        (3, 20, 50),
+        (16, 5, 33),
+        (20, 70, 17),
+        (33, 1025, 49),
+    ] {
+        let (x, w) = (elements(9 * m * k, 1), elements(9 * k * n, 2));
+        // Row after row or column after column, with gaps between elements and between lines.
+        let lay = |data: &'static [f32], rows: usize, columns: usize, wide: bool| Matrix {
+            data,
+            rows,
+            columns,
+            row_stride: if wide { 3 * columns } else { 2 },
+            column_stride: if wide { 2 } else { 3 * rows },
+        };
+        let (x, w): (&[f32], &[f32]) = (x.leak(), w.leak());
+        for (x_wide, w_wide) in [(true, true), (true, false), (false, true), (false, false)] {
+            let (x, w) = (lay(x, m, k, x_wide), lay(w, k, n, w_wide));
+            let at = |of: Matrix<'_>, row: usize, column: usize| {
+                of.data[row * of.row_stride + column * of.column_stride]
+            };
+            let [x_packed, w_packed] = [x, w].map(|of| -> Vec<f32> {
+                (0..of.rows * of.columns)
+                    .map(|i| at(of, i / of.columns, i % of.columns))
+                    .collect()
+            });
+            assert!(
+                multiply(x, w, None) == run(&x_packed, &w_packed, k, n, None, false),
+                "{m} {k} {n}, {x_wide} {w_wide}"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "autodiff")]
+#[test]
+fn sums_of_rows_are_accurate_and_do_not_depend_on_the_path() {
+    for (k, n) in SIZES {
+        let w = elements(k * n, 1);
+        let transposed: Vec<f32> = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
+        let expected: Vec<f64> = (0..n)
+            .map(|column| (0..k).map(|row| f64::from(w[row * n + column])).sum())
+            .collect();
+        let mut of_one_row = None;
+        // All paths: few rows, one thread, threads that share columns, threads that share rows.
+        for m in [1, 3, 16, 20, 150, 300, 1030] {
+            let x = elements(m * k, 3);
+            for is_transposed in [false, true] {
+                let w = Matrix {
+                    data: if is_transposed { &transposed } else { &w },
+                    rows: k,
+                    columns: n,
+                    row_stride: if is_transposed { 1 } else { n },
+                    column_stride: if is_transposed { k } else { 1 },
+                };
+                let (mut y, mut sums) = (vec![f32::NAN; m * n], vec![f32::NAN; n]);
+                let x = Matrix::contiguous(&x, m, k);
+                matmul_and_sums(x, w, &mut y, &mut sums);
+                assert!(y == multiply(x, w, None), "{m} {k} {n}");
+                let of_one_row = of_one_row.get_or_insert(sums.clone());
+                assert!(sums == *of_one_row, "{m} {k} {n}: other bits");
+                for (&sum, expected) in sums.iter().zip(&expected) {
+                    let difference = (f64::from(sum) - expected).abs();
+                    assert!(difference < 1e-4, "{m} {k} {n}: {sum}, not {expected}");
+                }
+            }
+        }
+    }
+    let (x, w) = (Matrix::contiguous(&[], 2, 0), Matrix::contiguous(&[], 0, 3));
+    let (mut y, mut sums) = ([f32::NAN; 6], [f32::NAN; 3]);
+    matmul_and_sums(x, w, &mut y, &mut sums);
+    assert_eq!((y, sums), ([0.0; 6], [0.0; 3]));
+    let w = [1.0, 2.0, 3.0, 10.0, 20.0, 30.0];
+    let (x, w) = (Matrix::contiguous(&[], 0, 2), Matrix::contiguous(&w, 2, 3));
+    matmul_and_sums(x, w, &mut [], &mut sums);
+    assert_eq!(sums, [11.0, 22.0, 33.0]);
+}
+
+#[test]
+fn empty_matrices_have_empty_products() {
+    assert!(run(&[], &[1.0, 2.0], 1, 2, None, false).is_empty());
+    let (x, w) = (Matrix::contiguous(&[], 2, 0), Matrix::contiguous(&[], 0, 3));
+    assert_eq!(multiply(x, w, None), [0.0; 6]);
+    assert_eq!(
+        multiply(x, w, Some(&[1.0, 2.0, 3.0])),
+        [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
+    );
+}

@@ -1,0 +1,135 @@
+//! Runs a long computation on the threads that share its work.
+
+use burn::tensor::Device;
+
+/// Runs `f` and returns its result; on flex, it runs on a thread of rayon's pool.
+///
+/// A thread outside the pool waits longer for each piece of work that it hands to the pool than many
+/// operations of a small model take. Until `f` is done, or there was no work for ten milliseconds,
+/// the other threads of the pool stay awake, since waking them takes as long as a small operation.
+///
+/// The settings of the calling thread ([`fast_paths`](crate::fast_paths),
+/// [`Profile`](crate::Profile)) hold for `f` too.
+///
+/// # Panics
+///
+/// If `f` does.
+pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
+    #[cfg(feature = "flex")]
+    if device.clone().without_autodiff() == Device::flex() {
+        use crate::fast_paths::{fast_paths, has_fast_paths};
+        use crate::profile::{Continued, current};
+
+        let (is_enabled, times) = (has_fast_paths(), current());
+        return rayon::scope(|_| {
+            let _fast_paths = fast_paths(is_enabled);
+            let _profile = Continued::on_this_thread(times);
+            let _awake = awake::Awake::new();
+            f()
+        });
+    }
+    let _ = device;
+    f()
+}
+
+#[cfg(feature = "flex")]
+mod awake {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::{Duration, Instant};
+
+    /// Pauses between two unsuccessful looks for work: about a microsecond.
+    const PAUSES: usize = 20;
+
+    /// Time without work after which a thread lets other programs run between two looks.
+    const ALONE: Duration = Duration::from_micros(100);
+
+    /// Time without work after which a thread goes to sleep.
+    const AWAKE: Duration = Duration::from_millis(10);
+
+    /// Keeps the other threads of the calling thread's pool awake until it is dropped, which sets
+    /// the flag.
+    pub(super) struct Awake(Arc<AtomicBool>);
+
+    impl Awake {
+        pub(super) fn new() -> Self {
+            let over = Arc::new(AtomicBool::new(false));
+            if rayon::current_num_threads() > 1 {
+                let (mine, over) = (rayon::current_thread_index(), Arc::clone(&over));
+                // Not in a scope, which would wait for threads that are busy with other work.
+                rayon::spawn_broadcast(move |context| {
+                    if Some(context.index()) != mine {
+                        look_for_work(&over);
+                    }
+                });
+            }
+            Self(over)
+        }
+    }
+
+    impl Drop for Awake {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn look_for_work(over: &AtomicBool) {
+        let mut idle_since = Instant::now();
+        while !over.load(Ordering::Relaxed) {
+            if rayon::yield_now() == Some(rayon::Yield::Executed) {
+                idle_since = Instant::now();
+                continue;
+            }
+            let idle = idle_since.elapsed();
+            if idle > AWAKE {
+                return;
+            }
+            if idle > ALONE {
+                std::thread::yield_now();
+            } else {
+                (0..PAUSES).for_each(|_| std::hint::spin_loop());
+            }
+        }
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use super::*;
+    use crate::fast_paths::{fast_paths, has_fast_paths};
+    use crate::profile::current;
+
+    #[test]
+    fn work_is_shared_and_a_panic_is_passed_on() {
+        let device = Device::flex();
+        let sum = in_pool(&device, || {
+            use rayon::prelude::*;
+            // Nested, as where a search runs between training steps.
+            let inner = in_pool(&device, || (0..1000u64).into_par_iter().sum::<u64>());
+            inner + (0..1000u64).into_par_iter().map(|i| i * i).sum::<u64>()
+        });
+        assert_eq!(sum, 499_500 + 332_833_500);
+        let caught = std::panic::catch_unwind(|| in_pool(&Device::flex(), || panic!("no")));
+        assert_eq!(caught.unwrap_err().downcast_ref::<&str>(), Some(&"no"));
+    }
+
+    #[test]
+    fn settings_of_the_calling_thread_hold_inside() {
+        let device = Device::flex();
+        let profile = crate::profile::Profile::start();
+        {
+            let _plain = fast_paths(false);
+            assert!(!in_pool(&device, has_fast_paths));
+        }
+        let is_fast = in_pool(&device, || {
+            let x = burn::tensor::Tensor::<2>::ones([2, 2], &Device::flex());
+            let _ = crate::ops::linear::linear(x.clone(), x, None);
+            has_fast_paths()
+        });
+        assert!(is_fast);
+        assert_eq!(profile.times().into_keys().collect::<Vec<_>>(), ["linear"]);
+        // Without a setting left behind on a thread of the pool.
+        drop(profile);
+        rayon::broadcast(|_| assert!(has_fast_paths() && current().is_none()));
+    }
+}

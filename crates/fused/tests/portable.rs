@@ -1,0 +1,498 @@
+//! Compares the portable backward passes with those that Burn's autodiff derives, on ndarray and on
+//! flex in f64, and with finite differences in f64.
+#![allow(deprecated)] // The backend ndarray.
+
+mod common;
+
+use std::sync::{Mutex, MutexGuard};
+
+use burn::tensor::activation::softmax;
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
+use common::{assert_close, elements};
+use fused::Activation;
+use proptest::prelude::*;
+
+/// The tests share the device's random numbers.
+static TURN: Mutex<()> = Mutex::new(());
+
+fn turn() -> MutexGuard<'static, ()> {
+    let turn = TURN.lock();
+    turn.unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
+    let data = TensorData::new(values.to_vec(), [values.len()]);
+    Tensor::from_data(data, (device, precision)).require_grad()
+}
+
+/// Returns `f` of leaves of these sizes, and the gradients of the weighted sum of its elements.
+fn run(
+    sizes: &[usize],
+    f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
+    device: &Device,
+    precision: DType,
+) -> Vec<TensorData> {
+    let leaves: Vec<Tensor<1>> = sizes
+        .iter()
+        .zip(1..)
+        .map(|(&size, seed)| leaf(&elements(size, seed), device, precision))
+        .collect();
+    let y = f(&leaves);
+    let weights = elements(y.dims()[0], 99);
+    let weights = TensorData::new(weights.clone(), [weights.len()]);
+    let weights = Tensor::<1>::from_data(weights, (device, precision));
+    let gradients = (y.clone() * weights).sum().backward();
+    let of_leaves = leaves.iter().map(|leaf| leaf.grad(&gradients));
+    let mut all = vec![y.into_data()];
+    all.extend(of_leaves.map(|grad| grad.expect("it has one").into_data()));
+    all
+}
+
+/// Checks that `f` and its gradients agree with `plain` and those of Burn's autodiff.
+fn compare(
+    name: &str,
+    sizes: &[usize],
+    f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
+    plain: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
+) {
+    let _turn = turn();
+    for (device, precision, tolerance) in [
+        (Device::ndarray(), DType::F32, 2e-5),
+        (Device::flex(), DType::F64, 1e-11),
+    ] {
+        let device = device.autodiff();
+        let found = run(sizes, f, &device, precision);
+        let _plain = fused::fast_paths(false);
+        let expected = run(sizes, plain, &device, precision);
+        for (index, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found.dtype(), precision, "{name}");
+            let expected: Vec<f64> = expected.iter().collect();
+            let name = format!("{name} on {device:?}, {index}");
+            assert_close(&name, found, &expected, tolerance);
+        }
+    }
+}
+
+/// Checks that the gradients of `f` are its slopes, on flex in f64, with the same dropout each time.
+fn check_slope(name: &str, sizes: &[usize], f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>) {
+    const STEP: f64 = 1e-5;
+    let _turn = turn();
+    let device = Device::flex().autodiff();
+    let seeded = |leaves: &[Tensor<1>]| {
+        device.seed(42);
+        f(leaves)
+    };
+    let found = run(sizes, &seeded, &device, DType::F64);
+    let weights = elements(found[0].num_elements(), 99);
+    for (index, gradient) in found[1..].iter().enumerate() {
+        let direction = elements(sizes[index], 1000 + index);
+        let loss = |by: f64| -> f64 {
+            let moved = |(i, &size): (usize, &usize)| {
+                let at = elements(size, i + 1);
+                let by = if i == index { by } else { 0.0 };
+                let at = at.iter().zip(elements(size, 1000 + i));
+                let at: Vec<f64> = at.map(|(x, d)| x + by * d).collect();
+                leaf(&at, &device, DType::F64)
+            };
+            let leaves: Vec<_> = sizes.iter().enumerate().map(moved).collect();
+            let y = seeded(&leaves).into_data();
+            y.iter::<f64>().zip(&weights).map(|(y, w)| y * w).sum()
+        };
+        let expected = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
+        let along = gradient.iter::<f64>().zip(direction);
+        let found: f64 = along.map(|(g, d)| g * d).sum();
+        assert!(
+            (found - expected).abs() < 1e-7 * expected.abs().max(1.0),
+            "{name}, input {index}: {found}, not {expected}"
+        );
+    }
+}
+
+fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
+    let n = x.shape().num_elements();
+    x.reshape([n])
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attention {
+    batch: usize,
+    n_heads: usize,
+    t: usize,
+    /// Keys; `None` for self-attention.
+    s: Option<usize>,
+    d_head: usize,
+    mask: Mask,
+    dropout: f64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Mask {
+    None,
+    /// Blocks some pairs, and all keys of some queries, `[B, 1, T, S]`.
+    Some,
+    /// Blocks keys after the query's position, `[1, 1, T, S]`.
+    Causal,
+    /// Blocks the last keys of each sequence, `[B, 1, 1, S]`.
+    Padding,
+    /// Blocks the first keys of each head, `[1, H, 1, S]`.
+    OfHeads,
+}
+
+impl Attention {
+    fn sizes(&self) -> Vec<usize> {
+        let width = self.n_heads * self.d_head;
+        match self.s {
+            None => vec![self.batch * self.t * 3 * width],
+            Some(s) => vec![self.batch * self.t * width, self.batch * s * 2 * width],
+        }
+    }
+
+    fn mask(&self, device: &Device) -> Option<Tensor<4, Bool>> {
+        let (t, s) = (self.t, self.s.unwrap_or(self.t));
+        let (shape, is_blocked): (_, &dyn Fn(usize) -> bool) = match self.mask {
+            Mask::None => return None,
+            Mask::Some => ([self.batch, 1, t, s], &|i| {
+                i / s % 5 == 3 || (i * 7919) % 31 < 11
+            }),
+            Mask::Causal => ([1, 1, t, s], &|i| i % s > i / s),
+            Mask::Padding => ([self.batch, 1, 1, s], &|i| i % s + i / s + 2 > s),
+            Mask::OfHeads => ([1, self.n_heads, 1, s], &|i| i % s < i / s),
+        };
+        let n = shape.iter().product::<usize>();
+        let blocked: Vec<bool> = (0..n).map(is_blocked).collect();
+        Some(Tensor::from_data(TensorData::new(blocked, shape), device))
+    }
+
+    fn inputs(&self, leaves: &[Tensor<1>]) -> Vec<Tensor<4>> {
+        let Self {
+            batch,
+            n_heads,
+            t,
+            s,
+            d_head,
+            ..
+        } = *self;
+        let shapes = match s {
+            None => vec![[batch, t, 3 * n_heads, d_head]],
+            Some(s) => vec![[batch, t, n_heads, d_head], [batch, s, 2 * n_heads, d_head]],
+        };
+        let leaves = leaves.iter().cloned().zip(shapes);
+        leaves.map(|(leaf, shape)| leaf.reshape(shape)).collect()
+    }
+
+    fn portable(&self, leaves: &[Tensor<1>]) -> Tensor<1> {
+        let mask = self.mask(&leaves[0].device());
+        let y = match &self.inputs(leaves)[..] {
+            [packed] => fused::self_attention(packed, mask.as_ref(), self.dropout),
+            [query, packed] => fused::cross_attention(query, packed, mask.as_ref(), self.dropout),
+            _ => unreachable!(),
+        };
+        flat(y.expect("there is a backward pass for it"))
+    }
+
+    fn plain(&self, leaves: &[Tensor<1>]) -> Tensor<1> {
+        let heads = |x: &Tensor<4>, part: usize| {
+            let some = x.clone().narrow(2, part * self.n_heads, self.n_heads);
+            some.swap_dims(1, 2)
+        };
+        let [query, key, value] = match &self.inputs(leaves)[..] {
+            [packed] => [0, 1, 2].map(|part| heads(packed, part)),
+            [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
+            _ => unreachable!(),
+        };
+        // Not a division, whose divisor Burn would round to f32.
+        let scale = 1.0 / (self.d_head as f64).sqrt();
+        let scores = query.matmul(key.swap_dims(2, 3)) * scale;
+        let weights = match self.mask(&leaves[0].device()) {
+            None => softmax(scores, 3),
+            Some(mask) => {
+                let shape = scores.dims();
+                let mask = mask.expand(shape);
+                let weights = softmax(scores.mask_fill(mask.clone(), -1e30), 3);
+                weights.mask_fill(mask.all_dim(3).expand(shape), 0.0)
+            }
+        };
+        flat(weights.matmul(value).swap_dims(1, 2))
+    }
+
+    fn compare(&self) {
+        let name = format!("{self:?}");
+        let (portable, plain) = (|x: &[_]| self.portable(x), |x: &[_]| self.plain(x));
+        compare(&name, &self.sizes(), &portable, &plain);
+    }
+
+    fn check_slope(&self) {
+        let name = format!("{self:?}");
+        check_slope(&name, &self.sizes(), &|leaves| self.portable(leaves));
+    }
+}
+
+const ATTENTION: Attention = Attention {
+    batch: 2,
+    n_heads: 2,
+    t: 6,
+    s: None,
+    d_head: 3,
+    mask: Mask::Some,
+    dropout: 0.0,
+};
+
+/// A case with enough keys that weights are computed again, and enough queries for two blocks.
+const LONG: Attention = Attention {
+    t: 700,
+    s: Some(1100),
+    ..ATTENTION
+};
+
+const MASKS: [Mask; 5] = [
+    Mask::None,
+    Mask::Some,
+    Mask::Causal,
+    Mask::Padding,
+    Mask::OfHeads,
+];
+
+#[test]
+fn attention_to_many_keys_agrees_with_plain_burn() {
+    for mask in MASKS {
+        Attention { mask, ..LONG }.compare();
+    }
+    Attention {
+        s: None,
+        mask: Mask::Causal,
+        ..LONG
+    }
+    .compare();
+}
+
+#[test]
+fn gradients_of_attention_are_its_slopes() {
+    for case in [ATTENTION, LONG] {
+        for dropout in [0.0, 0.4] {
+            for mask in MASKS {
+                let case = Attention {
+                    mask,
+                    dropout,
+                    ..case
+                };
+                case.check_slope();
+            }
+        }
+    }
+}
+
+#[test]
+fn weights_are_dropped_with_the_probability() {
+    let _turn = turn();
+    let devices = [Device::ndarray(), Device::flex()].map(Device::autodiff);
+    // Less keys than from which on the mask is computed from a key, and more.
+    for (device, s) in devices
+        .iter()
+        .flat_map(|device| [(device, 400), (device, 1100)])
+    {
+        // All weights are equal and all values 1, so that an output is the share of kept weights.
+        let case = Attention {
+            batch: 1,
+            n_heads: 1,
+            t: 50,
+            s: Some(s),
+            d_head: 1,
+            mask: Mask::None,
+            dropout: 0.3,
+        };
+        let zeros = Tensor::<1>::zeros([50], (device, DType::F64));
+        let keys = Tensor::<1>::ones([2 * s], (device, DType::F64));
+        let kept: Vec<f64> = case.portable(&[zeros, keys]).into_data().iter().collect();
+        let mean = kept.iter().sum::<f64>() / 50.0;
+        // The mean of at least 20,000 weights deviates by at most 0.005.
+        assert!((mean - 1.0).abs() < 0.03, "{mean}");
+        let is_kept = |share: f64| (share * s as f64 * 0.7).fract().abs() < 1e-6;
+        let whole = |share: &f64| is_kept(*share) || is_kept(*share + 1e-9);
+        assert!(kept.iter().all(whole), "{kept:?}");
+        assert!(kept.iter().any(|share| *share != kept[0]));
+    }
+}
+
+fn layer_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
+    let [x, gamma, beta] = leaves else {
+        unreachable!()
+    };
+    let width = gamma.dims()[0];
+    let rows = x.dims()[0] / width;
+    let x = x.clone().reshape([rows, width]);
+    flat(fused::layer_norm(x, gamma.clone(), beta.clone(), 1e-5))
+}
+
+fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
+    let [x, y, gamma, beta] = leaves else {
+        unreachable!()
+    };
+    let width = gamma.dims()[0];
+    let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
+    let (gamma, beta) = (gamma.clone(), beta.clone());
+    flat(fused::residual_norm(x, y, gamma, beta, dropout, 1e-5))
+}
+
+/// Returns the squared sum plus its norm.
+fn residual_and_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
+    let [x, y, gamma, beta] = leaves else {
+        unreachable!()
+    };
+    let width = gamma.dims()[0];
+    let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
+    let (gamma, beta) = (gamma.clone(), beta.clone());
+    let (sum, norm) = fused::residual_and_norm(x, y, gamma, beta, dropout, 1e-5);
+    flat(sum.clone() * sum + norm)
+}
+
+const ACTIVATIONS: [Activation; 5] = [
+    Activation::Gelu,
+    Activation::Swish,
+    Activation::Glu,
+    Activation::Geglu,
+    Activation::Swiglu,
+];
+
+/// Returns an activation function's output; `None` is the rectifier.
+fn activate(
+    leaves: &[Tensor<1>],
+    activation: Option<Activation>,
+    width: usize,
+    dropout: f64,
+) -> Tensor<1> {
+    let x = leaves[0].clone() * 3.0;
+    let x = x.reshape([leaves[0].dims()[0] / width, width]);
+    flat(match activation {
+        Some(activation) => fused::activate(x, activation, dropout),
+        None => fused::relu(x, dropout),
+    })
+}
+
+fn cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, smoothing: f64) -> Tensor<1> {
+    let rows = leaves[0].dims()[0] / vocab_size;
+    let logits = leaves[0].clone().reshape([rows, vocab_size]) * 4.0;
+    let target: Vec<i64> = (0..rows).map(|i| (i * 31 % vocab_size) as i64).collect();
+    let target = TensorData::new(target, [rows]);
+    let target = Tensor::<1, Int>::from_data(target, &leaves[0].device());
+    fused::cross_entropy(logits, target, 0, smoothing)
+}
+
+fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usize) -> Tensor<1> {
+    let [x, weight, bias] = leaves else {
+        unreachable!()
+    };
+    let d_input = weight.dims()[0] / vocab_size;
+    let rows = x.dims()[0] / d_input;
+    let target: Vec<i64> = (0..rows).map(|i| (i * 7 % vocab_size) as i64).collect();
+    let target = Tensor::<1, Int>::from_data(TensorData::new(target, [rows]), &x.device());
+    fused::linear_cross_entropy(
+        x.clone().reshape([rows, d_input]),
+        weight.clone().reshape([d_input, vocab_size]),
+        bias.clone(),
+        target,
+        0,
+        0.1,
+        at_a_time,
+    )
+}
+
+#[test]
+fn gradients_of_norms_and_losses_are_their_slopes() {
+    check_slope("layer norm", &[35, 7, 7], &layer_norm);
+    check_slope("residual and norm", &[35, 35, 7, 7], &|leaves| {
+        residual_norm(leaves, 0.3)
+    });
+    check_slope("residual, and norm", &[35, 35, 7, 7], &|leaves| {
+        residual_and_norm(leaves, 0.3)
+    });
+    for smoothing in [0.0, 0.1] {
+        check_slope("cross-entropy", &[5 * 12], &|leaves| {
+            cross_entropy(leaves, 12, smoothing)
+        });
+    }
+    check_slope("linear and cross-entropy", &[20, 36, 9], &|leaves| {
+        linear_cross_entropy(leaves, 9, 2)
+    });
+}
+
+#[test]
+fn gradients_of_linear_dropout_and_activations_are_their_slopes() {
+    let linear = |leaves: &[Tensor<1>]| {
+        let [x, weight, bias] = leaves else {
+            unreachable!()
+        };
+        let (x, weight) = (x.clone().reshape([5, 4]), weight.clone().reshape([4, 3]));
+        flat(fused::linear(x, weight, Some(bias.clone())))
+    };
+    check_slope("linear", &[20, 12, 3], &linear);
+    check_slope("dropout", &[60], &|x| fused::dropout(x[0].clone(), 0.4));
+    for activation in ACTIVATIONS.map(Some).into_iter().chain([None]) {
+        for dropout in [0.0, 0.4] {
+            check_slope(&format!("{activation:?}"), &[60], &|leaves| {
+                activate(leaves, activation, 10, dropout)
+            });
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn any_attention_is_that_of_plain_burn(
+        batch in 1..4usize,
+        n_heads in 1..4usize,
+        t in 1..30usize,
+        s in prop::option::of(1..30usize),
+        d_head in 1..12usize,
+        mask in prop::sample::select(MASKS.to_vec()),
+    ) {
+        Attention { batch, n_heads, t, s, d_head, mask, dropout: 0.0 }.compare();
+    }
+
+    #[test]
+    fn any_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
+        compare("layer norm", &[rows * width, width, width], &layer_norm, &layer_norm);
+    }
+
+    #[test]
+    fn any_residual_and_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
+        let n = rows * width;
+        let norm = |leaves: &[Tensor<1>]| residual_norm(leaves, 0.0);
+        compare("residual and norm", &[n, n, width, width], &norm, &norm);
+        let both = |leaves: &[Tensor<1>]| residual_and_norm(leaves, 0.0);
+        compare("residual, and norm", &[n, n, width, width], &both, &both);
+    }
+
+    #[test]
+    fn any_activation_is_that_of_plain_burn(
+        rows in 1..20usize,
+        half in 1..20usize,
+        activation in prop::option::of(prop::sample::select(ACTIVATIONS.to_vec())),
+    ) {
+        let act = |leaves: &[Tensor<1>]| activate(leaves, activation, 2 * half, 0.0);
+        compare(&format!("{activation:?}"), &[rows * 2 * half], &act, &act);
+    }
+
+    #[test]
+    fn any_loss_is_that_of_plain_burn(
+        rows in 1..30usize,
+        vocab_size in 2..60usize,
+        smoothing in prop::sample::select(vec![0.0, 0.1, 0.5]),
+    ) {
+        let loss = |leaves: &[Tensor<1>]| cross_entropy(leaves, vocab_size, smoothing);
+        compare("cross-entropy", &[rows * vocab_size], &loss, &loss);
+    }
+
+    #[test]
+    fn any_loss_in_chunks_is_that_of_plain_burn(
+        rows in 1..30usize,
+        d_input in 1..12usize,
+        vocab_size in 2..40usize,
+        at_a_time in 1..40usize,
+    ) {
+        let loss = |leaves: &[Tensor<1>]| linear_cross_entropy(leaves, vocab_size, at_a_time);
+        let sizes = [rows * d_input, d_input * vocab_size, vocab_size];
+        compare("linear and cross-entropy", &sizes, &loss, &loss);
+    }
+}

@@ -1,0 +1,224 @@
+//! The one entry of attention, which picks the path.
+//!
+//! | inputs | fast path | plain path |
+//! |---|---|---|
+//! | a sequence's own tokens | `fused::self_attention` | Burn's operations |
+//! | tokens in a cache | one query a target: `fused::attention_step` | keys and values of each target, copied out of the cache |
+//! | a memory | one query a target: `fused::attention_step`; else, one target a source: `fused::cross_attention` | several targets a source: one query each as queries of one attention, else copies of the memory |
+//!
+//! A fast path is skipped if the weights are to be returned, and returns `None` on backends and
+//! precisions that it does not support.
+
+use burn::nn::Dropout;
+use burn::tensor::Tensor;
+
+use super::index::{SourceRows, TargetGroups, TokenRows};
+use super::scaled_dot_product::{attention_weights, scaled_dot_product_attention};
+use crate::dropout::{dropout as apply_dropout, probability};
+use crate::mask::AttentionMask;
+
+/// Queries, and where their keys and values are.
+pub(super) enum Inputs<'a> {
+    /// Queries, keys and values of the same tokens.
+    Own {
+        /// `[B, T, 3 H, K]`
+        packed: Tensor<4>,
+    },
+    /// Queries to the tokens in a cache.
+    Cached {
+        /// `[R, T, H, K]`
+        query: Tensor<4>,
+        /// Keys and then values, `[N, C, 2 H, K]`.
+        cache: Tensor<4>,
+        /// Tokens of a target, at positions `0..length` of the cache.
+        length: usize,
+        /// Cache rows of the tokens; `None` if target `i` has row `i`.
+        tokens: Option<&'a TokenRows>,
+    },
+    /// Queries to a projected memory.
+    Memory {
+        /// `[R, T, H, K]`
+        query: Tensor<4>,
+        /// Keys and then values, `[B, S, 2 H, K]`.
+        memory: Tensor<4>,
+        /// The source of each target; `None` if target `i` has source `i`.
+        sources: Option<&'a SourceRows>,
+    },
+}
+
+/// Attention with dropout on the weights.
+///
+/// # Shapes
+///
+/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked; `B` is the number of sources for a
+///   memory
+/// - outputs: the context, `[R, T, D]`, and the weights before dropout, `[R, H, T, S]`, if `keep_weights`
+pub(super) fn attend(
+    inputs: Inputs<'_>,
+    mask: Option<&AttentionMask>,
+    dropout: &Dropout,
+    keep_weights: bool,
+) -> (Tensor<3>, Option<Tensor<4>>) {
+    if !keep_weights && let Some(context) = fast(&inputs, mask, dropout) {
+        return (context, None);
+    }
+    match inputs {
+        Inputs::Own { packed } => {
+            let n_heads = packed.dims()[2] / 3;
+            let query = packed.clone().narrow(2, 0, n_heads);
+            let keys = packed.narrow(2, n_heads, 2 * n_heads);
+            plain(query, keys, mask, dropout, keep_weights)
+        }
+        Inputs::Cached {
+            query,
+            cache,
+            length,
+            tokens,
+        } => {
+            let keys = match tokens {
+                Some(tokens) => tokens.gather(cache),
+                None => {
+                    let targets = query.dims()[0];
+                    cache.narrow(0, 0, targets).narrow(1, 0, length)
+                }
+            };
+            plain(query, keys, mask, dropout, keep_weights)
+        }
+        Inputs::Memory {
+            query,
+            memory,
+            sources: None,
+        } => plain(query, memory, mask, dropout, keep_weights),
+        Inputs::Memory {
+            query,
+            memory,
+            sources: Some(sources),
+        } => {
+            let device = query.device();
+            if query.dims()[1] == 1 && !keep_weights {
+                let groups = sources.groups(&device);
+                return (grouped(query, memory, mask, dropout, groups), None);
+            }
+            let indices = sources.indices(&device);
+            let memory = memory.select(0, indices.clone());
+            let mask = mask.map(|mask| mask.select(indices));
+            plain(query, memory, mask.as_ref(), dropout, keep_weights)
+        }
+    }
+}
+
+/// The context by a fast path, `[R, T, D]`.
+fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) -> Option<Tensor<3>> {
+    let mask = mask.map(AttentionMask::blocked);
+    match inputs {
+        Inputs::Own { packed } => fused::self_attention(packed, mask, probability(dropout)),
+        Inputs::Cached {
+            query,
+            cache,
+            length,
+            tokens,
+        } => {
+            if query.dims()[1] != 1 {
+                return None;
+            }
+            match tokens {
+                Some(tokens) => {
+                    let index = fused::CacheIndex::Tokens(&tokens.rows);
+                    fused::attention_step(query, cache, index, *length, mask)
+                }
+                None => step_of_rows(query, cache, *length, mask),
+            }
+        }
+        Inputs::Memory {
+            query,
+            memory,
+            sources,
+        } => {
+            let [_, length, ..] = memory.dims();
+            let is_step = query.dims()[1] == 1;
+            match sources {
+                Some(sources) if is_step => {
+                    let index = fused::CacheIndex::Rows(&sources.rows);
+                    fused::attention_step(query, memory, index, length, mask)
+                }
+                Some(_) => None,
+                None => is_step
+                    .then(|| step_of_rows(query, memory, length, mask))
+                    .flatten()
+                    .or_else(|| fused::cross_attention(query, memory, mask, probability(dropout))),
+            }
+        }
+    }
+}
+
+/// One query a target, whose keys are in the row of its own index.
+fn step_of_rows(
+    query: &Tensor<4>,
+    cache: &Tensor<4>,
+    length: usize,
+    mask: Option<&Tensor<4, burn::tensor::Bool>>,
+) -> Option<Tensor<3>> {
+    let rows: Vec<u32> = (0..query.dims()[0] as u32).collect();
+    let index = fused::CacheIndex::Rows(&rows);
+    fused::attention_step(query, cache, index, length, mask)
+}
+
+/// Attention by Burn's operations, of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]`.
+fn plain(
+    query: Tensor<4>,
+    packed: Tensor<4>,
+    mask: Option<&AttentionMask>,
+    dropout: &Dropout,
+    keep_weights: bool,
+) -> (Tensor<3>, Option<Tensor<4>>) {
+    let [key, value] = key_and_value(packed);
+    let query = query.swap_dims(1, 2);
+    if !keep_weights && !query.is_autodiff() {
+        let context = scaled_dot_product_attention(query, key, value, mask);
+        return (join_heads(context), None);
+    }
+    let weights = attention_weights(query, key, mask);
+    let kept = keep_weights.then(|| weights.clone());
+    let context = apply_dropout(dropout, weights).matmul(value);
+    (join_heads(context), kept)
+}
+
+/// One query `[R, 1, H, K]` for each of a source's targets, as the queries of one attention to its
+/// memory `[B, S, 2 H, K]`, which is not copied.
+fn grouped(
+    query: Tensor<4>,
+    memory: Tensor<4>,
+    mask: Option<&AttentionMask>,
+    dropout: &Dropout,
+    TargetGroups { width, order }: &TargetGroups,
+) -> Tensor<3> {
+    let [batch, ..] = memory.dims();
+    let [_, _, n_heads, d_head] = query.dims();
+    let mut query: Tensor<3> = query.squeeze_dim(1);
+    if let Some((target_in, _)) = order {
+        query = query.select(0, target_in.clone());
+    }
+    let query = query.reshape([batch, *width, n_heads, d_head]);
+    let (context, _) = plain(query, memory, mask, dropout, false);
+    let mut context: Tensor<2> = context.flatten(0, 1);
+    if let Some((_, cell_of)) = order {
+        context = context.select(0, cell_of.clone());
+    }
+    context.unsqueeze_dim(1)
+}
+
+/// Splits a packed projection `[B, S, 2 H, K]` into keys and values, `[B, H, S, K]`.
+fn key_and_value(packed: Tensor<4>) -> [Tensor<4>; 2] {
+    let n_heads = packed.dims()[2] / 2;
+    let heads = packed.swap_dims(1, 2);
+    [
+        heads.clone().narrow(1, 0, n_heads),
+        heads.narrow(1, n_heads, n_heads),
+    ]
+}
+
+/// Joins the heads: `[B, H, T, K]` to `[B, T, D]`.
+fn join_heads(x: Tensor<4>) -> Tensor<3> {
+    let [batch, n_heads, length, d_head] = x.dims();
+    x.swap_dims(1, 2).reshape([batch, length, n_heads * d_head])
+}
