@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::search::needs;
 use crate::error::UsageError;
-use crate::picture::{Curve, Format};
+use crate::plot::{Curve, Format};
 
 /// A picture of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -8,8 +8,8 @@ use crate::cli::{PlotArgs, RunPicture};
 use crate::device::DeviceName;
 use crate::error::{UsageError, quote};
 use crate::output;
-use crate::picture::attention::{AttentionMaps, attention_maps};
-use crate::picture::{Drawing, Run, positional_encoding, warmup};
+use crate::plot::attention::{AttentionMaps, attention_maps};
+use crate::plot::{Drawing, Run, positional_encoding, warmup};
 use crate::task::Split;
 
 /// Runs the command.

@@ -171,7 +171,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::drawing::{Anchor, Color, Mark};
+    use crate::plot::drawing::{Anchor, Color, Mark};
 
     const BLUE: Color = Color(0, 0, 255);
 

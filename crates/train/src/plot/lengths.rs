@@ -111,8 +111,8 @@ mod tests {
 
     use super::*;
     use crate::lengths;
-    use crate::picture::drawing::Color;
-    use crate::picture::run::tests::run;
+    use crate::plot::drawing::Color;
+    use crate::plot::run::tests::run;
 
     fn with_lengths(folder: &Path, name: &str, positions: &str, trained: usize) -> Run {
         let mut run = run(folder, name, positions, "");

@@ -222,8 +222,8 @@ fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::picture::drawing::Color;
-    use crate::picture::run::tests::run;
+    use crate::plot::drawing::Color;
+    use crate::plot::run::tests::run;
 
     fn metrics(steps: usize, loss: impl Fn(usize) -> f64) -> String {
         let lines = (1..=steps).map(|step| {
