@@ -6,38 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::search::needs;
 use crate::error::UsageError;
-use crate::plot::{Curve, Format};
-
-/// A picture of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RunPicture {
-    /// Training and validation loss by step
-    Loss,
-    /// Token accuracy and exact match on the validation split by step
-    Accuracy,
-    /// BLEU and chrF on the validation split by step, of --task text
-    Bleu,
-    /// Learning rate by step
-    LearningRate,
-    /// Exact match by length, where the run has a lengths.json
-    Lengths,
-    /// Attention weights of every layer and head, of one run
-    Attention,
-}
-
-impl RunPicture {
-    /// What it is drawn from, if not from the model.
-    pub fn curve(self) -> Option<Curve> {
-        match self {
-            Self::Loss => Some(Curve::Loss),
-            Self::Accuracy => Some(Curve::Accuracy),
-            Self::Bleu => Some(Curve::Bleu),
-            Self::LearningRate => Some(Curve::LearningRate),
-            Self::Lengths => Some(Curve::Lengths),
-            Self::Attention => None,
-        }
-    }
-}
+use crate::plot::RunPlot;
 
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
@@ -47,7 +16,7 @@ pub struct PlotArgs {
     pub runs: Vec<PathBuf>,
     /// Draw only these pictures of the run [default: all that it has data for]
     #[arg(long, value_name = "PICTURE,...", value_delimiter = ',')]
-    pub only: Vec<RunPicture>,
+    pub only: Vec<RunPlot>,
     /// Symbols whose attention is drawn, such as "3 1 4" [default: the longest of the first eight of the test split]
     #[arg(long, value_name = "SYMBOLS")]
     pub source: Option<String>,
@@ -70,11 +39,11 @@ pub struct PlotArgs {
 }
 
 impl PlotArgs {
-    /// Refuses flags that do not go together.
+    /// Checks that the flags go together.
     ///
     /// # Errors
     ///
-    /// The first such flag.
+    /// The first flag that does not.
     pub fn check(&self) -> Result<(), UsageError> {
         let has_run = !self.runs.is_empty();
         if !has_run && !self.positional_encoding && !self.warmup {
@@ -98,39 +67,30 @@ impl PlotArgs {
             "--source",
             source,
             "attention among --only",
-            self.wants(RunPicture::Attention),
+            self.wants(RunPlot::Attention),
         )?;
         if self.runs.len() > 1 {
             needs("--source", source, "a single RUN", false)?;
             let attention = self
                 .only
-                .contains(&RunPicture::Attention)
+                .contains(&RunPlot::Attention)
                 .then_some("attention");
             needs("--only", attention, "a single RUN", false)?;
         }
         Ok(())
     }
 
-    /// Whether a picture of the runs was asked for.
-    pub fn wants(&self, picture: RunPicture) -> bool {
-        self.only.is_empty() || self.only.contains(&picture)
+    /// Returns whether a plot of the runs was asked for.
+    pub fn wants(&self, plot: RunPlot) -> bool {
+        self.only.is_empty() || self.only.contains(&plot)
     }
 
-    /// Where the pictures go.
+    /// Returns the folder of the files.
     pub fn folder(&self) -> PathBuf {
         match (&self.output, &self.runs[..]) {
             (Some(folder), _) => folder.clone(),
             (None, [run]) => run.join("pictures"),
             (None, _) => "pictures".into(),
-        }
-    }
-
-    /// What is written.
-    pub fn format(&self) -> Format {
-        if self.png {
-            Format::SvgAndPng
-        } else {
-            Format::Svg
         }
     }
 }

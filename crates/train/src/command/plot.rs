@@ -4,12 +4,12 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 use crate::checkpoint::Trained;
-use crate::cli::{PlotArgs, RunPicture};
+use crate::cli::PlotArgs;
 use crate::device::DeviceName;
 use crate::error::{UsageError, quote};
 use crate::output;
 use crate::plot::attention::{AttentionMaps, attention_maps};
-use crate::plot::{Drawing, Run, positional_encoding, warmup};
+use crate::plot::{Plot, Run, RunPlot, positional_encoding, warmup};
 use crate::task::Split;
 
 /// Runs the command.
@@ -26,34 +26,32 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     // Before anything is written: a wrong source shall leave nothing behind.
     let maps = attention(args, &runs, &backend)?;
     if args.positional_encoding {
-        let drawing = positional_encoding(&backend.open()?);
-        save(args, "positional_encoding", &drawing)?;
+        let encoding = positional_encoding(&backend.open()?);
+        save(args, "positional_encoding", &encoding)?;
     }
     if args.warmup {
         save(args, "warmup", &warmup())?;
     }
-    for picture in RunPicture::value_variants() {
-        if runs.is_empty() || !args.wants(*picture) {
-            continue;
-        }
-        let Some(curve) = picture.curve() else {
-            continue;
-        };
-        match curve.draw(&runs) {
-            Some(drawing) => save(args, curve.name(), &drawing)?,
-            // Of runs on texts alone, and nobody asked for it.
-            None if *picture == RunPicture::Bleu && args.only.is_empty() => {}
-            None => {
-                let nobody = match &runs[..] {
-                    [_] => "the run has no data",
-                    _ => "none of the runs has data",
-                };
-                output::note(&format!("no {}.svg: {nobody} for it", curve.name()));
-            }
+    let is_wanted = |kind: &&RunPlot| !runs.is_empty() && args.wants(**kind);
+    for kind in RunPlot::value_variants().iter().filter(is_wanted) {
+        match kind {
+            RunPlot::Attention => {}
+            _ => match kind.draw(&runs) {
+                Some(chart) => save(args, &kind.name(), &chart)?,
+                // Only runs on texts have BLEU, and the user did not ask for it.
+                None if *kind == RunPlot::Bleu && args.only.is_empty() => {}
+                None => {
+                    let who = match &runs[..] {
+                        [_] => "the run has no data",
+                        _ => "none of the runs has data",
+                    };
+                    output::note(&format!("no {}.svg: {who} for it", kind.name()));
+                }
+            },
         }
     }
     for maps in maps {
-        save(args, maps.name, &maps.draw())?;
+        save(args, maps.name, &maps)?;
     }
     Ok(())
 }
@@ -63,7 +61,7 @@ fn attention(args: &PlotArgs, runs: &[Run], backend: &DeviceName) -> Result<Vec<
     let [run] = runs else {
         return Ok(Vec::new());
     };
-    if !args.wants(RunPicture::Attention) {
+    if !args.wants(RunPlot::Attention) {
         return Ok(Vec::new());
     }
     let is_asked_for = args.source.is_some() || !args.only.is_empty();
@@ -97,8 +95,10 @@ fn maps_of(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Atten
     attention_maps(&trained.model, task, &source, &name)
 }
 
-fn save(args: &PlotArgs, name: &str, drawing: &Drawing) -> Result<()> {
-    for path in drawing.save(&args.folder(), name, args.format())? {
+fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
+    for ending in ["svg"].into_iter().chain(args.png.then_some("png")) {
+        let path = args.folder().join(format!("{name}.{ending}"));
+        plot.save(&path)?;
         output::result(&path.display().to_string())?;
     }
     Ok(())

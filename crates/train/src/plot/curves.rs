@@ -1,205 +1,223 @@
-//! The curves of training: loss, accuracy and learning rate by step.
+//! Curves of one run or several: loss, accuracy, BLEU and learning rate by step, and exact match
+//! by length.
 
-use super::axis::Axis;
-use super::drawing::{Drawing, Point};
-use super::line_chart::{self, LineChart, Series};
-use super::marker::Marker;
+use clap::ValueEnum;
+
+use super::axis::{Axis, Spacing};
+use super::line_chart::{Band, LineChart, Point, Series, widen_lower};
 use super::run::{self, Run};
 use super::style;
+use crate::lengths::LengthScore;
 
-/// A loss whose largest value is so many times its smallest is drawn with equal ratios at equal
-/// distances.
+/// A plot of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunPlot {
+    /// Training and validation loss by step
+    Loss,
+    /// Token accuracy and exact match on the validation split by step
+    Accuracy,
+    /// BLEU and chrF on the validation split by step, of --task text
+    Bleu,
+    /// Learning rate by step
+    LearningRate,
+    /// Exact match by length, if the run has a lengths.json
+    Lengths,
+    /// Attention weights of every layer and head, of one run
+    Attention,
+}
+
+/// A line of a plot: its field in the run's files, its label and the index of its colour.
+type Line = (&'static str, &'static str, usize);
+
+/// A loss whose largest value is this many times its smallest has a logarithmic axis.
 const LOG_RATIO: f64 = 50.0;
 
-/// More points than these have no markers.
-const MARKED: usize = 60;
+/// A line with more points than this has no markers.
+const MAX_MARKERS: usize = 60;
 
-/// Training and validation loss; of several runs the validation loss, or the training loss if one
-/// of them has no other. Nothing if there is none.
-pub fn loss(runs: &[Run]) -> Option<Drawing> {
-    let mut series = Vec::new();
-    match runs {
-        [run] => {
-            let mut name = String::from("training");
-            if run.label_smoothing() > 0.0 {
-                name += &format!(" (label smoothing {})", run.label_smoothing());
-            }
-            series.extend(smoothed(&run.metrics.loss, &name, 0));
-            series.extend(line(&run.metrics.valid_loss, "validation", 1));
-        }
-        _ => {
-            let all_validated = runs.iter().all(|run| !run.metrics.valid_loss.is_empty());
-            for (index, (run, label)) in runs.iter().zip(run::labels(runs)).enumerate() {
-                if all_validated {
-                    let label = format!("{label}, validation");
-                    series.extend(line(&run.metrics.valid_loss, &label, index));
-                } else {
-                    let label = format!("{label}, training");
-                    series.extend(smoothed(&run.metrics.loss, &label, index));
-                }
-            }
-        }
+impl RunPlot {
+    /// Returns the name of the file without extension, such as `learning_rate`. The several files of
+    /// attention have their own names.
+    pub fn name(self) -> String {
+        let name = self.to_possible_value().expect("no plot is skipped");
+        name.get_name().replace('-', "_")
     }
-    let values = series
-        .iter()
-        .flat_map(|series| series.points.iter().map(|(_, loss)| *loss));
-    let finite = values.filter(|loss| loss.is_finite());
-    let (smallest, largest) = finite.fold((f64::INFINITY, 0.0), |(smallest, largest), loss| {
-        let smallest = if loss > 0.0 {
-            loss.min(smallest)
-        } else {
-            smallest
+
+    /// Draws the curves of one run or several. Returns `None` if the runs have no data for them,
+    /// and for attention, which has no curves.
+    pub fn draw(self, runs: &[Run]) -> Option<LineChart> {
+        const TOKENS: Line = ("token_accuracy", "token accuracy (teacher forcing)", 1);
+        const EXACT: Line = ("exact_match", "exact match (whole sequences)", 0);
+        let (title, lines): (_, &[Line]) = match self {
+            Self::Loss => (
+                "Loss",
+                &[("loss", "training", 0), ("valid_loss", "validation", 1)],
+            ),
+            Self::Accuracy => ("Accuracy on the validation split", &[TOKENS, EXACT]),
+            Self::Bleu => (
+                "Translation of the validation split",
+                &[("chrf", "chrF", 1), ("bleu", "BLEU", 0)],
+            ),
+            Self::LearningRate => ("Learning rate", &[("learning_rate", "learning rate", 0)]),
+            Self::Lengths => ("Exact match by length", &[TOKENS, EXACT]),
+            Self::Attention => return None,
         };
-        (smallest, loss.max(largest))
-    });
-    let label = "cross-entropy (nats per token)";
-    let y = if largest >= LOG_RATIO * smallest {
-        Axis::log(label, smallest.max(largest * 1e-9), largest)
-    } else {
-        Axis::from_zero(label, largest, 7)
-    };
-    chart("Loss", runs, y, series)
-}
-
-/// Token accuracy and exact match on the validation split; of several runs exact match, or token
-/// accuracy if one of them has no other. Nothing if there is none.
-pub fn accuracy(runs: &[Run]) -> Option<Drawing> {
-    let mut series = Vec::new();
-    match runs {
-        [run] => {
-            let tokens = "token accuracy (given the right ones before)";
-            series.extend(line(&run.metrics.token_accuracy, tokens, 1));
-            series.extend(line(
-                &run.metrics.exact_match,
-                "exact match (whole sequences)",
-                0,
-            ));
-        }
-        _ => {
-            let all_decoded = runs.iter().all(|run| !run.metrics.exact_match.is_empty());
-            for (index, (run, label)) in runs.iter().zip(run::labels(runs)).enumerate() {
-                series.extend(if all_decoded {
-                    line(
-                        &run.metrics.exact_match,
-                        &format!("{label}, exact match"),
-                        index,
-                    )
-                } else {
-                    let label = format!("{label}, token accuracy");
-                    line(&run.metrics.token_accuracy, &label, index)
-                });
+        let has_data = |run: &Run, line: &Line| !self.points(run, line.0).is_empty();
+        let with_data = runs
+            .iter()
+            .filter(|run| lines.iter().any(|line| has_data(run, line)));
+        let trained = with_data.clone().map(trained_lengths);
+        let is_common = trained
+            .clone()
+            .all(|range| Some(range) == trained.clone().next());
+        let band = trained.clone().next().flatten().filter(|_| is_common);
+        let mut series = Vec::new();
+        if let [run] = runs {
+            for &(field, label, color) in lines {
+                let smoothing = run.label_smoothing();
+                let label = match field {
+                    "loss" if smoothing > 0.0 => format!("{label} (label smoothing {smoothing})"),
+                    _ => label.into(),
+                };
+                series.extend(self.line(run, field, label, color));
             }
-        }
-    }
-    if runs.len() > 1 {
-        line_chart::widen_lower(&mut series);
-    }
-    let y = Axis::linear("share that is right", 0.0, 1.0, 5);
-    chart("Accuracy on the validation split", runs, y, series)
-}
-
-/// BLEU and chrF on the validation split; of several runs BLEU. Nothing if there is none.
-pub fn bleu(runs: &[Run]) -> Option<Drawing> {
-    let mut series = Vec::new();
-    match runs {
-        [run] => {
-            series.extend(line(&run.metrics.chrf, "chrF", 1));
-            series.extend(line(&run.metrics.bleu, "BLEU", 0));
-        }
-        _ => {
-            for (index, (run, label)) in runs.iter().zip(run::labels(runs)).enumerate() {
-                series.extend(line(&run.metrics.bleu, &label, index));
-            }
-            line_chart::widen_lower(&mut series);
-        }
-    }
-    let y = Axis::linear("BLEU, chrF (0 to 100)", 0.0, 100.0, 5);
-    chart("Translation of the validation split", runs, y, series)
-}
-
-/// The learning rate. Nothing if there is none.
-pub fn learning_rate(runs: &[Run]) -> Option<Drawing> {
-    let labels = match runs {
-        [_] => vec!["learning rate".to_owned()],
-        _ => run::labels(runs),
-    };
-    let series = runs
-        .iter()
-        .zip(labels)
-        .enumerate()
-        .filter_map(|(index, (run, label))| {
-            let mut series = line(&run.metrics.learning_rate, &label, index)?;
-            series.marker = Marker::None;
-            Some(series)
-        });
-    let mut series: Vec<Series> = series.collect();
-    // Runs often have the same schedule.
-    line_chart::widen_lower(&mut series);
-    let values = series
-        .iter()
-        .flat_map(|series| series.points.iter().map(|(_, rate)| *rate));
-    let y = Axis::from_zero("learning rate", values.fold(0.0, f64::max), 7);
-    chart("Learning rate", runs, y, series)
-}
-
-fn chart(what: &str, runs: &[Run], y: Axis, series: Vec<Series>) -> Option<Drawing> {
-    if series.is_empty() {
-        return None;
-    }
-    let last = runs
-        .iter()
-        .map(|run| run.metrics.last_step())
-        .fold(1.0, f64::max);
-    let chart = LineChart {
-        title: run::title(what, runs),
-        width: 820.0,
-        plot_height: 340.0,
-        x: Axis::linear("training step", 0.0, last, 10),
-        y,
-        series,
-        band: None,
-    };
-    Some(chart.draw())
-}
-
-fn line(points: &[Point], label: &str, index: usize) -> Option<Series> {
-    (!points.is_empty()).then(|| Series {
-        label: label.into(),
-        points: points.to_vec(),
-        color: style::series_color(index),
-        width: 2.0,
-        marker: if points.len() > MARKED {
-            Marker::None
         } else {
-            Marker::of(index)
-        },
-    })
-}
-
-/// The values, pale, and below them in the legend their running mean; short curves as they are.
-fn smoothed(points: &[Point], label: &str, index: usize) -> Vec<Series> {
-    let radius = points.len() / 100;
-    let Some(mut raw) = line(points, label, index) else {
-        return Vec::new();
-    };
-    raw.marker = Marker::None;
-    if radius == 0 {
-        return vec![raw];
+            // The last field, or the first if a run has only that.
+            let last = lines.last()?;
+            let is_last = with_data.clone().all(|run| has_data(run, last));
+            let (field, name, _) = if is_last { last } else { &lines[0] };
+            for (index, (run, mut label)) in runs.iter().zip(run::labels(runs)).enumerate() {
+                match (self, trained_lengths(run)) {
+                    (Self::Lengths, Some((from, to))) if band.is_none() => {
+                        label += &format!(", trained on {from} to {to}");
+                    }
+                    (Self::Lengths | Self::LearningRate, _) => {}
+                    _ => label += &format!(", {}", name.split(" (").next().unwrap_or(name)),
+                }
+                series.extend(self.line(run, field, label, index));
+            }
+        }
+        if series.is_empty() {
+            return None;
+        }
+        if self != Self::Loss {
+            widen_lower(&mut series);
+        }
+        Some(LineChart {
+            title: run::title(title, runs),
+            x: self.x_axis(runs),
+            y: self.y_axis(&series),
+            series,
+            band: band
+                .filter(|_| self == Self::Lengths)
+                .map(|(from, to)| Band {
+                    label: format!("trained on (length {from} to {to})"),
+                    from: from as f64 - 0.5,
+                    to: to as f64 + 0.5,
+                }),
+        })
     }
-    let mean = Series {
-        label: format!("{label}, mean of {} steps", 2 * radius + 1),
-        points: running_mean(points, radius),
-        ..raw.clone()
-    };
-    raw.color = style::lighter(raw.color, 0.62);
-    raw.width = 1.0;
-    vec![raw, mean]
+
+    fn x_axis(self, runs: &[Run]) -> Axis {
+        let (label, range) = if self == Self::Lengths {
+            let lengths = || {
+                runs.iter()
+                    .flat_map(scores)
+                    .map(|score| score.length as f64)
+            };
+            let first = lengths().fold(f64::MAX, f64::min) - 0.5;
+            let last = lengths().fold(0.0, f64::max) + 0.5;
+            ("length of the source (symbols)", first..last)
+        } else {
+            let last = runs.iter().map(Run::last_step).fold(1.0, f64::max);
+            ("training step", 0.0..last)
+        };
+        Axis::new(label, range, Spacing::Whole)
+    }
+
+    fn y_axis(self, series: &[Series]) -> Axis {
+        let values = series
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|point| point.1);
+        let positive = values.filter(|value| value.is_finite() && *value > 0.0);
+        let smallest = positive.clone().fold(f64::MAX, f64::min);
+        let largest = positive.fold(0.0, f64::max);
+        let loss = "cross-entropy (nats per token)";
+        match self {
+            Self::Loss if largest >= LOG_RATIO * smallest => {
+                Axis::log(loss, smallest.max(largest * 1e-9), largest)
+            }
+            Self::Loss => Axis::from_zero(loss, largest),
+            Self::LearningRate => Axis::from_zero("learning rate", largest),
+            Self::Bleu => Axis::new("BLEU, chrF (0 to 100)", 0.0..100.0, Spacing::Linear),
+            _ => Axis::new("accuracy", 0.0..1.0, Spacing::Linear),
+        }
+    }
+
+    /// Returns the values of a field, by step or by length.
+    fn points(self, run: &Run, field: &str) -> Vec<Point> {
+        if self != Self::Lengths {
+            return run.metric(field).to_vec();
+        }
+        let value = |score: &LengthScore| match field {
+            "exact_match" => score.exact_match,
+            _ => score.token_accuracy,
+        };
+        let points = scores(run)
+            .iter()
+            .filter_map(|s| Some((s.length as f64, value(s)?)));
+        points.collect()
+    }
+
+    /// Returns the series of a field: a long training loss in pale colour below its running mean,
+    /// every other field as it is, a field without data not at all.
+    fn line(self, run: &Run, field: &str, label: String, index: usize) -> Vec<Series> {
+        let points = self.points(run, field);
+        let is_per_step = matches!(field, "loss" | "learning_rate");
+        let raw = Series {
+            color: style::series_color(index),
+            width: 2.0,
+            marker: (!is_per_step && points.len() <= MAX_MARKERS).then_some(index),
+            label,
+            points,
+        };
+        let radius = raw.points.len() / 100;
+        if raw.points.is_empty() {
+            return Vec::new();
+        }
+        if field != "loss" || radius == 0 {
+            return vec![raw];
+        }
+        let mean = Series {
+            label: format!("{}, mean of {} steps", raw.label, 2 * radius + 1),
+            points: running_mean(&raw.points, radius),
+            ..raw.clone()
+        };
+        let pale = Series {
+            color: style::lighter(raw.color, 0.62),
+            width: 1.0,
+            ..raw
+        };
+        vec![pale, mean]
+    }
 }
 
-/// The mean of each value and of those up to `radius` steps before and after it; values that are
-/// not finite are gaps.
+fn scores(run: &Run) -> &[LengthScore] {
+    run.lengths.as_deref().unwrap_or_default()
+}
+
+/// Returns the shortest and the longest length that a run was trained on.
+fn trained_lengths(run: &Run) -> Option<(usize, usize)> {
+    let trained = || scores(run).iter().filter(|score| score.trained);
+    let lengths = || trained().map(|score| score.length);
+    Some((lengths().min()?, lengths().max()?))
+}
+
+/// Returns the mean of the finite values up to `radius` points before and after each point. Values
+/// that are not finite stay gaps.
 fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
-    // Sums and numbers of the finite values before each point.
+    // Sum and number of the finite values before each point.
     let mut before = vec![(0.0, 0.0)];
     for &(_, value) in points {
         let (sum, count) = before[before.len() - 1];
@@ -221,8 +239,12 @@ fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::plot::drawing::Color;
+    use crate::lengths;
+    use crate::plot::file::Plot;
+    use crate::plot::file::tests::stroke as stroke_of;
     use crate::plot::run::tests::run;
 
     fn metrics(steps: usize, loss: impl Fn(usize) -> f64) -> String {
@@ -243,9 +265,12 @@ mod tests {
         lines.collect()
     }
 
+    fn svg(kind: RunPlot, runs: &[Run]) -> String {
+        kind.draw(runs).unwrap().svg().unwrap()
+    }
+
     fn stroke(index: usize) -> String {
-        let Color(red, green, blue) = style::series_color(index);
-        format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
+        stroke_of(style::series_color(index))
     }
 
     #[test]
@@ -257,7 +282,7 @@ mod tests {
             "rotary",
             &metrics(300, |step| 3.0 - step as f64 / 200.0),
         )];
-        let svg = loss(&run).unwrap().svg().unwrap();
+        let loss = svg(RunPlot::Loss, &run);
         for text in [
             "Loss, run mine",
             "training",
@@ -266,65 +291,78 @@ mod tests {
             "training step",
             "nats per token",
         ] {
-            assert!(svg.contains(text), "{text}");
+            assert!(loss.contains(text), "{text}");
         }
-        // The key of the legend, and the line.
-        assert_eq!(svg.matches(&stroke(0)).count(), 2);
-        assert_eq!(svg.matches(&stroke(1)).count(), 2);
-        let svg = accuracy(&run).unwrap().svg().unwrap();
-        assert!(svg.contains("token accuracy") && !svg.contains("exact match"));
-        assert_eq!(svg.matches(&stroke(0)).count(), 0);
-        let svg = learning_rate(&run).unwrap().svg().unwrap();
-        assert_eq!(svg.matches(&stroke(0)).count(), 2);
-        assert!(svg.contains("0.03"));
+        // The line, and the legend's key.
+        assert_eq!(loss.matches(&stroke(0)).count(), 2);
+        assert_eq!(loss.matches(&stroke(1)).count(), 2);
+        let accuracy = svg(RunPlot::Accuracy, &run);
+        assert!(accuracy.contains("token accuracy") && !accuracy.contains("exact match"));
+        assert_eq!(accuracy.matches(&stroke(0)).count(), 0);
+        let learning_rate = svg(RunPlot::LearningRate, &run);
+        assert_eq!(learning_rate.matches(&stroke(0)).count(), 2);
+        assert!(learning_rate.contains("0.03"));
     }
 
     #[test]
-    fn several_runs_share_a_picture() {
+    fn several_runs_share_a_plot() {
         let parent = tempfile::tempdir().unwrap();
         let run = |name: &str, positions: &str, steps| {
             run(parent.path(), name, positions, &metrics(steps, |_| 1.0))
         };
         let runs = [run("a", "rotary", 200), run("b", "learned", 300)];
-        let svg = loss(&runs).unwrap().svg().unwrap();
-        assert!(svg.contains("rotary positions, validation") && !svg.contains("training,"));
+        let loss = svg(RunPlot::Loss, &runs);
+        assert!(loss.contains("rotary positions, validation") && !loss.contains("training,"));
+        let accuracy = svg(RunPlot::Accuracy, &runs);
+        assert!(accuracy.contains("learned positions, token accuracy"));
         let runs = [run("a", "rotary", 200), run("b", "rotary", 99)];
-        let svg = loss(&runs).unwrap().svg().unwrap();
-        assert!(svg.contains("a, training, mean of 5 steps") && svg.contains("b, training"));
+        let loss = svg(RunPlot::Loss, &runs);
+        assert!(loss.contains("a, training, mean of 5 steps") && loss.contains("b, training"));
+    }
+
+    #[test]
+    fn runs_without_texts_do_not_change_the_bleu_of_others() {
+        let parent = tempfile::tempdir().unwrap();
+        let text = "{\"step\":9,\"bleu\":30,\"chrf\":50}\n{\"step\":10,\"bleu\":31,\"chrf\":51}\n";
+        let runs = [
+            run(parent.path(), "a", "rotary", text),
+            run(parent.path(), "b", "rotary", &metrics(9, |_| 1.0)),
+        ];
+        let svg = svg(RunPlot::Bleu, &runs);
+        assert!(svg.contains("a, BLEU") && !svg.contains("a, chrF") && !svg.contains("\nb"));
+        let alone = super::tests::svg(RunPlot::Bleu, &runs[..1]);
+        assert!(alone.contains("\nBLEU\n") && alone.contains("\nchrF\n"));
     }
 
     #[test]
     fn losses_that_fall_by_decades_have_a_log_axis_and_others_begin_at_0() {
         let parent = tempfile::tempdir().unwrap();
-        let texts = |name: &str, loss: &dyn Fn(usize) -> f64| {
+        let loss = |name: &str, loss: &dyn Fn(usize) -> f64| {
             let run = run(parent.path(), name, "none", &metrics(20, loss));
-            super::loss(&[run]).unwrap().svg().unwrap()
+            svg(RunPlot::Loss, &[run])
         };
-        let ticks = texts("a", &|step| 4.0 * 0.5f64.powi(step as i32));
+        let ticks = loss("a", &|step| 4.0 * 0.5f64.powi(step as i32));
         assert!(
             ticks.contains("\n0.0001\n") || ticks.contains("1e-"),
             "{ticks}"
         );
-        let ticks = texts("b", &|step| 4.0 / step as f64);
+        let ticks = loss("b", &|step| 4.0 / step as f64);
         assert!(
             ticks.contains("\n0\n") && ticks.contains("\n4\n"),
             "{ticks}"
         );
-        texts("c", &|_| 0.0);
+        loss("c", &|_| 0.0);
     }
 
     #[test]
-    fn what_is_not_there_is_not_drawn() {
+    fn curves_without_data_are_not_drawn() {
         let parent = tempfile::tempdir().unwrap();
-        let run = [run(
-            parent.path(),
-            "mine",
-            "rotary",
-            "{\"step\":1,\"loss\":null}\n",
-        )];
-        assert_eq!(loss(&run), None);
-        assert_eq!(accuracy(&run), None);
-        assert_eq!(learning_rate(&run), None);
+        let metrics = "{\"step\":1,\"loss\":null}\n";
+        let run = [run(parent.path(), "mine", "rotary", metrics)];
+        for kind in RunPlot::value_variants() {
+            assert_eq!(kind.draw(&run), None, "{kind:?}");
+            assert_eq!(kind.draw(&[]), None, "{kind:?}");
+        }
     }
 
     #[test]
@@ -340,5 +378,71 @@ mod tests {
         assert!(values[3].is_nan());
         assert_eq!(values[4..], [4.5, 4.5]);
         assert_eq!(mean[2].0, 2.0);
+    }
+
+    fn with_lengths(folder: &Path, name: &str, positions: &str, trained: usize) -> Run {
+        let mut run = run(folder, name, positions, "");
+        let score = |length: usize| {
+            let exact = if length <= trained { "1.0" } else { "0.25" };
+            format!(
+                "{{\"length\":{length},\"sequences\":9,\"exact_match\":{exact},\
+                 \"token_accuracy\":0.5,\"trained\":{},\"more\":0}}",
+                length <= trained
+            )
+        };
+        let json: Vec<String> = (1..=24).rev().map(score).collect();
+        let path = run.folder.join(lengths::FILE);
+        std::fs::write(&path, format!("[{}]", json.join(","))).unwrap();
+        run.lengths = lengths::read(&run.folder).unwrap();
+        run
+    }
+
+    #[test]
+    fn lengths_of_several_runs_are_one_line_each_with_the_trained_lengths_shaded() {
+        let parent = tempfile::tempdir().unwrap();
+        let run = |name: &str, positions: &str, trained| {
+            with_lengths(parent.path(), name, positions, trained)
+        };
+        let mut runs = vec![
+            run("a", "rotary", 16),
+            run("b", "learned", 16),
+            run("c", "sinusoidal", 16),
+        ];
+        let lengths = svg(RunPlot::Lengths, &runs);
+        for text in [
+            "Exact match by length of 3 runs",
+            "rotary positions",
+            "learned positions",
+            "sinusoidal positions",
+            "trained on (length 1 to 16)",
+            "length of the source (symbols)",
+        ] {
+            assert!(lengths.contains(text), "{text}");
+        }
+        for index in 0..3 {
+            assert_eq!(lengths.matches(&stroke(index)).count(), 2, "{index}");
+        }
+        // A run without lengths is left out and takes no shade away.
+        runs[0].lengths = None;
+        let lengths = svg(RunPlot::Lengths, &runs);
+        assert!(lengths.contains("trained on (length 1 to 16)"));
+        assert!(!lengths.contains("rotary"));
+        let runs = [run("a", "rotary", 16), run("d", "learned", 8)];
+        let lengths = svg(RunPlot::Lengths, &runs);
+        assert!(lengths.contains("rotary positions, trained on 1 to 16"));
+        assert!(lengths.contains("learned positions, trained on 1 to 8"));
+    }
+
+    #[test]
+    fn lengths_of_one_run_show_its_token_accuracy_too() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut run = with_lengths(parent.path(), "a", "rotary", 16);
+        let lengths = svg(RunPlot::Lengths, std::slice::from_ref(&run));
+        assert!(lengths.contains("exact match (whole sequences)"));
+        assert!(lengths.contains("token accuracy"));
+        run.lengths = Some(Vec::new());
+        assert_eq!(RunPlot::Lengths.draw(std::slice::from_ref(&run)), None);
+        run.lengths = None;
+        assert_eq!(RunPlot::Lengths.draw(&[run]), None);
     }
 }

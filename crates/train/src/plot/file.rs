@@ -1,138 +1,136 @@
-//! Pictures as SVG and PNG files.
+//! Plots as SVG and PNG files.
 
-use std::fs::{self, File};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
-use anyhow::{Context, Result, anyhow};
-use plotters::backend::{BitMapBackend, SVGBackend};
-use plotters::drawing::IntoDrawingArea;
+use anyhow::{Context, Result};
+use plotters::backend::{BitMapBackend, DrawingBackend, SVGBackend};
+use plotters::coord::Shift;
+use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 
-use super::drawing::{Drawing, Medium, clean};
+use super::bitmap::Bitmap;
 use super::font;
+use crate::disk::write_whole;
 
-/// What is written for each picture.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
-    /// An SVG file.
-    Svg,
-    /// An SVG file and a PNG file.
-    SvgAndPng,
-}
+/// A part of a plot on one of plotters' backends, with coordinates in whole units.
+pub type Area<B> = DrawingArea<B, Shift>;
 
-/// Units of an SVG file in a pixel: plotters has whole numbers for coordinates.
+/// The outcome of drawing on a backend.
+pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
+
+/// Units of an SVG file per pixel. plotters rounds coordinates to whole units.
 const SVG_SCALE: u32 = 4;
 
-/// Pixels of a PNG file in a pixel of the picture, and how many times finer it is drawn before:
-/// the first pair whose drawing takes no more memory than [`PNG_BYTES`].
+/// PNG pixels per pixel of the plot, and how many times finer the plot is drawn before its pixels
+/// are averaged. The first pair is used whose drawing takes at most [`PNG_BYTES`].
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 
-impl Drawing {
-    /// The picture as the text of an SVG file.
+/// A plot that can be drawn on any backend of plotters.
+pub trait Plot {
+    /// Returns the title, which the drawn plot shows as well.
+    fn title(&self) -> &str;
+
+    /// Returns width and height in pixels.
+    fn size(&self) -> (f64, f64);
+
+    /// Draws the plot on a white area with `scale` units per pixel.
     ///
     /// # Errors
     ///
-    /// If it cannot be drawn.
-    pub fn svg(&self) -> Result<String> {
-        let (width, height) = self.pixels(SVG_SCALE);
+    /// The backend's.
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B>;
+
+    /// Returns the plot as the text of an SVG file.
+    ///
+    /// # Errors
+    ///
+    /// The plot cannot be drawn.
+    fn svg(&self) -> Result<String> {
+        let (width, height) = pixels(self.size(), SVG_SCALE);
         let mut svg = String::new();
         {
             let area = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
-            self.draw(&area, SVG_SCALE.into(), Medium::Svg)
-                .and_then(|()| area.present())
-                .map_err(|error| anyhow!("cannot draw \"{}\": {error}", self.title))?;
+            self.draw(&area, SVG_SCALE.into())?;
+            area.present()?;
         }
+        // The backend's own <svg> element has another size and no title, and each mark repeats
+        // defaults. In texts, quotation marks are escaped.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
-        // What every mark says again, or moves its text by. In texts, quotation marks are escaped.
         let family = format!(" font-family=\"{}\"", font::FAMILY);
-        let body = [
-            family.as_str(),
-            " opacity=\"1\"",
-            " stroke=\"none\"",
-            " dy=\"-0.5ex\"",
-        ]
-        .iter()
-        .fold(body.to_owned(), |body, default| body.replace(default, ""));
-        let mut title = String::new();
-        for c in clean(&self.title).chars() {
-            match c {
-                '<' => title += "&lt;",
-                '&' => title += "&amp;",
-                c => title.push(c),
-            }
-        }
-        Ok(format!(
+        let body = [&family, " opacity=\"1\"", " stroke=\"none\""]
+            .iter()
+            .fold(body.to_owned(), |body, default| body.replace(*default, ""));
+        let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
              viewBox=\"0 0 {width} {height}\"{family} stroke-linejoin=\"round\">\n\
-             <title>{title}</title>\n{body}",
-            self.width.ceil(),
-            self.height.ceil(),
-        ))
+             <title>{}</title>\n<rect width=\"100%\" height=\"100%\" fill=\"#FFFFFF\"/>\n{body}",
+            width / SVG_SCALE,
+            height / SVG_SCALE,
+            self.title().replace('&', "&amp;").replace('<', "&lt;"),
+        );
+        // XML has no control characters.
+        Ok(svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}"))
     }
 
-    /// The picture as the bytes of a PNG file, of twice as many pixels each way unless it is very
-    /// large.
+    /// Returns the plot as the bytes of a PNG file with twice as many pixels each way. A very large
+    /// plot has as many pixels as its size says.
     ///
     /// # Errors
     ///
-    /// If it cannot be drawn.
-    pub fn png(&self) -> Result<Vec<u8>> {
-        let bytes = |scale: u32| 3.0 * self.width * self.height * f64::from(scale).powi(2);
+    /// The plot cannot be drawn.
+    fn png(&self) -> Result<Vec<u8>> {
+        let (width, height) = self.size();
+        let bytes = |scale: u32| 3.0 * width * height * f64::from(scale).powi(2);
         let (density, finer) = PNG_SCALES
             .into_iter()
             .find(|(density, finer)| bytes(density * finer) <= PNG_BYTES)
             .unwrap_or((1, 1));
-        let scale = density * finer;
-        let (width, height) = self.pixels(density);
-        let size = (width * finer, height * finer);
-        let mut pixels = vec![255; 3 * size.0 as usize * size.1 as usize];
+        let (width, height) = pixels(self.size(), density);
+        let fine = (width * finer, height * finer);
+        let mut image = vec![255; 3 * fine.0 as usize * fine.1 as usize];
         {
-            let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
-            self.draw(&area, scale.into(), Medium::Bitmap)
-                .and_then(|()| area.present())
-                .map_err(|error| anyhow!("cannot draw \"{}\": {error}", self.title))?;
+            let backend = Bitmap(BitMapBackend::with_buffer(&mut image, fine));
+            let area = backend.into_drawing_area();
+            self.draw(&area, f64::from(density * finer))?;
+            area.present()?;
         }
-        let pixels = shrink(&pixels, size.0 as usize, finer as usize);
+        let image = shrink(&image, fine.0 as usize, finer as usize);
         let mut file = Vec::new();
         let mut encoder = png::Encoder::new(&mut file, width, height);
         encoder.set_color(png::ColorType::Rgb);
         let mut writer = encoder.write_header()?;
-        writer.write_image_data(&pixels)?;
+        writer.write_image_data(&image)?;
         writer.finish()?;
         Ok(file)
     }
 
-    /// Writes the picture into a folder, which is made if it is not there, and returns what was
-    /// written. A file appears whole or not at all.
+    /// Writes the plot as a PNG file if the path ends in `.png`, else as an SVG file. The folder is
+    /// created if it is missing. The file appears whole or not at all.
     ///
     /// # Errors
     ///
-    /// If it cannot be written.
-    pub fn save(&self, folder: &Path, name: &str, format: Format) -> Result<Vec<PathBuf>> {
-        let svg = folder.join(format!("{name}.svg"));
-        write(&svg, self.svg()?.as_bytes())?;
-        let mut paths = vec![svg];
-        if format == Format::SvgAndPng {
-            let png = folder.join(format!("{name}.png"));
-            write(&png, &self.png()?)?;
-            paths.push(png);
-        }
-        Ok(paths)
-    }
-
-    fn pixels(&self, scale: u32) -> (u32, u32) {
-        let size = [self.width, self.height].map(|size| size.ceil() as u32 * scale);
-        (size[0], size[1])
+    /// The plot cannot be drawn, or the file cannot be written; the message names it.
+    fn save(&self, path: &Path) -> Result<()> {
+        let is_png = path.extension().is_some_and(|extension| extension == "png");
+        let bytes = if is_png {
+            self.png()?
+        } else {
+            self.svg()?.into()
+        };
+        fs::create_dir_all(path.parent().unwrap_or(path))
+            .and_then(|()| write_whole(path, &bytes))
+            .with_context(|| format!("cannot write {}", path.display()))
     }
 }
 
-/// The mean of each square of `finer` times `finer` pixels.
-fn shrink(pixels: &[u8], width: usize, finer: usize) -> Vec<u8> {
-    if finer == 1 {
-        return pixels.to_vec();
-    }
-    let rows = pixels.chunks(3 * width * finer);
+fn pixels((width, height): (f64, f64), scale: u32) -> (u32, u32) {
+    (width.ceil() as u32 * scale, height.ceil() as u32 * scale)
+}
+
+/// Returns the mean of each square of `finer` times `finer` pixels of an RGB image.
+fn shrink(image: &[u8], width: usize, finer: usize) -> Vec<u8> {
+    let rows = image.chunks(3 * width * finer);
     let shrunk = rows.flat_map(|rows| {
         (0..3 * width / finer).map(move |place| {
             let (column, channel) = (place / 3 * finer, place % 3);
@@ -146,53 +144,140 @@ fn shrink(pixels: &[u8], width: usize, finer: usize) -> Vec<u8> {
     shrunk.collect()
 }
 
-/// Through a temporary file, so that no picture is half there.
-fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(".tmp");
-    let temporary = path.with_file_name(name);
-    let write = || -> std::io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let mut file = File::create(&temporary)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
-    };
-    write()
-        .inspect_err(|_| {
-            let _ = fs::remove_file(&temporary);
-        })
-        .with_context(|| format!("cannot write {}", path.display()))
-}
-
 #[cfg(test)]
-mod tests {
+pub mod tests {
+    use plotters::element::{Rectangle, Text};
+    use plotters::style::text_anchor::{HPos, Pos, VPos};
+    use plotters::style::{Color, RGBColor};
+
     use super::*;
-    use crate::plot::drawing::{Anchor, Color, Mark};
 
-    const BLUE: Color = Color(0, 0, 255);
+    /// A text of an SVG file, in pixels.
+    #[derive(Debug)]
+    pub struct SvgText {
+        pub text: String,
+        pub at: (f64, f64),
+        pub size: f64,
+        pub anchor: String,
+        pub is_upward: bool,
+    }
 
-    fn drawing() -> Drawing {
-        let mut drawing = Drawing::new("a <title> & more", 30.0, 20.0);
-        drawing.marks = vec![
-            Mark::Rectangle {
-                corner: (10.0, 5.0),
-                size: (10.0, 10.0),
-                color: BLUE,
-            },
-            Mark::Text {
-                text: "dy=\"-0.5ex\" <\u{1b}".into(),
-                at: (1.0, 9.0),
-                size: 5.0,
-                color: BLUE,
-                anchor: Anchor::Start,
-                upwards: false,
-            },
-        ];
-        drawing
+    fn attribute<'a>(element: &'a str, name: &str) -> Option<&'a str> {
+        let (_, rest) = element.split_once(&format!(" {name}=\""))?;
+        Some(rest.split_once('"')?.0)
+    }
+
+    fn number(element: &str, name: &str) -> f64 {
+        attribute(element, name).unwrap().parse().unwrap()
+    }
+
+    /// The texts that are drawn in an SVG file.
+    pub fn texts(svg: &str) -> Vec<SvgText> {
+        let scale = f64::from(SVG_SCALE);
+        let elements = svg.split("<text ").skip(1).map(|rest| {
+            let (element, text) = rest.split_once(">\n").unwrap();
+            let element = format!(" {element}");
+            SvgText {
+                text: text.split_once("\n</text>").unwrap().0.to_owned(),
+                at: (number(&element, "x") / scale, number(&element, "y") / scale),
+                size: number(&element, "font-size") / scale,
+                anchor: attribute(&element, "text-anchor").unwrap().to_owned(),
+                is_upward: element.contains(" transform=\"rotate(270, "),
+            }
+        });
+        elements.collect()
+    }
+
+    /// The points of each line of a colour, in pixels.
+    pub fn lines(svg: &str, color: RGBColor) -> Vec<Vec<(f64, f64)>> {
+        let stroke = stroke(color);
+        let polylines = svg.split("<polyline ").skip(1).filter_map(|rest| {
+            let (element, _) = rest.split_once("/>").unwrap();
+            let element = format!(" {element}");
+            element.contains(&stroke).then(|| {
+                let points = attribute(&element, "points").unwrap().split_whitespace();
+                let pixels = |number: &str| number.parse::<f64>().unwrap() / f64::from(SVG_SCALE);
+                points
+                    .map(|point| point.split_once(',').unwrap())
+                    .map(|(x, y)| (pixels(x), pixels(y)))
+                    .collect()
+            })
+        });
+        polylines.collect()
+    }
+
+    /// The attribute of a line of a colour.
+    pub fn stroke(RGBColor(red, green, blue): RGBColor) -> String {
+        format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
+    }
+
+    /// Whether all texts, lines and rectangles of an SVG file are inside its borders.
+    pub fn is_inside(svg: &str) -> bool {
+        let (head, body) = svg.split_once('\n').unwrap();
+        let size = (number(head, "width"), number(head, "height"));
+        let inside = |x: f64, y: f64| (0.0..=size.0).contains(&x) && (0.0..=size.1).contains(&y);
+        let scale = f64::from(SVG_SCALE);
+        let elements = body.lines().filter(|line| line.starts_with('<'));
+        let mut count = 0;
+        let all_inside = elements.map(|element| {
+            if let Some(points) = attribute(element, "points") {
+                points.split_whitespace().all(|point| {
+                    count += 1;
+                    let (x, y) = point.split_once(',').unwrap();
+                    let pixels = |number: &str| number.parse::<f64>().unwrap() / scale;
+                    inside(pixels(x), pixels(y))
+                })
+            } else if attribute(element, "x").is_some() {
+                count += 1;
+                let (x, y) = (number(element, "x"), number(element, "y"));
+                let side = |name| attribute(element, name).map_or(0.0, |s| s.parse().unwrap());
+                inside(x / scale, y / scale)
+                    && inside((x + side("width")) / scale, (y + side("height")) / scale)
+            } else {
+                true
+            }
+        });
+        all_inside.collect::<Vec<_>>().iter().all(|&inside| inside) && count > 0
+    }
+
+    const BLUE: RGBColor = RGBColor(0, 0, 255);
+
+    /// A blue square and a text, on a white area.
+    struct Square {
+        size: (f64, f64),
+        text: &'static str,
+        text_at: (f64, f64),
+        text_size: f64,
+    }
+
+    impl Plot for Square {
+        fn title(&self) -> &str {
+            "a <title> & more"
+        }
+
+        fn size(&self) -> (f64, f64) {
+            self.size
+        }
+
+        fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
+            let at = |(x, y)| ((x * scale) as i32, (y * scale) as i32);
+            if self.text_size == 5.0 {
+                let corners = [at((10.0, 5.0)), at((20.0, 15.0))];
+                area.draw(&Rectangle::new(corners, BLUE.filled()))?;
+            }
+            let style = font::style(self.text_size * scale, RGBColor(0, 0, 0))
+                .pos(Pos::new(HPos::Center, VPos::Bottom));
+            area.draw(&Text::new(self.text, at(self.text_at), style))
+        }
+    }
+
+    fn square() -> Square {
+        Square {
+            size: (30.0, 20.0),
+            text: "dy=\"-0.5ex\" <\u{1b}",
+            text_at: (1.0, 9.0),
+            text_size: 5.0,
+        }
     }
 
     /// Width and pixels of a PNG file.
@@ -207,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_svg_has_its_size_its_title_and_its_texts() {
-        let svg = drawing().svg().unwrap();
+        let svg = square().svg().unwrap();
         assert!(
             svg.contains("width=\"30\" height=\"20\" viewBox=\"0 0 120 80\""),
             "{svg}"
@@ -217,15 +302,17 @@ mod tests {
             "{svg}"
         );
         assert!(svg.contains("dy=&quot;-0.5ex&quot; &lt;\u{fffd}"), "{svg}");
-        assert!(!svg.contains(" dy="), "{svg}");
         assert!(svg.trim_end().ends_with("</svg>"), "{svg}");
+        let texts = texts(&svg);
+        assert_eq!(texts.len(), 1);
+        assert_eq!((texts[0].at, texts[0].size), ((1.0, 9.0), 5.0));
     }
 
     #[test]
     fn a_png_has_twice_the_size_and_the_right_pixels() {
-        let mut drawing = drawing();
-        drawing.marks.truncate(1);
-        let file = drawing.png().unwrap();
+        let mut square = square();
+        square.text = "";
+        let file = square.png().unwrap();
         assert!(file.starts_with(b"\x89PNG\r\n\x1a\n"));
         let (width, height, pixels) = decode(&file);
         assert_eq!((width, height), (60, 40));
@@ -239,57 +326,56 @@ mod tests {
     }
 
     #[test]
-    fn letters_of_a_png_stand_on_their_line() {
-        let mut drawing = Drawing::new("", 40.0, 40.0);
-        drawing.marks.push(Mark::Text {
-            text: "H".into(),
-            at: (20.0, 30.0),
-            size: 20.0,
-            color: Color(0, 0, 0),
-            anchor: Anchor::Middle,
-            upwards: false,
-        });
-        let (width, _, pixels) = decode(&drawing.png().unwrap());
+    fn letters_of_a_png_stand_where_those_of_an_svg_do() {
+        let square = Square {
+            size: (40.0, 40.0),
+            text: "H",
+            text_at: (20.0, 30.0),
+            text_size: 20.0,
+        };
+        let (width, _, pixels) = decode(&square.png().unwrap());
         let dark: Vec<usize> = (0..pixels.len() / 3)
             .filter(|i| pixels[3 * i] < 128)
             .collect();
         let rows = dark.iter().map(|i| i / width);
         let (top, bottom) = (rows.clone().min().unwrap(), rows.max().unwrap());
-        // A capital letter is 0.73 of the font's size.
-        assert!(bottom.abs_diff(59) <= 1, "{bottom}");
+        // The SVG backend's dy is -0.5 ex, half of 0.547 em.
+        assert!(bottom.abs_diff(59 - 11) <= 1, "{bottom}");
+        // A capital letter is 0.73 em high.
         assert!((bottom - top).abs_diff(29) <= 2, "{top} to {bottom}");
         let columns = dark.iter().map(|i| i % width);
         let middle = columns.clone().min().unwrap() + columns.max().unwrap();
-        // plotters leaves out the space before a letter, a tenth of the size.
+        // plotters leaves out the space before a letter, a tenth of an em.
         assert!(middle.abs_diff(80) <= 8, "{middle}");
     }
 
     #[test]
-    fn huge_pictures_are_drawn_less_finely() {
-        let drawing = Drawing::new("", 6000.0, 5000.0);
-        let (width, height, _) = decode(&drawing.png().unwrap());
+    fn huge_plots_are_drawn_less_finely() {
+        let mut square = square();
+        square.size = (6000.0, 5000.0);
+        let (width, height, _) = decode(&square.png().unwrap());
         assert_eq!((width, height), (6000, 5000));
     }
 
     #[test]
     fn files_that_cannot_be_written_are_errors_and_leave_nothing() {
         let folder = tempfile::tempdir().unwrap();
-        let drawing = drawing();
+        let square = square();
         let inside = folder.path().join("new/pictures");
-        let paths = drawing.save(&inside, "one", Format::SvgAndPng).unwrap();
-        assert_eq!(paths, [inside.join("one.svg"), inside.join("one.png")]);
+        for name in ["one.svg", "one.png"] {
+            square.save(&inside.join(name)).unwrap();
+        }
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 2);
-        assert_eq!(
-            fs::read_to_string(&paths[0]).unwrap(),
-            drawing.svg().unwrap()
-        );
+        let read = |name| fs::read(inside.join(name)).unwrap();
+        assert_eq!(read("one.svg"), square.svg().unwrap().into_bytes());
+        assert_eq!(read("one.png"), square.png().unwrap());
 
         let file = folder.path().join("file");
         fs::write(&file, "mine").unwrap();
-        let error = drawing.save(&file, "one", Format::Svg).unwrap_err();
+        let error = square.save(&file.join("one.svg")).unwrap_err();
         assert!(format!("{error:#}").contains("cannot write "), "{error:#}");
         fs::create_dir(inside.join("two.svg")).unwrap();
-        assert!(drawing.save(&inside, "two", Format::Svg).is_err());
+        assert!(square.save(&inside.join("two.svg")).is_err());
         assert_eq!(fs::read_dir(&inside).unwrap().count(), 3);
     }
 }

@@ -1,219 +1,253 @@
-//! Maps of attention weights: a cell for each pair of tokens, the darker the heavier.
+//! Maps of attention weights: a cell for each pair of tokens, darker where the weight is larger.
+
+use plotters::backend::DrawingBackend;
+use plotters::chart::ChartBuilder;
+use plotters::coord::combinators::BindKeyPoints;
+use plotters::element::Rectangle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontTransform, RGBColor, TRANSPARENT};
 
 use super::attention::AttentionMaps;
-use super::drawing::{Anchor, Color, Drawing, Mark, Point};
-use super::font;
-use super::style::{self, INK, LABEL};
+use super::axis::tick_label;
+use super::file::{Area, Drawn, Plot};
+use super::font::{fit, style, width};
+use super::style::{DOWN, FAINT, INK, LABEL, TITLE};
 
+/// Font size of tokens.
 const TOKEN: f64 = 10.5;
+
+/// Sizes in pixels.
+const LEFT: f64 = 36.0;
+const HEAD: f64 = 70.0;
 const GAP: f64 = 16.0;
-/// Beside the maps: what the colours mean.
-const SCALE_WIDTH: f64 = 96.0;
-const MASKED: Color = Color(0xe3, 0xe3, 0xe3);
-const BORDER: Color = Color(0xb0, 0xb0, 0xb0);
-/// Weights below are white.
-const INVISIBLE: f32 = 0.004;
-
-/// Sizes of one map, in pixels.
-struct Panel {
-    cell: f64,
-    /// Tokens from one that is named to the next.
-    every: usize,
-    /// Room for the names of the rows, and of the columns.
-    names: (f64, f64),
-    are_columns_upwards: bool,
-    width: f64,
-    height: f64,
-}
-
 const PANEL_TITLE: f64 = 20.0;
-const PANEL_TITLE_SIZE: f64 = TOKEN + 1.0;
+/// The colour scale beside the maps: bar, bar with labels, height.
+const BAR: f64 = 14.0;
+const SCALE_WIDTH: f64 = 68.0;
+const SCALE_HEIGHT: f64 = 160.0;
 
-/// Of the map of one head, both counted from 1.
-fn panel_title(layer: usize, head: usize) -> String {
-    format!("layer {layer}, head {head}")
-}
+const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
+const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
+/// Smaller weights are not drawn, because they are as white as the background.
+const MIN_WEIGHT: f32 = 0.004;
 
-impl Panel {
-    fn new(maps: &AttentionMaps) -> Self {
-        let (rows, columns) = (maps.rows.len(), maps.columns.len());
-        let longest = rows.max(columns) as f64;
-        // Every token has room for its name, up to 32 of them.
-        let cell = if longest <= 32.0 {
-            (240.0 / longest).clamp(12.0, 60.0).floor()
-        } else {
-            (384.0 / longest).max(2.0)
-        };
-        let every = (12.0 / cell).ceil() as usize;
-        let widest = |names: &[String]| {
-            let widths = names.iter().map(|name| font::width(name, TOKEN));
-            widths.fold(0.0, f64::max)
-        };
-        let widest_column = widest(&maps.columns);
-        let are_columns_upwards = widest_column + 2.0 > cell * every as f64;
-        let below = if are_columns_upwards {
-            widest_column
-        } else {
-            TOKEN
-        } + 8.0;
-        let beside = widest(&maps.rows) + 8.0;
-        let heads = maps.weights.first().map_or(0, Vec::len);
-        let title = font::width(&panel_title(maps.weights.len(), heads), PANEL_TITLE_SIZE);
-        Self {
-            cell,
-            every,
-            names: (beside, below),
-            are_columns_upwards,
-            width: beside + (cell * columns as f64).max(title),
-            height: PANEL_TITLE + cell * rows as f64 + below,
-        }
-    }
+/// The layout of one map, in pixels.
+struct Panel {
+    /// Width and height of a cell.
+    cell: f64,
+    /// Distance of labelled tokens: 1 if every token is labelled.
+    stride: usize,
+    /// Room for the tokens of the rows and of the columns.
+    tokens: (f64, f64),
+    /// Whether the columns' tokens are too wide to be written horizontally.
+    is_upward: bool,
+    /// Width and height with tokens, title and the gap to the next map.
+    size: (f64, f64),
 }
 
 impl AttentionMaps {
-    /// Draws a row of maps for each layer and a column for each head.
-    pub fn draw(&self) -> Drawing {
-        let panel = Panel::new(self);
-        let (layers, heads) = (self.weights.len(), self.weights[0].len());
-        let grid = |count: usize, size: f64| count as f64 * (size + GAP) - GAP;
-        let (across, down) = (grid(heads, panel.width), grid(layers, panel.height));
-        let left = 36.0;
-        let title = left + font::width(&self.title, style::TITLE) + 20.0;
-        let width = (left + across + SCALE_WIDTH + 16.0).max(title);
-
-        let mut drawing = Drawing::new(&self.title, width, 0.0);
-        let top = style::head(&mut drawing, left, Some(&self.subtitle)) + 12.0;
-        for (layer, heads) in self.weights.iter().enumerate() {
-            for (head, weights) in heads.iter().enumerate() {
-                let x = left + head as f64 * (panel.width + GAP);
-                let y = top + layer as f64 * (panel.height + GAP);
-                let title = panel_title(layer + 1, head + 1);
-                let at = (x + panel.names.0, y + 13.0);
-                drawing
-                    .marks
-                    .push(style::text(title, at, PANEL_TITLE_SIZE, INK, Anchor::Start));
-                self.map(
-                    &mut drawing,
-                    &panel,
-                    weights,
-                    (x + panel.names.0, y + PANEL_TITLE),
-                );
-            }
+    fn panel(&self) -> Panel {
+        let (rows, columns) = (self.rows.len() as f64, self.columns.len() as f64);
+        // Up to 32 tokens are all labelled.
+        let cell = match rows.max(columns) {
+            longest if longest <= 32.0 => (240.0 / longest).clamp(12.0, 60.0).floor(),
+            longest => (384.0 / longest).max(2.0),
+        };
+        let stride = (12.0 / cell).ceil() as usize;
+        let widest = |tokens: &[String]| {
+            let widths = tokens.iter().map(|token| width(token, TOKEN));
+            widths.fold(0.0, f64::max)
+        };
+        let column = widest(&self.columns);
+        let is_upward = column + 2.0 > cell * stride as f64;
+        let below = if is_upward { column } else { TOKEN } + 8.0;
+        let beside = widest(&self.rows) + 8.0;
+        let across = (cell * columns).max(width("layer 10, head 10", LABEL));
+        Panel {
+            cell,
+            stride,
+            tokens: (beside, below),
+            is_upward,
+            size: (
+                (beside + across + GAP).ceil(),
+                (PANEL_TITLE + cell * rows + below + GAP).ceil(),
+            ),
         }
-        let below = top + down;
-        let at = (left + panel.names.0, below + 20.0);
-        drawing.marks.push(style::text(
-            self.column_label,
-            at,
-            LABEL,
-            INK,
-            Anchor::Start,
-        ));
-        let at = (22.0, top + down / 2.0);
-        drawing
-            .marks
-            .push(style::upwards(self.row_label, at, LABEL, Anchor::Middle));
-        let scale = (left + across + 28.0, top + PANEL_TITLE);
-        drawing.height = self.scale(&mut drawing, scale).max(below + 20.0) + 16.0;
-        drawing
     }
 
-    fn map(&self, drawing: &mut Drawing, panel: &Panel, weights: &[f32], (left, top): (f64, f64)) {
+    /// Returns the right and the lower end of all maps.
+    fn end(&self, panel: &Panel) -> (f64, f64) {
+        (
+            LEFT + panel.size.0 * self.weights[0].len() as f64,
+            HEAD + panel.size.1 * self.weights.len() as f64,
+        )
+    }
+
+    fn draw_map<B: DrawingBackend>(
+        &self,
+        area: &Area<B>,
+        scale: f64,
+        panel: &Panel,
+        weights: &[f32],
+    ) -> Drawn<B> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
-        let cell = panel.cell;
-        let (width, height) = (cell * columns as f64, cell * rows as f64);
-        let gap = if cell >= 8.0 { 1.0 } else { 0.0 };
-        let at = |row: usize, column: usize| (left + cell * column as f64, top + cell * row as f64);
-        for (row, weights) in weights.chunks(columns).enumerate() {
-            if self.is_causal && row + 1 < columns {
-                drawing.marks.push(Mark::Rectangle {
-                    corner: at(row, row + 1),
-                    size: (cell * (columns - row - 1) as f64, cell),
-                    color: MASKED,
-                });
-            }
-            for (column, &weight) in weights.iter().enumerate() {
-                if weight >= INVISIBLE {
-                    drawing.marks.push(Mark::Rectangle {
-                        corner: at(row, column),
-                        size: (cell - gap, cell - gap),
-                        color: ramp(weight),
-                    });
-                }
-            }
+        let right = panel.size.0 - panel.tokens.0 - panel.cell * columns as f64;
+        let labelled = (0..rows).step_by(panel.stride).collect();
+        let mut map = ChartBuilder::on(area)
+            .margin_top(PANEL_TITLE * scale)
+            .margin_right(right * scale)
+            .margin_bottom(GAP * scale)
+            .x_label_area_size(panel.tokens.1 * scale)
+            .y_label_area_size(panel.tokens.0 * scale)
+            .build_cartesian_2d(
+                (0..columns).with_key_points(Vec::new()),
+                (rows..0).with_key_points(labelled),
+            )?;
+        let masked = (0..rows).filter(|row| self.is_causal && row + 1 < columns);
+        map.draw_series(
+            masked.map(|row| Rectangle::new([(row + 1, row), (columns, row + 1)], MASKED.filled())),
+        )?;
+        let gap = if panel.cell >= 8.0 { scale as u32 } else { 0 };
+        let visible = weights
+            .iter()
+            .enumerate()
+            .filter(|cell| *cell.1 >= MIN_WEIGHT);
+        map.draw_series(visible.map(|(index, &weight)| {
+            let (row, column) = (index / columns, index % columns);
+            let corners = [(column, row), (column + 1, row + 1)];
+            let mut cell = Rectangle::new(corners, ramp(weight).filled());
+            cell.set_margin(0, gap, 0, gap);
+            cell
+        }))?;
+        let border = BORDER.stroke_width(scale as u32);
+        map.draw_series([Rectangle::new([(0, 0), (columns, rows)], border)])?;
+        let token = style(TOKEN * scale, INK);
+        let half = panel.cell * scale / 2.0;
+        map.configure_mesh()
+            .disable_mesh()
+            .axis_style(TRANSPARENT)
+            .set_all_tick_mark_size(2.0 * scale)
+            .label_style(token.clone())
+            .y_label_offset(half + DOWN * scale)
+            .y_label_formatter(&|&row| self.rows[row].clone())
+            .draw()?;
+        // plotters centres labels on the axis even if they are turned, so that they would cover the
+        // map.
+        let (token, right, down) = if panel.is_upward {
+            let pos = Pos::new(HPos::Right, VPos::Center);
+            (
+                token.transform(FontTransform::Rotate270).pos(pos),
+                DOWN,
+                4.0,
+            )
+        } else {
+            (token.pos(Pos::new(HPos::Center, VPos::Top)), 0.0, 4.0)
+        };
+        let (left, top) = area.get_base_pixel();
+        for column in (0..columns).step_by(panel.stride) {
+            let (x, y) = map.backend_coord(&(column, rows));
+            let x = x - left + (half + right * scale) as i32;
+            area.draw_text(
+                &self.columns[column],
+                &token,
+                (x, y - top + (down * scale) as i32),
+            )?;
         }
-        let (right, bottom) = (left + width, top + height);
-        drawing.marks.push(frame((left, top), (right, bottom)));
-        let middle = |index: usize| cell * (index as f64 + 0.5);
-        for (row, name) in self.rows.iter().enumerate().step_by(panel.every) {
-            let at = (left - 4.0, top + middle(row) + 0.36 * TOKEN);
-            drawing
-                .marks
-                .push(style::text(name, at, TOKEN, INK, Anchor::End));
-        }
-        for (column, name) in self.columns.iter().enumerate().step_by(panel.every) {
-            let x = left + middle(column);
-            drawing.marks.push(if panel.are_columns_upwards {
-                let at = (x + 0.36 * TOKEN, bottom + 4.0);
-                style::upwards(name, at, TOKEN, Anchor::End)
-            } else {
-                style::text(name, (x, bottom + TOKEN + 3.0), TOKEN, INK, Anchor::Middle)
-            });
-        }
-    }
-
-    /// What the colours mean. Returns how far down it reaches.
-    fn scale(&self, drawing: &mut Drawing, (left, top): (f64, f64)) -> f64 {
-        const STEPS: usize = 60;
-        const HEIGHT: f64 = 160.0;
-        const WIDTH: f64 = 14.0;
-        let step = HEIGHT / STEPS as f64;
-        for index in 0..STEPS {
-            drawing.marks.push(Mark::Rectangle {
-                corner: (left, top + HEIGHT - step * (index + 1) as f64),
-                size: (WIDTH, step + 0.25),
-                color: ramp((index as f32 + 0.5) / STEPS as f32),
-            });
-        }
-        let (right, bottom) = (left + WIDTH, top + HEIGHT);
-        drawing.marks.push(frame((left, top), (right, bottom)));
-        for tick in [0.0, 0.25, 0.5, 0.75, 1.0] {
-            let y = bottom - HEIGHT * tick;
-            drawing.marks.push(Mark::Line {
-                points: vec![(right, y), (right + 4.0, y)],
-                color: INK,
-                width: 1.0,
-            });
-            let at = (right + 8.0, y + 0.36 * TOKEN);
-            drawing
-                .marks
-                .push(style::text(tick.to_string(), at, TOKEN, INK, Anchor::Start));
-        }
-        let at = (right + 50.0, top + HEIGHT / 2.0);
-        drawing.marks.push(style::upwards(
-            "weight (a row sums to 1)",
-            at,
-            TOKEN + 1.0,
-            Anchor::Middle,
-        ));
-        if self.is_causal {
-            drawing.marks.push(Mark::Rectangle {
-                corner: (left, bottom + 18.0),
-                size: (WIDTH, WIDTH),
-                color: MASKED,
-            });
-            let at = (right + 8.0, bottom + 18.0 + 11.0);
-            drawing
-                .marks
-                .push(style::text("masked", at, TOKEN, INK, Anchor::Start));
-        }
-        bottom + if self.is_causal { 18.0 + WIDTH } else { 0.0 }
+        Ok(())
     }
 }
 
-/// From white by blue to almost black, ever darker; faster at first, since the weights of a long
-/// sequence are small.
-fn ramp(weight: f32) -> Color {
+impl Plot for AttentionMaps {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn size(&self) -> (f64, f64) {
+        let (right, lower) = self.end(&self.panel());
+        let title = LEFT + width(&self.title, TITLE) + 20.0;
+        let scale = HEAD + PANEL_TITLE + SCALE_HEIGHT + GAP + BAR;
+        (
+            (right + SCALE_WIDTH + 2.0 * GAP).max(title),
+            (lower + LABEL).max(scale) + GAP,
+        )
+    }
+
+    /// Draws a row of maps for each layer, with a column for each head.
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
+        let at = |x: f64, y: f64| ((x * scale).round() as i32, (y * scale).round() as i32);
+        let widest = self.size().0 - LEFT - 12.0;
+        let title = fit(&self.title, TITLE, widest);
+        area.draw_text(&title, &style(TITLE * scale, INK), at(LEFT, 16.0))?;
+        let subtitle = fit(&self.subtitle, LABEL, widest);
+        area.draw_text(&subtitle, &style(LABEL * scale, FAINT), at(LEFT, 39.0))?;
+
+        let (panel, (layers, heads)) = (self.panel(), (self.weights.len(), self.weights[0].len()));
+        let (right, lower) = self.end(&panel);
+        let maps = area
+            .clone()
+            .shrink(at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
+        let areas = maps.split_evenly((layers, heads)).into_iter();
+        let token = style(TOKEN * scale, INK);
+        for (index, (area, weights)) in areas.zip(self.weights.iter().flatten()).enumerate() {
+            let title = format!("layer {}, head {}", index / heads + 1, index % heads + 1);
+            let style = style((TOKEN + 1.0) * scale, INK);
+            area.draw_text(&title, &style, at(panel.tokens.0, 3.0))?;
+            self.draw_map(&area, scale, &panel, weights)?;
+        }
+        let label = style(LABEL * scale, INK);
+        let below = at(LEFT + panel.tokens.0, lower - GAP + 8.0);
+        area.draw_text(self.column_label, &label, below)?;
+        let upward = label
+            .transform(FontTransform::Rotate270)
+            .pos(Pos::new(HPos::Center, VPos::Center));
+        area.draw_text(self.row_label, &upward, at(18.0, (HEAD + lower) / 2.0))?;
+
+        let (x, y) = (right + 12.0, HEAD + PANEL_TITLE);
+        draw_scale(
+            &area.clone().shrink(at(x, y), at(SCALE_WIDTH, SCALE_HEIGHT)),
+            scale,
+        )?;
+        if self.is_causal {
+            let y = y + SCALE_HEIGHT + GAP;
+            let corners = [at(x, y), at(x + BAR, y + BAR)];
+            area.draw(&Rectangle::new(corners, MASKED.filled()))?;
+            area.draw_text("masked", &token, at(x + BAR + 8.0, y + 3.0))?;
+        }
+        Ok(())
+    }
+}
+
+/// Draws the colours of the weights from 0 to 1.
+fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64) -> Drawn<B> {
+    const STEPS: i32 = 60;
+    let mut bar = ChartBuilder::on(area)
+        .right_y_label_area_size((SCALE_WIDTH - BAR) * scale)
+        .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
+    bar.draw_series((0..STEPS).map(|step| {
+        let height = |step| f64::from(step) / f64::from(STEPS);
+        let color = ramp(height(step) as f32 + 0.5 / STEPS as f32);
+        Rectangle::new(
+            [(0.0, height(step)), (1.0, height(step + 1))],
+            color.filled(),
+        )
+    }))?;
+    let border = BORDER.stroke_width(scale as u32);
+    bar.draw_series([Rectangle::new([(0.0, 0.0), (1.0, 1.0)], border)])?;
+    bar.configure_mesh()
+        .disable_mesh()
+        .axis_style(INK.stroke_width(scale as u32))
+        .set_all_tick_mark_size(4.0 * scale)
+        .label_style(style(TOKEN * scale, INK))
+        .y_label_offset(DOWN * scale)
+        .y_labels(6)
+        .y_label_formatter(&|&tick| tick_label(tick))
+        .y_desc("weight (each row sums to 1)")
+        .draw()
+}
+
+/// Returns the colour of a weight: white to blue to almost black, changing faster at first, since
+/// the weights of a long sequence are small.
+fn ramp(weight: f32) -> RGBColor {
     const STOPS: [[f32; 3]; 5] = [
         [255.0, 255.0, 255.0],
         [188.0, 214.0, 238.0],
@@ -226,41 +260,27 @@ fn ramp(weight: f32) -> Color {
     let part = place - below as f32;
     let mix =
         |i: usize| (STOPS[below][i] + part * (STOPS[below + 1][i] - STOPS[below][i])).round() as u8;
-    Color(mix(0), mix(1), mix(2))
-}
-
-/// The border around a map or its scale.
-fn frame((left, top): Point, (right, bottom): Point) -> Mark {
-    Mark::Line {
-        points: vec![
-            (left, top),
-            (right, top),
-            (right, bottom),
-            (left, bottom),
-            (left, top),
-        ],
-        color: BORDER,
-        width: 1.0,
-    }
+    RGBColor(mix(0), mix(1), mix(2))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plot::file::tests::is_inside;
 
     #[test]
     fn heavier_weights_are_darker() {
-        let sum = |Color(r, g, b): Color| u32::from(r) + u32::from(g) + u32::from(b);
+        let sum = |RGBColor(r, g, b): RGBColor| u32::from(r) + u32::from(g) + u32::from(b);
         let sums: Vec<u32> = (0..=100).map(|i| sum(ramp(i as f32 / 100.0))).collect();
         assert!(sums.is_sorted_by(|a, b| a > b), "{sums:?}");
-        assert_eq!(ramp(0.0), Color(255, 255, 255));
+        assert_eq!(ramp(0.0), RGBColor(255, 255, 255));
         assert_eq!(ramp(7.0), ramp(1.0));
     }
 
     #[test]
     fn marks_stay_inside_whatever_the_tokens() {
-        let names = |count: usize, name: &str| vec![name.to_owned(); count];
-        for (rows, columns, name) in [
+        let tokens = |count: usize, token: &str| vec![token.to_owned(); count];
+        for (rows, columns, token) in [
             (1, 1, "7"),
             (18, 17, "<bos>"),
             (3, 40, "something"),
@@ -272,26 +292,12 @@ mod tests {
                 subtitle: "words ".repeat(99),
                 row_label: "rows",
                 column_label: "columns",
-                rows: names(rows, name),
-                columns: names(columns, name),
+                rows: tokens(rows, token),
+                columns: tokens(columns, token),
                 weights: vec![vec![vec![0.5; rows * columns]; 2]; 2],
                 is_causal: true,
             };
-            let drawing = maps.draw();
-            let inside = |(x, y): (f64, f64)| {
-                (0.0..=drawing.width).contains(&x) && (0.0..=drawing.height).contains(&y)
-            };
-            for mark in &drawing.marks {
-                let is_inside = match mark {
-                    Mark::Text { at, .. } => inside(*at),
-                    Mark::Line { points, .. } => points.iter().all(|&p| inside(p)),
-                    Mark::Rectangle { corner, size, .. } => {
-                        inside((corner.0 + size.0, corner.1 + size.1))
-                    }
-                    _ => true,
-                };
-                assert!(is_inside, "{rows} x {columns}: {mark:?}");
-            }
+            assert!(is_inside(&maps.svg().unwrap()), "{rows} x {columns}");
         }
     }
 }

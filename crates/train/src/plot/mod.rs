@@ -1,97 +1,45 @@
-//! Pictures of runs and of what the paper says, as SVG and PNG files.
+//! Plots of runs, and of two figures of the paper, as SVG and PNG files.
 
 mod axis;
-mod drawing;
+mod bitmap;
+mod curves;
 mod file;
 mod font;
 mod heat_map;
 mod line_chart;
-mod marker;
-mod metrics;
-mod positions;
+mod paper;
+mod run;
 mod style;
-mod warmup;
 
 pub mod attention;
-pub mod curves;
-pub mod lengths;
-pub mod run;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use clap::ValueEnum;
 
-pub use axis::Axis;
-pub use drawing::{Anchor, Color, Drawing, Mark, Point};
-pub use file::Format;
-pub use line_chart::{Band, LineChart, Series};
-pub use marker::Marker;
-pub use metrics::Metrics;
-pub use positions::positional_encoding;
+pub use axis::{Axis, Spacing};
+pub use curves::RunPlot;
+pub use file::Plot;
+pub use line_chart::{Band, LineChart, Point, Series};
+pub use paper::{positional_encoding, warmup};
 pub use run::Run;
 pub use style::series_color;
-pub use warmup::warmup;
 
-/// A picture of what runs have written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Curve {
-    /// Loss by step.
-    Loss,
-    /// Token accuracy and exact match by step.
-    Accuracy,
-    /// BLEU and chrF by step.
-    Bleu,
-    /// Learning rate by step.
-    LearningRate,
-    /// Exact match by length.
-    Lengths,
-}
-
-impl Curve {
-    /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Loss,
-        Self::Accuracy,
-        Self::Bleu,
-        Self::LearningRate,
-        Self::Lengths,
-    ];
-
-    /// The name of its files.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Loss => "loss",
-            Self::Accuracy => "accuracy",
-            Self::Bleu => "bleu",
-            Self::LearningRate => "learning_rate",
-            Self::Lengths => "lengths",
-        }
-    }
-
-    /// Draws it, of one run or several; nothing if they have no data for it.
-    pub fn draw(self, runs: &[Run]) -> Option<Drawing> {
-        match self {
-            Self::Loss => curves::loss(runs),
-            Self::Accuracy => curves::accuracy(runs),
-            Self::Bleu => curves::bleu(runs),
-            Self::LearningRate => curves::learning_rate(runs),
-            Self::Lengths => lengths::draw(runs),
-        }
-    }
-}
-
-/// Draws every curve that a run has data for, into `pictures/` in its folder, and returns the
-/// files.
+/// Draws every curve that a run has data for into `pictures/` in its folder as an SVG file, and
+/// returns the paths of the files.
 ///
 /// # Errors
 ///
-/// A folder that is no run's or is damaged, or a picture that cannot be written.
-pub fn draw_run(folder: &Path, format: Format) -> Result<Vec<PathBuf>> {
+/// The folder is not a run's or is damaged, or a file cannot be written.
+pub fn draw_run(folder: &Path) -> Result<Vec<PathBuf>> {
     let run = [Run::read(folder)?];
     let mut paths = Vec::new();
-    for curve in Curve::ALL {
-        if let Some(drawing) = curve.draw(&run) {
-            paths.extend(drawing.save(&folder.join("pictures"), curve.name(), format)?);
+    for kind in RunPlot::value_variants() {
+        if let Some(chart) = kind.draw(&run) {
+            let path = folder.join("pictures").join(kind.name() + ".svg");
+            chart.save(&path)?;
+            paths.push(path);
         }
     }
     Ok(paths)
@@ -107,18 +55,17 @@ mod tests {
         let metrics = "{\"step\":1,\"loss\":3,\"learning_rate\":0.1}\n{\"step\":2,\"loss\":2,\"lea";
         let run = run::tests::run(parent.path(), "mine", "rotary", metrics);
         let pictures = run.folder.join("pictures");
-        let paths = draw_run(&run.folder, Format::Svg).unwrap();
-        assert_eq!(
-            paths,
-            [
-                pictures.join("loss.svg"),
-                pictures.join("learning_rate.svg")
-            ]
-        );
-        // Again, and with more.
-        let paths = draw_run(&run.folder, Format::SvgAndPng).unwrap();
-        assert_eq!(paths.len(), 4);
-        assert_eq!(std::fs::read_dir(pictures).unwrap().count(), 4);
-        assert!(draw_run(parent.path(), Format::Svg).is_err());
+        // Again, over the files that are there.
+        for _ in 0..2 {
+            assert_eq!(
+                draw_run(&run.folder).unwrap(),
+                [
+                    pictures.join("loss.svg"),
+                    pictures.join("learning_rate.svg")
+                ]
+            );
+            assert_eq!(std::fs::read_dir(&pictures).unwrap().count(), 2);
+        }
+        assert!(draw_run(parent.path()).is_err());
     }
 }

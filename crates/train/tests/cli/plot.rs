@@ -298,15 +298,24 @@ fn pictures_that_cannot_be_written_are_failures() {
     };
     let stderr = failed(&["--warmup", "--output", "file"]);
     assert!(stderr.contains("file/warmup.svg"), "{stderr}");
-    // A device that is always full.
+    // The temporary file is a device that is always full. Its name has the process's number, which
+    // `exec` keeps.
     #[cfg(target_os = "linux")]
     {
-        let full = Path::new("/dev/full");
         fs::create_dir(folder.join("full")).unwrap();
-        let temporary = folder.join("full/.warmup.svg.tmp");
-        std::os::unix::fs::symlink(full, temporary).unwrap();
-        let stderr = failed(&["--warmup", "--output", "full"]);
-        assert!(stderr.contains("full/warmup.svg"), "{stderr}");
-        assert!(!folder.join("full/warmup.svg").exists());
+        let script = "ln -s /dev/full full/warmup.svg.$$.tmp && exec \"$0\" \"$@\"";
+        let program = env!("CARGO_BIN_EXE_train");
+        let output = std::process::Command::new("sh")
+            .args(["-c", script])
+            .arg(program)
+            .args(["plot", "--warmup", "--output", "full"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.contains("cannot write full/warmup.svg"), "{stderr}");
+        assert_eq!(fs::read_dir(folder.join("full")).unwrap().count(), 0);
     }
 }
