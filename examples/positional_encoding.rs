@@ -3,7 +3,7 @@
 //!     cargo run --release -p examples --example positional_encoding
 
 use burn::tensor::{Device, Tensor};
-use train::plot::{Axis, LineChart, Plot, Series, Spacing, positional_encoding, series_color};
+use train::plot::{Axis, LineChart, Plot, Series, Spacing, positional_encoding};
 use transformer::position::SinusoidalEncoding;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,12 +22,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let values = products.iter::<f64>().map(|x| x / (d_model / 2) as f64);
         (0..).map(f64::from).zip(values).collect()
     };
-    let series = [(0, 20), (1, 60)].map(|(index, position)| Series {
-        label: format!("to position {position}"),
-        points: products(position),
-        color: series_color(index),
-        width: 2.0,
-        marker: None,
+    let series = [(0, 20), (1, 60)].map(|(index, position)| {
+        let label = format!("to position {position}");
+        Series::new(index, label, products(position))
     });
     assert!((series[0].points[25].1 - series[1].points[65].1).abs() < 1e-5);
     let chart = LineChart {

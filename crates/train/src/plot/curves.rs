@@ -175,13 +175,10 @@ impl RunPlot {
     fn line(self, run: &Run, field: &str, label: String, index: usize) -> Vec<Series> {
         let points = self.points(run, field);
         let is_per_step = matches!(field, "loss" | "learning_rate");
-        let raw = Series {
-            color: style::series_color(index),
-            width: 2.0,
-            marker: (!is_per_step && points.len() <= MAX_MARKERS).then_some(index),
-            label,
-            points,
-        };
+        let mut raw = Series::new(index, label, points);
+        if !is_per_step && raw.points.len() <= MAX_MARKERS {
+            raw.marker = Some(index);
+        }
         let radius = raw.points.len() / 100;
         if raw.points.is_empty() {
             return Vec::new();

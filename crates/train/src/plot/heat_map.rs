@@ -2,10 +2,9 @@
 
 use plotters::backend::DrawingBackend;
 use plotters::chart::ChartBuilder;
-use plotters::coord::combinators::BindKeyPoints;
 use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, FontTransform, RGBColor, TRANSPARENT};
+use plotters::style::{Color, FontTransform, RGBColor};
 
 use super::attention::AttentionMaps;
 use super::axis::tick_label;
@@ -83,6 +82,8 @@ impl AttentionMaps {
         )
     }
 
+    /// Draws one map with its tokens. plotters centres turned labels on their axis, where they would
+    /// cover the map, so the tokens are drawn by hand.
     fn draw_map<B: DrawingBackend>(
         &self,
         area: &Area<B>,
@@ -91,67 +92,50 @@ impl AttentionMaps {
         weights: &[f32],
     ) -> Drawn<B> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
-        let right = panel.size.0 - panel.tokens.0 - panel.cell * columns as f64;
-        let labelled = (0..rows).step_by(panel.stride).collect();
-        let mut map = ChartBuilder::on(area)
-            .margin_top(PANEL_TITLE * scale)
-            .margin_right(right * scale)
-            .margin_bottom(GAP * scale)
-            .x_label_area_size(panel.tokens.1 * scale)
-            .y_label_area_size(panel.tokens.0 * scale)
-            .build_cartesian_2d(
-                (0..columns).with_key_points(Vec::new()),
-                (rows..0).with_key_points(labelled),
-            )?;
-        let masked = (0..rows).filter(|row| self.is_causal && row + 1 < columns);
-        map.draw_series(
-            masked.map(|row| Rectangle::new([(row + 1, row), (columns, row + 1)], MASKED.filled())),
-        )?;
-        let gap = if panel.cell >= 8.0 { scale as u32 } else { 0 };
-        let visible = weights
-            .iter()
-            .enumerate()
-            .filter(|cell| *cell.1 >= MIN_WEIGHT);
-        map.draw_series(visible.map(|(index, &weight)| {
-            let (row, column) = (index / columns, index % columns);
-            let corners = [(column, row), (column + 1, row + 1)];
-            let mut cell = Rectangle::new(corners, ramp(weight).filled());
-            cell.set_margin(0, gap, 0, gap);
-            cell
-        }))?;
-        let border = BORDER.stroke_width(scale as u32);
-        map.draw_series([Rectangle::new([(0, 0), (columns, rows)], border)])?;
-        let token = style(TOKEN * scale, INK);
-        let half = panel.cell * scale / 2.0;
-        map.configure_mesh()
-            .disable_mesh()
-            .axis_style(TRANSPARENT)
-            .set_all_tick_mark_size(2.0 * scale)
-            .label_style(token.clone())
-            .y_label_offset(half + DOWN * scale)
-            .y_label_formatter(&|&row| self.rows[row].clone())
-            .draw()?;
-        // plotters centres labels on the axis even if they are turned, so that they would cover the
-        // map.
-        let (token, right, down) = if panel.is_upward {
-            let pos = Pos::new(HPos::Right, VPos::Center);
-            (
-                token.transform(FontTransform::Rotate270).pos(pos),
-                DOWN,
-                4.0,
-            )
-        } else {
-            (token.pos(Pos::new(HPos::Center, VPos::Top)), 0.0, 4.0)
+        // A corner or, with halves, the middle of a cell.
+        let at = |column: f64, row: f64| {
+            let x = panel.tokens.0 + panel.cell * column;
+            let y = PANEL_TITLE + panel.cell * row;
+            ((x * scale).round() as i32, (y * scale).round() as i32)
         };
-        let (left, top) = area.get_base_pixel();
-        for column in (0..columns).step_by(panel.stride) {
-            let (x, y) = map.backend_coord(&(column, rows));
-            let x = x - left + (half + right * scale) as i32;
-            area.draw_text(
-                &self.columns[column],
-                &token,
-                (x, y - top + (down * scale) as i32),
-            )?;
+        let units = |pixels: f64| (pixels * scale) as i32;
+        let gap = if panel.cell >= 8.0 { scale as u32 } else { 0 };
+        for (row, weights) in weights.chunks(columns).enumerate() {
+            let y = row as f64;
+            if self.is_causal && row + 1 < columns {
+                let corners = [at(y + 1.0, y), at(columns as f64, y + 1.0)];
+                area.draw(&Rectangle::new(corners, MASKED.filled()))?;
+            }
+            let visible = weights
+                .iter()
+                .enumerate()
+                .filter(|cell| *cell.1 >= MIN_WEIGHT);
+            for (column, &weight) in visible {
+                let corners = [at(column as f64, y), at(column as f64 + 1.0, y + 1.0)];
+                let mut cell = Rectangle::new(corners, ramp(weight).filled());
+                cell.set_margin(0, gap, 0, gap);
+                area.draw(&cell)?;
+            }
+        }
+        let corners = [at(0.0, 0.0), at(columns as f64, rows as f64)];
+        area.draw(&Rectangle::new(corners, BORDER.stroke_width(scale as u32)))?;
+
+        let token = style(TOKEN * scale, INK);
+        let right = token.pos(Pos::new(HPos::Right, VPos::Center));
+        for (row, text) in self.rows.iter().enumerate().step_by(panel.stride) {
+            let (x, y) = at(0.0, row as f64 + 0.5);
+            area.draw_text(text, &right, (x - units(4.0), y + units(DOWN)))?;
+        }
+        let upward = right.transform(FontTransform::Rotate270);
+        let centered = token.pos(Pos::new(HPos::Center, VPos::Top));
+        for (column, text) in self.columns.iter().enumerate().step_by(panel.stride) {
+            let (x, y) = at(column as f64 + 0.5, rows as f64);
+            let y = y + units(4.0);
+            if panel.is_upward {
+                area.draw_text(text, &upward, (x + units(DOWN), y))?;
+            } else {
+                area.draw_text(text, &centered, (x, y))?;
+            }
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use plotters::style::{Color, RGBColor, TRANSPARENT};
 use super::axis::{Axis, tick_label};
 use super::file::{Area, Drawn, Plot};
 use super::font;
-use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE};
+use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE, series_color};
 
 /// A value of the x axis and one of the y axis.
 pub type Point = (f64, f64);
@@ -30,6 +30,19 @@ pub struct Series {
     pub width: f64,
     /// Number of the marker at each point, so that lines can be told apart without their colours.
     pub marker: Option<usize>,
+}
+
+impl Series {
+    /// Returns a line without markers, in the colour of the series with this index.
+    pub fn new(index: usize, label: impl Into<String>, points: Vec<Point>) -> Self {
+        Self {
+            label: label.into(),
+            points,
+            color: series_color(index),
+            width: 2.0,
+            marker: None,
+        }
+    }
 }
 
 /// A shaded part of the x axis.

@@ -24,7 +24,6 @@ pub use file::Plot;
 pub use line_chart::{Band, LineChart, Point, Series};
 pub use paper::{positional_encoding, warmup};
 pub use run::Run;
-pub use style::series_color;
 
 /// Draws every curve that a run has data for into `pictures/` in its folder as an SVG file, and
 /// returns the paths of the files.

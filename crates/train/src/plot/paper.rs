@@ -8,7 +8,6 @@ use transformer::position::SinusoidalEncoding;
 
 use super::axis::{Axis, Spacing};
 use super::line_chart::{LineChart, Point, Series};
-use super::style;
 use crate::schedule::Schedule;
 
 /// Width of the encoding.
@@ -33,7 +32,7 @@ pub fn positional_encoding(device: &Device) -> LineChart {
         let function = if dimension % 2 == 0 { "sin" } else { "cos" };
         let pair = 2 * (dimension / 2);
         let label = format!("dimension {dimension}: {function}(p / 10000^({pair}/{D_MODEL}))");
-        line(index, label, points)
+        Series::new(index, label, points)
     });
     LineChart {
         title: format!(
@@ -54,7 +53,7 @@ pub fn warmup() -> LineChart {
     let series = WARMUPS.into_iter().enumerate();
     let series = series.map(|(index, (d_model, warmup))| {
         let label = format!("d_model {d_model}, warm-up {warmup} steps");
-        line(index, label, warmup_curve(d_model, warmup))
+        Series::new(index, label, warmup_curve(d_model, warmup))
     });
     let mut series: Vec<Series> = series.collect();
     // The first two curves coincide in the end, so the one below is wider.
@@ -67,16 +66,6 @@ pub fn warmup() -> LineChart {
         y: Axis::from_zero("learning rate", largest),
         series,
         band: None,
-    }
-}
-
-fn line(index: usize, label: String, points: Vec<Point>) -> Series {
-    Series {
-        label,
-        points,
-        color: style::series_color(index),
-        width: 2.0,
-        marker: None,
     }
 }
 
