@@ -51,7 +51,7 @@ impl DrawingBackend for Bitmap<'_> {
     ) -> Outcome {
         let points: Vec<BackendCoord> = path.into_iter().collect();
         for pair in points.windows(2) {
-            self.draw_line(pair[0], pair[1], style)?;
+            self.0.draw_path([pair[0], pair[1]], style)?;
         }
         // Round joints between the segments.
         if style.stroke_width() > 2 {

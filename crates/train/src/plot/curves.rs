@@ -66,6 +66,7 @@ impl RunPlot {
         let with_data = runs
             .iter()
             .filter(|run| lines.iter().any(|line| has_data(run, line)));
+        // The lengths of training are shaded where all runs have the same, else they are in labels.
         let trained = with_data.clone().map(trained_lengths);
         let is_common = trained
             .clone()
