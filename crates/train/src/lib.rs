@@ -25,7 +25,7 @@ pub mod metric;
 pub mod monitor;
 pub mod optimizer;
 pub mod output;
-pub mod picture;
+pub mod plot;
 pub mod progress;
 pub mod run_folder;
 pub mod schedule;

@@ -20,7 +20,7 @@ pub use fit::{FitArgs, Preset, ScheduleKind};
 pub use generate::GenerateArgs;
 pub use lengths::{LengthArgs, Lengths, length_settings, lengths_of_text, of_any_length};
 pub use model::{ActivationKind, Norm, PositionKind, Tying};
-pub use plot::{PlotArgs, RunPicture};
+pub use plot::PlotArgs;
 pub use score::ScoreArgs;
 pub(crate) use search::needs;
 pub use search::{BeamArgs, Penalty, check_batch_size, check_generation};

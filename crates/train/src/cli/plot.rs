@@ -2,65 +2,34 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::search::needs;
 use crate::error::UsageError;
-use crate::picture::{Curve, Format};
-
-/// A picture of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RunPicture {
-    /// Training and validation loss by step
-    Loss,
-    /// Token accuracy and exact match on the validation split by step
-    Accuracy,
-    /// BLEU and chrF on the validation split by step, of --task text
-    Bleu,
-    /// Learning rate by step
-    LearningRate,
-    /// Exact match by length, where the run has a lengths.json
-    Lengths,
-    /// Attention weights of every layer and head, of one run
-    Attention,
-}
-
-impl RunPicture {
-    /// What it is drawn from, if not from the model.
-    pub fn curve(self) -> Option<Curve> {
-        match self {
-            Self::Loss => Some(Curve::Loss),
-            Self::Accuracy => Some(Curve::Accuracy),
-            Self::Bleu => Some(Curve::Bleu),
-            Self::LearningRate => Some(Curve::LearningRate),
-            Self::Lengths => Some(Curve::Lengths),
-            Self::Attention => None,
-        }
-    }
-}
+use crate::plot::RunPlot;
 
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
 pub struct PlotArgs {
-    /// Folder of a run; of several, each picture has a line for each
+    /// Folder of a run; the plots of several runs have a line for each run
     #[arg(value_name = "RUN")]
     pub runs: Vec<PathBuf>,
-    /// Draw only these pictures of the run [default: all that it has data for]
-    #[arg(long, value_name = "PICTURE,...", value_delimiter = ',')]
-    pub only: Vec<RunPicture>,
-    /// Symbols whose attention is drawn, such as "3 1 4" [default: the longest of the first eight of the test split]
+    /// Draw only these plots of the run [default: all that it has data for]
+    #[arg(long, value_name = "PLOT,...", value_delimiter = ',')]
+    pub only: Vec<RunPlot>,
+    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 sequences of the test split]
     #[arg(long, value_name = "SYMBOLS")]
     pub source: Option<String>,
-    /// Draw dimensions 4 to 7 of a sinusoidal encoding of 20; needs no run
+    /// Draw dimensions 4 to 7 of a sinusoidal positional encoding with 20 dimensions; needs no run
     #[arg(long)]
     pub positional_encoding: bool,
-    /// Draw the learning rate of the paper for two widths and warm-ups; needs no run
+    /// Draw the paper's learning rate for two model widths and two warm-ups; needs no run
     #[arg(long)]
     pub warmup: bool,
     /// Write a PNG file beside each SVG file
     #[arg(long)]
     pub png: bool,
-    /// Folder of the pictures [default: RUN/pictures; without a run or of several, pictures]
+    /// Folder of the plots [default: RUN/pictures, or pictures for several runs or none]
     #[arg(long, value_name = "FOLDER")]
     pub output: Option<PathBuf>,
     /// Backend and device that compute the attention, `NAME` or `NAME:INDEX` [default: see `train
@@ -70,11 +39,11 @@ pub struct PlotArgs {
 }
 
 impl PlotArgs {
-    /// Refuses flags that do not go together.
+    /// Checks that the flags go together.
     ///
     /// # Errors
     ///
-    /// The first such flag.
+    /// The first flag that does not.
     pub fn check(&self) -> Result<(), UsageError> {
         let has_run = !self.runs.is_empty();
         if !has_run && !self.positional_encoding && !self.warmup {
@@ -82,55 +51,29 @@ impl PlotArgs {
                             --positional-encoding or --warmup";
             return Err(UsageError::new("RUN", "", expected));
         }
-        let only = self
-            .only
-            .first()
-            .and_then(|first| first.to_possible_value());
-        needs(
-            "--only",
-            only.as_ref().map(|first| first.get_name()),
-            "a RUN",
-            has_run,
-        )?;
-        needs("--source", self.source.as_ref(), "a RUN", has_run)?;
-        let source = self.source.as_ref();
-        needs(
-            "--source",
-            source,
-            "attention among --only",
-            self.wants(RunPicture::Attention),
-        )?;
-        if self.runs.len() > 1 {
-            needs("--source", source, "a single RUN", false)?;
-            let attention = self
-                .only
-                .contains(&RunPicture::Attention)
-                .then_some("attention");
-            needs("--only", attention, "a single RUN", false)?;
-        }
+        let (source, single) = (self.source.as_ref(), self.runs.len() <= 1);
+        let only = self.only.first().map(|plot| plot.name().replace('_', "-"));
+        let has_attention = self.wants(RunPlot::Attention);
+        let attention = (has_attention && only.is_some()).then_some("attention");
+        needs("--only", only, "a RUN", has_run)?;
+        needs("--source", source, "a RUN", has_run)?;
+        needs("--source", source, "attention among --only", has_attention)?;
+        needs("--source", source, "a single RUN", single)?;
+        needs("--only", attention, "a single RUN", single)?;
         Ok(())
     }
 
-    /// Whether a picture of the runs was asked for.
-    pub fn wants(&self, picture: RunPicture) -> bool {
-        self.only.is_empty() || self.only.contains(&picture)
+    /// Returns whether a plot of the runs was asked for.
+    pub fn wants(&self, plot: RunPlot) -> bool {
+        self.only.is_empty() || self.only.contains(&plot)
     }
 
-    /// Where the pictures go.
+    /// Returns the folder of the files.
     pub fn folder(&self) -> PathBuf {
         match (&self.output, &self.runs[..]) {
             (Some(folder), _) => folder.clone(),
             (None, [run]) => run.join("pictures"),
             (None, _) => "pictures".into(),
-        }
-    }
-
-    /// What is written.
-    pub fn format(&self) -> Format {
-        if self.png {
-            Format::SvgAndPng
-        } else {
-            Format::Svg
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::error::UsageError;
 use crate::evaluate::{self, Decoded};
 use crate::fit::{Ending, Outcome, fit};
 use crate::lengths::{ByLength, LengthSettings, LengthsConfig};
-use crate::picture::{self, Format};
+use crate::plot;
 use crate::run_folder::{RunFolder, read_config};
 use crate::task::{AnnotatedCopy, Split, SyntheticTask, Task, expected};
 use crate::text::{TextConfig, TextTask};
@@ -240,7 +240,7 @@ impl Run<'_> {
             summary.train_seconds,
             100.0 * summary.data_wait
         ))?;
-        picture::draw_run(path, Format::Svg)?;
+        plot::draw_run(path)?;
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Run<'_> {
             let model = ByLength::new(&outcome.model, &config.model, task, lengths, self.device)?;
             lengths::report(&model, lengths, &settings, false, path)?;
         }
-        picture::draw_run(path, Format::Svg)?;
+        plot::draw_run(path)?;
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use super::{refused, succeed, text, train};
 
-/// A run with two layers and a few evaluations.
+/// Trains a run with two layers, once for all tests, and returns its folder.
 fn trained() -> &'static Path {
     static RUN: OnceLock<PathBuf> = OnceLock::new();
     RUN.get_or_init(|| {
@@ -21,7 +21,7 @@ fn trained() -> &'static Path {
     })
 }
 
-/// A copy of [`trained`] with evaluations and lengths, whatever `fit` writes of them.
+/// Copies the run of [`trained`], and adds evaluations and lengths.
 fn run(parent: &Path, name: &str) -> PathBuf {
     fn copy(from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();
@@ -57,7 +57,7 @@ fn run(parent: &Path, name: &str) -> PathBuf {
     run
 }
 
-/// Runs `plot` in a folder, and returns the files that it names.
+/// Runs `plot` in a folder and returns the paths that it prints.
 fn plot(folder: &Path, arguments: &[&str]) -> Vec<String> {
     let output = train(folder).arg("plot").args(arguments).output().unwrap();
     let stdout = succeed(&output);
@@ -71,7 +71,7 @@ fn svg(folder: &Path, path: &str) -> String {
 }
 
 #[test]
-fn a_run_has_all_its_pictures() {
+fn a_run_has_all_its_plots() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     run(folder, "mine");
@@ -105,7 +105,7 @@ fn a_run_has_all_its_pictures() {
 }
 
 #[test]
-fn pictures_can_be_chosen_and_written_as_png() {
+fn plots_can_be_chosen_and_written_as_png() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     run(folder, "mine");
@@ -140,7 +140,7 @@ fn attention_is_of_the_source_that_was_given() {
     assert_eq!(paths.len(), 3);
     let encoder = svg(folder, &paths[0]);
     assert!(encoder.contains("\nsource 7 8 9\n"), "{encoder}");
-    // Each of the four maps names the rows and the columns.
+    // Each of the four maps has the tokens of its rows and columns.
     assert_eq!(encoder.matches("\n8\n").count(), 8);
     let decoder = svg(folder, &paths[1]);
     assert!(decoder.contains("source 7 8 9  →  target "), "{decoder}");
@@ -149,7 +149,7 @@ fn attention_is_of_the_source_that_was_given() {
 }
 
 #[test]
-fn several_runs_share_the_pictures() {
+fn several_runs_share_the_plots() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     run(folder, "one");
@@ -172,7 +172,7 @@ fn several_runs_share_the_pictures() {
 }
 
 #[test]
-fn the_papers_pictures_need_no_run() {
+fn the_papers_plots_need_no_run() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     let paths = plot(folder, &["--positional-encoding", "--warmup"]);
@@ -185,7 +185,7 @@ fn the_papers_pictures_need_no_run() {
 }
 
 #[test]
-fn what_a_run_does_not_have_is_a_note() {
+fn missing_data_is_a_note() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     let mine = run(folder, "mine");
@@ -205,7 +205,7 @@ fn what_a_run_does_not_have_is_a_note() {
 }
 
 #[test]
-fn wrong_flags_and_damaged_runs_are_refused_in_one_line() {
+fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     let refused = |arguments: &[&str], expected: &[&str]| {
@@ -257,7 +257,7 @@ fn wrong_flags_and_damaged_runs_are_refused_in_one_line() {
     );
     let long = ["1"; 30].join(" ");
     refused(&attention(&long), &["--source", "30"]);
-    // Not even the pictures that need no source.
+    // The plots that need no source are not written either.
     refused(
         &["one", "--source", "x", "--output", "o"],
         &["--source \"x\""],
@@ -284,7 +284,7 @@ fn wrong_flags_and_damaged_runs_are_refused_in_one_line() {
 }
 
 #[test]
-fn pictures_that_cannot_be_written_are_failures() {
+fn plots_that_cannot_be_written_are_failures() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     fs::write(folder.join("file"), "mine").unwrap();
@@ -298,15 +298,24 @@ fn pictures_that_cannot_be_written_are_failures() {
     };
     let stderr = failed(&["--warmup", "--output", "file"]);
     assert!(stderr.contains("file/warmup.svg"), "{stderr}");
-    // A device that is always full.
+    // The temporary file is a device that is always full. Its name has the process's number, which
+    // `exec` keeps.
     #[cfg(target_os = "linux")]
     {
-        let full = Path::new("/dev/full");
         fs::create_dir(folder.join("full")).unwrap();
-        let temporary = folder.join("full/.warmup.svg.tmp");
-        std::os::unix::fs::symlink(full, temporary).unwrap();
-        let stderr = failed(&["--warmup", "--output", "full"]);
-        assert!(stderr.contains("full/warmup.svg"), "{stderr}");
-        assert!(!folder.join("full/warmup.svg").exists());
+        let script = "ln -s /dev/full full/warmup.svg.$$.tmp && exec \"$0\" \"$@\"";
+        let program = env!("CARGO_BIN_EXE_train");
+        let output = std::process::Command::new("sh")
+            .args(["-c", script])
+            .arg(program)
+            .args(["plot", "--warmup", "--output", "full"])
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        assert!(stderr.contains("cannot write full/warmup.svg"), "{stderr}");
+        assert_eq!(fs::read_dir(folder.join("full")).unwrap().count(), 0);
     }
 }

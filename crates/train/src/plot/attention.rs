@@ -1,4 +1,4 @@
-//! Attention maps: what every head of every layer looks at.
+//! Attention maps: the attention weights of every head of every layer.
 
 use anyhow::Result;
 use burn::tensor::Tensor;
@@ -11,35 +11,35 @@ use crate::task::Task;
 /// The attention weights of one stack, for one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMaps {
-    /// The name of its files.
+    /// Name of the files, without extension.
     pub name: &'static str,
-    /// Above all.
+    /// Title above all maps.
     pub title: String,
-    /// What was attended to, in words.
+    /// Source and target, below the title.
     pub subtitle: String,
-    /// What the rows are: who looks.
+    /// What the rows are: the queries.
     pub row_label: &'static str,
-    /// What the columns are: what is looked at.
+    /// What the columns are: the keys.
     pub column_label: &'static str,
     /// A token for each row.
     pub rows: Vec<String>,
     /// A token for each column.
     pub columns: Vec<String>,
-    /// The weights of each layer and head, row by row.
+    /// Weights of each layer and head, row by row.
     pub weights: Vec<Vec<Vec<f32>>>,
-    /// Whether a row cannot look at columns after its own.
+    /// Whether a row cannot attend to columns after its own.
     pub is_causal: bool,
 }
 
-/// More tokens than these cannot be told apart in a picture.
-const MOST_TOKENS: usize = 512;
+/// The maximum number of source tokens, because more cannot be told apart in a plot.
+const MAX_TOKENS: usize = 512;
 
-/// What the model attends to while it makes a target of a source, greedily: in the encoder, in the
-/// decoder's self-attention, and from the decoder to the source.
+/// Returns the attention weights while the model decodes a source greedily: those of the encoder,
+/// of the decoder's self-attention, and of its cross-attention.
 ///
 /// # Errors
 ///
-/// A source that the model cannot take.
+/// The source is empty or longer than the model or a plot can take.
 pub fn attention_maps(
     model: &Transformer,
     task: &dyn Task,
@@ -52,101 +52,80 @@ pub fn attention_maps(
         let expected = format!("must have at least one symbol, of {}", task.symbols());
         return Err(wrong(expected).into());
     }
-    if source.len() > MOST_TOKENS {
+    if source.len() > MAX_TOKENS {
         let length = source.len();
-        let expected = format!("has {length} symbols, a map can show at most {MOST_TOKENS}");
+        let expected = format!("has {length} symbols, a map can show at most {MAX_TOKENS}");
         return Err(wrong(expected).into());
     }
-    let longest = model
-        .decoder
-        .max_len()
-        .unwrap_or(usize::MAX)
-        .min(MOST_TOKENS)
-        - 1;
-    let max_length = (task.max_len() - 1).max(2 * source.len()).min(longest);
+    let positions = model.decoder.max_len().unwrap_or(usize::MAX);
+    let max_length = (task.max_len() - 1).max(2 * source.len());
+    let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
     let config = GenerateConfig::new(task.bos_id(), max_length).with_eos_id(task.eos_id());
     let found = model
         .generate(&[source], &config)
         .map_err(|error| wrong(error.to_string()))?;
     let hypothesis = &found[0][0];
 
-    let mut predicted = hypothesis.tokens.clone();
-    if let Some(eos) = task.eos_id().filter(|_| hypothesis.is_finished) {
-        predicted.push(eos);
-    }
-    let read = predicted.iter().take(predicted.len().saturating_sub(1));
-    let read: Vec<u32> = std::iter::once(task.bos_id())
-        .chain(read.copied())
-        .collect();
+    let eos = task.eos_id().filter(|_| hypothesis.is_finished);
+    let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(eos).collect();
+    // The decoder's inputs are its predictions, one step later.
+    let mut inputs = vec![task.bos_id()];
+    inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
     let ids = |ids: &[u32]| pad_sequences(&[ids], task.pad_id(), &device);
-    let inspection = model.inspect(ids(source), ids(&read));
+    let inspection = model.inspect(ids(source), ids(&inputs));
 
-    let source_names = || source.iter().map(|&id| task.source_token(id)).collect();
-    let names = |ids: &[u32]| ids.iter().map(|&id| task.token(id)).collect();
     let self_attention = |layers: &[LayerTrace]| {
-        let weights = layers
-            .iter()
-            .map(|layer| heads(layer.self_attention.clone()));
-        weights.collect::<Vec<_>>()
+        let weights = layers.iter().map(|layer| layer.self_attention.clone());
+        weights.map(heads).collect::<Vec<_>>()
     };
-    let cross = inspection
-        .decoder
-        .iter()
-        .filter_map(|layer| layer.cross_attention.clone());
-    let subtitle = format!(
-        "source {words}  →  target {}",
-        task.show(&hypothesis.tokens)
-    );
-    let maps = [
-        AttentionMaps {
-            name: "attention-encoder",
-            title: format!("Encoder self-attention, run {run}"),
-            subtitle: format!("source {words}"),
-            row_label: "source token (query)",
-            column_label: "source token (key)",
-            rows: source_names(),
-            columns: source_names(),
-            weights: self_attention(&inspection.encoder),
-            is_causal: false,
-        },
-        AttentionMaps {
-            name: "attention-decoder",
-            title: format!("Decoder self-attention, run {run}"),
-            subtitle: subtitle.clone(),
-            row_label: "target token (query)",
-            column_label: "target token (key)",
-            rows: names(&read),
-            columns: names(&read),
-            weights: self_attention(&inspection.decoder),
-            is_causal: true,
-        },
-        AttentionMaps {
-            name: "attention-cross",
-            title: format!("Cross-attention from decoder to source, run {run}"),
-            subtitle,
-            row_label: "predicted token (query)",
-            column_label: "source token (key)",
-            rows: names(&predicted),
-            columns: source_names(),
-            weights: cross.map(heads).collect(),
-            is_causal: false,
-        },
-    ];
-    Ok(maps
-        .into_iter()
-        .filter(|maps| !maps.weights.is_empty())
-        .collect())
+    let cross = inspection.decoder.iter();
+    let cross = cross.filter_map(|layer| layer.cross_attention.clone());
+    let tokens = |ids: &[u32]| ids.iter().map(|&id| task.token(id)).collect::<Vec<_>>();
+    let source_tokens = source.iter().map(|&id| task.source_token(id));
+    let source_tokens: Vec<String> = source_tokens.collect();
+    let target = task.show(&hypothesis.tokens);
+    let encoder = AttentionMaps {
+        name: "attention-encoder",
+        title: format!("Encoder self-attention, run {run}"),
+        subtitle: format!("source {words}"),
+        row_label: "source token (query)",
+        column_label: "source token (key)",
+        rows: source_tokens.clone(),
+        columns: source_tokens,
+        weights: self_attention(&inspection.encoder),
+        is_causal: false,
+    };
+    let decoder = AttentionMaps {
+        name: "attention-decoder",
+        title: format!("Decoder self-attention, run {run}"),
+        subtitle: format!("source {words}  →  target {target}"),
+        row_label: "target token (query)",
+        column_label: "target token (key)",
+        rows: tokens(&inputs),
+        columns: tokens(&inputs),
+        weights: self_attention(&inspection.decoder),
+        is_causal: true,
+    };
+    let cross = AttentionMaps {
+        name: "attention-cross",
+        title: format!("Cross-attention from decoder to source, run {run}"),
+        row_label: "predicted token (query)",
+        rows: tokens(&predicted),
+        weights: cross.map(heads).collect(),
+        subtitle: decoder.subtitle.clone(),
+        ..encoder.clone()
+    };
+    let maps = [encoder, decoder, cross].into_iter();
+    Ok(maps.filter(|maps| !maps.weights.is_empty()).collect())
 }
 
-/// The weights of each head of the only sequence, row by row.
+/// Returns the weights of each head of the only sequence, row by row.
 fn heads(weights: Tensor<4>) -> Vec<Vec<f32>> {
     let [_, _, rows, columns] = weights.dims();
     let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
-    weights
-        .chunks(rows * columns)
-        .map(<[f32]>::to_vec)
-        .collect()
+    let heads = weights.chunks(rows * columns);
+    heads.map(<[f32]>::to_vec).collect()
 }
 
 #[cfg(test)]
@@ -155,6 +134,7 @@ mod tests {
 
     use super::*;
     use crate::config::RunConfig;
+    use crate::plot::file::Plot;
 
     fn maps(layers: usize, heads: usize, source: &[u32]) -> Result<Vec<AttentionMaps>> {
         let mut config = RunConfig::copy();
@@ -190,7 +170,7 @@ mod tests {
                     assert!(masked || !maps.is_causal, "{}, row {row}", maps.name);
                 }
             }
-            let svg = maps.draw().svg().unwrap();
+            let svg = maps.svg().unwrap();
             assert!(svg.contains("run mine"), "{svg}");
             assert_eq!(svg.matches("\nlayer ").count(), 6);
             assert!(svg.contains("\nlayer 3, head 2\n"));
@@ -204,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_that_no_map_can_show_are_refused() {
+    fn sources_that_no_map_can_show_are_rejected() {
         let error = |source: &[u32]| maps(1, 1, source).unwrap_err().to_string();
         assert!(error(&[]).contains("--source \"\": must have at least one symbol"));
         assert!(error(&[4; 600]).contains("has 600 symbols, a map can show at most 512"));

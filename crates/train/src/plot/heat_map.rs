@@ -1,0 +1,287 @@
+//! Maps of attention weights: a cell for each pair of tokens, darker where the weight is larger.
+
+use plotters::backend::DrawingBackend;
+use plotters::chart::ChartBuilder;
+use plotters::element::Rectangle;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
+use plotters::style::{Color, FontTransform, RGBColor};
+
+use super::attention::AttentionMaps;
+use super::axis::tick_label;
+use super::file::{Area, Drawn, Plot};
+use super::font::{fit, style, width};
+use super::style::{DOWN, FAINT, INK, LABEL, TITLE};
+
+/// Font size of tokens.
+const TOKEN: f64 = 10.5;
+
+/// Sizes in pixels.
+const LEFT: f64 = 36.0;
+const HEAD: f64 = 70.0;
+const GAP: f64 = 16.0;
+const PANEL_TITLE: f64 = 20.0;
+/// The colour scale beside the maps: bar, bar with labels, height.
+const BAR: f64 = 14.0;
+const SCALE_WIDTH: f64 = 68.0;
+const SCALE_HEIGHT: f64 = 160.0;
+
+const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
+const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
+/// Smaller weights are not drawn, because they are as white as the background.
+const MIN_WEIGHT: f32 = 0.004;
+
+/// The layout of one map, in pixels.
+struct Panel {
+    /// Width and height of a cell.
+    cell: f64,
+    /// Distance of labelled tokens: 1 if every token is labelled.
+    stride: usize,
+    /// Room for the tokens of the rows and of the columns.
+    tokens: (f64, f64),
+    /// Whether the columns' tokens are too wide to be written horizontally.
+    is_upward: bool,
+    /// Width and height with tokens, title and the gap to the next map.
+    size: (f64, f64),
+}
+
+impl AttentionMaps {
+    fn panel(&self) -> Panel {
+        let (rows, columns) = (self.rows.len() as f64, self.columns.len() as f64);
+        // Up to 32 tokens are all labelled.
+        let cell = match rows.max(columns) {
+            longest if longest <= 32.0 => (240.0 / longest).clamp(12.0, 60.0).floor(),
+            longest => (384.0 / longest).max(2.0),
+        };
+        let stride = (12.0 / cell).ceil() as usize;
+        let widest = |tokens: &[String]| {
+            let widths = tokens.iter().map(|token| width(token, TOKEN));
+            widths.fold(0.0, f64::max)
+        };
+        let column = widest(&self.columns);
+        let is_upward = column + 2.0 > cell * stride as f64;
+        let below = if is_upward { column } else { TOKEN } + 8.0;
+        let beside = widest(&self.rows) + 8.0;
+        let across = (cell * columns).max(width("layer 10, head 10", LABEL));
+        Panel {
+            cell,
+            stride,
+            tokens: (beside, below),
+            is_upward,
+            size: (
+                (beside + across + GAP).ceil(),
+                (PANEL_TITLE + cell * rows + below + GAP).ceil(),
+            ),
+        }
+    }
+
+    /// Returns the right and the lower end of all maps.
+    fn end(&self, panel: &Panel) -> (f64, f64) {
+        (
+            LEFT + panel.size.0 * self.weights[0].len() as f64,
+            HEAD + panel.size.1 * self.weights.len() as f64,
+        )
+    }
+
+    /// Draws one map with its tokens. plotters centres turned labels on their axis, where they would
+    /// cover the map, so the tokens are drawn by hand.
+    fn draw_map<B: DrawingBackend>(
+        &self,
+        area: &Area<B>,
+        scale: f64,
+        panel: &Panel,
+        weights: &[f32],
+    ) -> Drawn<B> {
+        let (rows, columns) = (self.rows.len(), self.columns.len());
+        // A corner or, with halves, the middle of a cell.
+        let at = |column: f64, row: f64| {
+            let x = panel.tokens.0 + panel.cell * column;
+            let y = PANEL_TITLE + panel.cell * row;
+            ((x * scale).round() as i32, (y * scale).round() as i32)
+        };
+        let units = |pixels: f64| (pixels * scale) as i32;
+        let gap = if panel.cell >= 8.0 { scale as u32 } else { 0 };
+        for (row, weights) in weights.chunks(columns).enumerate() {
+            let y = row as f64;
+            if self.is_causal && row + 1 < columns {
+                let corners = [at(y + 1.0, y), at(columns as f64, y + 1.0)];
+                area.draw(&Rectangle::new(corners, MASKED.filled()))?;
+            }
+            let visible = weights
+                .iter()
+                .enumerate()
+                .filter(|cell| *cell.1 >= MIN_WEIGHT);
+            for (column, &weight) in visible {
+                let corners = [at(column as f64, y), at(column as f64 + 1.0, y + 1.0)];
+                let mut cell = Rectangle::new(corners, ramp(weight).filled());
+                cell.set_margin(0, gap, 0, gap);
+                area.draw(&cell)?;
+            }
+        }
+        let corners = [at(0.0, 0.0), at(columns as f64, rows as f64)];
+        area.draw(&Rectangle::new(corners, BORDER.stroke_width(scale as u32)))?;
+
+        let token = style(TOKEN * scale, INK);
+        let right = token.pos(Pos::new(HPos::Right, VPos::Center));
+        for (row, text) in self.rows.iter().enumerate().step_by(panel.stride) {
+            let (x, y) = at(0.0, row as f64 + 0.5);
+            area.draw_text(text, &right, (x - units(4.0), y + units(DOWN)))?;
+        }
+        let upward = right.transform(FontTransform::Rotate270);
+        let centered = token.pos(Pos::new(HPos::Center, VPos::Top));
+        for (column, text) in self.columns.iter().enumerate().step_by(panel.stride) {
+            let (x, y) = at(column as f64 + 0.5, rows as f64);
+            let y = y + units(4.0);
+            if panel.is_upward {
+                area.draw_text(text, &upward, (x + units(DOWN), y))?;
+            } else {
+                area.draw_text(text, &centered, (x, y))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Plot for AttentionMaps {
+    fn title(&self) -> &str {
+        &self.title
+    }
+
+    fn size(&self) -> (f64, f64) {
+        let (right, lower) = self.end(&self.panel());
+        let title = LEFT + width(&self.title, TITLE) + 20.0;
+        let scale = HEAD + PANEL_TITLE + SCALE_HEIGHT + GAP + BAR;
+        (
+            (right + SCALE_WIDTH + 2.0 * GAP).max(title),
+            (lower + LABEL).max(scale) + GAP,
+        )
+    }
+
+    /// Draws a row of maps for each layer, with a column for each head.
+    fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
+        let at = |x: f64, y: f64| ((x * scale).round() as i32, (y * scale).round() as i32);
+        let widest = self.size().0 - LEFT - 12.0;
+        let title = fit(&self.title, TITLE, widest);
+        area.draw_text(&title, &style(TITLE * scale, INK), at(LEFT, 16.0))?;
+        let subtitle = fit(&self.subtitle, LABEL, widest);
+        area.draw_text(&subtitle, &style(LABEL * scale, FAINT), at(LEFT, 39.0))?;
+
+        let (panel, (layers, heads)) = (self.panel(), (self.weights.len(), self.weights[0].len()));
+        let (right, lower) = self.end(&panel);
+        let maps = area
+            .clone()
+            .shrink(at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
+        let areas = maps.split_evenly((layers, heads)).into_iter();
+        let token = style(TOKEN * scale, INK);
+        for (index, (area, weights)) in areas.zip(self.weights.iter().flatten()).enumerate() {
+            let title = format!("layer {}, head {}", index / heads + 1, index % heads + 1);
+            let style = style((TOKEN + 1.0) * scale, INK);
+            area.draw_text(&title, &style, at(panel.tokens.0, 3.0))?;
+            self.draw_map(&area, scale, &panel, weights)?;
+        }
+        let label = style(LABEL * scale, INK);
+        let below = at(LEFT + panel.tokens.0, lower - GAP + 8.0);
+        area.draw_text(self.column_label, &label, below)?;
+        let upward = label
+            .transform(FontTransform::Rotate270)
+            .pos(Pos::new(HPos::Center, VPos::Center));
+        area.draw_text(self.row_label, &upward, at(18.0, (HEAD + lower) / 2.0))?;
+
+        let (x, y) = (right + 12.0, HEAD + PANEL_TITLE);
+        draw_scale(
+            &area.clone().shrink(at(x, y), at(SCALE_WIDTH, SCALE_HEIGHT)),
+            scale,
+        )?;
+        if self.is_causal {
+            let y = y + SCALE_HEIGHT + GAP;
+            let corners = [at(x, y), at(x + BAR, y + BAR)];
+            area.draw(&Rectangle::new(corners, MASKED.filled()))?;
+            area.draw_text("masked", &token, at(x + BAR + 8.0, y + 3.0))?;
+        }
+        Ok(())
+    }
+}
+
+/// Draws the colours of the weights from 0 to 1.
+fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64) -> Drawn<B> {
+    const STEPS: i32 = 60;
+    let mut bar = ChartBuilder::on(area)
+        .right_y_label_area_size((SCALE_WIDTH - BAR) * scale)
+        .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
+    bar.draw_series((0..STEPS).map(|step| {
+        let height = |step| f64::from(step) / f64::from(STEPS);
+        let color = ramp(height(step) as f32 + 0.5 / STEPS as f32);
+        Rectangle::new(
+            [(0.0, height(step)), (1.0, height(step + 1))],
+            color.filled(),
+        )
+    }))?;
+    let border = BORDER.stroke_width(scale as u32);
+    bar.draw_series([Rectangle::new([(0.0, 0.0), (1.0, 1.0)], border)])?;
+    bar.configure_mesh()
+        .disable_mesh()
+        .axis_style(INK.stroke_width(scale as u32))
+        .set_all_tick_mark_size(4.0 * scale)
+        .label_style(style(TOKEN * scale, INK))
+        .y_label_offset(DOWN * scale)
+        .y_labels(6)
+        .y_label_formatter(&|&tick| tick_label(tick))
+        .y_desc("weight (each row sums to 1)")
+        .draw()
+}
+
+/// Returns the colour of a weight: white to blue to almost black, changing faster at first, since
+/// the weights of a long sequence are small.
+fn ramp(weight: f32) -> RGBColor {
+    const STOPS: [[f32; 3]; 5] = [
+        [255.0, 255.0, 255.0],
+        [188.0, 214.0, 238.0],
+        [95.0, 160.0, 210.0],
+        [27.0, 99.0, 170.0],
+        [6.0, 38.0, 92.0],
+    ];
+    let place = weight.clamp(0.0, 1.0).powf(0.6) * (STOPS.len() - 1) as f32;
+    let below = (place as usize).min(STOPS.len() - 2);
+    let part = place - below as f32;
+    let mix =
+        |i: usize| (STOPS[below][i] + part * (STOPS[below + 1][i] - STOPS[below][i])).round() as u8;
+    RGBColor(mix(0), mix(1), mix(2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plot::file::tests::is_inside;
+
+    #[test]
+    fn heavier_weights_are_darker() {
+        let sum = |RGBColor(r, g, b): RGBColor| u32::from(r) + u32::from(g) + u32::from(b);
+        let sums: Vec<u32> = (0..=100).map(|i| sum(ramp(i as f32 / 100.0))).collect();
+        assert!(sums.is_sorted_by(|a, b| a > b), "{sums:?}");
+        assert_eq!(ramp(0.0), RGBColor(255, 255, 255));
+        assert_eq!(ramp(7.0), ramp(1.0));
+    }
+
+    #[test]
+    fn marks_stay_inside_whatever_the_tokens() {
+        let tokens = |count: usize, token: &str| vec![token.to_owned(); count];
+        for (rows, columns, token) in [
+            (1, 1, "7"),
+            (18, 17, "<bos>"),
+            (3, 40, "something"),
+            (200, 200, "1"),
+        ] {
+            let maps = AttentionMaps {
+                name: "attention-cross",
+                title: "title".into(),
+                subtitle: "words ".repeat(99),
+                row_label: "rows",
+                column_label: "columns",
+                rows: tokens(rows, token),
+                columns: tokens(columns, token),
+                weights: vec![vec![vec![0.5; rows * columns]; 2]; 2],
+                is_causal: true,
+            };
+            assert!(is_inside(&maps.svg().unwrap()), "{rows} x {columns}");
+        }
+    }
+}

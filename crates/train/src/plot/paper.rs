@@ -1,0 +1,150 @@
+//! Two figures that need no run: the paper's positional encoding (section 3.5) and its learning
+//! rate (section 5.3).
+
+use std::ops::Range;
+
+use burn::tensor::Device;
+use transformer::position::SinusoidalEncoding;
+
+use super::axis::{Axis, Spacing};
+use super::line_chart::{LineChart, Point, Series};
+use crate::schedule::Schedule;
+
+/// Width of the encoding.
+const D_MODEL: usize = 20;
+/// Positions that are drawn.
+const POSITIONS: usize = 100;
+/// Dimensions that are drawn: sine and cosine of two frequencies.
+const DIMENSIONS: Range<usize> = 4..8;
+
+/// `d_model` and warm-up steps of each learning rate, with factor 1.
+const WARMUPS: [(usize, usize); 3] = [(512, 8000), (512, 4000), (256, 4000)];
+/// Steps that are drawn.
+const STEPS: usize = 20_000;
+/// Steps between two points: a divisor of each warm-up, so that the peaks are points.
+const STRIDE: usize = 20;
+
+/// Draws dimensions 4 to 7 of a sinusoidal encoding of 20 dimensions over 100 positions, as the
+/// model computes them.
+pub fn positional_encoding(device: &Device) -> LineChart {
+    let curves = DIMENSIONS.zip(encoding_curves(device));
+    let series = curves.enumerate().map(|(index, (dimension, points))| {
+        let function = if dimension % 2 == 0 { "sin" } else { "cos" };
+        let pair = 2 * (dimension / 2);
+        let label = format!("dimension {dimension}: {function}(p / 10000^({pair}/{D_MODEL}))");
+        Series::new(index, label, points)
+    });
+    LineChart {
+        title: format!(
+            "Sinusoidal positional encoding, dimensions {} to {} of {D_MODEL}",
+            DIMENSIONS.start,
+            DIMENSIONS.end - 1
+        ),
+        series: series.collect(),
+        x: Axis::new("position p (tokens)", 0.0..POSITIONS as f64, Spacing::Whole),
+        y: Axis::new("encoding (no unit)", -1.0..1.0, Spacing::Linear),
+        band: None,
+    }
+}
+
+/// Draws the paper's learning rate over 20,000 steps, for two widths and two lengths of the
+/// warm-up, as the Annotated Transformer shows it.
+pub fn warmup() -> LineChart {
+    let series = WARMUPS.into_iter().enumerate();
+    let series = series.map(|(index, (d_model, warmup))| {
+        let label = format!("d_model {d_model}, warm-up {warmup} steps");
+        Series::new(index, label, warmup_curve(d_model, warmup))
+    });
+    let mut series: Vec<Series> = series.collect();
+    // The first two curves coincide in the end, so the one below is wider.
+    series[0].width = 5.0;
+    let points = series.iter().flat_map(|series| &series.points);
+    let largest = points.map(|point| point.1).fold(0.0, f64::max);
+    LineChart {
+        title: "Warm-up: min(step^-0.5, step · warmup^-1.5) / √d_model".into(),
+        x: Axis::new("training step", 0.0..STEPS as f64, Spacing::Whole),
+        y: Axis::from_zero("learning rate", largest),
+        series,
+        band: None,
+    }
+}
+
+/// Returns the values of each drawn dimension by position.
+fn encoding_curves(device: &Device) -> Vec<Vec<Point>> {
+    let table = SinusoidalEncoding::new(POSITIONS, D_MODEL, device).forward(0, POSITIONS);
+    let values: Vec<f64> = table.into_data().iter::<f64>().collect();
+    let curve = |dimension| {
+        let rows = values.chunks(D_MODEL).enumerate();
+        rows.map(|(position, row)| (position as f64, row[dimension]))
+            .collect()
+    };
+    DIMENSIONS.map(curve).collect()
+}
+
+fn warmup_curve(d_model: usize, warmup: usize) -> Vec<Point> {
+    let noam = Schedule::Noam {
+        factor: 1.0,
+        warmup,
+    };
+    let steps = std::iter::once(1).chain((STRIDE..=STEPS).step_by(STRIDE));
+    steps
+        .map(|step| (step as f64, noam.learning_rate(step, STEPS, d_model)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::DeviceName;
+    use crate::plot::file::Plot;
+
+    #[test]
+    fn the_encoding_is_the_papers() {
+        let device = DeviceName::choose(None).unwrap().open().unwrap();
+        let curves = encoding_curves(&device);
+        assert_eq!(curves.len(), 4);
+        for (dimension, curve) in (4..).zip(&curves) {
+            assert_eq!(curve.len(), 100);
+            for &(p, value) in curve {
+                let angle = p / 10_000f64.powf(f64::from(dimension / 2 * 2) / 20.0);
+                let expected = if dimension % 2 == 0 {
+                    angle.sin()
+                } else {
+                    angle.cos()
+                };
+                assert!(
+                    (value - expected).abs() < 1e-6,
+                    "{dimension} at {p}: {value}"
+                );
+            }
+        }
+        let svg = positional_encoding(&device).svg().unwrap();
+        for dimension in 4..8 {
+            assert!(
+                svg.contains(&format!("dimension {dimension}: ")),
+                "{dimension}"
+            );
+        }
+        assert!(svg.contains("position p (tokens)"));
+    }
+
+    #[test]
+    fn each_learning_rate_has_its_peak_at_the_end_of_its_warm_up() {
+        for (d_model, warmup) in WARMUPS {
+            let points = warmup_curve(d_model, warmup);
+            let peak = points.iter().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap();
+            assert_eq!(peak.0, warmup as f64);
+            let expected = ((d_model * warmup) as f64).powf(-0.5);
+            assert!((peak.1 - expected).abs() < 1e-12, "{peak:?}");
+            assert_eq!((points[0].0, points[points.len() - 1].0), (1.0, 20_000.0));
+        }
+        let svg = warmup().svg().unwrap();
+        for text in [
+            "d_model 512, warm-up 4000",
+            "d_model 512, warm-up 8000",
+            "d_model 256, warm-up 4000",
+        ] {
+            assert!(svg.contains(text), "{text}");
+        }
+    }
+}

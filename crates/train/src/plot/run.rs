@@ -1,0 +1,267 @@
+//! What plots need to know of a run.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::line_chart::Point;
+use crate::error::UsageError;
+use crate::lengths::{self, LengthScore};
+use crate::run_folder::{CONFIG, read_config_json, wrong};
+
+/// The curves that `metrics.jsonl` has, by the name of their field.
+const METRICS: [&str; 7] = [
+    "loss",
+    "learning_rate",
+    "valid_loss",
+    "token_accuracy",
+    "exact_match",
+    "bleu",
+    "chrf",
+];
+
+/// A run folder, as far as plots need it.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Name of the folder.
+    pub name: String,
+    /// Path of the folder.
+    pub folder: PathBuf,
+    /// Contents of `lengths.json`, if there is one.
+    pub lengths: Option<Vec<LengthScore>>,
+    /// Points of each curve in [`METRICS`], by step.
+    metrics: BTreeMap<&'static str, Vec<Point>>,
+    /// `config.json` of any version of this program.
+    config: Value,
+}
+
+impl Run {
+    /// Reads a run folder.
+    ///
+    /// # Errors
+    ///
+    /// The folder is not a run's, or its files are damaged; the message names the path.
+    pub fn read(folder: &Path) -> Result<Self, UsageError> {
+        let json = read_config_json(folder)?;
+        let config: Value = serde_json::from_slice(&json)
+            .ok()
+            .filter(Value::is_object)
+            .ok_or_else(|| wrong(&folder.join(CONFIG), "is not the configuration of a run"))?;
+        let path = folder.join("metrics.jsonl");
+        if !path.exists() {
+            let what = "has no metrics.jsonl; take a run that has trained for some steps";
+            return Err(wrong(folder, what));
+        }
+        let damaged = |what| UsageError::new("RUN", path.display(), what);
+        let text = fs::read(&path).map_err(|error| damaged(format!("cannot be read ({error})")))?;
+        // A folder that is named `.` has a name, too.
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let name = whole.file_name().unwrap_or(whole.as_os_str());
+        Ok(Self {
+            name: name.to_string_lossy().into_owned(),
+            folder: folder.into(),
+            lengths: lengths::read(folder)?,
+            metrics: parse_metrics(&text).map_err(damaged)?,
+            config,
+        })
+    }
+
+    /// Returns the points of a curve of `metrics.jsonl`. Steps at which a loss was not finite have
+    /// NaN. Empty if the run has no finite value.
+    pub fn metric(&self, name: &str) -> &[Point] {
+        self.metrics.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the last step of all curves, or 0.
+    pub fn last_step(&self) -> f64 {
+        let last = self.metrics.values().filter_map(|curve| curve.last());
+        last.map(|(step, _)| *step).fold(0.0, f64::max)
+    }
+
+    /// Returns the positional encoding, such as `rotary`.
+    pub fn positions(&self) -> Option<&str> {
+        self.config["model"]["positions"].as_str()
+    }
+
+    /// Returns the label smoothing of the training loss.
+    pub fn label_smoothing(&self) -> f64 {
+        self.config["label_smoothing"].as_f64().unwrap_or(0.0)
+    }
+}
+
+/// Parses `metrics.jsonl`. The later line counts where a step occurs twice. Unknown fields and an
+/// incomplete last line are skipped.
+fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, String> {
+    let mut curves: BTreeMap<&str, BTreeMap<u64, f64>> = BTreeMap::new();
+    for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let object: Map<String, Value> = match serde_json::from_slice(line) {
+            Ok(object) => object,
+            Err(_) if !line.ends_with(b"\n") => break,
+            Err(error) => {
+                return Err(format!(
+                    "line {number} is damaged, must be a JSON object ({error})"
+                ));
+            }
+        };
+        let Some(step) = object.get("step").and_then(Value::as_u64) else {
+            continue;
+        };
+        for name in METRICS {
+            let value = match object.get(name) {
+                Some(Value::Null) if name.ends_with("loss") => f64::NAN,
+                // Null means not measured.
+                None | Some(Value::Null) => continue,
+                Some(value) => value.as_f64().ok_or_else(|| {
+                    format!("line {number} is damaged: its {name} must be a number or null")
+                })?,
+            };
+            curves.entry(name).or_default().insert(step, value);
+        }
+    }
+    let known = curves
+        .into_iter()
+        .filter(|(_, curve)| curve.values().any(|value| value.is_finite()));
+    let points = known.map(|(name, curve)| {
+        let points = curve.into_iter().map(|(step, value)| (step as f64, value));
+        (name, points.collect())
+    });
+    Ok(points.collect())
+}
+
+/// Returns labels that tell runs apart in one plot: positional encodings, names or folders, the
+/// first of these that differ.
+pub fn labels(runs: &[Run]) -> Vec<String> {
+    let positions = |run: &Run| Some(format!("{} positions", run.positions()?));
+    let positions: Option<Vec<String>> = runs.iter().map(positions).collect();
+    let names = runs.iter().map(|run| run.name.clone()).collect();
+    let folders = runs.iter().map(|run| run.folder.display().to_string());
+    let differ = |labels: &Vec<String>| labels.iter().collect::<HashSet<_>>().len() == labels.len();
+    let first = positions.into_iter().chain([names]).find(differ);
+    first.unwrap_or_else(|| folders.collect())
+}
+
+/// Returns the title of a plot of one run or several.
+pub fn title(what: &str, runs: &[Run]) -> String {
+    match runs {
+        [run] => format!("{what}, run {}", run.name),
+        _ => format!("{what} of {} runs", runs.len()),
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Writes and reads a run with these files.
+    pub fn run(folder: &Path, name: &str, positions: &str, metrics: &str) -> Run {
+        let folder = folder.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let config = format!("{{\"model\":{{\"positions\":\"{positions}\"}},\"new\":[]}}");
+        fs::write(folder.join("config.json"), config).unwrap();
+        fs::write(folder.join("metrics.jsonl"), metrics).unwrap();
+        Run::read(&folder).unwrap()
+    }
+
+    #[test]
+    fn runs_are_labelled_by_what_tells_them_apart() {
+        let parent = tempfile::tempdir().unwrap();
+        let run = |name: &str, positions: &str| run(parent.path(), name, positions, "");
+        let runs = [run("a/x", "rotary"), run("b/x", "learned")];
+        assert_eq!(labels(&runs), ["rotary positions", "learned positions"]);
+        let runs = [run("a/x", "rotary"), run("a/y", "rotary")];
+        assert_eq!(labels(&runs), ["x", "y"]);
+        let runs = [run("a/x", "rotary"), run("b/x", "rotary")];
+        let paths = [parent.path().join("a/x"), parent.path().join("b/x")];
+        assert_eq!(labels(&runs), paths.map(|path| path.display().to_string()));
+        assert_eq!(title("Loss", &runs[..1]), "Loss, run x");
+        assert_eq!(title("Loss", &runs), "Loss of 2 runs");
+    }
+
+    #[test]
+    fn folders_that_are_not_a_run_say_what_is_missing() {
+        let parent = tempfile::tempdir().unwrap();
+        let rejected = |path: &Path| Run::read(path).unwrap_err().to_string();
+        let folder = parent.path().join("run");
+        assert!(rejected(&folder).contains("run: does not exist; name the folder"));
+        fs::create_dir(&folder).unwrap();
+        assert!(rejected(&folder).contains("run: has no config.json; name the folder"));
+        fs::write(folder.join("config.json"), "[").unwrap();
+        assert!(rejected(&folder).contains("config.json: is not the configuration"));
+        assert!(rejected(&folder.join("config.json")).contains("is not a folder"));
+        fs::write(folder.join("config.json"), "{}").unwrap();
+        assert!(rejected(&folder).contains("run: has no metrics.jsonl"));
+        fs::write(folder.join("metrics.jsonl"), "x\n").unwrap();
+        assert!(rejected(&folder).contains("metrics.jsonl: line 1 is damaged"));
+        fs::write(folder.join("metrics.jsonl"), "").unwrap();
+        fs::write(folder.join("lengths.json"), "{}").unwrap();
+        assert!(rejected(&folder).contains("lengths.json: is damaged"));
+        fs::write(folder.join("lengths.json"), "[]").unwrap();
+        assert_eq!(Run::read(&folder).unwrap().lengths, Some(Vec::new()));
+    }
+
+    fn parse(text: &str) -> Run {
+        Run {
+            name: String::new(),
+            folder: PathBuf::new(),
+            lengths: None,
+            metrics: parse_metrics(text.as_bytes()).unwrap(),
+            config: Value::Null,
+        }
+    }
+
+    #[test]
+    fn training_and_evaluations_are_told_apart_by_their_fields() {
+        let run = parse(
+            "{\"step\":1,\"loss\":3.5,\"learning_rate\":0.1,\"gradient_norm\":1.5,\"tokens\":7,\"new\":[1]}\n\
+             {\"step\":2,\"loss\":3,\"learning_rate\":0.2,\"tokens\":8}\n\
+             {\"step\":2,\"valid_loss\":3.1,\"token_accuracy\":0.25}\n\
+             \n\
+             {\"event\":\"resumed\"}\n\
+             {\"step\":3,\"loss\":2.5,\"learning_rate\":0.1}\n\
+             {\"step\":3,\"valid_loss\":2.9,\"token_accuracy\":0.5,\"exact_match\":0.125}\n",
+        );
+        assert_eq!(run.metric("loss"), [(1.0, 3.5), (2.0, 3.0), (3.0, 2.5)]);
+        assert_eq!(
+            run.metric("learning_rate"),
+            [(1.0, 0.1), (2.0, 0.2), (3.0, 0.1)]
+        );
+        assert_eq!(run.metric("valid_loss"), [(2.0, 3.1), (3.0, 2.9)]);
+        assert_eq!(run.metric("token_accuracy"), [(2.0, 0.25), (3.0, 0.5)]);
+        assert_eq!(run.metric("exact_match"), [(3.0, 0.125)]);
+        assert_eq!(run.last_step(), 3.0);
+    }
+
+    #[test]
+    fn an_incomplete_last_line_is_skipped_and_a_damaged_line_is_rejected() {
+        let whole = "{\"step\":1,\"loss\":3.5}\n";
+        let next = "{\"step\":2,\"loss\":2.5}";
+        for length in 0..next.len() {
+            let run = parse(&format!("{whole}{}", &next[..length]));
+            assert_eq!(run.metric("loss"), [(1.0, 3.5)], "{length}");
+        }
+        assert_eq!(parse(&format!("{whole}{next}")).metric("loss").len(), 2);
+        let damaged = |text: &str| parse_metrics(text.as_bytes()).unwrap_err();
+        let error = damaged(&format!("{whole}{}\n{whole}", &next[..9]));
+        assert!(error.starts_with("line 2 is damaged, must be"), "{error}");
+        assert!(damaged("[1]\n").starts_with("line 1 is damaged"));
+        assert!(damaged("{\"step\":1,\"loss\":\"x\"}\n").contains("its loss must be a number"));
+        assert!(parse_metrics(b"\xff\xfe\n").is_err());
+    }
+
+    #[test]
+    fn losses_that_are_not_finite_are_gaps_and_repeated_steps_count_once() {
+        let run =
+            parse("{\"step\":1,\"loss\":3}\n{\"step\":2,\"loss\":null}\n{\"step\":1,\"loss\":4}\n");
+        assert_eq!(run.metric("loss").len(), 2);
+        assert_eq!(run.metric("loss")[0], (1.0, 4.0));
+        assert!(run.metric("loss")[1].1.is_nan());
+        let run = parse("{\"step\":1,\"loss\":null,\"exact_match\":null}\n");
+        assert!(run.metric("loss").is_empty() && run.metric("exact_match").is_empty());
+        assert!(parse("").metrics.is_empty());
+    }
+}

@@ -1,0 +1,43 @@
+//! Colours and font sizes of all plots.
+
+use plotters::style::RGBColor;
+
+/// Texts and axes.
+pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
+/// Less important texts.
+pub const FAINT: RGBColor = RGBColor(0x66, 0x66, 0x66);
+/// Grid lines.
+pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
+/// A shaded area.
+pub const SHADE: RGBColor = RGBColor(0xee, 0xf1, 0xf5);
+
+/// Colours that colour-blind readers can tell apart (Okabe and Ito, "Color Universal Design",
+/// 2008), without the light ones.
+const SERIES: [RGBColor; 7] = [
+    RGBColor(0x00, 0x72, 0xb2),
+    RGBColor(0xd5, 0x5e, 0x00),
+    RGBColor(0x00, 0x9e, 0x73),
+    RGBColor(0xcc, 0x79, 0xa7),
+    RGBColor(0xe6, 0x9f, 0x00),
+    RGBColor(0x56, 0xb4, 0xe9),
+    INK,
+];
+
+/// Font size of a title.
+pub const TITLE: f64 = 17.0;
+/// Font size of axes and legends.
+pub const LABEL: f64 = 13.0;
+
+/// plotters centres letters half an ex above their baseline, which is this many pixels too high.
+pub const DOWN: f64 = 1.0;
+
+/// Returns the colour of the series with this index.
+pub fn series_color(index: usize) -> RGBColor {
+    SERIES[index % SERIES.len()]
+}
+
+/// Mixes a colour with a share of white.
+pub fn lighter(RGBColor(red, green, blue): RGBColor, white: f64) -> RGBColor {
+    let mix = |x: u8| (f64::from(x) + (255.0 - f64::from(x)) * white).round() as u8;
+    RGBColor(mix(red), mix(green), mix(blue))
+}
