@@ -1,6 +1,7 @@
-//! A training step of burn-nn's own encoder and decoder, to put beside `train bench --what train`:
-//! the same shapes, random batches of full length, dropout 0.1, Adam; median of at least five steps
-//! after three. What is faster for burn-nn is chosen: no smoothing, the system's allocator.
+//! Measures a training step of burn-nn's own encoder and decoder, to compare with
+//! `train bench --what train`: the same shapes, random batches of full length, dropout 0.1 and Adam.
+//! It prints the median of at least five steps after three warm-up steps. Label smoothing is off and
+//! the allocator is the system's, because both are faster for burn-nn.
 //!
 //! `cargo run --release -p examples --example burn_nn -- tiny`, or `copy`, or `base`.
 
@@ -19,7 +20,7 @@ use burn::nn::{
 };
 use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Distribution, Int, Tensor};
-use train::memory::peak_rss_bytes;
+use training::memory::peak_rss_bytes;
 
 #[derive(Module, Debug)]
 struct Model {
@@ -34,7 +35,7 @@ struct Model {
 }
 
 impl Model {
-    /// Both `[batch, length]`; the logits are `[batch, length, vocab_size]`.
+    /// Returns the logits, `[batch, length, vocab_size]`, of sources and targets `[batch, length]`.
     fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
         let [batch, length] = target.dims();
         let mask = generate_autoregressive_mask(batch, length, &target.device());

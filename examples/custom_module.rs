@@ -1,5 +1,5 @@
-//! A module of your own with our encoder in it: a classifier of sequences, trained for a few steps
-//! to tell whether token 7 is in them.
+//! A module of your own that contains the encoder: a classifier of sequences, trained for a few
+//! steps to tell whether token 7 is in them.
 //!
 //!     cargo run --release -p examples --example custom_module
 

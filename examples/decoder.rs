@@ -1,5 +1,5 @@
-//! The decoder alone, on a memory that is nothing but noise: the likeliest next tokens, all at once
-//! and step by step.
+//! The decoder alone, on a random memory: the most likely next tokens, computed in one pass and
+//! step by step.
 //!
 //!     cargo run --release -p examples --example decoder
 

@@ -1,4 +1,4 @@
-//! The encoder alone: ids in, memory out, and a look at what each layer attends to.
+//! The encoder alone: token ids in, memory out, and the attention weights of each layer.
 //!
 //!     cargo run --release -p examples --example encoder
 

@@ -1,4 +1,4 @@
-//! The whole model at the paper's base size: how big it is, what goes in and what comes out.
+//! The whole model at the paper's base size: its number of parameters, its inputs and its outputs.
 //!
 //!     cargo run --release -p examples --example full_model
 

@@ -1,4 +1,5 @@
-//! Three words become three vectors of 512 numbers that know what they are and where they stand.
+//! The input layer: three token ids become three vectors of 512 elements, which encode the token and
+//! its position.
 //!
 //!     cargo run --release -p examples --example input_layer
 
@@ -25,7 +26,7 @@ fn main() -> Result<(), transformer::ConfigError> {
     println!("vectors: {:?}", x.dims());
     assert_eq!(x.dims(), [1, 3, 512]);
 
-    // The same word at two places is two vectors.
+    // The same word at two positions has two different vectors.
     let twice = Tensor::<2, Int>::from_data([[12, 12]], &device);
     let x = input.forward(twice, 0);
     let difference = (x.clone().narrow(1, 0, 1) - x.narrow(1, 1, 1)).abs().max();

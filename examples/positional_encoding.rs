@@ -1,40 +1,29 @@
-//! Draws the sinusoidal positional encoding, and a chart of your own.
+//! The similarity of sinusoidal positional encodings, which depends on the distance of two positions
+//! alone. `train plot --positional-encoding` plots the encoding itself.
 //!
 //!     cargo run --release -p examples --example positional_encoding
 
 use burn::tensor::{Device, Tensor};
-use train::plot::{Axis, LineChart, Plot, Series, Spacing, positional_encoding};
 use transformer::position::SinusoidalEncoding;
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let device = Device::flex();
-    let folder = std::env::temp_dir().join("transformer-pictures");
-    let encoding = positional_encoding(&device);
-    encoding.save(&folder.join("positional_encoding.svg"))?;
-    encoding.save(&folder.join("positional_encoding.png"))?;
+const POSITIONS: usize = 100;
+const D_MODEL: usize = 64;
 
-    // The dot product of two encodings depends only on the distance of their positions.
-    let (positions, d_model) = (100, 64);
-    let table = SinusoidalEncoding::new(positions, d_model, &device).forward(0, positions);
-    let products = |position: usize| -> Vec<(f64, f64)> {
+fn main() {
+    let device = Device::flex();
+    let table = SinusoidalEncoding::new(POSITIONS, D_MODEL, &device).forward(0, POSITIONS);
+    let similarity = |position: usize| -> Vec<f64> {
         let one: Tensor<2> = table.clone().narrow(0, position, 1);
         let products = one.matmul(table.clone().transpose()).into_data();
-        let values = products.iter::<f64>().map(|x| x / (d_model / 2) as f64);
-        (0..).map(f64::from).zip(values).collect()
+        let scale = (D_MODEL / 2) as f64;
+        products.iter::<f64>().map(|x| x / scale).collect()
     };
-    let series = [(0, 20), (1, 60)].map(|(index, position)| {
-        let label = format!("to position {position}");
-        Series::new(index, label, products(position))
-    });
-    assert!((series[0].points[25].1 - series[1].points[65].1).abs() < 1e-5);
-    let chart = LineChart {
-        title: "Similarity of positional encodings, d_model 64".into(),
-        x: Axis::new("position (tokens)", 0.0..positions as f64, Spacing::Whole),
-        y: Axis::new("dot product / (d_model / 2)", 0.0..1.0, Spacing::Linear),
-        series: series.into(),
-        band: None,
-    };
-    chart.save(&folder.join("similarity.svg"))?;
-    println!("{}", folder.display());
-    Ok(())
+    let [to_20, to_60] = [similarity(20), similarity(60)];
+    println!("distance  similarity to position 20  and to position 60");
+    for distance in (0..40).step_by(4) {
+        let [a, b] = [to_20[20 + distance], to_60[60 + distance]];
+        assert!((a - b).abs() < 1e-5);
+        let bar = "*".repeat((40.0 * a.max(0.0)).round() as usize);
+        println!("{distance:>8}  {a:>25.3}  {b:>18.3}  {bar}");
+    }
 }

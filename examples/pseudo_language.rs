@@ -1,4 +1,4 @@
-//! Writes a corpus of a language that nobody speaks, to try `train fit --task text` on.
+//! Writes a corpus of an invented language, to try `train fit --task text` without a download.
 //!
 //!     cargo run --release -p examples --example pseudo_language -- [FOLDER [PAIRS]]
 
@@ -6,7 +6,11 @@ use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
 
-use train::text::pseudo_corpus;
+#[path = "pseudo_language/language.rs"]
+#[allow(dead_code)]
+mod language;
+
+use language::pseudo_corpus;
 
 fn default_folder() -> PathBuf {
     std::env::temp_dir().join("pseudo-language")

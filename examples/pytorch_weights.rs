@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let device = Device::flex();
 
-    // A state dict in an entry `state_dict` of what `torch.save` wrote, a pickle.
+    // A pickle that `torch.save` wrote, with a state dict in its entry `state_dict`.
     let file = WeightsFile::open(format!("{folder}/annotated.pt"))?;
     let options = ImportOptions {
         n_heads: Some(3), // weights do not show it
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("largest difference of a logit: {difference:.1e}");
     assert!(difference < 1e-5);
 
-    // What PyTorch's class loads: `load_state_dict(safetensors.torch.load_file(..))`.
+    // PyTorch's class loads this file by `load_state_dict(safetensors.torch.load_file(..))`.
     let own = weights::parameters(&model);
     let (config, layout) = (&imported.config, imported.layout);
     let back = weights::export(config, Contents::Model, &own, layout, true)?;

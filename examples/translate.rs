@@ -1,21 +1,25 @@
-//! A translation model, from text files to a translation and its alignment, in about a minute: of a
-//! language that nobody speaks, so that nothing must be downloaded.
+//! A translation model of an invented language in about a minute, from text files to a translation
+//! and its alignment. Nothing has to be downloaded.
 //!
 //!     cargo run --release -p examples --example translate
 
 use std::error::Error;
 use std::fs;
 
-use burn::module::Module;
 use burn::tensor::Device;
-use train::config::{RunConfig, TaskConfig};
-use train::defaults::TextSize;
-use train::fit::{Ending, fit};
-use train::monitor::Plain;
-use train::run_folder::RunFolder;
-use train::task::Task;
-use train::text::{TextConfig, TextTask, TokenizerKind, pseudo_language};
+use training::config::{RunConfig, TextSize};
+use training::data::parallel::{TextConfig, TokenizerKind};
+use training::data::{self, DataConfig, Purpose};
+use training::evaluation;
+use training::run::RunFolder;
+use training::trainer::{Ending, Trainer};
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
+
+#[path = "pseudo_language/language.rs"]
+#[allow(dead_code)]
+mod language;
+
+use language::pseudo_language;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // Two corpora, lines SOURCE<TAB>TARGET.
@@ -32,45 +36,50 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&corpus.source, lines)?;
     }
 
-    // Vocabularies, token ids, batches.
-    let task = TextTask::prepare(&text, &folder.join("cache"), 100)?;
-
-    // A small model, and what it is trained with.
+    // A small model, and how it is trained.
     let mut config = RunConfig::text(TextSize::Tiny);
-    config.task = TaskConfig::Text(Box::new(task.config().clone()));
+    config.data = DataConfig::Text(Box::new(text));
     config.model = config.model.with_d_model(64).with_dropout(0.0);
-    config.backend = "flex".into();
-    config.epochs = Some(20);
-    config.resolve_for(&task)?;
-    let run = RunFolder::create_with(Some(&folder.join("run")), &config, |run| {
-        task.save_tokenizers(run)
-    })?;
-    let watch = || Box::new(Plain::new(0, config.steps)) as _;
-    let ending = fit(&config, &task, &Device::flex(), run, None, watch)?;
-    let Ending::Done(trained) = ending else {
-        println!("stopped, and saved");
-        return Ok(());
-    };
+    config.optimization.epochs = Some(20);
+    config.evaluation.validation_size = 100;
+    config.execution.backend = "flex".into();
 
-    // A sentence that it has not seen.
+    // Vocabularies, token ids, batches.
+    let purpose = Purpose::NewRun {
+        caches: &folder.join("cache"),
+        eval_size: config.evaluation.validation_size,
+    };
+    let dataset = data::prepare(&mut config.data, purpose)?;
+    config.fit_to(dataset.as_ref())?;
+
+    let device = Device::flex();
+    let run = RunFolder::create_with(Some(&folder.join("run")), &config, |run| dataset.save(run))?;
+    let trainer = Trainer::new(&config, dataset.as_ref(), &device, run)?;
+    let Ending::Done(trained) = trainer.train(&mut ())? else {
+        unreachable!("nothing stops the run");
+    };
+    let model = &trained.model;
+
+    // A sentence that the model has not seen.
+    let codec = dataset.codec();
+    let vocabularies = codec.vocabularies();
     let pair = pseudo_language(2, 8);
-    let source = task.parse_source(&pair.source)?;
+    let source = codec.encode_source(&pair.source)?;
     let beam = Method::Beam {
         width: 5,
         length_penalty: LengthPenalty::Gnmt { alpha: 0.6 },
     };
-    let search = GenerateConfig::new(task.bos_id(), 50)
-        .with_eos_id(task.eos_id())
+    let search = GenerateConfig::new(vocabularies.bos_id, 50)
+        .with_eos_id(vocabularies.eos_id)
         .with_method(beam);
-    let model = trained.model.valid();
     let target = &model.generate(&[&source], &search)?[0][0].tokens;
-    println!("\n{}\n{}", pair.source, task.show(target));
-    println!("(should be: {})\n", pair.target);
+    println!("\n{}\n{}", pair.source, codec.decode_target(target));
+    println!("(reference: {})\n", pair.target);
 
-    // What each word was made from: the cross-attention of the last layer, in tenths.
+    // The alignment of the words: the cross-attention of the last layer, in tenths.
     let last_layer = config.model.n_decoder_layers - 1;
-    let alignment = &model.align(&[&source], &[target], task.bos_id(), last_layer)?[0];
-    let words: Vec<String> = source.iter().map(|&id| task.source_token(id)).collect();
+    let alignment = &model.align(&[&source], &[target], vocabularies.bos_id, last_layer)?[0];
+    let words: Vec<String> = source.iter().map(|&id| codec.source_token(id)).collect();
     let cells = |cells: Vec<String>| cells.join(" ");
     let header = cells(words.iter().map(|word| format!("{word:>7}")).collect());
     println!("{:12} {header}", "");
@@ -83,10 +92,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             };
             format!("{text:>width$}")
         });
-        println!("{:12} {}", task.token(id), cells(tenths.collect()));
+        println!("{:12} {}", codec.target_token(id), cells(tenths.collect()));
     }
 
-    let bleu = trained.close()?.bleu.unwrap_or(0.0);
+    let test = evaluation::test(model, dataset.as_ref(), &config, &device);
+    let bleu = test.texts.map_or(0.0, |scores| scores.bleu);
     println!("\nBLEU {bleu:.1} on 100 unseen sentences");
     fs::remove_dir_all(&folder)?;
     assert!(bleu > 60.0, "the language was not learned");

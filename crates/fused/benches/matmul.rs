@@ -1,9 +1,10 @@
-//! Measures matrix products: `cargo bench -p fused --bench matmul`.
+//! Measures matmul: `cargo bench -p fused --bench matmul`.
 //!
-//! - `base`: a decoding step of the paper's base model (six layers, 10,000 tokens, 108 MB of weights),
-//!   in bytes of weights a second, beside a plain read of as many bytes by as many threads
+//! - `base`: a decoding step of the paper's base model (six layers, 10,000 tokens, 108 MB of
+//!   weights), in bytes of weights per second, next to a plain read of the same number of bytes by
+//!   the same number of threads
 //! - `training`: a training step of the Annotated Transformer's copy model (800 tokens a side), in
-//!   floating-point operations a second
+//!   floating-point operations per second
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::hint::black_box;
@@ -84,7 +85,7 @@ fn step(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Inputs, outputs and number of the linear layers of two layers a side.
+/// Input width, output width and number of linear layers in a model of two layers on each side.
 const LINEAR: [(usize, usize, u64); 5] = [
     (512, 1536, 4),
     (512, 512, 8),

@@ -1,5 +1,6 @@
-//! Measures each operation, forward and backward, by its fast path and in plain Burn, at the shapes of
-//! the paper's base model (16 sequences of 64 tokens): `cargo bench -p fused --bench operations`.
+//! Measures each operation, forward and backward, with its fast path and in plain Burn, at the
+//! shapes of the paper's base model (16 sequences of 64 tokens): `cargo bench -p fused --bench
+//! operations`.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::cell::RefCell;
@@ -146,7 +147,7 @@ fn operations(criterion: &mut Criterion) {
             let loss = fused::linear_cross_entropy(x, weight, bias, target.clone(), 0, 0.1, 128);
             backward(loss);
         });
-        // Attention with a cache has no plain body in this crate.
+        // Attention with a cache has no fallback in plain Burn in this crate.
         if is_fused {
             bench("attention_step", &|| {
                 let (query, memory) = (query_of_step.clone(), memory.clone().inner());

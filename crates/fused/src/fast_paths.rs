@@ -10,9 +10,9 @@ thread_local! {
 /// Switches the fast paths of the calling thread on or off until the guard is dropped.
 ///
 /// They are on by default. Without them, every operation of this crate is plain Burn, for
-/// comparisons and as a way around a defect. The setting holds for the calling thread and for what it
-/// runs through [`in_pool`](crate::in_pool), on whichever thread. A backward pass follows the forward
-/// pass that recorded it.
+/// comparisons and to work around a defect. The setting holds for the calling thread and for
+/// operations that it runs through [`in_pool`](crate::in_pool), on any thread of the pool. A
+/// backward pass follows the forward pass that recorded it.
 ///
 /// ```
 /// assert!(fused::has_fast_paths());
@@ -22,7 +22,7 @@ thread_local! {
 /// }
 /// assert!(fused::has_fast_paths());
 /// ```
-#[must_use = "the setting before is restored when the guard is dropped"]
+#[must_use = "the previous setting is restored when the guard is dropped"]
 pub fn fast_paths(is_enabled: bool) -> FastPaths {
     FastPaths {
         before: IS_ENABLED.replace(is_enabled),
@@ -35,12 +35,12 @@ pub fn has_fast_paths() -> bool {
     IS_ENABLED.get()
 }
 
-/// The guard of [`fast_paths`]: restores the setting before when it is dropped. Guards must be
-/// dropped in the reverse order of their creation, as variables of a scope are.
+/// The guard of [`fast_paths`], which restores the previous setting when it is dropped. Guards must
+/// be dropped in the reverse order of their creation, as the variables of a scope are.
 #[derive(Debug)]
 pub struct FastPaths {
     before: bool,
-    /// The setting belongs to the thread that made it.
+    /// Keeps the guard on its thread, to which the setting belongs.
     not_send: PhantomData<*const ()>,
 }
 

@@ -1,13 +1,14 @@
-//! Fast operations of the Transformer for [Burn](burn), with a plain body for every backend.
+//! Fast operations of the Transformer for [Burn](burn), with a fallback in plain Burn for every
+//! backend.
 //!
-//! # What it is for
+//! # Purpose
 //!
-//! Burn composes layer norm, attention, cross-entropy, dropout and Adam of small operations. On a CPU,
-//! each of them reads and writes whole tensors, on one thread, in memory that the allocator has just
-//! cleared; under training, the graph keeps many of these tensors for the backward pass. This crate has
-//! one function for each of these operations. Where it can, a function takes a *fast path*: one pass
-//! over the data forward, a backward pass by hand, and nothing kept that is cheap to compute again.
-//! Everywhere else the function computes the same formula in plain Burn.
+//! Burn composes layer norm, attention, cross-entropy, dropout and Adam from small operations. On a
+//! CPU, each of them reads and writes whole tensors, on one thread, in memory that the allocator
+//! has just cleared. In training, the graph keeps many of these tensors for the backward pass. This
+//! crate has one function for each of these operations. Where it can, a function takes a *fast
+//! path*: it makes one pass over the data, has a hand-written backward pass, and keeps nothing that
+//! is cheap to compute again. Everywhere else the function computes the same formula in plain Burn.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -30,12 +31,12 @@
 //! |---|---|---|
 //! | f32 on flex, without autodiff | `flex` | kernels of this crate |
 //! | f32 on flex, with autodiff | `flex`, `autodiff` | the same, with backward passes of this crate |
-//! | on ndarray, wgpu, Vulkan, Metal, CUDA, ROCm, or flex in another precision, with autodiff | the backend's, `autodiff` | *portable*: Burn's operations, with backward passes by hand |
+//! | on ndarray, wgpu, Vulkan, Metal, CUDA, ROCm, or flex in another precision, with autodiff | the backend's, `autodiff` | *portable*: Burn's operations, with hand-written backward passes |
 //! | all others, and all while [`fast_paths`] are off | | plain Burn |
 //!
-//! [`self_attention`], [`cross_attention`] and [`attention_step`] have no plain body: they return `None`,
-//! and the caller has one. [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own is
-//! as good.
+//! [`self_attention`], [`cross_attention`] and [`attention_step`] have no fallback in plain Burn:
+//! where there is no fast path, they return `None`, and the caller computes attention itself.
+//! [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own is as good.
 //!
 //! # How a call is dispatched
 //!
@@ -59,26 +60,27 @@
 //!
 //! # Numerics
 //!
-//! - On flex, a result does not depend on the number of threads: a sum is a sum of the sums of pieces,
-//!   which are cut by size and added in order.
-//! - A row of [`linear`] is the same, bit for bit, whatever other rows are in the batch. Padding keys
-//!   that are masked change no bit of [`self_attention`].
+//! - On flex, a result does not depend on the number of threads: a long sum is split into pieces of
+//!   a fixed size, and the sums of the pieces are added in order.
+//! - A row of [`linear`] does not depend on the other rows of the batch, to the last bit. Padding
+//!   keys that are masked change no bit of [`self_attention`].
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
-//! - Results are reproducible for one instruction-set level (AVX-512, AVX2, NEON or scalar code). It is
-//!   the best of the CPU; the environment variable `FUSED_SIMD` (`scalar`, `avx2`, `avx512`, `neon`)
-//!   forces another one for tests. It holds for the whole process, since all threads must use the same.
+//! - Results are reproducible for one instruction-set level (AVX-512, AVX2, NEON or scalar code).
+//!   The level is the best that the CPU supports; the environment variable `FUSED_SIMD` (`scalar`,
+//!   `avx2`, `avx512`, `neon`) forces another one for tests. The level holds for the whole process,
+//!   since all threads must use the same one.
 //!
 //! # Memory and unsafe code
 //!
-//! Results on flex are in memory of an arena, which keeps what is freed for the results to come;
-//! [`free_buffers`] returns it to the system. The arena, and its casts to bytes, are the only unsafe
+//! Results on flex are stored in an arena, which keeps freed memory for later results;
+//! [`free_buffers`] returns it to the system. The arena and its casts to bytes are the only unsafe
 //! code (`memory/`). Vector code is written in `pulp`'s safe traits.
 //!
 //! # Settings
 //!
-//! [`fast_paths`] and [`Profile`] are scoped: they hold for the calling thread until their guard is
-//! dropped, and for what it runs by [`in_pool`].
+//! [`fast_paths`] and [`Profile`] are scoped: until their guard is dropped, they hold for the
+//! calling thread and for operations that it runs through [`in_pool`].
 //!
 //! # Files
 //!
@@ -86,14 +88,14 @@
 //! |---|---|
 //! | `ops/<operation>/` | a folder for each operation, each with the same files (below) |
 //! | `backend/` | tensors of flex as slices; which backends are portable; nodes of the autodiff graph |
-//! | `simd/` | instruction-set level, matrix products, transposition, exponentials, dot products |
+//! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |
 //! | `fast_paths.rs`, `profile.rs` | the settings |
 //!
 //! | file of an operation | content |
 //! |---|---|
-//! | `mod.rs` | formula, public function, plain body |
+//! | `mod.rs` | formula, public function, fallback in plain Burn |
 //! | `kernel.rs` | slices, no Burn |
 //! | `flex.rs` | dispatched trait and backward passes, on tensors of flex |
 //! | `autodiff.rs` | node and gradient on flex |
@@ -127,7 +129,8 @@
 //!    }
 //!    ```
 //!
-//! 2. `flex.rs`, the same on tensors. `with_mut` works in place if the tensor has one owner:
+//! 2. `flex.rs`, the same computation on tensors. `with_mut` works in place if the tensor has a
+//!    single owner:
 //!
 //!    ```ignore
 //!    //! Squares on tensors of flex.
@@ -169,8 +172,8 @@
 //!    }
 //!    ```
 //!
-//! 3. `autodiff.rs`, the node. `checkpoint` keeps an input for the backward pass; the state is whatever
-//!    else the backward pass reads:
+//! 3. `autodiff.rs`, the node. `checkpoint` keeps an input for the backward pass; the state is all
+//!    that the backward pass reads:
 //!
 //!    ```ignore
 //!    //! The gradient of the square: `dx = 2 x dy`.
@@ -237,8 +240,8 @@
 //!    is a file `portable.rs` like `ops/layer_norm/portable.rs`; it pays if Burn's own graph keeps more
 //!    than the backward pass needs.
 //!
-//! To work on several threads, cut the slices by a fixed size, never by the number of threads. Take
-//! memory for results from `Buffer::arbitrary`, which does not clear it.
+//! To work on several threads, split the slices into pieces of a fixed size, never by the number of
+//! threads. Take memory for results from `Buffer::arbitrary`, which does not clear it.
 
 #![recursion_limit = "256"]
 

@@ -15,8 +15,8 @@ thread_local! {
 
 /// Measures the fast paths of the calling thread, forward and backward, until it is dropped.
 ///
-/// It also measures what the thread runs through [`in_pool`](crate::in_pool), on whichever thread.
-/// While a profile is alive, an earlier one of the same thread pauses.
+/// It also measures operations that the thread runs through [`in_pool`](crate::in_pool), on any
+/// thread of the pool. While a profile is alive, an earlier one of the same thread pauses.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -31,7 +31,7 @@ thread_local! {
 pub struct Profile {
     times: Times,
     before: Option<Times>,
-    /// The measurement belongs to the thread that started it.
+    /// Keeps the profile on its thread, to which the measurement belongs.
     not_send: PhantomData<*const ()>,
 }
 
@@ -49,8 +49,9 @@ impl Profile {
 
     /// Returns the total time of each kind of operation so far, by its name.
     ///
-    /// Times are wall-clock times of the threads that called the operations, so that they add up
-    /// where one thread calls all of them. The map is empty on every backend but flex.
+    /// Times are wall-clock times of the threads that called the operations. They add up to the
+    /// time that passed only if one thread called all operations. The map is empty on every backend
+    /// but flex.
     pub fn times(&self) -> BTreeMap<&'static str, Duration> {
         self.times
             .lock()
@@ -75,12 +76,14 @@ mod measure {
 
     use super::{CURRENT, Times};
 
-    /// Returns where the calling thread's operations are counted, if they are.
+    /// Returns the times to which the calling thread's operations add; `None` if it is not
+    /// measured.
     pub(crate) fn current() -> Option<Times> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// Continues another thread's measurement on the calling thread until it is dropped.
+    /// The guard of another thread's measurement, which continues on the calling thread until the
+    /// guard is dropped.
     pub(crate) struct Continued(Option<Times>);
 
     impl Continued {
@@ -95,7 +98,8 @@ mod measure {
         }
     }
 
-    /// Adds the time until it is dropped to a kind of operation, if the calling thread is measured.
+    /// Adds the time from its creation to its drop to a kind of operation, if the calling thread is
+    /// measured.
     pub(crate) struct Timer(Option<(&'static str, Instant)>);
 
     impl Timer {

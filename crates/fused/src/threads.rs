@@ -4,16 +4,17 @@ use burn::tensor::Device;
 
 /// Runs `f` and returns its result; on flex, it runs on a thread of rayon's pool.
 ///
-/// A thread outside the pool waits longer for each piece of work that it hands to the pool than many
-/// operations of a small model take. Until `f` is done, or there was no work for ten milliseconds,
-/// the other threads of the pool stay awake, since waking them takes as long as a small operation.
+/// A thread outside the pool must wait for each piece of work that it hands to the pool. The wait
+/// takes longer than many operations of a small model. Until `f` is done, or there was no work for
+/// ten milliseconds, the other threads of the pool stay awake, since waking them takes as long as a
+/// small operation.
 ///
 /// The settings of the calling thread ([`fast_paths`](crate::fast_paths),
 /// [`Profile`](crate::Profile)) hold for `f` too.
 ///
 /// # Panics
 ///
-/// If `f` does.
+/// If `f` panics.
 pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
     #[cfg(feature = "flex")]
     if device.clone().without_autodiff() == Device::flex() {
@@ -38,10 +39,11 @@ mod awake {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Pauses between two unsuccessful looks for work: about a microsecond.
+    /// Number of spin-loop pauses between two looks for work, about a microsecond.
     const PAUSES: usize = 20;
 
-    /// Time without work after which a thread lets other programs run between two looks.
+    /// Time without work after which a thread also yields to other programs between two looks for
+    /// work.
     const ALONE: Duration = Duration::from_micros(100);
 
     /// Time without work after which a thread goes to sleep.
@@ -56,7 +58,7 @@ mod awake {
             let over = Arc::new(AtomicBool::new(false));
             if rayon::current_num_threads() > 1 {
                 let (mine, over) = (rayon::current_thread_index(), Arc::clone(&over));
-                // Not in a scope, which would wait for threads that are busy with other work.
+                // A scope would wait for threads that are busy with other work.
                 rayon::spawn_broadcast(move |context| {
                     if Some(context.index()) != mine {
                         look_for_work(&over);
@@ -104,7 +106,7 @@ mod tests {
         let device = Device::flex();
         let sum = in_pool(&device, || {
             use rayon::prelude::*;
-            // Nested, as where a search runs between training steps.
+            // Calls may be nested, as when a search runs between training steps.
             let inner = in_pool(&device, || (0..1000u64).into_par_iter().sum::<u64>());
             inner + (0..1000u64).into_par_iter().map(|i| i * i).sum::<u64>()
         });
@@ -128,7 +130,7 @@ mod tests {
         });
         assert!(is_fast);
         assert_eq!(profile.times().into_keys().collect::<Vec<_>>(), ["linear"]);
-        // Without a setting left behind on a thread of the pool.
+        // No setting is left behind on a thread of the pool.
         drop(profile);
         rayon::broadcast(|_| assert!(has_fast_paths() && current().is_none()));
     }

@@ -33,7 +33,7 @@ fn erf(x: f64) -> f64 {
     (1.0 - complement) * x.signum()
 }
 
-/// Returns `act(x)`, and its derivative by a difference.
+/// Returns `act(x)`, and its derivative by a finite difference.
 fn by_hand(of: Activation, x: f64) -> (f64, f64) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let value = |x: f64| match of {
@@ -98,7 +98,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_shape_has_them(
+    fn any_shape_follows_the_formulas(
         of in prop::sample::select(ALL.to_vec()),
         rows in 1..30usize,
         columns in 1..70usize,
@@ -119,7 +119,7 @@ fn plain_operations_agree() {
             let gradients = y.clone().powf_scalar(2.0).sum().backward();
             [y.into_data(), x.grad(&gradients).unwrap().into_data()]
         };
-        // In f64, which has no kernel.
+        // There is no kernel for f64, so that this run is plain Burn.
         let plain = run(DType::F64);
         for (fast, plain) in run(DType::F32).iter().zip(plain) {
             let plain: Vec<f64> = plain.iter::<f64>().collect();
@@ -134,7 +134,7 @@ fn gradients_are_dropped_with_the_output() {
     for of in ALL {
         let (rows, columns) = (50, 700);
         let width = if of.is_gated() { 2 * columns } else { columns };
-        // No value or slope of a gate is 0.
+        // For inputs of 1, no activation has a value or slope of 0.
         let x = Tensor::<2>::ones([rows, width], &device).require_grad();
         let y = fused::activate(x.clone(), of, 0.3);
         let gradients = y.clone().sum().backward();

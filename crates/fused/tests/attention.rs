@@ -1,4 +1,5 @@
-//! Compares attention, forward and backward, with attention in plain Burn, and with values by hand.
+//! Compares attention and its gradients with attention in plain Burn, and with values computed by
+//! hand.
 
 mod common;
 
@@ -9,7 +10,7 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// The tests share the device's random numbers.
+/// Held by each test that uses the device's random generator, which all tests share.
 static RANDOM: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +27,7 @@ struct Case {
     batch: usize,
     n_heads: usize,
     t: usize,
-    /// Keys; `None` for self-attention.
+    /// Number of keys; `None` for self-attention.
     s: Option<usize>,
     d_head: usize,
     masking: Masking,
@@ -53,12 +54,14 @@ impl Case {
                     .collect(),
             ),
         };
-        // On the device with autodiff, as in a model, which makes masks on the device of its tokens.
+        // The mask is on the device with autodiff, as in a model, which makes masks on the device
+        // of its tokens.
         let device = Device::flex().autodiff();
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// Returns queries `[B, T, H, K]` and keys and values `[B, S, 2 H, K]`, or all in one tensor.
+    /// Returns queries `[B, T, H, K]` and keys and values `[B, S, 2 H, K]`; for self-attention, one
+    /// tensor `[B, T, 3 H, K]`.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,
@@ -172,7 +175,7 @@ const CASE: Case = Case {
 
 #[test]
 fn several_blocks_agree_with_plain_burn() {
-    // A head has more weights than a chunk of dropout, too.
+    // With this length, a head also has more weights than a chunk of dropout.
     let long = Case {
         batch: 1,
         t: 200,

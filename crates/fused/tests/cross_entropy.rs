@@ -85,7 +85,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_batch_has_them(
+    fn any_batch_follows_the_formula(
         rows in 1..50usize,
         vocab_size in 2..70usize,
         scale in 0.0f32..30.0,
@@ -109,7 +109,7 @@ fn nan_is_not_hidden() {
 }
 
 #[test]
-#[should_panic(expected = "target 5 is no id of a vocabulary of 5")]
+#[should_panic(expected = "target 5 is not an id of a vocabulary of 5")]
 fn a_target_outside_the_vocabulary_is_rejected() {
     let device = Device::flex();
     let target = Tensor::<1, Int>::from_data([5], &device);

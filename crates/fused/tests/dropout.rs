@@ -1,5 +1,5 @@
-//! Checks that elements are dropped with the probability, without a pattern, and equally in both
-//! passes.
+//! Checks that elements are dropped with the given probability, without a pattern, and equally in
+//! both passes.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn device(seed: u64) -> Device {
     device
 }
 
-/// A seed holds for the whole process, so that tests that set it take turns.
+/// Held by each test that sets the seed, which holds for the whole process.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
@@ -43,7 +43,7 @@ fn elements_are_dropped_with_the_probability_and_without_a_pattern() {
     for (seed, p) in [(1, 0.1), (2, 0.5), (3, 0.9), (4, 0.001)] {
         let bits = dropped(seed, N, p);
         assert!(is_likely(count(bits.iter().copied()), N, p), "{p}");
-        // Distances of neighbours, rows, and the pieces of threads.
+        // These are distances between neighbours, between rows, and between the pieces of threads.
         for lag in [1, 2, 3, 16, 64, 512, 1 << 14, 1 << 15] {
             let pairs = bits.iter().zip(&bits[lag..]).map(|(a, b)| *a && *b);
             assert!(is_likely(count(pairs), N - lag, p * p), "{p}, lag {lag}");
@@ -124,7 +124,7 @@ fn nothing_is_dropped_with_probability_0_or_without_autodiff() {
 }
 
 #[test]
-#[should_panic(expected = "must be at least 0 and less than 1, not 1")]
+#[should_panic(expected = "is 1, but must be at least 0 and less than 1")]
 fn a_probability_of_one_is_rejected() {
     fused::dropout(Tensor::<1>::ones([1], &Device::flex()), 1.0);
 }

@@ -1,4 +1,5 @@
-//! Compares the backward pass of the linear layer with sums by hand, and with Burn's own.
+//! Compares the gradients of the linear layer with sums computed by hand, and with Burn's own
+//! gradients.
 
 mod common;
 
@@ -6,7 +7,8 @@ use burn::tensor::{Device, Tensor, TensorData, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Sizes, which of x, weight and bias have gradients, and the layout of the weight.
+/// A test case: sizes, flags saying which of x, weight and bias have gradients, and the layout of
+/// the weight.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 3],
@@ -107,7 +109,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
     #[test]
-    fn any_linear_layer_has_them(
+    fn gradients_of_any_linear_layer_are_the_sums_of_its_products(
         sizes in [1..40usize, 1..40usize, 1..60usize],
         tracked: [bool; 3],
         has_bias: bool,

@@ -82,7 +82,7 @@ fn values_and_gradients_follow_the_formula() {
     for (rows, width) in [(1, 2), (3, 8), (7, 33), (5, 64), (2, 70)] {
         check(rows, width, 0.0, 5);
     }
-    // A mean far from zero costs digits of the inputs only.
+    // With a mean far from zero, only the inputs lose digits.
     check(3, 40, 5.0, 6);
 }
 
@@ -99,7 +99,7 @@ fn sums_over_many_rows_are_complete() {
     let beta = Tensor::<1>::zeros([width], &device).require_grad();
     let y = fused::layer_norm(x, gamma.clone(), beta.clone(), EPSILON);
     let gradients = (y.clone() * y.clone()).sum().backward();
-    // `d Σ y² / dgamma = 2 Σ y h`, where `h = y`.
+    // The loss is `Σ y²`, and `y` is the normalised rows, so that `dgamma = 2 Σ y²`.
     let expected: Vec<f64> = y.clone().square().sum_dim(0).into_data().iter().collect();
     let expected: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();
     let found = gamma.grad(&gradients).unwrap().into_data();
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(50))]
 
     #[test]
-    fn any_size_has_them(rows in 1..6usize, width in 2..40usize, seed in 0..1000usize) {
+    fn any_size_follows_the_formula(rows in 1..6usize, width in 2..40usize, seed in 0..1000usize) {
         check(rows, width, 0.3, seed);
     }
 }

@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn random_shapes(rows in 1usize..40, d_input in 1usize..20, vocab_size in 2usize..60, at_a_time in 1usize..50, smooth: bool) {
+    fn chunks_of_any_size_change_only_rounding(rows in 1usize..40, d_input in 1usize..20, vocab_size in 2usize..60, at_a_time in 1usize..50, smooth: bool) {
         check([rows, d_input, vocab_size], if smooth { 0.1 } else { 0.0 }, at_a_time);
     }
 }

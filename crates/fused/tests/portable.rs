@@ -12,7 +12,7 @@ use common::{assert_close, elements};
 use fused::Activation;
 use proptest::prelude::*;
 
-/// The tests share the device's random numbers.
+/// Held by each test that uses the device's random generator, which all tests share.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -25,7 +25,8 @@ fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
     Tensor::from_data(data, (device, precision)).require_grad()
 }
 
-/// Returns `f` of leaves of these sizes, and the gradients of the weighted sum of its elements.
+/// Returns the output of `f` for leaves of these sizes, and the leaves' gradients of the output's
+/// weighted sum.
 fn run(
     sizes: &[usize],
     f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
@@ -73,7 +74,8 @@ fn compare(
     }
 }
 
-/// Checks that the gradients of `f` are its slopes, on flex in f64, with the same dropout each time.
+/// Checks that the gradients of `f` agree with finite differences, on flex in f64, with the same
+/// dropout each time.
 fn check_slope(name: &str, sizes: &[usize], f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>) {
     const STEP: f64 = 1e-5;
     let _turn = turn();
@@ -118,7 +120,7 @@ struct Attention {
     batch: usize,
     n_heads: usize,
     t: usize,
-    /// Keys; `None` for self-attention.
+    /// Number of keys; `None` for self-attention.
     s: Option<usize>,
     d_head: usize,
     mask: Mask,
@@ -200,7 +202,7 @@ impl Attention {
             [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
             _ => unreachable!(),
         };
-        // Not a division, whose divisor Burn would round to f32.
+        // The scale is a factor, since Burn would round a divisor to f32.
         let scale = 1.0 / (self.d_head as f64).sqrt();
         let scores = query.matmul(key.swap_dims(2, 3)) * scale;
         let weights = match self.mask(&leaves[0].device()) {
@@ -237,7 +239,8 @@ const ATTENTION: Attention = Attention {
     dropout: 0.0,
 };
 
-/// A case with enough keys that weights are computed again, and enough queries for two blocks.
+/// A case with so many keys that the backward pass computes the weights again, and with enough
+/// queries for two blocks.
 const LONG: Attention = Attention {
     t: 700,
     s: Some(1100),
@@ -266,7 +269,7 @@ fn attention_to_many_keys_agrees_with_plain_burn() {
 }
 
 #[test]
-fn gradients_of_attention_are_its_slopes() {
+fn gradients_of_attention_agree_with_finite_differences() {
     for case in [ATTENTION, LONG] {
         for dropout in [0.0, 0.4] {
             for mask in MASKS {
@@ -285,12 +288,13 @@ fn gradients_of_attention_are_its_slopes() {
 fn weights_are_dropped_with_the_probability() {
     let _turn = turn();
     let devices = [Device::ndarray(), Device::flex()].map(Device::autodiff);
-    // Less keys than from which on the mask is computed from a key, and more.
+    // With few keys, the dropout mask is drawn. With many, it is computed from a random key.
     for (device, s) in devices
         .iter()
         .flat_map(|device| [(device, 400), (device, 1100)])
     {
-        // All weights are equal and all values 1, so that an output is the share of kept weights.
+        // All weights are equal and all values 1, so that an output is the scaled share of kept
+        // weights.
         let case = Attention {
             batch: 1,
             n_heads: 1,
@@ -353,7 +357,7 @@ const ACTIVATIONS: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// Returns an activation function's output; `None` is the rectifier.
+/// Returns an activation function's output; `None` is ReLU.
 fn activate(
     leaves: &[Tensor<1>],
     activation: Option<Activation>,
@@ -397,7 +401,7 @@ fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usiz
 }
 
 #[test]
-fn gradients_of_norms_and_losses_are_their_slopes() {
+fn gradients_of_norms_and_losses_agree_with_finite_differences() {
     check_slope("layer norm", &[35, 7, 7], &layer_norm);
     check_slope("residual and norm", &[35, 35, 7, 7], &|leaves| {
         residual_norm(leaves, 0.3)
@@ -416,7 +420,7 @@ fn gradients_of_norms_and_losses_are_their_slopes() {
 }
 
 #[test]
-fn gradients_of_linear_dropout_and_activations_are_their_slopes() {
+fn gradients_of_linear_dropout_and_activations_agree_with_finite_differences() {
     let linear = |leaves: &[Tensor<1>]| {
         let [x, weight, bias] = leaves else {
             unreachable!()
@@ -439,7 +443,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_attention_is_that_of_plain_burn(
+    fn any_attention_agrees_with_plain_burn(
         batch in 1..4usize,
         n_heads in 1..4usize,
         t in 1..30usize,
@@ -451,12 +455,12 @@ proptest! {
     }
 
     #[test]
-    fn any_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
+    fn any_norm_agrees_with_plain_burn(rows in 1..20usize, width in 2..40usize) {
         compare("layer norm", &[rows * width, width, width], &layer_norm, &layer_norm);
     }
 
     #[test]
-    fn any_residual_and_norm_is_that_of_plain_burn(rows in 1..20usize, width in 2..40usize) {
+    fn any_residual_and_norm_agrees_with_plain_burn(rows in 1..20usize, width in 2..40usize) {
         let n = rows * width;
         let norm = |leaves: &[Tensor<1>]| residual_norm(leaves, 0.0);
         compare("residual and norm", &[n, n, width, width], &norm, &norm);
@@ -465,7 +469,7 @@ proptest! {
     }
 
     #[test]
-    fn any_activation_is_that_of_plain_burn(
+    fn any_activation_agrees_with_plain_burn(
         rows in 1..20usize,
         half in 1..20usize,
         activation in prop::option::of(prop::sample::select(ACTIVATIONS.to_vec())),
@@ -475,7 +479,7 @@ proptest! {
     }
 
     #[test]
-    fn any_loss_is_that_of_plain_burn(
+    fn any_loss_agrees_with_plain_burn(
         rows in 1..30usize,
         vocab_size in 2..60usize,
         smoothing in prop::sample::select(vec![0.0, 0.1, 0.5]),
@@ -485,7 +489,7 @@ proptest! {
     }
 
     #[test]
-    fn any_loss_in_chunks_is_that_of_plain_burn(
+    fn any_loss_in_chunks_agrees_with_plain_burn(
         rows in 1..30usize,
         d_input in 1..12usize,
         vocab_size in 2..40usize,

@@ -1,4 +1,4 @@
-//! Compares residual connections with dropout and norm, and a rectifier with dropout, with plain Burn,
+//! Compares residual connections with dropout and norm, and ReLU with dropout, with plain Burn,
 //! forward and backward.
 
 mod common;
@@ -9,10 +9,10 @@ use burn::tensor::{Device, Tensor, TensorData, activation, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// The tests share the device's random numbers.
+/// Held by each test that uses the device's random generator, which all tests share.
 static RANDOM: Mutex<()> = Mutex::new(());
 
-/// Takes the device's random numbers until the guard is dropped.
+/// Returns a guard that keeps other tests from using the device's random generator.
 fn lock_random() -> MutexGuard<'static, ()> {
     RANDOM
         .lock()
@@ -45,7 +45,7 @@ impl Case {
     }
 }
 
-/// The output and the gradients of the inputs that have one.
+/// Returns the output, and the gradient of each input that has one.
 fn run(case: &Case, f: &dyn Fn(&Inputs) -> Tensor<2>) -> Vec<Option<TensorData>> {
     let [rows, width] = case.sizes;
     let device = &case.device;
@@ -151,7 +151,7 @@ fn check(case: &Case) {
             ("both, of one gradient", |sum, norm| sum + norm),
         ],
     );
-    // The norm's parameters have a gradient of zeros, where plain Burn has none.
+    // Here, gamma and beta have gradients of zeros, and no gradients in plain Burn.
     assert_same(
         "residual_and_norm, the sum",
         case,
@@ -245,7 +245,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn any_of_them_is(rows in 1..50usize, width in 2..70usize, dropout in 0.0..0.9, seed in 0..1000usize) {
+    fn any_size_agrees_with_plain_burn(rows in 1..50usize, width in 2..70usize, dropout in 0.0..0.9, seed in 0..1000usize) {
         check(&Case::new([rows, width], dropout, seed));
     }
 }
@@ -267,8 +267,8 @@ fn inputs_that_are_used_again_are_not_changed() {
     assert_eq!([values(x), values(y)], [[1.0, -2.0], [3.0, -4.0]]);
 }
 
-/// Two pre-norm blocks whose inner tensors are used again: no gradient is mixed up with another, and
-/// none is changed in place while it has another owner.
+/// Two pre-norm blocks whose inner tensors are used again. Each gradient must belong to its own
+/// tensor, and must not be changed in place while it has another owner.
 #[test]
 fn blocks_in_a_chain_agree_with_plain_burn() {
     let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);
@@ -334,7 +334,7 @@ fn different_shapes_are_rejected() {
 }
 
 #[test]
-#[should_panic(expected = "must be at least 0 and less than 1, not 1")]
+#[should_panic(expected = "is 1, but must be at least 0 and less than 1")]
 fn a_probability_of_one_is_rejected() {
     let _ = fused::relu(Tensor::<1>::zeros([2], &Device::flex()), 1.0);
 }

@@ -1,4 +1,4 @@
-//! Which backend runs: a name and an index, from the command line or from the build.
+//! The backend and device that compute.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,67 +7,43 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result, anyhow};
 use burn::tensor::{Device, Tensor};
+use clap::ValueEnum;
+use training::error::UsageError;
 
-use crate::error::UsageError;
-
-/// A backend that a feature flag brings in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// A backend, which a feature flag builds in. A build with several chooses the first as its default.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
-    /// NVIDIA GPUs.
+    /// NVIDIA GPU
     Cuda,
-    /// AMD GPUs.
+    /// AMD GPU
     Rocm,
-    /// Apple GPUs.
+    /// Apple GPU
     Metal,
-    /// GPUs through Vulkan, shaders as SPIR-V.
+    /// GPU through Vulkan (SPIR-V)
     Vulkan,
-    /// GPUs through wgpu, shaders as WGSL.
+    /// GPU through wgpu (WGSL)
     Wgpu,
-    /// CPU, by the ndarray crate.
+    /// CPU, ndarray
     Ndarray,
-    /// CPU, pure Rust.
+    /// CPU, pure Rust
     Flex,
 }
 
 impl Backend {
-    /// All of them, in the order in which a build that has several takes one.
-    pub const ALL: [Self; 7] = [
-        Self::Cuda,
-        Self::Rocm,
-        Self::Metal,
-        Self::Vulkan,
-        Self::Wgpu,
-        Self::Ndarray,
-        Self::Flex,
-    ];
-
-    /// Its name, which is also its feature flag.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Cuda => "cuda",
-            Self::Rocm => "rocm",
-            Self::Metal => "metal",
-            Self::Vulkan => "vulkan",
-            Self::Wgpu => "wgpu",
-            Self::Ndarray => "ndarray",
-            Self::Flex => "flex",
-        }
+    /// Returns the name, which is also the feature flag, and the hardware in words.
+    pub fn describe(self) -> [String; 2] {
+        let value = self.to_possible_value().expect("no backend is hidden");
+        let hardware = value.get_help().expect("every backend has a comment");
+        [value.get_name().into(), hardware.to_string()]
     }
 
-    /// What it runs on, in words.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Cuda => "NVIDIA GPU",
-            Self::Rocm => "AMD GPU",
-            Self::Metal => "Apple GPU",
-            Self::Vulkan => "GPU through Vulkan (SPIR-V)",
-            Self::Wgpu => "GPU through wgpu (WGSL)",
-            Self::Ndarray => "CPU, ndarray",
-            Self::Flex => "CPU, pure Rust",
-        }
+    /// Returns the name, which is also the feature flag.
+    pub fn name(self) -> String {
+        let [name, _] = self.describe();
+        name
     }
 
-    /// Whether this build has it.
+    /// Whether this build has the backend.
     pub fn is_built_in(self) -> bool {
         match self {
             Self::Cuda => cfg!(feature = "cuda"),
@@ -80,13 +56,11 @@ impl Backend {
         }
     }
 
-    /// The one that the build was made for: what was asked for beyond flex, GPU before CPU.
-    pub fn of_build() -> Option<Self> {
-        Self::ALL.into_iter().find(|backend| backend.is_built_in())
-    }
-
-    fn is_cpu(self) -> bool {
-        matches!(self, Self::Ndarray | Self::Flex)
+    /// Returns the backends of this build; the first is its default: GPU before CPU, others before
+    /// flex.
+    pub fn built_in() -> impl Iterator<Item = Self> {
+        let all = Self::value_variants().iter().copied();
+        all.filter(|backend| backend.is_built_in())
     }
 }
 
@@ -94,22 +68,29 @@ fn names(backends: impl Iterator<Item = Backend>) -> String {
     backends.map(Backend::name).collect::<Vec<_>>().join(", ")
 }
 
-/// A backend and, where there are several devices, which one: `NAME[:INDEX]`.
+/// A backend and the index of one of its devices: `NAME[:INDEX]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceName {
     /// The backend.
     pub backend: Backend,
-    /// The device's number on that backend; none is the backend's own choice.
+    /// Index of the device; `None` for the backend's default.
     pub index: Option<usize>,
+}
+
+impl From<Backend> for DeviceName {
+    /// Names the backend's default device.
+    fn from(backend: Backend) -> Self {
+        Self {
+            backend,
+            index: None,
+        }
+    }
 }
 
 impl fmt::Display for DeviceName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.backend.name())?;
-        match self.index {
-            Some(index) => write!(f, ":{index}"),
-            None => Ok(()),
-        }
+        f.write_str(&self.backend.name())?;
+        self.index.map_or(Ok(()), |index| write!(f, ":{index}"))
     }
 }
 
@@ -122,30 +103,21 @@ impl FromStr for DeviceName {
             Some((name, index)) => (name, Some(index)),
             None => (text, None),
         };
-        let backend = Backend::ALL
-            .into_iter()
-            .find(|backend| backend.name() == name)
-            .ok_or_else(|| {
-                wrong(format!(
-                    "must be one of {}",
-                    names(Backend::ALL.into_iter())
-                ))
-            })?;
+        let backend = Backend::from_str(name, false).map_err(|_| {
+            let all = Backend::value_variants().iter().copied();
+            wrong(format!("must be one of {}", names(all)))
+        })?;
         if !backend.is_built_in() {
-            let built_in = Backend::ALL.into_iter().filter(|b| b.is_built_in());
+            let built_in = names(Backend::built_in());
             return Err(wrong(format!(
-                "this build has {} only; build it with `--features {name}`",
-                names(built_in)
+                "this build has {built_in} only; build it with `--features {name}`"
             )));
         }
+        let index = index.map(str::parse).transpose();
         let index = index
-            .map(|index| {
-                index
-                    .parse()
-                    .map_err(|_| wrong("the device after the colon must be a number from 0".into()))
-            })
-            .transpose()?;
-        if backend.is_cpu() && index.is_some_and(|index| index > 0) {
+            .map_err(|_| wrong("the device after the colon must be a number from 0".into()))?;
+        let is_cpu = matches!(backend, Backend::Ndarray | Backend::Flex);
+        if is_cpu && index.is_some_and(|index: usize| index > 0) {
             return Err(wrong(format!("{name} has one device, number 0")));
         }
         Ok(Self { backend, index })
@@ -153,42 +125,35 @@ impl FromStr for DeviceName {
 }
 
 impl DeviceName {
-    /// What `--backend` says, or the backend that the build was made for.
+    /// Parses the value of `--backend`; `None` is the default of this build.
     ///
     /// # Errors
     ///
-    /// An unknown name, a backend that this build lacks, or a build without any.
+    /// An unknown name, a backend that is not in this build, or a build without backends.
     pub fn choose(flag: Option<&str>) -> Result<Self, UsageError> {
-        match flag {
-            Some(name) => name.parse(),
-            None => Ok(Self {
-                backend: Backend::of_build().ok_or_else(|| {
-                    UsageError::new(
-                        "--backend",
-                        "(none)",
-                        "this build has no backend; build it with `--features flex`",
-                    )
-                })?,
-                index: None,
-            }),
+        let none = "this build has no backend; build it with `--features flex`";
+        match (flag, Backend::built_in().next()) {
+            (Some(name), _) => name.parse(),
+            (None, Some(first)) => Ok(first.into()),
+            (None, None) => Err(UsageError::new("--backend", "(none)", none)),
         }
     }
 
-    /// The device, after a first small operation on it.
+    /// Opens the device, and tests it by a small operation.
     ///
     /// # Errors
     ///
-    /// If the hardware or its driver is not there.
+    /// If the hardware or its driver does not work.
     pub fn open(self) -> Result<Device> {
         self.open_as(|_| Ok(()))
     }
 
-    /// The device, configured by `prepare` before there is anything on it, and after a first small
-    /// operation.
+    /// Opens the device, configures it by `prepare` before there is any tensor on it, and tests it by a
+    /// small operation.
     ///
     /// # Errors
     ///
-    /// If the hardware or its driver is not there, or `prepare` fails.
+    /// If the hardware or its driver does not work, or `prepare` fails.
     pub fn open_as(
         self,
         prepare: impl FnOnce(&mut Device) -> Result<(), UsageError>,
@@ -199,8 +164,8 @@ impl DeviceName {
             let sum = Tensor::<1>::ones([2], &device).sum().into_data();
             Ok((device, sum.iter::<f32>().sum::<f32>()))
         };
-        // Backends panic where there is no driver, most of them in a thread of their own: what
-        // went wrong is in the first panic, whoever's it is.
+        // Backends without a driver panic, most of them in a thread of their own. The first panic of
+        // any thread has the reason.
         let first_panic = Arc::new(OnceLock::new());
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new({
@@ -217,10 +182,10 @@ impl DeviceName {
             Ok(Err(error)) => return Err(UsageError::into(error)),
             Ok(Ok((device, 2.0))) => Ok(device),
             Ok(Ok((_, sum))) => Err(anyhow!("1 + 1 is {sum} there")),
-            Err(_) => Err(anyhow!(
-                "{}",
-                first_panic.get().map_or("it did not start", String::as_str)
-            )),
+            Err(_) => {
+                let reason = first_panic.get().map(String::as_str);
+                Err(anyhow!("{}", reason.unwrap_or("it did not start")))
+            }
         }
         .with_context(|| format!("no usable device for --backend {self}"))
     }
@@ -233,9 +198,9 @@ impl DeviceName {
         use burn::tensor::DeviceKind;
 
         #[cfg(any(feature = "wgpu", feature = "vulkan", feature = "metal"))]
-        let kind = || match self.index {
-            Some(index) => DeviceKind::DiscreteGpu(index),
-            None => DeviceKind::DefaultDevice,
+        let kind = || {
+            self.index
+                .map_or(DeviceKind::DefaultDevice, DeviceKind::DiscreteGpu)
         };
         #[cfg(any(feature = "cuda", feature = "rocm"))]
         let index = || {
@@ -255,7 +220,7 @@ impl DeviceName {
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => Device::wgpu(kind()),
             #[cfg(feature = "ndarray")]
-            #[allow(deprecated)] // Burn 0.22 still has it, and people compare with it
+            #[allow(deprecated)] // Burn 0.22 still has it, for comparisons
             Backend::Ndarray => Device::ndarray(),
             #[cfg(feature = "flex")]
             Backend::Flex => Device::flex(),
@@ -277,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_say_what_is_right() {
+    fn wrong_names_are_explained() {
         let error = |name: &str| name.parse::<DeviceName>().unwrap_err().to_string();
         assert!(error("nonsense").contains("must be one of cuda, rocm"));
         assert!(error("flex:1").contains("one device"));
@@ -286,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_device_works() {
+    fn an_opened_device_works() {
         let device = DeviceName::choose(Some("flex")).unwrap().open().unwrap();
         assert!(!device.is_autodiff());
     }

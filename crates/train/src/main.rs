@@ -1,36 +1,59 @@
-//! Parse, validate, run. Exit codes: 0 done, 1 failed, 2 wrong usage or input.
+//! The program `train`: a command line, a terminal and plots around the library `training`.
+//!
+//! Three parts handle a call. [`args`] parses the command line into the arguments of a command,
+//! which become a `training::config::RunConfig` or a search configuration. [`commands`] does what
+//! the command says, by the library. [`terminal`] shows it: results on stdout, everything else on
+//! stderr, so that `train generate RUN < lines > outputs` is a pipe.
+//!
+//! Errors come back to `main`. A wrong setting has a path such as `optimization.steps`, which
+//! [`args::flags`] turns into the flag that sets it. Exit codes: 0 done, 1 failed, 2 wrong usage or
+//! input.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`args`] | the flags of each command, the values that they take, which flag sets which setting |
+//! | [`commands`] | a file for each command; `fit` and `resume` share `train`, which is the main job |
+//! | [`device`] | the backends of this build, and which one runs |
+//! | [`plot`] | curves, attention maps and the paper's figures, as SVG and PNG |
+//! | [`terminal`] | dashboard, progress line, notes of the library, Ctrl-C |
+//!
+//! A new command is a file in `args` and one in `commands`, a variant of `args::Command` and an arm
+//! in `commands::run`; `docs/architecture.md` has the steps.
+
+#![recursion_limit = "256"]
+
+mod args;
+mod commands;
+mod device;
+mod plot;
+mod terminal;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use train::cli::{Cli, Command, one_line};
-use train::error::UsageError;
-use train::{command, output};
+use training::error::UsageError;
 
-// Burn allocates and frees whole tensors all the time; the system's allocator gives their pages
-// back to the kernel and faults them in again.
+use args::{Cli, flags, one_line};
+use terminal::output;
+
+// Burn allocates and frees whole tensors all the time. The system's allocator would return their
+// pages to the kernel, and each new tensor would fault them in again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Keeps pages that were freed: a step asks for all of them again, and the kernel would clear them
-/// each time. The environment's `MIMALLOC_PURGE_DELAY` counts for more.
+/// Makes the allocator keep freed pages. The next step needs all of them again, and the kernel would
+/// have to clear each one. The environment variable `MIMALLOC_PURGE_DELAY` takes precedence.
 #[allow(unsafe_code)]
 fn keep_freed_pages() {
     /// `mi_option_purge_delay`, in milliseconds, negative for never.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-    // SAFETY: It sets a number that the allocator reads; no other thread is there yet.
+    // SAFETY: it sets a number that the allocator reads, before there are other threads.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, -1) };
 }
 
 fn main() -> ExitCode {
     keep_freed_pages();
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env()
-                .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("error")),
-        )
-        .with_writer(std::io::stderr)
-        .init();
+    terminal::listen();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
@@ -39,24 +62,10 @@ fn main() -> ExitCode {
         }
         Err(help_or_version) => help_or_version.exit(),
     };
-    let outcome = match cli.command {
-        None => command::fit::run(&cli.fit),
-        Some(Command::Fit(args)) => command::fit::run(&args),
-        Some(Command::Resume(args)) => command::fit::resume(&args),
-        Some(Command::Generate(args)) => command::generate::run(&args),
-        Some(Command::Eval(args)) => command::eval::run(&args),
-        Some(Command::Score(args)) => command::score::run(&args),
-        Some(Command::Plot(args)) => command::plot::run(&args),
-        Some(Command::Import(args)) => command::weights::import(&args),
-        Some(Command::Export(args)) => command::weights::export(&args),
-        Some(Command::Inspect(args)) => command::weights::inspect(&args),
-        Some(Command::Bench(args)) => command::bench::run(&args),
-        Some(Command::Backends) => command::backends::run(),
-    };
-    match outcome {
+    match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(&format!("error: {error:#}"));
+            output::note(&format!("error: {}", flags::describe(&error)));
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }

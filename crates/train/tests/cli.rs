@@ -38,7 +38,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// A run of a second or less.
+/// Flags of a run that takes at most a second.
 const SMALL: [&str; 18] = [
     "--steps",
     "12",
@@ -127,7 +127,7 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     assert!(last.contains(&format!("{:.4}", summary["exact_match"].as_f64().unwrap())));
     let config = json(&run.join("config.json"));
     assert_eq!(config["model"]["d_model"], 16);
-    assert_eq!(config["task"]["symbols"], 9);
+    assert_eq!(config["data"]["symbols"], 9);
     let steps: Vec<u64> = losses(&run)
         .iter()
         .map(|line| line["step"].as_u64().unwrap())
@@ -174,7 +174,7 @@ fn the_same_seed_gives_the_same_losses_and_another_does_not() {
     assert_ne!(once.0, run("c", "6").0);
 }
 
-/// The default settings, whole.
+/// Trains with the default settings, and checks that the copy task is solved.
 fn assert_solves(backend: &str) {
     let folder = tempfile::tempdir().unwrap();
     let stdout = succeed(
@@ -269,9 +269,9 @@ fn the_annotated_preset_prints_its_loss_after_each_epoch() {
     );
     assert!(stdout.contains("expected 2 3 4 5 6 7 8 9 10"), "{stdout}");
     let config = json(&folder.path().join("runs/annotated-copy-1/config.json"));
-    assert_eq!(config["schedule"]["kind"], "noam");
-    assert_eq!(config["schedule"]["warmup"], 400);
-    assert_eq!(config["batch_size"], 30);
+    assert_eq!(config["optimization"]["schedule"]["kind"], "noam");
+    assert_eq!(config["optimization"]["schedule"]["warmup"], 400);
+    assert_eq!(config["optimization"]["batch_size"], 30);
 }
 
 #[test]
@@ -338,7 +338,7 @@ fn backends_are_listed() {
 }
 
 #[test]
-fn help_and_version_are_results() {
+fn help_and_version_are_printed_on_stdout() {
     let folder = tempfile::tempdir().unwrap();
     assert!(succeed(&train(folder.path()).arg("--help").output().unwrap()).contains("--run-dir"));
     let version = succeed(&train(folder.path()).arg("--version").output().unwrap());
@@ -348,7 +348,7 @@ fn help_and_version_are_results() {
     );
 }
 
-/// The mistake ends with code 2 and one line on stderr that has all of these in it.
+/// Checks that a wrong command ends with code 2, and one line on stderr with all `expected` texts.
 fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);
@@ -368,7 +368,7 @@ fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
 }
 
 #[test]
-fn wrong_values_are_refused_in_one_line() {
+fn wrong_values_are_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let cases: &[(&[&str], &[&str])] = &[
@@ -448,7 +448,7 @@ fn wrong_values_are_refused_in_one_line() {
 }
 
 #[test]
-fn sizes_that_no_machine_has_are_refused() {
+fn sizes_beyond_any_machine_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let huge = usize::MAX.to_string();
     for flag in [
@@ -465,14 +465,14 @@ fn sizes_that_no_machine_has_are_refused() {
                 continue; // long, but possible
             }
             let arguments = ["--heads", "1", flag, value];
-            // A flag may be wrong only together with another, which the message names.
+            // The message names the value, even if it is wrong only together with another flag.
             refused(folder.path(), &arguments, &["must be at", value]);
         }
     }
 }
 
 #[test]
-fn nobody_has_to_read_the_results() {
+fn a_closed_stdout_or_stderr_does_not_stop_a_run() {
     let folder = tempfile::tempdir().unwrap();
     let program = env!("CARGO_BIN_EXE_train");
     let run = |line: &str| {
@@ -505,13 +505,13 @@ fn nobody_has_to_read_the_results() {
 }
 
 #[test]
-fn off_a_terminal_stderr_is_plain_lines() {
+fn stderr_has_plain_lines_without_a_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let output = train(folder.path()).args(SMALL).output().unwrap();
     let stderr = text(&output.stderr);
     assert!(stderr.starts_with("training copy on "), "{stderr}");
     assert!(!stderr.contains(['\r', '\u{1b}']), "{stderr:?}");
-    // What happens inside is told on request.
+    // `RUST_LOG` shows internal events.
     let output = train(folder.path())
         .args(SMALL)
         .env("RUST_LOG", "info")
@@ -521,7 +521,7 @@ fn off_a_terminal_stderr_is_plain_lines() {
 }
 
 #[test]
-fn a_target_is_looked_at_before_the_end() {
+fn a_run_with_a_target_evaluates_at_its_last_step() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--target", "0.5", "--eval-every", "7"];
     let output = train(folder.path())
@@ -553,7 +553,7 @@ fn a_backend_that_is_not_built_in_says_which_feature_to_add() {
 }
 
 #[test]
-fn run_folders_that_cannot_be_are_refused() {
+fn unusable_run_folders_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let run = folder.path().join("mine");
     let name = run.to_str().unwrap();
@@ -567,7 +567,7 @@ fn run_folders_that_cannot_be_are_refused() {
     );
     assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
 
-    // A file stands where the folder should be. Root could write to a folder without permissions.
+    // A file has the name of the folder, because root can write even without permissions.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     for name in [file.clone(), file.join("below")] {
@@ -581,7 +581,7 @@ fn run_folders_that_cannot_be_are_refused() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
-/// 20 steps on another backend have flex's losses, with the same seed and without dropout.
+/// Checks that 20 steps on another backend have the losses of flex, without dropout.
 #[cfg(any(feature = "ndarray", feature = "wgpu"))]
 fn assert_losses_of(backend: &str, tolerance: f64) {
     let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,13 @@
-//! Text, from files to BLEU: the program learns a language of the project's own.
+//! Text, from files to BLEU: the program learns to translate an invented language.
 
-use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use flate2::read::GzDecoder;
 use serde_json::Value;
-use train::text::pseudo_corpus;
 
 const FIXTURE: &str = concat!(
     env!("CARGO_MANIFEST_DIR"),
-    "/tests/fixtures/pseudo_language"
+    "/../training/tests/fixtures/pseudo_language"
 );
 
 fn train(folder: &Path, arguments: &[&str]) -> String {
@@ -27,25 +24,6 @@ fn train(folder: &Path, arguments: &[&str]) -> String {
 
 fn path(name: &str) -> String {
     format!("{FIXTURE}/{name}")
-}
-
-/// The generator still speaks the language of the files.
-#[test]
-fn the_corpus_is_the_generators() {
-    for (name, seed, pairs) in [("train", 0, 4000), ("valid", 1, 200), ("test", 2, 200)] {
-        let read = |side: &str| {
-            let file = fs::File::open(path(&format!("{name}.{side}.gz"))).unwrap();
-            std::io::read_to_string(GzDecoder::new(file)).unwrap()
-        };
-        let generated = pseudo_corpus(seed, pairs);
-        for (side, text) in ["source", "target"].into_iter().zip(generated) {
-            let file = read(side);
-            for (number, (line, generated)) in (1..).zip(file.lines().zip(text.lines())) {
-                assert_eq!(line, generated, "{name}.{side}, line {number}");
-            }
-            assert!(file == text, "{name}.{side} has another end");
-        }
-    }
 }
 
 #[test]

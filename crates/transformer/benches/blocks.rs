@@ -1,5 +1,5 @@
-//! Time of the forward and backward pass of each block of the paper's base model, for 16 sequences of
-//! 64 tokens, with and without the operations of `fused`.
+//! Measures the forward and backward pass of each block of the paper's base model, for 16 sequences
+//! of 64 tokens, with and without the operations of `fused`.
 //!
 //! Run with `cargo bench -p transformer --bench blocks`.
 #![allow(missing_docs)] // criterion's macros create public functions

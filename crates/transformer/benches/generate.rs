@@ -1,4 +1,4 @@
-//! Time of generating targets of a fixed length with a small model, and of the search alone.
+//! Measures the generation of targets of a fixed length with a small model, and the search alone.
 //!
 //! Run with `cargo bench -p transformer --bench generate`.
 #![allow(missing_docs)] // criterion's macros create public functions

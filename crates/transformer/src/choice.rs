@@ -4,10 +4,10 @@ use std::fmt;
 
 use crate::error::ConfigError;
 
-/// A setting that is one of a few named choices, as [`NormPlacement`](crate::NormPlacement).
+/// A setting that is one of a few named choices, such as [`NormPlacement`](crate::NormPlacement).
 ///
-/// Every choice displays as its name and is parsed from it. Together with the summaries this is
-/// what a command line needs to offer the setting as a flag:
+/// Every choice displays as its name and is parsed from it. Together with the summaries, a command
+/// line can offer the setting as a flag:
 ///
 /// ```
 /// use transformer::{Choice, Positions};
@@ -52,7 +52,8 @@ pub(crate) fn parse<C: Choice>(name: &str) -> Result<C, ConfigError> {
     })
 }
 
-/// Implements [`Choice`], `Display` and `FromStr` for an enum, by one table of names and summaries.
+/// Implements [`Choice`], `Display` and `FromStr` for an enum, from one table of names and
+/// summaries.
 macro_rules! choices {
     ($type:ty, $setting:literal, { $($variant:ident: $name:literal, $summary:literal;)+ }) => {
         impl $crate::choice::Choice for $type {

@@ -29,7 +29,7 @@ choices!(NormPlacement, "norm_placement", {
 pub enum Activation {
     /// `max(0, x)`, as in the paper.
     Relu,
-    /// `x Φ(x)`, exactly, by the error function.
+    /// `x Φ(x)`, computed exactly with the error function.
     Gelu,
     /// `x σ(x)`, also called SiLU.
     Swish,

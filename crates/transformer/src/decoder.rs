@@ -267,7 +267,8 @@ impl Decoder {
 
     /// Returns the decoder's states after the final norm, before the generator.
     ///
-    /// [`logits`](Self::logits) of these states are what [`forward`](Self::forward) returns.
+    /// [`logits`](Self::logits) computes from these states the logits that
+    /// [`forward`](Self::forward) returns.
     ///
     /// # Shapes
     ///

@@ -76,7 +76,7 @@ impl InputLayer {
         self.forward_with_table(ids, self.table(), offset)
     }
 
-    /// Embeds the tokens of positions `offset..offset + T` by another layer's table.
+    /// Embeds the tokens of positions `offset..offset + T` with another layer's table.
     ///
     /// # Shapes
     ///

@@ -121,7 +121,7 @@ impl Encoder {
     ///
     /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        // There is no decoder with which the table could be shared.
+        // Without a decoder, no table can be shared.
         let config = config.clone().with_weight_tying(WeightTying::None);
         config.validate()?;
         Ok(Self::build(&config, &mut Init::new(device)))

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 /// A setting that is not valid.
 ///
-/// Displays as `FIELD is VALUE, but must be EXPECTED`. A program that knows the fields by other names,
-/// such as flags, builds its own message of the parts:
+/// Displays as `FIELD is VALUE, but must be EXPECTED`. A program that knows the fields by other
+/// names, such as flags, builds its own message from the parts:
 ///
 /// ```
 /// use transformer::TransformerConfig;
@@ -30,7 +30,7 @@ pub struct ConfigError {
     pub value: String,
     /// Description of the valid values.
     pub expected: String,
-    /// Where `expected` mentions other fields, and their names.
+    /// Byte ranges of `expected` that mention other fields, and the names of these fields.
     mentions: Vec<(Range<usize>, String)>,
 }
 

@@ -39,7 +39,7 @@ impl Generator {
         }
     }
 
-    /// Computes logits by the generator's own weight.
+    /// Computes logits with the generator's own weight.
     ///
     /// # Shapes
     ///
@@ -56,7 +56,7 @@ impl Generator {
         self.project(states, weight.val())
     }
 
-    /// Computes logits by an embedding table.
+    /// Computes logits with an embedding table as the weight.
     ///
     /// # Shapes
     ///

@@ -25,7 +25,8 @@ impl Transformer {
     /// Returns the attention weights of every layer and head, the input of every feed-forward
     /// network, and the logits.
     ///
-    /// The pass computes what [`forward`](Transformer::forward) computes, but by unfused attention.
+    /// The pass computes the same values as [`forward`](Transformer::forward), up to rounding: it
+    /// does not use fused attention, which keeps no weights.
     ///
     /// # Shapes
     ///

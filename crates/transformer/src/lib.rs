@@ -2,9 +2,9 @@
 //! backend.
 //!
 //! The crate has the whole model: embeddings, positional encoding, encoder, decoder and generator,
-//! its label-smoothed loss, generation by greedy decoding, sampling and beam search, and weights
-//! from and for PyTorch. Encoder and decoder can also be used alone, or inside a module of your own.
-//! One [`TransformerConfig`] describes a model; its defaults are the paper's base model.
+//! its label-smoothed loss, generation by greedy decoding, sampling and beam search, and the import
+//! and export of PyTorch weights. Encoder and decoder can also be used alone, or inside a module of
+//! your own. One [`TransformerConfig`] describes a model; its defaults are the paper's base model.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -32,11 +32,11 @@
 //!
 //! # Neighbours
 //!
-//! **burn-nn** has encoder and decoder stacks. This crate adds what surrounds them in a model:
-//! embeddings, positions, generator, loss, search, and layouts of other implementations' weights. Its
-//! cache holds keys and values only, in buffers that are written in place, and beams share them
-//! instead of copying them. Pre-norm stacks end with a norm. The operations of the `fused` crate make
-//! training and inference fast on CPU backends.
+//! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
+//! embeddings, positions, generator, loss, search, and layouts of other implementations' weights.
+//! Its cache holds keys and values only, in buffers that are written in place, and beams share them
+//! instead of copying them. Pre-norm stacks end with a norm. The operations of the `fused` crate
+//! make training and inference fast on CPU backends.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are tested
 //! against it. The differences are in the interface. Everything is batch-first. Source padding is
@@ -72,7 +72,7 @@
 //! | [`position`] | sinusoidal, learned and rotary positional encoding |
 //! | [`embedding`] | the input layer: embedding and positions |
 //! | [`attention`] | scaled dot-product and multi-head attention, key-value cache |
-//! | [`memory`] | what a decoder keeps: the encoded source, and the cache of a search |
+//! | [`memory`] | the encoded source and the key-value cache, which a decoder reads |
 //! | [`feed_forward`], [`norm`], [`residual`], [`generator`] | the other parts of a layer and a stack |
 //! | [`encoder`], [`decoder`] | the two stacks |
 //! | [`model`] | [`Transformer`], the whole model |

@@ -148,7 +148,7 @@ impl CrossEntropy {
 }
 
 impl Transformer {
-    /// Returns the teacher-forced loss of a batch: what a training step differentiates.
+    /// Returns the teacher-forced loss of a batch, whose gradients a training step computes.
     ///
     /// With `chunk`, the logits of at most `chunk` tokens are held at a time; see
     /// [`CrossEntropy::sum_in_chunks`]. A model in half precision computes the loss in f32, from

@@ -1,4 +1,5 @@
-//! What a decoder reads besides its input: the memory of the source, and the cache of earlier tokens.
+//! The memory of the source and the cache of earlier tokens, which a decoder reads besides its
+//! input.
 
 use burn::tensor::Tensor;
 
@@ -23,14 +24,14 @@ impl From<Tensor<3>> for Memory {
     }
 }
 
-/// What all layers of one pass of the decoder share.
+/// Masks, rotation and indices that all layers share in one pass of the decoder.
 #[derive(Clone, Debug)]
 pub(crate) struct DecoderPass<'a> {
     /// Causal mask of the targets.
     pub mask: Option<&'a AttentionMask>,
     /// Rotary encoding of the targets' positions.
     pub rotation: Option<&'a Rotation>,
-    /// Where targets find their keys and values.
+    /// Indices of the targets' keys and values.
     pub index: TargetIndex,
 }
 
@@ -87,9 +88,9 @@ impl LayerCache {
 
 /// The keys and values of the tokens decoded so far, and of one memory.
 ///
-/// Training decodes whole targets with an empty cache; generation decodes one token at a time with the
-/// cache of the earlier ones. A cache belongs to one memory and one batch, so that the next source needs
-/// a new one. Targets may branch and end: see [`branch`](Self::branch).
+/// Training decodes whole targets with an empty cache; generation decodes one token at a time with
+/// the cache of the earlier ones. A cache belongs to one memory and one batch: the next batch of
+/// sources needs a new cache. Targets may branch and end: see [`branch`](Self::branch).
 #[derive(Clone, Debug)]
 pub struct DecoderCache {
     pub(crate) layers: Vec<LayerCache>,
@@ -162,7 +163,7 @@ impl DecoderCache {
         self.sources = Some(parents.iter().map(|&parent| sources[parent]).collect());
     }
 
-    /// Counts `length` more tokens of each target, and returns where all targets find their keys and
+    /// Counts `length` more tokens of each target, and returns the indices of all targets' keys and
     /// values.
     pub(crate) fn extend(
         &mut self,

@@ -56,7 +56,7 @@ impl Transformer {
         }
     }
 
-    /// Creates a model of a given encoder and decoder.
+    /// Creates a model from an encoder and a decoder.
     ///
     /// # Panics
     ///
@@ -175,7 +175,8 @@ impl Transformer {
         AttentionMask::padding(source, self.pad_id())
     }
 
-    /// Returns the encoder's input `[B, S, D]`, by the decoder's table if the encoder has none.
+    /// Returns the encoder's input `[B, S, D]`, from the decoder's embedding table if the encoder
+    /// has none.
     pub(crate) fn embed_source(&self, source: Tensor<2, Int>) -> Tensor<3> {
         let table = self.source_table();
         self.encoder.input.forward_with_table(source, table, 0)

@@ -5,7 +5,8 @@
 //! ```
 //!
 //! The variance is divided by `D`, or by `D - 1` if the configuration asks for the unbiased one.
-//! The latter is computed as a factor `sqrt((D - 1) / D)` of `γ`, which is the same but for `ε`.
+//! For `D - 1`, `γ` is multiplied by `sqrt((D - 1) / D)`, which gives the same result except for
+//! the effect of `ε`.
 
 use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
@@ -21,7 +22,7 @@ pub struct LayerNorm {
     /// Shift `β`, `[D]`.
     pub beta: Param<Tensor<1>>,
     epsilon: f64,
-    /// Factor of `gamma` for the unbiased variance; `None` is 1.
+    /// Factor by which `gamma` is multiplied for the unbiased variance; `None` is 1.
     scale: Option<f64>,
 }
 
@@ -39,7 +40,7 @@ impl LayerNorm {
         }
     }
 
-    /// Returns the effective scale.
+    /// Returns the scale `γ`, multiplied by the factor for the unbiased variance.
     fn gamma(&self) -> Tensor<1> {
         let gamma = self.gamma.val();
         match self.scale {

@@ -47,7 +47,8 @@ impl Residual {
         self.run(x.into(), sublayer).sum()
     }
 
-    /// Runs `sublayer` inside the block, and leaves a pre-norm block's final sum to the next norm.
+    /// Runs `sublayer` inside the block. A pre-norm block defers its final sum, which the next norm
+    /// computes.
     pub(crate) fn run(
         &self,
         stream: Stream,
@@ -102,7 +103,7 @@ impl Stream {
         }
     }
 
-    /// Returns the normalised sum, `[B, T, D]`.
+    /// Returns the sum normalised by `norm`, `[B, T, D]`.
     pub fn norm(self, norm: &LayerNorm) -> Tensor<3> {
         let shape = self.x.dims();
         match self.branch {

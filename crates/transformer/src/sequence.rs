@@ -1,4 +1,4 @@
-//! Lists of token ids: checks, and padding to one tensor.
+//! Checks of token ids, and padding of sequences to one tensor.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -36,7 +36,7 @@ pub fn pad_sequences(
     Tensor::from_data(TensorData::new(ids, [sequences.len(), length]), device)
 }
 
-/// Checks token ids that come from outside the program.
+/// Checks token ids before they reach a model, such as ids that a user supplies.
 ///
 /// Backends do not check them and may return arbitrary embeddings for ids outside the vocabulary.
 ///

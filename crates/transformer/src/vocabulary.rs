@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 /// A fixed list of tokens, which maps words to ids and back.
 ///
-/// The id of a token is its index in the list. The first four tokens are always [`PAD`](Self::PAD), [`BOS`](Self::BOS), [`EOS`](Self::EOS) and
-/// [`UNK`](Self::UNK).
+/// The id of a token is its index in the list. The first four tokens are always [`PAD`](Self::PAD),
+/// [`BOS`](Self::BOS), [`EOS`](Self::EOS) and [`UNK`](Self::UNK).
 ///
 /// ```
 /// use transformer::Vocabulary;
@@ -146,7 +146,7 @@ impl Vocabulary {
         self.tokens.len()
     }
 
-    /// Returns false: a vocabulary always has the special tokens.
+    /// Returns `false`, since a vocabulary always has the special tokens.
     pub fn is_empty(&self) -> bool {
         self.tokens.is_empty()
     }

@@ -40,8 +40,9 @@ fn steps_compute_the_logits_of_the_full_pass() {
                 let memory = model.encode(source);
                 let full = model.decode(target.clone(), &memory, &mut model.new_cache());
 
-                // Tokens one by one, first several and then one by one, in pieces, and all at once;
-                // with no capacity, too little, just enough, and more.
+                // The pieces are: single tokens, several tokens and then single ones, pieces of
+                // several tokens, and all tokens at once. The capacities are: none, too small,
+                // exact, and larger than needed.
                 for pieces in [vec![1; 7], vec![4, 1, 1, 1], vec![2, 3, 2], vec![7]] {
                     for capacity in [0, 3, 7, 20] {
                         let mut cache = model.decoder.new_cache_with_capacity(2, capacity);

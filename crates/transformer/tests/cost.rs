@@ -1,41 +1,16 @@
-//! A step of generation allocates the same number of bytes at any length, but for the attention
+//! A step of generation allocates the same number of bytes at any length, except for the attention
 //! weights. Bytes are counted, because time depends on the load of the machine.
 #![allow(unsafe_code)] // for the counting allocator
-
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use burn::tensor::{Device, Tensor};
 use transformer::generate::{Autoregressive, DecoderSession};
 use transformer::{Memory, TransformerConfig};
 
-/// The system allocator, which counts the bytes that are allocated.
-struct Counting;
+#[path = "../../fused/tests/common/allocations.rs"]
+#[allow(dead_code)]
+mod allocations;
 
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: all calls are passed to the system allocator; counting does not touch the memory.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller upholds the contract of `GlobalAlloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as in `alloc`.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        BYTES.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: as in `alloc`.
-        unsafe { System.alloc_zeroed(layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use allocations::allocated;
 
 const D_MODEL: usize = 64;
 const LENGTHS: [usize; 3] = [64, 256, 1024];
@@ -63,12 +38,12 @@ fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
             parents(step)
         };
         let tokens = vec![3; width];
-        let before = BYTES.load(Ordering::Relaxed);
+        let [_, before] = allocated();
         let logits = session.step(&parents, &tokens);
-        let allocated = BYTES.load(Ordering::Relaxed) - before;
+        let [_, after] = allocated();
         assert_eq!(logits.len(), width * 50);
         if LENGTHS.contains(&step) {
-            counted.push(allocated);
+            counted.push(after - before);
         }
     }
     counted.try_into().unwrap()

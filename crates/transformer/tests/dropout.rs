@@ -91,12 +91,12 @@ fn kept_elements_of_the_input_are_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
-/// Attention is linear in the values, and a rectifier is homogeneous. The sum of their inputs times
-/// the gradients is therefore the loss, unless the backward pass drops other elements than the forward
-/// pass.
+/// Attention is linear in the values, and `relu(c x) = c relu(x)` for `c > 0`. The sum of inputs
+/// times gradients is therefore the loss, unless the backward pass drops other elements than the
+/// forward pass.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
-    // Few keys, and so many that backends other than flex recompute the weights.
+    // Backends other than flex keep the weights of few keys, and recompute those of many.
     for (backend, s) in common::backends()
         .iter()
         .flat_map(|backend| [(backend, 40), (backend, 1100)])

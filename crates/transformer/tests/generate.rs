@@ -439,7 +439,7 @@ fn samples_are_a_function_of_seed_and_source() {
     // The samples of a source do not depend on the other sources.
     assert_eq!(all[..2], run(2, 7)[..]);
     assert!(all.iter().any(|found| found[0].tokens != found[1].tokens));
-    // The second source alone, with its index as `first_source`.
+    // The second source alone, with its index as `first_source`, has the same samples.
     let config = config(12).with_method(sample(7, 1)).with_n_best(3);
     let mut toy = Toy::new(9, 2, 2);
     toy.rows.remove(0);
@@ -851,7 +851,7 @@ fn a_decoder_alone_generates() {
         let alone = decoder.generate(&[prefix], &config).unwrap();
         assert_same("decoder", &alone, std::slice::from_ref(found));
     }
-    // The token of greedy decoding is the likeliest one of a full pass.
+    // Greedy decoding must choose the likeliest token of a full pass.
     let greedy = decoder
         .generate(&[[5u32, 6]], &GenerateConfig::new(1, 3))
         .unwrap();

@@ -33,7 +33,7 @@ fn config() -> TransformerConfig {
 }
 
 /// Runs `check` for every norm placement and positional encoding on every deterministic backend,
-/// with autodiff and without, where attention takes another path.
+/// with autodiff and without, since attention takes another path without autodiff.
 fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
@@ -251,7 +251,7 @@ fn positions_beyond_max_len_are_rejected() {
         });
         assert!(message.contains("0..21 exceed max_len (20)"), "{message}");
 
-        // A step of a decoder that has reached its last position.
+        // The same holds for a step of a decoder that has reached its last position.
         let memory = model.encode(long.clone().narrow(1, 0, 4));
         let mut cache = model.new_cache();
         model.decode(long.clone().narrow(1, 0, 20), &memory, &mut cache);

@@ -1,4 +1,4 @@
-//! `Transformer::loss`: the loss of `forward`, with all logits at once or in chunks.
+//! `Transformer::loss` equals the loss of `forward`, with all logits at once or in chunks.
 
 mod common;
 
@@ -25,7 +25,8 @@ fn criterion() -> CrossEntropy {
     CrossEntropy::new(0.1, PAD).unwrap()
 }
 
-/// Source, target and labels of three examples of different lengths, with 8 labels in all.
+/// Returns the source, target and labels of three examples of different lengths, with 8 labels in
+/// total.
 fn batch(device: &Device) -> [Tensor<2, Int>; 3] {
     let source = [vec![5, 6, 7, 8, 9], vec![10, 3], vec![4, 4, 4]];
     let target = [vec![1, 7, 6], vec![1, 11, 12, 3], vec![1]];
@@ -37,7 +38,7 @@ fn batch(device: &Device) -> [Tensor<2, Int>; 3] {
     ]
 }
 
-/// The loss, and the gradients of all parameters.
+/// Returns the loss, and the gradients of all parameters.
 fn values(loss: LossSum, model: &Transformer) -> (TensorData, Vec<(String, TensorData)>) {
     assert_eq!(loss.tokens.into_scalar::<f32>(), 8.0);
     let gradients = parameter_gradients(model, &loss.sum.backward());
@@ -107,7 +108,7 @@ fn the_loss_in_chunks_is_close_to_that_of_all_logits() {
         for chunk in [1, 5, 12, 100] {
             let (sum, gradients) = loss(Some(chunk));
             let name = format!("{name}: chunks of {chunk}");
-            // Sums of at most 13 terms in another order.
+            // The two losses add at most 13 terms in a different order.
             assert_close(&name, &sum, &all, 1e-5 * all.iter::<f32>().next().unwrap());
             for ((path, actual), (_, expected)) in gradients.iter().zip(&all_gradients) {
                 let largest = expected.iter::<f32>().fold(0.0, |m: f32, x| m.max(x.abs()));

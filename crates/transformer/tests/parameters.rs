@@ -16,7 +16,7 @@ fn listing<M: Module>(module: &M) -> Vec<String> {
     parameters(module).into_iter().map(line).collect()
 }
 
-/// The paper's base model with small vocabularies.
+/// Returns the paper's base model with small vocabularies.
 fn base() -> TransformerConfig {
     TransformerConfig::new(37, 41)
 }
@@ -114,8 +114,9 @@ fn the_number_and_size_of_parameters_are_those_computed_by_hand() {
     let model = TransformerConfig::new(10_000, 8_000)
         .init_seeded(0, &Device::flex())
         .unwrap();
-    // An attention has 4 (512^2 + 512) parameters, a feed-forward network 2 * 512 * 2048 + 2048 + 512,
-    // a norm 1024. An encoder layer has 1, 1 and 2 of them, a decoder layer 2, 1 and 3.
+    // Attention has 4 (512^2 + 512) parameters, a feed-forward network 2 * 512 * 2048 + 2048 + 512,
+    // and a norm 1024. An encoder layer has one attention, one feed-forward network and two norms.
+    // A decoder layer has two, one and three.
     let (attention, feed_forward, norm) = (1_050_624, 2_099_712, 1_024);
     let encoder = 10_000 * 512 + 6 * (attention + feed_forward + 2 * norm) + norm;
     let decoder = 8_000 * 512 + 6 * (2 * attention + feed_forward + 3 * norm) + norm;

@@ -1,4 +1,4 @@
-//! Outputs and gradients are PyTorch's, on every backend of the build.
+//! Outputs and gradients equal PyTorch's, on every backend of the build.
 //!
 //! The tolerances are in `common::backends`. On the CPU backends, outputs differ by at most 1e-5, and
 //! gradients by at most 1e-4 of the largest element of their tensor.
@@ -21,7 +21,7 @@ use transformer::{
 
 const PAD: u32 = 0;
 
-/// The dimensions of the models in the fixtures.
+/// Returns the configuration of the models in the fixtures.
 fn config() -> TransformerConfig {
     TransformerConfig::new(17, 19)
         .with_d_model(33)
@@ -261,8 +261,8 @@ fn whole_model() {
                 .unwrap()
                 .forward(logits.clone(), labels);
 
-            // Outputs at padded positions are not compared: PyTorch's were computed with a target
-            // padding mask, these without. They have no effect on the loss.
+            // Outputs at padded positions are not compared: PyTorch computed them with a target
+            // padding mask, and this crate does not mask them. They have no effect on the loss.
             let assert_real = |what: &str, actual: Tensor<3>, ids: Tensor<2, Int>| {
                 let device = actual.device();
                 let [batch, length, _] = actual.dims();

@@ -625,7 +625,8 @@ fn huge_pickles_are_rejected_before_they_are_read() {
         error
     };
     let gigabytes = 10 << 30;
-    // A string of 8 GiB, one of 2 GiB, a line without end, and many empty lists.
+    // The pickles claim a string of 8 GiB and one of 2 GiB, have a line without end, and have many
+    // empty lists.
     let long = [&[0x80, 4, 0x8e][..], &(1u64 << 33).to_le_bytes()].concat();
     let short = [&[0x80, 2, b'B'][..], &(1u32 << 31).to_le_bytes()].concat();
     let line = [0x80, 2, b'V'];

@@ -25,7 +25,7 @@ pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     }
 }
 
-/// Returns the mask if it is a tensor of flex with one byte an element.
+/// Returns the mask if it is a tensor of flex with one byte per element.
 pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTensor<Flex>> {
     match tensor.clone().into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Bool(tensor))
@@ -52,8 +52,8 @@ pub(crate) fn vector(values: Buffer) -> FlexTensor {
     primitive(values, &[len])
 }
 
-/// Returns the tensor as it is if all strides are positive, as a matrix product needs them, else a
-/// contiguous copy.
+/// Returns the tensor as it is if all strides are positive, which a matmul needs, else a contiguous
+/// copy.
 pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
     match tensor.layout().strides().iter().all(|&stride| stride > 0) {
         true => tensor,
@@ -63,7 +63,7 @@ pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
 
 /// Returns the elements of a contiguous tensor.
 pub(crate) fn slice(tensor: &FlexTensor) -> &[f32] {
-    tensor.as_slice().expect("it is contiguous")
+    tensor.as_slice().expect("the tensor is contiguous")
 }
 
 /// Returns the elements of an integer tensor.
@@ -71,7 +71,8 @@ pub(crate) fn ids(tensor: IntTensor<Flex>) -> Vec<i64> {
     tensor.into_data().iter().collect()
 }
 
-/// Changes all elements: in place if this is the only owner of the memory, else in a copy.
+/// Calls `f` on all elements: in place if the tensor is the only owner of its memory, else in a
+/// copy.
 pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) -> T) -> T {
     if !tensor.layout().is_contiguous() {
         *tensor = tensor.to_contiguous();
@@ -79,7 +80,7 @@ pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) ->
     let (start, end) = tensor
         .layout()
         .contiguous_offsets()
-        .expect("it is contiguous");
+        .expect("the tensor is contiguous");
     if tensor.is_unique() {
         f(&mut tensor.storage_mut()[start..end])
     } else {
@@ -91,7 +92,7 @@ pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) ->
     }
 }
 
-/// Returns Burn's tensor of a tensor of flex, without autodiff.
+/// Wraps a tensor of flex in Burn's tensor type, without autodiff.
 pub(crate) fn from_primitive<const D: usize>(tensor: FlexTensor) -> Tensor<D> {
     Tensor::from_dispatch(DispatchTensor {
         kind: DispatchTensorKind::Flex(BackendTensor::Float(tensor)),
@@ -99,19 +100,20 @@ pub(crate) fn from_primitive<const D: usize>(tensor: FlexTensor) -> Tensor<D> {
     })
 }
 
-/// Returns the tensor of flex of a tensor that this crate [`takes`], without autodiff.
+/// Unwraps the tensor of flex in a tensor without autodiff that [`takes`] accepts.
 ///
 /// # Panics
 ///
-/// If it is another tensor.
+/// If the tensor is not on flex, or has autodiff.
 pub(crate) fn into_primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     match tensor.into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => tensor,
-        other => panic!("{other:?} is no tensor of flex without autodiff"),
+        other => panic!("{other:?} is not a tensor of flex without autodiff"),
     }
 }
 
-/// Returns whether the fast paths take the tensor: f32 on flex, with or without autodiff.
+/// Returns whether the fast paths accept the tensor: they are on, and it is f32 on flex, with or
+/// without autodiff.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device = tensor.device();
     let has_backward = cfg!(feature = "autodiff") || !device.is_autodiff();

@@ -1,4 +1,4 @@
-//! What all operations need from Burn's backends: tensors of flex as slices, the backends that have
+//! Access to Burn's backends for all operations: tensors of flex as slices, the backends that have
 //! portable backward passes, and nodes of the autodiff graph.
 
 #[cfg(feature = "flex")]

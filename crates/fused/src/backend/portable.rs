@@ -1,5 +1,5 @@
-//! The backends on which training takes the portable backward passes: backward passes by hand in
-//! Burn's own operations. They keep less memory than the graph that Burn's autodiff makes of the
+//! The backends on which training uses portable backward passes, which are written by hand in
+//! Burn's own operations. They keep less memory than the graph that Burn's autodiff builds of the
 //! forward pass, and launch fewer operations.
 
 use burn::backend::tensor::FloatTensor;
@@ -24,8 +24,8 @@ macro_rules! on_all_backends {
 
 pub(crate) use on_all_backends;
 
-/// Returns whether the portable operations take the tensor: fast paths are on, it has elements, and it
-/// is on a device with autodiff of a backend that this crate is built with.
+/// Returns whether the portable operations accept the tensor. Fast paths must be on, and the tensor
+/// must have elements and be on an autodiff device of a backend that this crate is built with.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     if !has_fast_paths() || !tensor.device().is_autodiff() || tensor.shape().num_elements() == 0 {
         return false;

@@ -61,11 +61,13 @@ impl Arena {
             Some((&place, _)) => place,
             None => self.grow(len),
         };
-        let free = self.free.remove(&(slab, first)).expect("it is free");
+        let free = self.free.remove(&(slab, first)).expect("the piece is free");
         if free > len {
             self.free.insert((slab, first + len), free - len);
         }
-        let memory = self.slabs[slab].as_ref().expect("it has a free piece");
+        let memory = self.slabs[slab]
+            .as_ref()
+            .expect("a slab with a free piece exists");
         Piece {
             slab,
             first,
@@ -111,7 +113,7 @@ impl Arena {
     /// provides its pages when they are first touched.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
-        // Without enough memory to double, a slab of the requested size.
+        // If there is not enough memory to double, the slab has the requested size.
         let slab = Slab::new(len.max(held).max(FIRST)).or_else(|| Slab::new(len));
         let slab = slab.unwrap_or_else(|| handle_alloc_error(Slab::layout(len)));
         let place = self.slabs.iter().position(Option::is_none);
@@ -137,14 +139,14 @@ impl Slab {
     fn layout(len: usize) -> Layout {
         Layout::array::<f32>(len)
             .and_then(|layout| layout.align_to(CACHE_LINE * size_of::<f32>()))
-            .expect("less than the address space")
+            .expect("a slab is smaller than the address space")
     }
 }
 
 impl Drop for Slab {
     fn drop(&mut self) {
-        // SAFETY: it was allocated with this layout. `shrink` drops only slabs without a piece in
-        // use, and no arena with a piece in use is dropped.
+        // SAFETY: the memory was allocated with this layout. `shrink` drops only slabs without a
+        // piece in use, and no arena with a piece in use is dropped.
         unsafe { dealloc(self.memory.as_ptr().cast(), Self::layout(self.len)) };
     }
 }
@@ -175,7 +177,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every piece is filled with a value of its own. Another value in it would be an overlap.
+        /// Every piece is filled with its own value, so that another value in it reveals an
+        /// overlap.
         #[test]
         fn pieces_never_overlap_and_all_join_again(
             turns in prop::collection::vec((any::<bool>(), 1usize..600_000, any::<prop::sample::Index>()), 1..60)
@@ -218,7 +221,7 @@ mod tests {
         assert_eq!(c.memory, place);
         arena.give_back(b);
         arena.give_back(c);
-        // A piece larger than either, in the place of both.
+        // This piece is larger than each of the two returned pieces, and takes the place of both.
         let d = arena.take(30_000);
         assert_eq!((d.memory, arena.held()), (place, FIRST));
         arena.give_back(d);

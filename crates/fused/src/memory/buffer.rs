@@ -31,8 +31,8 @@ pub fn free_buffers() {
     arena().shrink();
 }
 
-/// Returns how many elements (f32) the results of all fast paths so far had, without results of less
-/// than 4,096 elements. Tests of memory count with it.
+/// Returns the total number of f32 elements in the results of all fast paths so far. Results of
+/// less than 4,096 elements are not counted. Tests measure memory with it.
 #[doc(hidden)]
 #[must_use]
 pub fn elements_taken() -> usize {
@@ -94,7 +94,8 @@ impl Buffer {
         buffer
     }
 
-    /// Converts the buffer into a tensor's data without a copy. `shape` must have as many elements.
+    /// Converts the buffer into a tensor's data without a copy. `shape` must have the buffer's
+    /// number of elements.
     pub(crate) fn into_data(self, shape: &[usize]) -> TensorData {
         let len = self.len * size_of::<f32>();
         // SAFETY: the first `len` bytes of its memory are initialised.

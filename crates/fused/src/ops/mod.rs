@@ -3,13 +3,14 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod.rs` | the formula, the public function, and its body in plain Burn |
+//! | `mod.rs` | the formula, the public function, and its fallback in plain Burn |
 //! | `kernel.rs` | the fast path on slices, without Burn |
 //! | `flex.rs` | the fast path on tensors of flex: a dispatched trait and its backward passes |
 //! | `autodiff.rs` | the node of the autodiff graph on flex, and its gradient |
 //! | `portable.rs` | forward and backward pass in Burn's own operations, for other backends |
-#![cfg_attr(feature = "ndarray", allow(deprecated))] // The backend is.
-// Without a backend, dispatched operations read no argument.
+// The backend ndarray is deprecated.
+#![cfg_attr(feature = "ndarray", allow(deprecated))]
+// Without a backend, dispatched operations do not read their arguments.
 #![cfg_attr(
     not(any(feature = "flex", feature = "ndarray", feature = "_cube")),
     allow(unused_variables)

@@ -32,7 +32,7 @@ impl WithSimd for Largest<'_> {
     fn with_simd<S: Simd>(self, simd: S) -> f32 {
         let (vectors, tail) = S::as_simd_f32s(self.0);
         let lowest = simd.splat_f32s(f32::NEG_INFINITY);
-        // A comparison with NaN selects the second value: the old one.
+        // A comparison with NaN selects the second value, which is the largest so far.
         let largest = vectors.iter().fold(lowest, |m, &x| {
             simd.select_f32s(simd.greater_than_f32s(x, m), x, m)
         });
@@ -54,7 +54,7 @@ impl WithSimd for SumOfExp<'_> {
         let Self { x, largest } = self;
         let (vectors, tail) = S::as_simd_f32s(x);
         let mut sum = 0.0;
-        // A sum of so few elements is accurate enough in f32.
+        // Each lane sums at most 256 elements, which is accurate enough in f32.
         for block in vectors.chunks(256) {
             let mut sums = simd.splat_f32s(0.0);
             for &x in block {

@@ -18,10 +18,10 @@ const VARIABLE: &str = "FUSED_SIMD";
 static ARCH: LazyLock<Arch> = LazyLock::new(|| match std::env::var(VARIABLE) {
     Err(_) => Arch::new(),
     Ok(name) => by_name(&name)
-        .unwrap_or_else(|| panic!("{VARIABLE} is {name:?}, which is no level of this CPU")),
+        .unwrap_or_else(|| panic!("{VARIABLE} is {name:?}, which is not a level of this CPU")),
 });
 
-/// Returns the level, which runs vector code by its `dispatch`.
+/// Returns the level. Its method `dispatch` runs vector code.
 ///
 /// # Panics
 ///

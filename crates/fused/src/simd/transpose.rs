@@ -103,8 +103,8 @@ mod avx2 {
         }
     }
 
-    /// Transposes a block: first pairs, then quadruples, then halves. Without closures, which would
-    /// be compiled without the vector instructions.
+    /// Transposes a block: first pairs, then quadruples, then halves. It has no closures, since
+    /// they would be compiled without the vector instructions.
     #[inline(always)]
     fn transpose(simd: V3, rows: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
         let avx = simd.avx;

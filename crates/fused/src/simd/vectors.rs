@@ -1,4 +1,4 @@
-//! Sums, products and maxima of slices.
+//! Dot products, scaled sums and maxima of slices.
 
 use pulp::Simd;
 
@@ -43,7 +43,7 @@ pub(crate) fn add_scaled<S: Simd>(simd: S, to: &mut [f32], factor: f32, from: &[
 /// element is minus infinity.
 #[inline(always)]
 pub(crate) fn largest(x: &[f32]) -> Option<f32> {
-    // In lanes, which the compiler turns into vectors.
+    // The compiler turns the lanes into vectors.
     const LANES: usize = 32;
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (lines, rest) = x.as_chunks::<LANES>();

@@ -5,8 +5,8 @@ use burn::tensor::Tensor;
 use transformer::generate::GenerateConfig;
 use transformer::{LayerTrace, Transformer, pad_sequences};
 
-use crate::error::{UsageError, quote};
-use crate::task::Task;
+use training::data::Dataset;
+use training::error::{UsageError, quote};
 
 /// The attention weights of one stack, for one source.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,9 +17,9 @@ pub struct AttentionMaps {
     pub title: String,
     /// Source and target, below the title.
     pub subtitle: String,
-    /// What the rows are: the queries.
+    /// Label of the rows, which are queries.
     pub row_label: &'static str,
-    /// What the columns are: the keys.
+    /// Label of the columns, which are keys.
     pub column_label: &'static str,
     /// A token for each row.
     pub rows: Vec<String>,
@@ -42,15 +42,16 @@ const MAX_TOKENS: usize = 512;
 /// The source is empty or longer than the model or a plot can take.
 pub fn attention_maps(
     model: &Transformer,
-    task: &dyn Task,
+    dataset: &dyn Dataset,
     source: &[u32],
     run: &str,
 ) -> Result<Vec<AttentionMaps>> {
-    let words = task.show_source(source);
+    let codec = dataset.codec();
+    let vocabularies = codec.vocabularies();
+    let words = codec.decode_source(source);
     let wrong = |expected: String| UsageError::new("--source", quote(&words), expected);
     if source.is_empty() {
-        let expected = format!("must have at least one symbol, of {}", task.symbols());
-        return Err(wrong(expected).into());
+        return Err(wrong("must have at least one symbol".into()).into());
     }
     if source.len() > MAX_TOKENS {
         let length = source.len();
@@ -58,21 +59,20 @@ pub fn attention_maps(
         return Err(wrong(expected).into());
     }
     let positions = model.decoder.max_len().unwrap_or(usize::MAX);
-    let max_length = (task.max_len() - 1).max(2 * source.len());
+    let max_length = (dataset.limits().sequence - 1).max(2 * source.len());
     let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
-    let config = GenerateConfig::new(task.bos_id(), max_length).with_eos_id(task.eos_id());
-    let found = model
-        .generate(&[source], &config)
-        .map_err(|error| wrong(error.to_string()))?;
+    let config = GenerateConfig::new(vocabularies.bos_id, max_length);
+    let found = model.generate(&[source], &config.with_eos_id(vocabularies.eos_id));
+    let found = found.map_err(|error| wrong(error.to_string()))?;
     let hypothesis = &found[0][0];
 
-    let eos = task.eos_id().filter(|_| hypothesis.is_finished);
+    let eos = vocabularies.eos_id.filter(|_| hypothesis.is_finished);
     let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(eos).collect();
     // The decoder's inputs are its predictions, one step later.
-    let mut inputs = vec![task.bos_id()];
+    let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
-    let ids = |ids: &[u32]| pad_sequences(&[ids], task.pad_id(), &device);
+    let ids = |ids: &[u32]| pad_sequences(&[ids], vocabularies.pad_id, &device);
     let inspection = model.inspect(ids(source), ids(&inputs));
 
     let self_attention = |layers: &[LayerTrace]| {
@@ -81,10 +81,11 @@ pub fn attention_maps(
     };
     let cross = inspection.decoder.iter();
     let cross = cross.filter_map(|layer| layer.cross_attention.clone());
-    let tokens = |ids: &[u32]| ids.iter().map(|&id| task.token(id)).collect::<Vec<_>>();
-    let source_tokens = source.iter().map(|&id| task.source_token(id));
+    let tokens =
+        |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_token(id)).collect() };
+    let source_tokens = source.iter().map(|&id| codec.source_token(id));
     let source_tokens: Vec<String> = source_tokens.collect();
-    let target = task.show(&hypothesis.tokens);
+    let target = codec.decode_target(&hypothesis.tokens);
     let encoder = AttentionMaps {
         name: "attention-encoder",
         title: format!("Encoder self-attention, run {run}"),
@@ -133,8 +134,8 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
-    use crate::config::RunConfig;
     use crate::plot::file::Plot;
+    use training::config::RunConfig;
 
     fn maps(layers: usize, heads: usize, source: &[u32]) -> Result<Vec<AttentionMaps>> {
         let mut config = RunConfig::copy();
@@ -145,9 +146,9 @@ mod tests {
             .with_n_heads(heads)
             .with_d_model(16)
             .with_d_ff(16);
-        let task = config.resolve()?;
+        let dataset = config.check()?.expect("copy needs no files");
         let model = config.model.init_seeded(0, &Device::flex())?;
-        attention_maps(&model, task.as_ref(), source, "mine")
+        attention_maps(&model, dataset.as_ref(), source, "mine")
     }
 
     #[test]
@@ -178,13 +179,13 @@ mod tests {
         }
         assert_eq!(maps[0].rows, ["1", "2", "3", "4"]);
         assert_eq!(maps[2].columns, maps[0].columns);
-        // The decoder reads what it predicts, a step later.
+        // The decoder's inputs are its outputs, one step later.
         assert_eq!(maps[1].rows[0], "<bos>");
         assert_eq!(maps[1].rows[1..], maps[2].rows[..maps[2].rows.len() - 1]);
     }
 
     #[test]
-    fn sources_that_no_map_can_show_are_rejected() {
+    fn empty_and_too_long_sources_are_rejected() {
         let error = |source: &[u32]| maps(1, 1, source).unwrap_err().to_string();
         assert!(error(&[]).contains("--source \"\": must have at least one symbol"));
         assert!(error(&[4; 600]).contains("has 600 symbols, a map can show at most 512"));

@@ -67,11 +67,10 @@ fn log_ticks(smallest: f64, largest: f64) -> Vec<f64> {
     };
     let first = smallest.log10().floor() as i32 - 1;
     let last = largest.log10().ceil() as i32 + every as i32;
-    let all = (first..=last).step_by(every).flat_map(|decade| {
-        factors
-            .iter()
-            .map(move |factor| factor * 10f64.powi(decade))
-    });
+    let decades = (first..=last)
+        .step_by(every)
+        .map(|decade| 10f64.powi(decade));
+    let all = decades.flat_map(|decade| factors.iter().map(move |factor| factor * decade));
     let all: Vec<f64> = all.collect();
     let begin = all.iter().rposition(|&tick| tick <= smallest * 1.001);
     let end = all.iter().position(|&tick| tick >= largest * 0.999);
@@ -96,10 +95,10 @@ impl Ranged for Axis {
         let linear = || RangedCoordf64::from(self.range.clone()).key_points(hint);
         match self.spacing {
             Spacing::Linear => linear(),
-            Spacing::Whole => linear()
-                .into_iter()
-                .filter(|tick| tick.fract() == 0.0)
-                .collect(),
+            Spacing::Whole => {
+                let ticks = linear().into_iter();
+                ticks.filter(|tick| tick.fract() == 0.0).collect()
+            }
             Spacing::Log => log_ticks(self.range.start, self.range.end),
         }
     }

@@ -7,7 +7,7 @@ use super::axis::{Axis, Spacing};
 use super::line_chart::{Band, LineChart, Point, Series, widen_lower};
 use super::run::{self, Run};
 use super::style;
-use crate::lengths::LengthScore;
+use training::evaluation::LengthScore;
 
 /// A plot of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,30 +48,26 @@ impl RunPlot {
     pub fn draw(self, runs: &[Run]) -> Option<LineChart> {
         const TOKENS: Line = ("token_accuracy", "token accuracy (teacher forcing)", 1);
         const EXACT: Line = ("exact_match", "exact match (whole sequences)", 0);
+        const TRAIN: Line = ("loss", "training", 0);
+        const VALID: Line = ("valid_loss", "validation", 1);
+        const CHRF: Line = ("chrf", "chrF", 1);
+        const BLEU: Line = ("bleu", "BLEU", 0);
+        const RATE: Line = ("learning_rate", "learning rate", 0);
         let (title, lines): (_, &[Line]) = match self {
-            Self::Loss => (
-                "Loss",
-                &[("loss", "training", 0), ("valid_loss", "validation", 1)],
-            ),
+            Self::Loss => ("Loss", &[TRAIN, VALID]),
             Self::Accuracy => ("Accuracy on the validation split", &[TOKENS, EXACT]),
-            Self::Bleu => (
-                "Translation of the validation split",
-                &[("chrf", "chrF", 1), ("bleu", "BLEU", 0)],
-            ),
-            Self::LearningRate => ("Learning rate", &[("learning_rate", "learning rate", 0)]),
+            Self::Bleu => ("Translation of the validation split", &[CHRF, BLEU]),
+            Self::LearningRate => ("Learning rate", &[RATE]),
             Self::Lengths => ("Exact match by length", &[TOKENS, EXACT]),
             Self::Attention => return None,
         };
         let has_data = |run: &Run, line: &Line| !self.points(run, line.0).is_empty();
-        let with_data = runs
-            .iter()
-            .filter(|run| lines.iter().any(|line| has_data(run, line)));
+        let has_any = |run: &&Run| lines.iter().any(|line| has_data(run, line));
+        let with_data = runs.iter().filter(has_any);
         // The lengths of training are shaded where all runs have the same, else they are in labels.
-        let trained = with_data.clone().map(trained_lengths);
-        let is_common = trained
-            .clone()
-            .all(|range| Some(range) == trained.clone().next());
-        let band = trained.clone().next().flatten().filter(|_| is_common);
+        let mut trained = with_data.clone().map(trained_lengths);
+        let first = trained.next().flatten();
+        let band = first.filter(|_| trained.all(|range| range == first));
         let mut series = Vec::new();
         if let [run] = runs {
             for &(field, label, color) in lines {
@@ -83,7 +79,7 @@ impl RunPlot {
                 series.extend(self.line(run, field, label, color));
             }
         } else {
-            // The last field, or the first if a run has only that.
+            // Each run has one line: the last field if all runs have it, else the first.
             let last = lines.last()?;
             let is_last = with_data.clone().all(|run| has_data(run, last));
             let (field, name, _) = if is_last { last } else { &lines[0] };
@@ -98,13 +94,10 @@ impl RunPlot {
                 series.extend(self.line(run, field, label, index));
             }
         }
-        if series.is_empty() {
-            return None;
-        }
         if self != Self::Loss {
             widen_lower(&mut series);
         }
-        Some(LineChart {
+        (!series.is_empty()).then(|| LineChart {
             title: run::title(title, runs),
             x: self.x_axis(runs),
             y: self.y_axis(&series),
@@ -121,13 +114,12 @@ impl RunPlot {
 
     fn x_axis(self, runs: &[Run]) -> Axis {
         let (label, range) = if self == Self::Lengths {
-            let lengths = || {
-                runs.iter()
-                    .flat_map(scores)
-                    .map(|score| score.length as f64)
-            };
-            let first = lengths().fold(f64::MAX, f64::min) - 0.5;
-            let last = lengths().fold(0.0, f64::max) + 0.5;
+            let lengths = runs
+                .iter()
+                .flat_map(scores)
+                .map(|score| score.length as f64);
+            let first = lengths.clone().fold(f64::MAX, f64::min) - 0.5;
+            let last = lengths.fold(0.0, f64::max) + 0.5;
             ("length of the source (symbols)", first..last)
         } else {
             let last = runs.iter().map(Run::last_step).fold(1.0, f64::max);
@@ -137,10 +129,8 @@ impl RunPlot {
     }
 
     fn y_axis(self, series: &[Series]) -> Axis {
-        let values = series
-            .iter()
-            .flat_map(|series| &series.points)
-            .map(|point| point.1);
+        let points = series.iter().flat_map(|series| &series.points);
+        let values = points.map(|point| point.1);
         let positive = values.filter(|value| value.is_finite() && *value > 0.0);
         let smallest = positive.clone().fold(f64::MAX, f64::min);
         let largest = positive.fold(0.0, f64::max);
@@ -165,14 +155,12 @@ impl RunPlot {
             "exact_match" => score.exact_match,
             _ => score.token_accuracy,
         };
-        let points = scores(run)
-            .iter()
-            .filter_map(|s| Some((s.length as f64, value(s)?)));
-        points.collect()
+        let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
+        scores(run).iter().filter_map(point).collect()
     }
 
-    /// Returns the series of a field: a long training loss in pale colour below its running mean,
-    /// every other field as it is, a field without data not at all.
+    /// Returns the series of a field; none without data. A long training loss has two series: the
+    /// values in a pale colour, and their running mean over them.
     fn line(self, run: &Run, field: &str, label: String, index: usize) -> Vec<Series> {
         let points = self.points(run, field);
         let is_per_step = matches!(field, "loss" | "learning_rate");
@@ -219,12 +207,12 @@ fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
     let mut before = vec![(0.0, 0.0)];
     for &(_, value) in points {
         let (sum, count) = before[before.len() - 1];
-        let is_finite = value.is_finite();
-        before.push(if is_finite {
-            (sum + value, count + 1.0)
+        let (value, one) = if value.is_finite() {
+            (value, 1.0)
         } else {
-            (sum, count)
-        });
+            (0.0, 0.0)
+        };
+        before.push((sum + value, count + one));
     }
     let mean = |(i, &(step, value)): (usize, &Point)| {
         let (first, last) = (i.saturating_sub(radius), (i + radius + 1).min(points.len()));
@@ -240,10 +228,11 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::lengths;
     use crate::plot::file::Plot;
     use crate::plot::file::tests::stroke as stroke_of;
     use crate::plot::run::tests::run;
+    use training::run::layout::LENGTHS;
+    use training::run::read_lengths;
 
     fn metrics(steps: usize, loss: impl Fn(usize) -> f64) -> String {
         let lines = (1..=steps).map(|step| {
@@ -291,7 +280,7 @@ mod tests {
         ] {
             assert!(loss.contains(text), "{text}");
         }
-        // The line, and the legend's key.
+        // One of the lines is the key in the legend.
         assert_eq!(loss.matches(&stroke(0)).count(), 2);
         assert_eq!(loss.matches(&stroke(1)).count(), 2);
         let accuracy = svg(RunPlot::Accuracy, &run);
@@ -389,9 +378,9 @@ mod tests {
             )
         };
         let json: Vec<String> = (1..=24).rev().map(score).collect();
-        let path = run.folder.join(lengths::FILE);
+        let path = run.folder.join(LENGTHS);
         std::fs::write(&path, format!("[{}]", json.join(","))).unwrap();
-        run.lengths = lengths::read(&run.folder).unwrap();
+        run.lengths = read_lengths(&run.folder).unwrap();
         run
     }
 
@@ -420,7 +409,7 @@ mod tests {
         for index in 0..3 {
             assert_eq!(lengths.matches(&stroke(index)).count(), 2, "{index}");
         }
-        // A run without lengths is left out and takes no shade away.
+        // A run without lengths is skipped, and does not change the shaded band.
         runs[0].lengths = None;
         let lengths = svg(RunPlot::Lengths, &runs);
         assert!(lengths.contains("trained on (length 1 to 16)"));

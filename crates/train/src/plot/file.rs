@@ -10,7 +10,7 @@ use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 
 use super::bitmap::Bitmap;
 use super::font;
-use crate::disk::write_whole;
+use training::files::write_whole;
 
 /// A part of a plot on one of plotters' backends, with coordinates in whole units.
 pub type Area<B> = DrawingArea<B, Shift>;
@@ -21,8 +21,9 @@ pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::Error
 /// Units of an SVG file per pixel. plotters rounds coordinates to whole units.
 const SVG_SCALE: u32 = 4;
 
-/// PNG pixels per pixel of the plot, and how many times finer the plot is drawn before its pixels
-/// are averaged. The first pair is used whose drawing takes at most [`PNG_BYTES`].
+/// Scales of PNG files: PNG pixels per pixel of the plot, and how many times finer the plot is
+/// drawn before its pixels are averaged. The first pair whose drawing takes at most [`PNG_BYTES`]
+/// is used.
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 
@@ -38,7 +39,7 @@ pub trait Plot {
     ///
     /// # Errors
     ///
-    /// The backend's.
+    /// The errors of the backend.
     fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B>;
 
     /// Returns the plot as the text of an SVG file.
@@ -58,9 +59,10 @@ pub trait Plot {
         // defaults. In texts, quotation marks are escaped.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
         let family = format!(" font-family=\"{}\"", font::FAMILY);
-        let body = [&family, " opacity=\"1\"", " stroke=\"none\""]
-            .iter()
-            .fold(body.to_owned(), |body, default| body.replace(*default, ""));
+        let body = body.replace(&family, "");
+        let body = body
+            .replace(" opacity=\"1\"", "")
+            .replace(" stroke=\"none\"", "");
         let svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" height=\"{}\" \
              viewBox=\"0 0 {width} {height}\"{family} stroke-linejoin=\"round\">\n\
@@ -69,7 +71,7 @@ pub trait Plot {
             height / SVG_SCALE,
             self.title().replace('&', "&amp;").replace('<', "&lt;"),
         );
-        // XML has no control characters.
+        // XML does not allow control characters.
         Ok(svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}"))
     }
 
@@ -82,10 +84,9 @@ pub trait Plot {
     fn png(&self) -> Result<Vec<u8>> {
         let (width, height) = self.size();
         let bytes = |scale: u32| 3.0 * width * height * f64::from(scale).powi(2);
-        let (density, finer) = PNG_SCALES
-            .into_iter()
-            .find(|(density, finer)| bytes(density * finer) <= PNG_BYTES)
-            .unwrap_or((1, 1));
+        let mut scales = PNG_SCALES.into_iter();
+        let scale = scales.find(|(density, finer)| bytes(density * finer) <= PNG_BYTES);
+        let (density, finer) = scale.unwrap_or((1, 1));
         let (width, height) = pixels(self.size(), density);
         let fine = (width * finer, height * finer);
         let mut image = vec![255; 3 * fine.0 as usize * fine.1 as usize];
@@ -145,7 +146,7 @@ fn shrink(image: &[u8], width: usize, finer: usize) -> Vec<u8> {
 }
 
 #[cfg(test)]
-pub mod tests {
+pub(crate) mod tests {
     use plotters::element::{Rectangle, Text};
     use plotters::style::text_anchor::{HPos, Pos, VPos};
     use plotters::style::{Color, RGBColor};
@@ -171,7 +172,7 @@ pub mod tests {
         attribute(element, name).unwrap().parse().unwrap()
     }
 
-    /// The texts that are drawn in an SVG file.
+    /// Returns the texts that are drawn in an SVG file.
     pub fn texts(svg: &str) -> Vec<SvgText> {
         let scale = f64::from(SVG_SCALE);
         let elements = svg.split("<text ").skip(1).map(|rest| {
@@ -188,7 +189,7 @@ pub mod tests {
         elements.collect()
     }
 
-    /// The points of each line of a colour, in pixels.
+    /// Returns the points of each line of a colour, in pixels.
     pub fn lines(svg: &str, color: RGBColor) -> Vec<Vec<(f64, f64)>> {
         let stroke = stroke(color);
         let polylines = svg.split("<polyline ").skip(1).filter_map(|rest| {
@@ -206,7 +207,7 @@ pub mod tests {
         polylines.collect()
     }
 
-    /// The attribute of a line of a colour.
+    /// Returns the SVG attribute of a line of a colour.
     pub fn stroke(RGBColor(red, green, blue): RGBColor) -> String {
         format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
     }
@@ -280,7 +281,7 @@ pub mod tests {
         }
     }
 
-    /// Width and pixels of a PNG file.
+    /// Returns the width and the pixels of a PNG file.
     fn decode(file: &[u8]) -> (usize, usize, Vec<u8>) {
         let mut reader = png::Decoder::new(std::io::Cursor::new(file))
             .read_info()
@@ -326,7 +327,7 @@ pub mod tests {
     }
 
     #[test]
-    fn letters_of_a_png_stand_where_those_of_an_svg_do() {
+    fn letters_have_the_same_position_in_png_and_svg() {
         let square = Square {
             size: (40.0, 40.0),
             text: "H",

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn widths_are_the_fonts() {
+    fn text_widths_follow_the_font() {
         // Advances of DejaVu Sans: 0.636 em for a digit, 0.318 em for a space.
         assert!((width("0123", 10.0) - 4.0 * 6.36).abs() < 0.1);
         assert!((width("0 1", 10.0) - 15.9).abs() < 0.1);
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut() {
+    fn long_texts_are_shortened() {
         assert_eq!(fit("12 34 56", 10.0, 100.0), "12 34 56");
         assert_eq!(fit("12 34 56", 10.0, 40.0), "12 34…");
         assert_eq!(fit("12 34 56", 10.0, 1.0), "…");

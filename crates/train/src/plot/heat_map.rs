@@ -47,7 +47,7 @@ struct Panel {
 impl AttentionMaps {
     fn panel(&self) -> Panel {
         let (rows, columns) = (self.rows.len() as f64, self.columns.len() as f64);
-        // Up to 32 tokens are all labelled.
+        // If there are at most 32 tokens, all of them are labelled.
         let cell = match rows.max(columns) {
             longest if longest <= 32.0 => (240.0 / longest).clamp(12.0, 60.0).floor(),
             longest => (384.0 / longest).max(2.0),
@@ -62,24 +62,22 @@ impl AttentionMaps {
         let below = if is_upward { column } else { TOKEN } + 8.0;
         let beside = widest(&self.rows) + 8.0;
         let across = (cell * columns).max(width("layer 10, head 10", LABEL));
+        let width = beside + across + GAP;
+        let height = PANEL_TITLE + cell * rows + below + GAP;
         Panel {
             cell,
             stride,
             tokens: (beside, below),
             is_upward,
-            size: (
-                (beside + across + GAP).ceil(),
-                (PANEL_TITLE + cell * rows + below + GAP).ceil(),
-            ),
+            size: (width.ceil(), height.ceil()),
         }
     }
 
     /// Returns the right and the lower end of all maps.
     fn end(&self, panel: &Panel) -> (f64, f64) {
-        (
-            LEFT + panel.size.0 * self.weights[0].len() as f64,
-            HEAD + panel.size.1 * self.weights.len() as f64,
-        )
+        let (width, height) = panel.size;
+        let (layers, heads) = (self.weights.len() as f64, self.weights[0].len() as f64);
+        (LEFT + width * heads, HEAD + height * layers)
     }
 
     /// Draws one map with its tokens. plotters centres turned labels on their axis, where they would
@@ -92,7 +90,7 @@ impl AttentionMaps {
         weights: &[f32],
     ) -> Drawn<B> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
-        // A corner or, with halves, the middle of a cell.
+        // Returns the pixel of a corner of a cell; with half indices, that of its middle.
         let at = |column: f64, row: f64| {
             let x = panel.tokens.0 + panel.cell * column;
             let y = PANEL_TITLE + panel.cell * row;
@@ -106,11 +104,8 @@ impl AttentionMaps {
                 let corners = [at(y + 1.0, y), at(columns as f64, y + 1.0)];
                 area.draw(&Rectangle::new(corners, MASKED.filled()))?;
             }
-            let visible = weights
-                .iter()
-                .enumerate()
-                .filter(|cell| *cell.1 >= MIN_WEIGHT);
-            for (column, &weight) in visible {
+            let cells = weights.iter().enumerate();
+            for (column, &weight) in cells.filter(|(_, weight)| **weight >= MIN_WEIGHT) {
                 let corners = [at(column as f64, y), at(column as f64 + 1.0, y + 1.0)];
                 let mut cell = Rectangle::new(corners, ramp(weight).filled());
                 cell.set_margin(0, gap, 0, gap);
@@ -131,10 +126,9 @@ impl AttentionMaps {
         for (column, text) in self.columns.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(column as f64 + 0.5, rows as f64);
             let y = y + units(4.0);
-            if panel.is_upward {
-                area.draw_text(text, &upward, (x + units(DOWN), y))?;
-            } else {
-                area.draw_text(text, &centered, (x, y))?;
+            match panel.is_upward {
+                true => area.draw_text(text, &upward, (x + units(DOWN), y))?,
+                false => area.draw_text(text, &centered, (x, y))?,
             }
         }
         Ok(())
@@ -150,10 +144,8 @@ impl Plot for AttentionMaps {
         let (right, lower) = self.end(&self.panel());
         let title = LEFT + width(&self.title, TITLE) + 20.0;
         let scale = HEAD + PANEL_TITLE + SCALE_HEIGHT + GAP + BAR;
-        (
-            (right + SCALE_WIDTH + 2.0 * GAP).max(title),
-            (lower + LABEL).max(scale) + GAP,
-        )
+        let width = (right + SCALE_WIDTH + 2.0 * GAP).max(title);
+        (width, (lower + LABEL).max(scale) + GAP)
     }
 
     /// Draws a row of maps for each layer, with a column for each head.
@@ -167,9 +159,8 @@ impl Plot for AttentionMaps {
 
         let (panel, (layers, heads)) = (self.panel(), (self.weights.len(), self.weights[0].len()));
         let (right, lower) = self.end(&panel);
-        let maps = area
-            .clone()
-            .shrink(at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
+        let (corner, size) = (at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
+        let maps = area.clone().shrink(corner, size);
         let areas = maps.split_evenly((layers, heads)).into_iter();
         let token = style(TOKEN * scale, INK);
         for (index, (area, weights)) in areas.zip(self.weights.iter().flatten()).enumerate() {
@@ -181,16 +172,13 @@ impl Plot for AttentionMaps {
         let label = style(LABEL * scale, INK);
         let below = at(LEFT + panel.tokens.0, lower - GAP + 8.0);
         area.draw_text(self.column_label, &label, below)?;
-        let upward = label
-            .transform(FontTransform::Rotate270)
-            .pos(Pos::new(HPos::Center, VPos::Center));
+        let middle = Pos::new(HPos::Center, VPos::Center);
+        let upward = label.transform(FontTransform::Rotate270).pos(middle);
         area.draw_text(self.row_label, &upward, at(18.0, (HEAD + lower) / 2.0))?;
 
         let (x, y) = (right + 12.0, HEAD + PANEL_TITLE);
-        draw_scale(
-            &area.clone().shrink(at(x, y), at(SCALE_WIDTH, SCALE_HEIGHT)),
-            scale,
-        )?;
+        let bar = area.clone().shrink(at(x, y), at(SCALE_WIDTH, SCALE_HEIGHT));
+        draw_scale(&bar, scale)?;
         if self.is_causal {
             let y = y + SCALE_HEIGHT + GAP;
             let corners = [at(x, y), at(x + BAR, y + BAR)];
@@ -210,10 +198,8 @@ fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64) -> Drawn<B> {
     bar.draw_series((0..STEPS).map(|step| {
         let height = |step| f64::from(step) / f64::from(STEPS);
         let color = ramp(height(step) as f32 + 0.5 / STEPS as f32);
-        Rectangle::new(
-            [(0.0, height(step)), (1.0, height(step + 1))],
-            color.filled(),
-        )
+        let corners = [(0.0, height(step)), (1.0, height(step + 1))];
+        Rectangle::new(corners, color.filled())
     }))?;
     let border = BORDER.stroke_width(scale as u32);
     bar.draw_series([Rectangle::new([(0.0, 0.0), (1.0, 1.0)], border)])?;
@@ -242,8 +228,8 @@ fn ramp(weight: f32) -> RGBColor {
     let place = weight.clamp(0.0, 1.0).powf(0.6) * (STOPS.len() - 1) as f32;
     let below = (place as usize).min(STOPS.len() - 2);
     let part = place - below as f32;
-    let mix =
-        |i: usize| (STOPS[below][i] + part * (STOPS[below + 1][i] - STOPS[below][i])).round() as u8;
+    let (from, to) = (STOPS[below], STOPS[below + 1]);
+    let mix = |i: usize| (from[i] + part * (to[i] - from[i])).round() as u8;
     RGBColor(mix(0), mix(1), mix(2))
 }
 

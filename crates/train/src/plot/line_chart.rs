@@ -221,7 +221,7 @@ impl Series {
         marked: &[Unit],
     ) -> Drawn<B> {
         let line = match *line {
-            // A point alone is a short line, so that it is seen.
+            // A single point is drawn as a short line, so that it is visible.
             [(x, y)] => vec![(x - scale as i32, y), (x + scale as i32, y)],
             _ => thin_out(line, scale as i32),
         };
@@ -246,8 +246,8 @@ impl Series {
     }
 }
 
-/// Keeps the first, the lowest, the highest and the last of the points in each column of `column`
-/// units, which look the same as all of them.
+/// Keeps the first, lowest, highest and last point in each column of `column` units, which look the
+/// same as all points.
 fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
     let columns = points.chunk_by(|a, b| a.0.div_euclid(column) == b.0.div_euclid(column));
     let kept = columns.flat_map(|points| {
@@ -297,7 +297,7 @@ mod tests {
         let points = vec![(0.0, 0.0), (5.0, 0.5), (10.0, 1.0)];
         let svg = chart(vec![series(points, None)]).svg().unwrap();
         let lines = lines(&svg, COLOR);
-        // The line, and the legend's key.
+        // One of the lines is the key in the legend.
         let [line, key] = &lines[..] else {
             panic!("{lines:?}");
         };
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn title_axes_and_legend_are_written_and_inside() {
+    fn title_axes_and_legend_are_drawn_inside_the_borders() {
         let many = (0..9).map(|i| {
             let mut series = series(vec![(1.0, 0.5)], Some(i));
             series.label = format!("a run with a rather long name, number {i}");

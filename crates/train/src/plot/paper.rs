@@ -8,7 +8,7 @@ use transformer::position::SinusoidalEncoding;
 
 use super::axis::{Axis, Spacing};
 use super::line_chart::{LineChart, Point, Series};
-use crate::schedule::Schedule;
+use training::config::{Schedule, ScheduleKind};
 
 /// Width of the encoding.
 const D_MODEL: usize = 20;
@@ -34,12 +34,9 @@ pub fn positional_encoding(device: &Device) -> LineChart {
         let label = format!("dimension {dimension}: {function}(p / 10000^({pair}/{D_MODEL}))");
         Series::new(index, label, points)
     });
+    let (first, last) = (DIMENSIONS.start, DIMENSIONS.end - 1);
     LineChart {
-        title: format!(
-            "Sinusoidal positional encoding, dimensions {} to {} of {D_MODEL}",
-            DIMENSIONS.start,
-            DIMENSIONS.end - 1
-        ),
+        title: format!("Sinusoidal positional encoding, dimensions {first} to {last} of {D_MODEL}"),
         series: series.collect(),
         x: Axis::new("position p (tokens)", 0.0..POSITIONS as f64, Spacing::Whole),
         y: Axis::new("encoding (no unit)", -1.0..1.0, Spacing::Linear),
@@ -75,21 +72,21 @@ fn encoding_curves(device: &Device) -> Vec<Vec<Point>> {
     let values: Vec<f64> = table.into_data().iter::<f64>().collect();
     let curve = |dimension| {
         let rows = values.chunks(D_MODEL).enumerate();
-        rows.map(|(position, row)| (position as f64, row[dimension]))
-            .collect()
+        let points = rows.map(|(position, row)| (position as f64, row[dimension]));
+        points.collect()
     };
     DIMENSIONS.map(curve).collect()
 }
 
 fn warmup_curve(d_model: usize, warmup: usize) -> Vec<Point> {
-    let noam = Schedule::Noam {
+    let noam = Schedule {
+        kind: ScheduleKind::Noam,
         factor: 1.0,
         warmup,
     };
     let steps = std::iter::once(1).chain((STRIDE..=STEPS).step_by(STRIDE));
-    steps
-        .map(|step| (step as f64, noam.learning_rate(step, STEPS, d_model)))
-        .collect()
+    let point = |step| (step as f64, noam.learning_rate(step, STEPS, d_model));
+    steps.map(point).collect()
 }
 
 #[cfg(test)]
@@ -99,7 +96,7 @@ mod tests {
     use crate::plot::file::Plot;
 
     #[test]
-    fn the_encoding_is_the_papers() {
+    fn the_encoding_follows_the_papers_formula() {
         let device = DeviceName::choose(None).unwrap().open().unwrap();
         let curves = encoding_curves(&device);
         assert_eq!(curves.len(), 4);

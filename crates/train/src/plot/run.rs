@@ -1,4 +1,4 @@
-//! What plots need to know of a run.
+//! The data of a run that plots need.
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::line_chart::Point;
-use crate::error::UsageError;
-use crate::lengths::{self, LengthScore};
-use crate::run_folder::{CONFIG, read_config_json, wrong};
+use training::error::UsageError;
+use training::evaluation::LengthScore;
+use training::run::layout::CONFIG;
+use training::run::{read_config_json, read_lengths, unusable};
 
 /// The curves that `metrics.jsonl` has, by the name of their field.
 const METRICS: [&str; 7] = [
@@ -45,24 +46,24 @@ impl Run {
     /// The folder is not a run's, or its files are damaged; the message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let json = read_config_json(folder)?;
-        let config: Value = serde_json::from_slice(&json)
-            .ok()
+        let config: Option<Value> = serde_json::from_slice(&json).ok();
+        let config = config
             .filter(Value::is_object)
-            .ok_or_else(|| wrong(&folder.join(CONFIG), "is not the configuration of a run"))?;
+            .ok_or_else(|| unusable(&folder.join(CONFIG), "is not the configuration of a run"))?;
         let path = folder.join("metrics.jsonl");
         if !path.exists() {
             let what = "has no metrics.jsonl; take a run that has trained for some steps";
-            return Err(wrong(folder, what));
+            return Err(unusable(folder, what));
         }
         let damaged = |what| UsageError::new("RUN", path.display(), what);
         let text = fs::read(&path).map_err(|error| damaged(format!("cannot be read ({error})")))?;
-        // A folder that is named `.` has a name, too.
+        // The path `.` has no name, so the name is that of the whole path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
         Ok(Self {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
-            lengths: lengths::read(folder)?,
+            lengths: read_lengths(folder)?,
             metrics: parse_metrics(&text).map_err(damaged)?,
             config,
         })
@@ -85,9 +86,14 @@ impl Run {
         self.config["model"]["positions"].as_str()
     }
 
-    /// Returns the label smoothing of the training loss.
+    /// Returns the label smoothing of the training loss. Runs of earlier versions have it at the
+    /// top of their settings.
     pub fn label_smoothing(&self) -> f64 {
-        self.config["label_smoothing"].as_f64().unwrap_or(0.0)
+        let places = [&self.config["optimization"], &self.config];
+        let mut found = places
+            .into_iter()
+            .filter_map(|place| place["label_smoothing"].as_f64());
+        found.next().unwrap_or(0.0)
     }
 }
 
@@ -103,9 +109,8 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
             Ok(object) => object,
             Err(_) if !line.ends_with(b"\n") => break,
             Err(error) => {
-                return Err(format!(
-                    "line {number} is damaged, must be a JSON object ({error})"
-                ));
+                let what = "is damaged, must be a JSON object";
+                return Err(format!("line {number} {what} ({error})"));
             }
         };
         let Some(step) = object.get("step").and_then(Value::as_u64) else {
@@ -123,10 +128,8 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
             curves.entry(name).or_default().insert(step, value);
         }
     }
-    let known = curves
-        .into_iter()
-        .filter(|(_, curve)| curve.values().any(|value| value.is_finite()));
-    let points = known.map(|(name, curve)| {
+    curves.retain(|_, curve| curve.values().any(|value| value.is_finite()));
+    let points = curves.into_iter().map(|(name, curve)| {
         let points = curve.into_iter().map(|(step, value)| (step as f64, value));
         (name, points.collect())
     });
@@ -154,10 +157,10 @@ pub fn title(what: &str, runs: &[Run]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    /// Writes and reads a run with these files.
+    /// Writes a run folder with these metrics, and reads it.
     pub fn run(folder: &Path, name: &str, positions: &str, metrics: &str) -> Run {
         let folder = folder.join(name);
         fs::create_dir_all(&folder).unwrap();
@@ -168,7 +171,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn runs_are_labelled_by_what_tells_them_apart() {
+    fn runs_are_labelled_by_their_difference() {
         let parent = tempfile::tempdir().unwrap();
         let run = |name: &str, positions: &str| run(parent.path(), name, positions, "");
         let runs = [run("a/x", "rotary"), run("b/x", "learned")];
@@ -212,6 +215,27 @@ pub(super) mod tests {
             metrics: parse_metrics(text.as_bytes()).unwrap(),
             config: Value::Null,
         }
+    }
+
+    #[test]
+    fn label_smoothing_is_found_where_each_version_has_it() {
+        let smoothing = |config: &str| {
+            let config = serde_json::from_str(config).unwrap();
+            Run {
+                config,
+                ..parse("")
+            }
+            .label_smoothing()
+        };
+        assert_eq!(
+            smoothing(r#"{"optimization":{"label_smoothing":0.1}}"#),
+            0.1
+        );
+        assert_eq!(smoothing(r#"{"label_smoothing":0.2}"#), 0.2);
+        assert_eq!(smoothing("{}"), 0.0);
+        let mut config = training::config::RunConfig::copy();
+        config.optimization.label_smoothing = 0.3;
+        assert_eq!(smoothing(&serde_json::to_string(&config).unwrap()), 0.3);
     }
 
     #[test]

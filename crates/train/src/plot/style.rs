@@ -28,7 +28,8 @@ pub const TITLE: f64 = 17.0;
 /// Font size of axes and legends.
 pub const LABEL: f64 = 13.0;
 
-/// plotters centres letters half an ex above their baseline, which is this many pixels too high.
+/// Pixels by which texts are moved down, because plotters centres letters half an ex above their
+/// baseline.
 pub const DOWN: f64 = 1.0;
 
 /// Returns the colour of the series with this index.

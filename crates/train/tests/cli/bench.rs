@@ -44,13 +44,13 @@ fn operations_take_a_part_of_a_step() {
         let share = row.split_whitespace().rev().nth(1);
         share.and_then(|share| share.parse().ok()).unwrap()
     };
-    // What was counted twice would leave less than nothing.
+    // If a time were counted twice, the share of the others would be negative.
     let others = share(rows.last().unwrap());
     assert!((0.0..80.0).contains(&others), "{table}");
     assert!(rows.last().unwrap().trim().starts_with("others"), "{table}");
     assert!(rows.iter().any(|row| row.trim().starts_with("linear")));
     let plain = run(folder.path(), &format!("{flags} --operations --no-fused"));
-    assert!(plain.contains("not told apart"), "{plain}");
+    assert!(plain.contains("not measured one by one"), "{plain}");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn generation_is_measured_on_every_backend_of_the_build() {
 }
 
 #[test]
-fn measurements_that_cannot_be_are_refused() {
+fn impossible_measurements_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     for (flags, expected) in [
         ("--what train --beam 3", "--beam 3: needs --what generate"),
@@ -76,11 +76,11 @@ fn measurements_that_cannot_be_are_refused() {
         ("--layers 0", "--layers 0: must be at least 1"),
         (
             "--batch-size 65536 --length 16384",
-            "--batch-size 65536: must be at most 64 sequences of so many tokens, 16384",
+            "--batch-size 65536: must be at most 64 for sequences of 16384 tokens",
         ),
         (
             "--length 16384 --shape copy",
-            "--length 16384: must be at most 13107 tokens in a batch of so many, 80, of shape copy",
+            "--length 16384: must be at most 13107 for batches of 80 sequences, of shape copy",
         ),
         ("--batch-size 0", "--batch-size 0: must be at least 1"),
         ("--length 99999", "--length 99999: must be at least 1"),
@@ -128,12 +128,12 @@ fn fast_paths_compute_what_plain_operations_do() {
         assert!((fast - plain).abs() < 1e-4, "{fast}, plain {plain}");
     }
     let config = json(&folder.path().join("plain/config.json"));
-    assert_eq!(config["fused"], false);
-    // A run goes on as it was begun.
+    assert_eq!(config["execution"]["fused"], false);
+    // A resumed run keeps the choice of fast paths.
     let steps = fast.len() + 5;
     for run_dir in ["fast", "plain", "chunks"] {
         run(folder.path(), &format!("resume {run_dir} --steps {steps}"));
     }
     let config = json(&folder.path().join("plain/config.json"));
-    assert_eq!(config["fused"], false);
+    assert_eq!(config["execution"]["fused"], false);
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{json, refused, succeed, text, train};
 
-/// A run that copies some sequences right and others wrong.
+/// Returns the folder of a run that copies some sequences correctly and others not.
 fn run() -> &'static Path {
     static RUN: OnceLock<PathBuf> = OnceLock::new();
     RUN.get_or_init(|| {
@@ -45,7 +45,7 @@ fn generate_json(flags: &str, input: &str) -> Vec<Value> {
     objects(&generate(&format!("--json {flags}"), input))
 }
 
-/// The best hypothesis of each line.
+/// Returns the best hypothesis of each line.
 fn best(flags: &str, input: &str) -> Vec<Value> {
     let lines = generate_json(flags, input);
     lines
@@ -68,7 +68,7 @@ fn words(values: &Value) -> Vec<&str> {
 const SOURCES: &str = "3 1 4 1 5\n9 2 6\n5\n\n8 9 7 9\n3 2\n3 8 4 6\n2 6 4 3 3\n1 1 1 1 1\n7\n";
 
 #[test]
-fn each_line_has_its_answer_whatever_stands_beside_it() {
+fn outputs_do_not_depend_on_the_other_lines() {
     for flags in [
         "",
         "--beam 3",
@@ -100,7 +100,7 @@ fn each_line_has_its_answer_whatever_stands_beside_it() {
 }
 
 #[test]
-fn json_has_the_same_answers_and_adds_up() {
+fn json_has_the_same_outputs_and_consistent_scores() {
     let plain = generate("", SOURCES);
     let lines = generate_json("", SOURCES);
     assert_eq!(lines.len(), 10);
@@ -128,7 +128,7 @@ fn json_has_the_same_answers_and_adds_up() {
 }
 
 #[test]
-fn n_best_lines_say_whose_they_are() {
+fn n_best_lines_begin_with_the_number_of_their_source() {
     let lines = generate_json("--beam 4 --n-best 3", SOURCES);
     let mut expected = String::new();
     for line in &lines {
@@ -175,8 +175,8 @@ fn length_penalties_divide_the_log_probability() {
 }
 
 #[test]
-fn a_beam_finds_what_is_at_least_as_likely() {
-    // As many as it takes for the likeliest first symbol to be the wrong one somewhere.
+fn a_beam_finds_more_likely_outputs_than_greedy_decoding() {
+    // There are enough sources for greedy decoding to miss the most likely output of some.
     let digit = |i: usize| i % 9 + 1;
     let source = |i: usize| {
         let digits = [i, i / 2, i / 3, i / 5, i / 7].map(digit);
@@ -202,7 +202,7 @@ fn samples_are_functions_of_seed_and_line() {
     assert_ne!(generate(&format!("{hot} --seed 1"), &same), samples);
     let different: std::collections::HashSet<&str> = samples.lines().collect();
     assert!(different.len() > 10, "{samples}");
-    // A line keeps its number where others ask for nothing, or are wrong.
+    // Blank and wrong lines count, so the samples of the other lines stay the same.
     let mut lines: Vec<&str> = same.lines().collect();
     (lines[2], lines[11]) = ("", "x");
     let output = on_run("generate", &format!("{hot} --keep-going"), lines.join("\n"));
@@ -210,7 +210,7 @@ fn samples_are_functions_of_seed_and_line() {
     let mut expected: Vec<&str> = samples.lines().collect();
     (expected[2], expected[11]) = ("", "");
     assert_eq!(text(&output.stdout).lines().collect::<Vec<_>>(), expected);
-    // Nothing is left to chance here.
+    // With these settings, sampling always draws the most likely token.
     let greedy = generate("", SOURCES);
     for cold in ["--top-k 1", "--top-p 0.000001", "--temperature 0.001"] {
         assert_eq!(
@@ -222,7 +222,7 @@ fn samples_are_functions_of_seed_and_line() {
 }
 
 #[test]
-fn constraints_hold() {
+fn outputs_obey_constraints() {
     let sources = SOURCES.replace("\n\n", "\n");
     let tokens = |flags: &str| -> Vec<Vec<String>> {
         let own = |best: &Value| {
@@ -358,7 +358,7 @@ fn scores_are_those_of_generation() {
             assert!(near, "{each:?}, generated {expected:?}");
         }
     }
-    // An empty target ends at once.
+    // An empty target has only the end symbol.
     assert_eq!(
         numbers(&generate_json("--score", "1 2\t\n")[0]["token_log_probabilities"]).len(),
         1
@@ -392,7 +392,7 @@ fn a_task_without_an_end_symbol_has_targets_of_one_length() {
     assert_eq!(eval["token_accuracy"], summary["token_accuracy"]);
 }
 
-/// What is wrong with the third of four lines, and what is said about it.
+/// Wrong third lines: the flags of the command, the line, and the expected error.
 const WRONG_LINES: [(&str, &[u8], &str); 9] = [
     (
         "",
@@ -414,7 +414,7 @@ const WRONG_LINES: [(&str, &[u8], &str); 9] = [
 ];
 
 #[test]
-fn a_wrong_line_is_named_and_what_stands_before_it_is_answered() {
+fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
     for (flags, wrong, expected) in WRONG_LINES {
         let good = if flags == "--score" {
             "1 2\t1 2\n"
@@ -436,7 +436,7 @@ fn a_wrong_line_is_named_and_what_stands_before_it_is_answered() {
         assert_eq!(output.status.code(), Some(2), "{stderr}");
         assert_eq!(stdout, format!("{answer}\n\n{answer}"), "{stderr}");
         assert!(stderr.contains(expected), "{stderr:?} has no {expected:?}");
-        assert!(stderr.ends_with("--input -: 1 of 4 lines were wrong, each is named above\n"));
+        assert!(stderr.ends_with("--input -: 1 of 4 lines were wrong, see the errors above\n"));
 
         let output = on_run("generate", &format!("{flags} --keep-going --json"), input);
         assert_eq!(output.status.code(), Some(2));
@@ -464,7 +464,7 @@ fn targets_to_score_have_room_for_their_end() {
 }
 
 #[test]
-fn input_comes_from_a_file_too() {
+fn generate_reads_a_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("sources.txt");
     std::fs::write(&file, SOURCES.replace('\n', "\r\n")).unwrap();
@@ -485,7 +485,7 @@ fn input_comes_from_a_file_too() {
 }
 
 #[test]
-fn answers_do_not_wait_for_the_end_of_the_input() {
+fn outputs_do_not_wait_for_the_end_of_the_input() {
     let mut process = std::process::Command::new(env!("CARGO_BIN_EXE_train"))
         .args(["generate", "--batch-size", "2"])
         .arg(run())
@@ -507,7 +507,7 @@ fn answers_do_not_wait_for_the_end_of_the_input() {
 }
 
 #[test]
-fn nobody_has_to_read_all_answers() {
+fn generate_succeeds_if_stdout_is_closed_early() {
     for flags in ["", "--stream", "--json --batch-size 1"] {
         let line = format!(
             "yes '1 2 3' | {} generate {} {flags} | head -n 2; echo ${{PIPESTATUS[1]}}",
@@ -524,7 +524,7 @@ fn nobody_has_to_read_all_answers() {
 }
 
 #[test]
-fn flags_that_cannot_be_are_refused_in_one_line() {
+fn impossible_flags_are_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let run = run().to_str().unwrap();
     let cases: &[(&str, &[&str])] = &[
@@ -655,7 +655,7 @@ fn flags_that_cannot_be_are_refused_in_one_line() {
 }
 
 #[test]
-fn eval_has_the_numbers_of_the_summary() {
+fn eval_has_the_scores_of_the_summary() {
     let eval = |flags: &str| -> Value {
         serde_json::from_str(&succeed(&on_run("eval", &format!("--json {flags}"), ""))).unwrap()
     };
@@ -704,7 +704,7 @@ fn eval_has_the_numbers_of_the_summary() {
 }
 
 #[test]
-fn folders_that_are_no_run_are_refused() {
+fn folders_without_a_run_are_rejected() {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
     let checkpoint = path.join("checkpoints/step-250");

@@ -11,7 +11,7 @@ fn objects(lines: &str) -> Vec<Value> {
 }
 
 #[test]
-fn lengths_are_reported_past_those_of_training() {
+fn exact_match_is_reported_for_lengths_beyond_training() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let flags = SMALL.join(" ");
@@ -33,8 +33,8 @@ fn lengths_are_reported_past_those_of_training() {
     let file = folder.join("runs/copy-1/lengths.json");
     let of_fit = json(&file);
 
-    // The folder's config.json asks for the same again.
-    let steps = json(&folder.join("runs/copy-1/config.json"))["steps"].as_u64();
+    // The run's config.json repeats the evaluation by length.
+    let steps = json(&folder.join("runs/copy-1/config.json"))["optimization"]["steps"].as_u64();
     let steps = steps.unwrap() + 1;
     let resumed = run(folder, &format!("resume runs/copy-1 --steps {steps}"));
     let (_, table) = resumed.split_once("s of training\n").unwrap();
@@ -42,7 +42,7 @@ fn lengths_are_reported_past_those_of_training() {
     let of_resumed = json(&file);
     assert_eq!(of_resumed.as_array().unwrap().len(), 3);
 
-    // The same sequences, decoded by what was saved.
+    // `eval` decodes the same sequences with the saved model.
     let again = run(
         folder,
         "eval runs/copy-1 --eval-lengths 5,6,12 --sequences 20 --json",
@@ -120,7 +120,7 @@ fn digits_are_the_lengths_of_sums() {
 }
 
 #[test]
-fn lengths_that_cannot_be_are_refused() {
+fn impossible_lengths_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let parent = tempfile::tempdir().unwrap();
     run(parent.path(), &SMALL.join(" "));
@@ -155,7 +155,7 @@ fn lengths_that_cannot_be_are_refused() {
         ),
         (
             "--eval-lengths 4 --sequences 9999999",
-            &["--sequences 9999999: must be at least 1 and"],
+            &["--sequences 9999999: must be at most 1000000"],
         ),
     ] {
         let flags: Vec<&str> = flags.split(' ').collect();

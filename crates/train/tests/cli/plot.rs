@@ -131,7 +131,7 @@ fn plots_can_be_chosen_and_written_as_png() {
 }
 
 #[test]
-fn attention_is_of_the_source_that_was_given() {
+fn attention_is_drawn_for_the_given_source() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     run(folder, "mine");
@@ -185,7 +185,7 @@ fn the_papers_plots_need_no_run() {
 }
 
 #[test]
-fn missing_data_is_a_note() {
+fn missing_data_are_reported_in_a_note() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path();
     let mine = run(folder, "mine");
@@ -257,7 +257,7 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     );
     let long = ["1"; 30].join(" ");
     refused(&attention(&long), &["--source", "30"]);
-    // The plots that need no source are not written either.
+    // Plots that do not depend on the source are not written either.
     refused(
         &["one", "--source", "x", "--output", "o"],
         &["--source \"x\""],

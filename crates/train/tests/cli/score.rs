@@ -8,7 +8,7 @@ use super::task::run;
 use super::{refused, succeed, train};
 
 fn fixture(name: &str) -> String {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scores");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../training/tests/fixtures/scores");
     folder.join(name).to_str().unwrap().into()
 }
 
@@ -34,7 +34,7 @@ fn texts_are_scored() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let signature = "nrefs:1|case:lc|eff:no|tok:none|smooth:exp|version:2.6.0";
     assert_eq!(json["bleu_signature"], signature);
-    // Of itself, through a pipe.
+    // The references, scored against themselves through a pipe.
     let text = std::fs::read(&references).unwrap();
     let mut command = train(folder.path());
     command.args(["score", "-", &references]).write_stdin(text);
@@ -46,7 +46,7 @@ fn texts_are_scored() {
 }
 
 #[test]
-fn texts_that_do_not_belong_together_are_refused() {
+fn wrong_files_are_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let write = |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).unwrap();

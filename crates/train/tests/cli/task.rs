@@ -7,14 +7,14 @@ use super::{json, refused, succeed, text, train};
 /// A small model of a task without symbols of its own.
 pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
 
-/// A run that succeeds, and what it prints.
+/// Trains a run, and returns what it prints.
 pub fn run(folder: &Path, flags: &str) -> String {
     let flags = flags.split_whitespace();
     succeed(&train(folder).args(flags).output().unwrap())
 }
 
 #[test]
-fn every_task_trains_and_answers() {
+fn every_task_trains_and_generates() {
     let folder = tempfile::tempdir().unwrap();
     for (task, flags, source) in [
         ("reverse", "--symbols 9 --max-length 5", "3 1 2"),
@@ -25,7 +25,7 @@ fn every_task_trains_and_answers() {
         assert!(stdout.contains("exact match "), "{stdout}");
         let name = format!("runs/{task}-1");
         let run = folder.path().join(&name);
-        assert_eq!(json(&run.join("config.json"))["task"]["name"], task);
+        assert_eq!(json(&run.join("config.json"))["data"]["task"], task);
         assert_eq!(json(&run.join("summary.json"))["task"], task);
         let mut generate = train(folder.path());
         generate.args(["generate", &name]).write_stdin(source);
@@ -43,28 +43,28 @@ fn every_task_trains_and_answers() {
 }
 
 #[test]
-fn flags_of_other_tasks_are_refused() {
+fn flags_of_other_tasks_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     for (flags, expected) in [
         (
             "--task add --symbols 5",
-            "--symbols 5: is no flag of --task add; use --max-digits",
+            "--symbols 5: is not a flag of --task add; use --max-digits",
         ),
         (
             "--task add --min-length 2",
-            "--min-length 2: is no flag of --task add",
+            "--min-length 2: is not a flag of --task add",
         ),
         (
             "--task add --max-length 9",
-            "--max-length 9: is no flag of --task add",
+            "--max-length 9: is not a flag of --task add",
         ),
         (
             "--max-digits 3",
-            "--max-digits 3: is a flag of --task add alone; use --max-length",
+            "--max-digits 3: is a flag of --task add only; use --max-length",
         ),
         (
             "--task sort --max-digits 3",
-            "--max-digits 3: is a flag of --task add alone",
+            "--max-digits 3: is a flag of --task add only",
         ),
         (
             "--preset annotated --max-digits 3",
@@ -93,7 +93,7 @@ fn flags_of_other_tasks_are_refused() {
 #[test]
 fn small_tasks_are_learned() {
     let folder = tempfile::tempdir().unwrap();
-    // Sums of two digits take longer; hardly one in a hundred is right by chance.
+    // Sums of two digits take longer; by chance, less than one in a hundred is correct.
     for (task, flags, least) in [
         (
             "reverse",

@@ -7,11 +7,15 @@ use std::process::Output;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use train::text::pseudo_corpus;
 
 use super::{json, refused, succeed, text, train};
 
-/// A small corpus in two files a split, and its flags.
+#[path = "../../../../examples/pseudo_language/language.rs"]
+mod language;
+
+use language::pseudo_corpus;
+
+/// Writes a small corpus, two files for each split, and returns its flags.
 fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
     let mut flags = Vec::new();
     for (split, seed, pairs) in [("train", 0, pairs), ("valid", 1, 20)] {
@@ -26,7 +30,7 @@ fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
     flags
 }
 
-/// A model of no use.
+/// Flags of a model that is too small to learn anything.
 const TINY: [&str; 13] = [
     "fit",
     "--task",
@@ -43,7 +47,7 @@ const TINY: [&str; 13] = [
     "16",
 ];
 
-/// Trains it for some steps.
+/// Trains a tiny model for some steps.
 fn fit(folder: &Path, run: &str, steps: &str, flags: &[impl AsRef<str>]) -> Output {
     let mut command = train(folder);
     command
@@ -59,7 +63,7 @@ fn gzip(path: &Path) {
     fs::write(path, encoder.finish().unwrap()).unwrap();
 }
 
-/// The losses of a run, as they stand in its folder.
+/// Returns the losses of a run, as its folder has them.
 fn losses(run: &Path) -> Vec<String> {
     let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let lines = metrics.lines().filter(|line| line.contains("\"loss\""));
@@ -132,7 +136,7 @@ fn a_run_on_texts_translates_and_is_scored() {
     let score: serde_json::Value =
         serde_json::from_str(&succeed(&command.output().unwrap())).unwrap();
 
-    // The same by `eval`, of the run's own validation data and of named files.
+    // `eval` gives the same scores for the run's validation data and for the same files by flags.
     let named = ["--source", "valid.source", "--target", "valid.target"];
     for flags in [&[][..], &named] {
         let mut command = train(path);
@@ -148,7 +152,7 @@ fn a_run_on_texts_translates_and_is_scored() {
         assert!((loss - summary["valid_loss"].as_f64().unwrap()).abs() < 1e-4);
     }
 
-    // What is streamed is what is written at once.
+    // `--stream` prints the same outputs as without it.
     let mut command = train(path);
     command.args(["generate", "run", "--input", "valid.source", "--stream"]);
     let streamed = succeed(&command.output().unwrap());
@@ -157,11 +161,11 @@ fn a_run_on_texts_translates_and_is_scored() {
 }
 
 #[test]
-fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
+fn a_resumed_run_on_texts_equals_an_unbroken_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let mut flags = corpus(path, 300);
-    // Noam's learning rate knows nothing of the last step; an epoch has fewer steps than these.
+    // Noam's learning rate does not depend on the last step; the run is longer than an epoch.
     flags.extend(["--batch-tokens", "1000", "--schedule", "noam"].map(String::from));
     succeed(&fit(path, "part", "4", &flags));
     succeed(&fit(path, "whole", "12", &flags));
@@ -169,11 +173,11 @@ fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
     command.args(["resume", "part", "--steps", "12"]);
     let output = command.output().unwrap();
     succeed(&output);
-    // Nothing is tokenised again.
+    // The tokenisers are read, not trained again.
     assert!(!text(&output.stderr).contains("training a tokeniser"));
     assert_eq!(losses(&path.join("part")), losses(&path.join("whole")));
 
-    // From inside of its folder, too.
+    // The run can also be resumed from inside its folder.
     let mut command = train(&path.join("part"));
     let output = command
         .args(["resume", ".", "--steps", "13"])
@@ -182,7 +186,7 @@ fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
     succeed(&output);
     assert!(!path.join("part/cache").exists());
 
-    // A corpus that has changed is another one.
+    // A changed corpus is rejected.
     let target = fs::read_to_string(path.join("train.target")).unwrap();
     fs::write(path.join("train.target"), target.replacen("der", "dor", 1)).unwrap();
     let changed = ["train.source", "has changed since the run began"];
@@ -198,7 +202,7 @@ fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
         );
     }
 
-    // And so is a tokeniser.
+    // A changed tokeniser is rejected.
     let json = path.join("part/source.tokenizer.json");
     let other = path.join("part/target.tokenizer.json");
     fs::copy(other, json).unwrap();
@@ -209,7 +213,7 @@ fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
         &["source.tokenizer.json", what],
     );
     fs::write(path.join("part/source.tokenizer.json"), "{}").unwrap();
-    refused(path, &["generate", "part"], &["is no tokenizer.json"]);
+    refused(path, &["generate", "part"], &["is not a tokenizer.json"]);
     fs::remove_file(path.join("part/source.tokenizer.json")).unwrap();
     refused(
         path,
@@ -219,7 +223,7 @@ fn a_run_on_texts_that_was_stopped_goes_on_as_if_nothing_had_happened() {
 }
 
 #[test]
-fn wrong_corpora_are_refused_in_one_line() {
+fn wrong_corpora_are_rejected_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let good = corpus(path, 50);
@@ -239,7 +243,7 @@ fn wrong_corpora_are_refused_in_one_line() {
     fs::write(path.join("cut.gz"), [0x1f, 0x8b, 8, 0, 0]).unwrap();
     fs::create_dir(path.join("folder")).unwrap();
     let with = |flags: &[&'static str]| -> Vec<&str> {
-        // What is said last counts for clap only if it may be said twice: take the others' away.
+        // clap rejects a flag that is given twice, so flags of the same split are removed.
         let mut arguments = Vec::new();
         let mut pairs = good.chunks(2).filter(|pair| {
             let split = pair[0].split('-').nth(2).unwrap();
@@ -316,7 +320,7 @@ fn wrong_corpora_are_refused_in_one_line() {
         ),
         (
             &["--tokenizer-file", "short"],
-            &["short: is no tokenizer.json"],
+            &["short: is not a tokenizer.json"],
         ),
         (
             &["--batch-size", "8"],
@@ -328,7 +332,7 @@ fn wrong_corpora_are_refused_in_one_line() {
     ] {
         let mut arguments = with(flags);
         if flags.contains(&"100000") {
-            // There are fewer characters than bytes.
+            // The corpus has too few different characters for this vocabulary size.
             arguments.extend(["--tokenizer", "char"]);
         }
         let output = fit(path, "run", "4", &arguments);
@@ -343,11 +347,11 @@ fn wrong_corpora_are_refused_in_one_line() {
         }
         assert!(!path.join("run/config.json").exists());
     }
-    // Flags of text go with no other task, and a text needs its files.
+    // Other tasks reject the flags of text, and text needs its files.
     for (arguments, expected) in [
         (
             &["fit", "--train", "a.tsv"][..],
-            "--train: is a flag of --task text alone",
+            "--train: is a flag of --task text only",
         ),
         (&["--preset", "small"], "--preset small: needs --task text"),
         (
@@ -356,7 +360,7 @@ fn wrong_corpora_are_refused_in_one_line() {
         ),
         (
             &["--task", "copy", "--epochs", "3"],
-            "--epochs: is a flag of --task text alone",
+            "--epochs: is a flag of --task text only",
         ),
     ] {
         refused(path, arguments, &[expected]);
@@ -364,7 +368,7 @@ fn wrong_corpora_are_refused_in_one_line() {
 }
 
 #[test]
-fn what_is_left_out_or_replaced_is_counted() {
+fn skipped_pairs_and_replaced_bytes_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
@@ -389,29 +393,29 @@ fn what_is_left_out_or_replaced_is_counted() {
     succeed(&output);
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("train.source: 2 pairs left out, a side of which is empty"),
+        stderr.contains("train.source: 2 pairs skipped: a side is empty"),
         "{stderr}"
     );
     assert!(
-        stderr.contains("train.source: 1 lines that are not UTF-8, replaced"),
+        stderr.contains("train.source: 1 lines are not UTF-8: invalid bytes were replaced"),
         "{stderr}"
     );
     assert!(
-        stderr.contains(" of 51 pairs have a side of more than 20 tokens: cut"),
+        stderr.contains(" of 51 pairs have a side of more than 20 tokens: truncated"),
         "{stderr}"
     );
     assert!(stderr.contains("\n51 pairs, "), "{stderr}");
-    // The same pairs, once they are in the cache.
+    // The second run reads the pairs from the cache, and prints the same notes.
     let again = with(&["--lossy", "--max-length", "20"]);
     let output = fit(path, "again", "4", &again);
     succeed(&output);
     let stderr = text(&output.stderr);
     assert!(!stderr.contains("training a tokeniser"), "{stderr}");
     assert!(
-        stderr.contains("2 pairs left out, a side of which is empty"),
+        stderr.contains("2 pairs skipped: a side is empty"),
         "{stderr}"
     );
-    assert!(stderr.contains(" tokens: left out"), "{stderr}");
+    assert!(stderr.contains(" tokens: skipped"), "{stderr}");
 }
 
 #[test]
@@ -466,7 +470,7 @@ fn a_damaged_cache_is_made_again() {
     }
     assert_eq!(fs::read(&tokens).unwrap(), whole);
 
-    // Of what a killed process has left there, nothing stays; a tokeniser is trained again.
+    // Files of a killed process are removed, and a damaged tokeniser is trained again.
     let caches = fs::read_dir(path.join("cache")).unwrap().flatten();
     let tokenizers = caches.filter(|entry| {
         let name = entry.file_name();
@@ -478,14 +482,14 @@ fn a_damaged_cache_is_made_again() {
     let left = path.join("cache/pairs-0123456789abcdef.77.tmp");
     fs::create_dir(&left).unwrap();
     let (stderr, losses) = run("run-last");
-    assert!(stderr.contains("is no tokenizer.json"), "{stderr}");
-    assert!(stderr.contains("it is trained again"), "{stderr}");
+    assert!(stderr.contains("is not a tokenizer.json"), "{stderr}");
+    assert!(stderr.contains("it is made again"), "{stderr}");
     assert_eq!(losses, right);
     assert!(!left.exists());
 }
 
 #[test]
-fn a_line_stays_a_line_whatever_the_model_says() {
+fn outputs_on_texts_are_single_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
@@ -504,7 +508,7 @@ fn pairs_of_the_same_tokens_have_their_own_references() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
-    // Half of the targets in capital letters, which the tokeniser does not tell apart.
+    // Half of the targets are in capital letters, which `--lower-case` makes equal to the others.
     for (side, capital) in [("source", false), ("target", true)] {
         let text = fs::read_to_string(path.join(format!("valid.{side}"))).unwrap();
         let other = if capital {
@@ -537,7 +541,7 @@ fn pairs_of_the_same_tokens_have_their_own_references() {
 }
 
 #[test]
-fn tokenisers_from_elsewhere_are_taken_if_they_have_all_that_is_needed() {
+fn tokenizer_files_are_used_unless_they_lack_something() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
@@ -553,7 +557,7 @@ fn tokenisers_from_elsewhere_are_taken_if_they_have_all_that_is_needed() {
         flags.extend(others.iter().map(ToString::to_string));
         flags
     };
-    // With its sequences taken apart by accumulation, three batches are an epoch of two steps.
+    // With two accumulated batches per step, an epoch of three batches has two steps.
     let mut command = train(path);
     command
         .args(TINY)
@@ -579,7 +583,7 @@ fn tokenisers_from_elsewhere_are_taken_if_they_have_all_that_is_needed() {
             .unwrap(),
     );
 
-    // A model of words without a token for those that it does not know.
+    // A tokeniser of words without a token for unknown words.
     let words = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "<unk>",
         "vocab": {"<pad>": 0, "<bos>": 1, "<eos>": 2, "der": 3}}}"#;
     fs::write(path.join("words.json"), words).unwrap();
@@ -587,14 +591,14 @@ fn tokenisers_from_elsewhere_are_taken_if_they_have_all_that_is_needed() {
     assert_eq!(output.status.code(), Some(2));
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("words.json: cannot take every text"),
+        stderr.contains("words.json: cannot encode every text"),
         "{stderr}"
     );
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
 }
 
 #[test]
-fn a_users_own_files_are_not_taken_for_ours() {
+fn files_of_the_user_are_not_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
@@ -607,7 +611,7 @@ fn a_users_own_files_are_not_taken_for_ours() {
         fs::read_to_string(path.join("mine/tokenizer.json")).unwrap(),
         "mine"
     );
-    // What a killed process left is not in the way, and does not stay.
+    // The lock file of a killed process does not prevent the run, and its leftovers are removed.
     fs::write(path.join("mine/lock"), "").unwrap();
     succeed(&fit(path, "mine", "4", &flags));
     assert!(!path.join("mine/tokenizer.json").exists());
@@ -621,17 +625,18 @@ fn a_users_own_files_are_not_taken_for_ours() {
 }
 
 #[test]
-fn a_file_of_settings_may_say_steps() {
+fn a_file_of_settings_can_set_steps_for_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     corpus(path, 50);
     let toml = r#"
+        [optimization]
         steps = 3
         [model]
         d_model = 16
         n_heads = 2
-        [task]
-        name = "text"
+        [data]
+        task = "text"
         train = { source = "train.source", target = "train.target" }
         valid = { source = "valid.source", target = "valid.target" }
     "#;
@@ -640,15 +645,15 @@ fn a_file_of_settings_may_say_steps() {
     let arguments = ["fit", "--config", "run.toml", "--run-dir", "run"];
     succeed(&command.args(arguments).output().unwrap());
     assert_eq!(losses(&path.join("run")).len(), 3);
-    // Its paths are whole, so that it goes on from elsewhere.
+    // The run's paths are absolute, so that it can be resumed from another folder.
     let config = json(&path.join("run/config.json"));
-    let source = config["task"]["train"]["source"].as_str().unwrap();
+    let source = config["data"]["train"]["source"].as_str().unwrap();
     assert!(Path::new(source).is_absolute(), "{source}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_no_corpus_to_train_on() {
+fn a_pipe_is_rejected_as_a_training_corpus() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
@@ -662,9 +667,9 @@ fn a_pipe_is_no_corpus_to_train_on() {
     refused[1] = "fifo".into();
     let output = fit(path, "run", "4", &refused);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("fifo: is no plain file"));
+    assert!(text(&output.stderr).contains("fifo: is not a regular file"));
     let with = ["--tokenizer-file", "fifo"].map(String::from);
     let output = fit(path, "run", "4", &[&flags[..], &with].concat());
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("fifo: is no plain file"));
+    assert!(text(&output.stderr).contains("fifo: is not a regular file"));
 }

@@ -1,4 +1,4 @@
-//! Runs that are stopped, killed, damaged and gone on with.
+//! Runs that are stopped, killed, damaged and resumed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command as Process, Stdio};
@@ -18,7 +18,7 @@ fn spawn(folder: &Path, arguments: &[&str]) -> Child {
         .unwrap()
 }
 
-/// The newest checkpoint's step, 0 if there is none.
+/// Returns the step of the newest checkpoint, or 0 if there is none.
 fn newest(run: &Path) -> usize {
     let entries = std::fs::read_dir(run.join("checkpoints"));
     let steps = entries.into_iter().flatten().flatten().filter_map(|entry| {
@@ -41,7 +41,7 @@ fn wait_for(run: &Path, step: usize, child: &mut Child) {
     }
 }
 
-/// Parameters, moments and every logged number.
+/// Returns the bytes of the parameters, the moments and the logged metrics.
 fn everything(run: &Path, step: usize) -> [Vec<u8>; 3] {
     let checkpoint = run.join(format!("checkpoints/step-{step}"));
     [
@@ -72,12 +72,8 @@ fn assert_survives_kills(backend: &str) {
     succeed(&train(folder.path()).args(begin("whole")).output().unwrap());
 
     let run = folder.path().join("broken");
-    let mut random = std::time::SystemTime::UNIX_EPOCH
-        .elapsed()
-        .unwrap()
-        .subsec_nanos();
-    // Shown where the test fails.
-    println!("the moments follow from {random}");
+    // State of the random waits between two kills.
+    let mut random = 20_261_123_u32;
     for kill in 1..=KILLS {
         let mut child = match kill {
             1 => spawn(folder.path(), &begin("broken")),
@@ -114,7 +110,7 @@ fn assert_survives_kills(backend: &str) {
 }
 
 #[test]
-fn a_run_killed_ten_times_ends_as_if_nothing_had_happened() {
+fn a_run_killed_ten_times_equals_an_unbroken_one() {
     assert_survives_kills("flex");
 }
 
@@ -124,7 +120,7 @@ fn a_run_killed_ten_times_ends_as_if_nothing_had_happened_on_ndarray() {
     assert_survives_kills("ndarray");
 }
 
-/// A whole run of 12 steps with checkpoints 4, 8 and 12, its folder's name being `run`.
+/// Trains a run of 12 steps with checkpoints at 4, 8 and 12, in a folder named `run`.
 fn small_run(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
     run_of(&SMALL, more)
 }
@@ -143,7 +139,7 @@ fn run_of(small: &[&str], more: &[&str]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn damaged_checkpoints_are_passed_over() {
+fn damaged_checkpoints_are_skipped() {
     type Damage = fn(&Path);
     let damages: [Damage; 4] = [
         |step| std::fs::write(step.join("optimizer.safetensors"), b"").unwrap(),
@@ -183,11 +179,11 @@ fn damaged_checkpoints_are_passed_over() {
 }
 
 #[test]
-fn a_run_killed_before_its_first_checkpoint_begins_again() {
+fn a_run_killed_before_its_first_checkpoint_starts_again() {
     let (folder, run) = small_run(&[]);
     let whole = everything(&run, 12);
     std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
-    // A run that has ended is not begun again: whoever took its checkpoints away may bring them back.
+    // A finished run is not started again, because its checkpoints may only be moved elsewhere.
     refused(
         folder.path(),
         &["resume", "run"],
@@ -205,7 +201,7 @@ fn a_run_killed_before_its_first_checkpoint_begins_again() {
 }
 
 #[test]
-fn checkpoints_of_other_programs_and_models_are_refused() {
+fn checkpoints_of_other_programs_and_models_are_rejected() {
     let (folder, run) = small_run(&[]);
     let manifest = run.join("checkpoints/step-12/manifest.json");
     let json = std::fs::read_to_string(&manifest).unwrap();
@@ -232,10 +228,10 @@ fn checkpoints_of_other_programs_and_models_are_refused() {
             &["step-12/config.json", "made with model.d_ff 16", "says 8"],
         );
     }
-    // Nothing has been touched.
+    // The configuration is unchanged.
     assert_eq!(std::fs::read(&config).unwrap(), before);
     assert!(run.join("summary.json").exists());
-    // Settings that change no shape are noticed, too.
+    // Changed settings that keep all shapes are also detected.
     let heads = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
     std::fs::write(&config, heads).unwrap();
     refused(
@@ -246,7 +242,7 @@ fn checkpoints_of_other_programs_and_models_are_refused() {
 }
 
 #[test]
-fn a_run_goes_on_for_more_steps() {
+fn a_finished_run_resumes_with_more_steps() {
     let (folder, run) = small_run(&["--schedule", "noam"]);
     refused(
         folder.path(),
@@ -271,7 +267,7 @@ fn a_run_goes_on_for_more_steps() {
             .unwrap(),
     );
     assert!(everything(&run, 20) == everything(&folder.path().join("longer"), 20));
-    assert_eq!(json(&run.join("config.json"))["steps"], 20);
+    assert_eq!(json(&run.join("config.json"))["optimization"]["steps"], 20);
     refused(
         folder.path(),
         &["fit", "--resume", "run", "--seed", "3"],
@@ -359,7 +355,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
     let stderr = text(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.trim_end().ends_with("train resume run"), "{stderr}");
-    // Nothing of it is lost.
+    // Every step before the interrupt is in the checkpoint.
     let step = newest(&run);
     assert!(
         stderr.contains(&format!("stopped after step {step}")),
@@ -380,7 +376,7 @@ fn ctrl_c_saves_and_says_how_to_go_on() {
 #[cfg(unix)]
 fn a_full_disk_leaves_the_last_checkpoint_good() {
     let (folder, run) = small_run(&["--schedule", "noam"]);
-    // Files cannot grow over some size, as if the disk were full.
+    // `ulimit` limits the size of files, which acts like a full disk.
     let program = assert_cmd::cargo::cargo_bin("train");
     let limited = |blocks: usize| {
         let script = format!(
@@ -441,7 +437,7 @@ fn a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint() {
 }
 
 #[test]
-fn training_ends_where_nothing_better_comes() {
+fn training_ends_when_patience_runs_out() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--factor", "1e-9", "--eval-every", "2", "--patience", "3"];
     let mut small = SMALL.to_vec();
@@ -456,7 +452,7 @@ fn training_ends_where_nothing_better_comes() {
         .output();
     let error = text(&resume.unwrap().stderr);
     assert!(error.contains("has ended after step 8"), "{error}");
-    // Killed between the last checkpoint and the summary: the end stays where it was.
+    // Without its summary, as if killed after the last checkpoint, the run ends at the same step.
     std::fs::remove_file(folder.path().join("runs/copy-1/summary.json")).unwrap();
     let resume = train(folder.path())
         .args(["resume", "runs/copy-1"])
@@ -468,7 +464,7 @@ fn training_ends_where_nothing_better_comes() {
     assert!(text(&output.stderr).contains("no better evaluation since step 2"));
 }
 
-/// A run whose loss soon grows, since its steps are far too large.
+/// Trains a run whose loss soon grows, because its learning rate is far too large.
 fn grown_worse(folder: &Path) -> PathBuf {
     let arguments = ["--factor", "40", "--eval-every", "2", "--patience", "4"];
     let mut small = SMALL.to_vec();
@@ -479,7 +475,7 @@ fn grown_worse(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn the_best_model_is_the_one_that_is_judged() {
+fn the_best_model_is_evaluated_at_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let run = grown_worse(folder.path());
     let valid: Vec<f64> = losses(&run)
@@ -495,7 +491,7 @@ fn the_best_model_is_the_one_that_is_judged() {
 }
 
 #[test]
-fn a_best_checkpoint_that_is_gone_does_not_keep_a_run_from_its_end() {
+fn a_run_ends_even_if_its_best_checkpoint_is_gone() {
     let folder = tempfile::tempdir().unwrap();
     let run = grown_worse(folder.path());
     let best = losses(&run)
@@ -520,7 +516,7 @@ fn a_best_checkpoint_that_is_gone_does_not_keep_a_run_from_its_end() {
 }
 
 #[test]
-fn what_was_edited_wrongly_is_named_and_nothing_is_lost() {
+fn wrong_edits_of_a_run_are_named_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let arguments = ["--checkpoint-every", "3", "--keep", "9"];
     let arguments = [&SMALL[..], &arguments].concat();
@@ -537,7 +533,7 @@ fn what_was_edited_wrongly_is_named_and_nothing_is_lost() {
         (
             "\"keep\"",
             "\"kep\"",
-            "unknown key \"kep\"; the nearest known key is keep",
+            "unknown key \"checkpointing.kep\"; the nearest known key is checkpointing.keep",
         ),
         (
             "\"d_ff\": 16",
@@ -555,7 +551,7 @@ fn what_was_edited_wrongly_is_named_and_nothing_is_lost() {
         assert!(run.join("checkpoints/step-3").exists());
     }
     std::fs::write(run.join("config.json"), &config).unwrap();
-    // A folder with another's name, and one whose list says less: both are passed over.
+    // Two damaged checkpoints are skipped: a renamed folder, and one with an empty manifest.
     let checkpoints = run.join("checkpoints");
     std::fs::rename(checkpoints.join("step-6"), checkpoints.join("step-99")).unwrap();
     let list = "{\"format\": 1, \"files\": {}}";
@@ -578,7 +574,7 @@ fn what_was_edited_wrongly_is_named_and_nothing_is_lost() {
 }
 
 #[test]
-fn fewer_steps_than_were_taken_are_refused() {
+fn fewer_steps_than_were_taken_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     succeed(&train(folder.path()).args(SMALL).output().unwrap());
     let run = folder.path().join("runs/copy-1");
@@ -632,14 +628,18 @@ fn a_configuration_is_printed_read_and_overridden() {
     succeed(&train(folder.path()).args(again).output().unwrap());
     assert_eq!(losses(&folder.path().join("again")).len(), 5);
 
-    std::fs::write(folder.path().join("b.toml"), "bach_size = 5").unwrap();
+    std::fs::write(
+        folder.path().join("b.toml"),
+        "[optimization]\nbach_size = 5",
+    )
+    .unwrap();
     refused(
         folder.path(),
         &["--config", "b.toml"],
         &[
             "--config b.toml",
             "bach_size",
-            "nearest known key is batch_size",
+            "nearest known key is optimization.batch_size",
         ],
     );
     refused(
@@ -650,12 +650,12 @@ fn a_configuration_is_printed_read_and_overridden() {
 }
 
 #[test]
-fn settings_of_the_training_that_cannot_be_are_refused() {
+fn impossible_training_settings_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     for (flag, value) in [
         ("--clip-norm", "0"),
         ("--clip-norm", "nan"),
-        // Adam has none.
+        // Adam has no weight decay.
         ("--weight-decay", "0.1"),
         ("--accumulate", "0"),
         ("--ema", "1"),
@@ -675,7 +675,7 @@ fn settings_of_the_training_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn half_precision_learns_and_goes_on_exactly() {
+fn half_precision_learns_and_resumes_exactly() {
     let loss_of = |run: &Path| -> Vec<f64> {
         let lines = losses(run);
         lines
@@ -683,7 +683,7 @@ fn half_precision_learns_and_goes_on_exactly() {
             .map(|line| line["loss"].as_f64().unwrap())
             .collect()
     };
-    // What is dropped differs.
+    // Dropout is off, because its masks depend on the precision.
     let mut without_dropout = SMALL;
     let flag = SMALL.iter().position(|&flag| flag == "--dropout");
     without_dropout[flag.unwrap() + 1] = "0";

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::task::{TINY, run};
 use super::{refused, succeed, train};
 
-/// PyTorch's own files, of the model crate's tests.
+/// Returns the path of a file written by PyTorch, one of the model crate's fixtures.
 fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../transformer/tests/fixtures/layouts")
@@ -27,7 +27,7 @@ fn evaluation(folder: &Path, run_dir: &str) -> Value {
 }
 
 #[test]
-fn what_was_trained_goes_to_pytorch_and_comes_back() {
+fn a_trained_model_survives_export_and_import() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let task = "--symbols 9 --max-length 5";
@@ -51,7 +51,7 @@ fn what_was_trained_goes_to_pytorch_and_comes_back() {
         let to = format!("--run-dir {layout} {task} --dropout 0");
         run(folder, &format!("import {file} {flags} {to}"));
         assert_eq!(evaluation(folder, layout), trained, "{layout}");
-        // The same bytes again, from what was read.
+        // An export of the imported model has the same bytes.
         run(
             folder,
             &format!("export {layout} --layout {layout} --output again"),
@@ -60,14 +60,14 @@ fn what_was_trained_goes_to_pytorch_and_comes_back() {
         assert_eq!(bytes("again"), bytes(&file), "{layout}");
         std::fs::remove_file(folder.join("again")).unwrap();
     }
-    // Training goes on from there.
+    // Training continues from the imported weights.
     run(folder, "resume torch-nn --steps 3");
     let further = evaluation(folder, "torch-nn");
     assert_ne!(further["loss"], trained["loss"]);
 }
 
 #[test]
-fn a_file_of_pytorch_becomes_one_of_ours() {
+fn a_pytorch_file_is_converted_to_the_native_layout() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let from = fixture("paper_checkpoint.pt");
@@ -81,13 +81,13 @@ fn a_file_of_pytorch_becomes_one_of_ours() {
     refused(
         folder,
         &arguments,
-        &["--output own.safetensors", "is there already"],
+        &["--output own.safetensors", "exists already"],
     );
     run(
         folder,
         &format!("{import} --output own.safetensors --force"),
     );
-    // Its header says what the model is.
+    // The header of the file has the model's configuration.
     let half = "import own.safetensors --output half.safetensors --dtype bf16";
     run(folder, half);
     let report = run(folder, "inspect half.safetensors --json");
@@ -108,7 +108,7 @@ fn a_file_of_pytorch_becomes_one_of_ours() {
 }
 
 #[test]
-fn files_are_listed() {
+fn inspect_lists_the_contents_of_files() {
     let folder = tempfile::tempdir().unwrap();
     let text = run(
         folder.path(),
@@ -125,7 +125,7 @@ fn files_are_listed() {
     }
     let pair = fixture("paper_pair.pt");
     let text = run(folder.path(), &format!("inspect {pair}"));
-    let expected = "weights in several entries, of which --entry takes one: student, teacher";
+    let expected = "weights in several entries, choose one with --entry: student, teacher";
     assert!(text.contains(expected), "{text}");
     let text = run(folder.path(), &format!("inspect {pair} --entry teacher"));
     assert!(
@@ -137,10 +137,10 @@ fn files_are_listed() {
         &format!("inspect {}", fixture("evil_system.pt")),
     );
     assert!(
-        text.contains("no tensors, not executed (1): posix.system at \"other\""),
+        text.contains("objects other than tensors, not executed (1): posix.system at \"other\""),
         "{text}"
     );
-    assert!(text.contains("no layout is known by these names"), "{text}");
+    assert!(text.contains("no known layout has these names"), "{text}");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn hugging_faces_configuration_is_read() {
 }
 
 #[test]
-fn weights_that_cannot_be_taken_over_are_refused() {
+fn unusable_weights_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("empty"), "").unwrap();
@@ -304,7 +304,7 @@ fn names_cannot_write_to_the_terminal() {
 }
 
 #[test]
-fn an_export_may_have_names_of_ones_own() {
+fn exported_tensors_can_be_renamed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let from = fixture("torch_nn.safetensors");
@@ -340,7 +340,7 @@ fn an_export_may_have_names_of_ones_own() {
 }
 
 #[test]
-fn eight_bits_are_enough_to_be_almost_as_good() {
+fn int8_weights_are_almost_as_good() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     run(

@@ -1,10 +1,10 @@
-//! The one entry of attention, which picks the path.
+//! Attention of any inputs: chooses a fast path, or Burn's operations.
 //!
 //! | inputs | fast path | plain path |
 //! |---|---|---|
 //! | a sequence's own tokens | `fused::self_attention` | Burn's operations |
-//! | tokens in a cache | one query a target: `fused::attention_step` | keys and values of each target, copied out of the cache |
-//! | a memory | one query a target: `fused::attention_step`; else, one target a source: `fused::cross_attention` | several targets a source: one query each as queries of one attention, else copies of the memory |
+//! | tokens in a cache | `fused::attention_step` for one query per target | Burn's operations on a copy of each target's keys and values |
+//! | a memory | `fused::attention_step` for one query per target, else `fused::cross_attention` for one target per source | Burn's operations: the single queries of a source's targets share one attention to its memory; targets with several queries each get a copy of the memory |
 //!
 //! A fast path is skipped if the weights are to be returned, and returns `None` on backends and
 //! precisions that it does not support.
@@ -17,7 +17,7 @@ use super::scaled_dot_product::{attention_weights, scaled_dot_product_attention}
 use crate::dropout::{dropout as apply_dropout, probability};
 use crate::mask::AttentionMask;
 
-/// Queries, and where their keys and values are.
+/// Queries, with their keys and values.
 pub(super) enum Inputs<'a> {
     /// Queries, keys and values of the same tokens.
     Own {
@@ -107,7 +107,7 @@ pub(super) fn attend(
     }
 }
 
-/// The context by a fast path, `[R, T, D]`.
+/// Returns the context of a fast path, `[R, T, D]`; `None` if there is no fast path.
 fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) -> Option<Tensor<3>> {
     let mask = mask.map(AttentionMask::blocked);
     match inputs {
@@ -151,7 +151,7 @@ fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) ->
     }
 }
 
-/// One query a target, whose keys are in the row of its own index.
+/// Returns the context of one query per target, where target `i` has its keys in row `i`.
 fn step_of_rows(
     query: &Tensor<4>,
     cache: &Tensor<4>,
@@ -163,7 +163,8 @@ fn step_of_rows(
     fused::attention_step(query, cache, index, length, mask)
 }
 
-/// Attention by Burn's operations, of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]`.
+/// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]` in Burn's
+/// operations.
 fn plain(
     query: Tensor<4>,
     packed: Tensor<4>,
@@ -183,8 +184,8 @@ fn plain(
     (join_heads(context), kept)
 }
 
-/// One query `[R, 1, H, K]` for each of a source's targets, as the queries of one attention to its
-/// memory `[B, S, 2 H, K]`, which is not copied.
+/// Computes the attention of one query per target, `[R, 1, H, K]`, to the memory `[B, S, 2 H, K]`.
+/// The targets of a source become the queries of one attention, so that its memory is not copied.
 fn grouped(
     query: Tensor<4>,
     memory: Tensor<4>,

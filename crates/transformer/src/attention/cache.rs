@@ -5,9 +5,9 @@ use burn::tensor::{Tensor, s};
 /// The keys and values of one attention layer, which grow with the targets: a buffer
 /// `[N, C, 2 H, K]`, keys before values.
 ///
-/// The buffer grows as a `Vec` does: it is allocated once if the capacity is known, doubles if not, and
-/// is written in place. The first append to a cache without capacity keeps the tensor as it is, so that
-/// training, which decodes once with an empty cache, needs no copy.
+/// The buffer is written in place. It is allocated once if the capacity is known; otherwise it
+/// doubles when it is full, as a `Vec` does. The first append to a cache without capacity keeps the
+/// given tensor. Training decodes once with an empty cache, so that it needs no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,

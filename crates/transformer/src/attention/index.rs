@@ -1,4 +1,4 @@
-//! Where the targets of one decoding step find their keys and values.
+//! Indices of the keys and values that belong to the targets of one decoding step.
 //!
 //! A target that branches, as in beam search, is not copied: its continuations read the keys and
 //! values of earlier tokens in the cache rows where they were written. The targets of one source share
@@ -8,8 +8,8 @@ use std::cell::OnceCell;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// The rows of caches and of the memory that belong to the targets of one step. It is made once a step
-/// for all layers.
+/// The rows of caches and of the memory that belong to the targets of one step. It is built once
+/// per step for all layers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TargetIndex {
     /// Cache rows of each target's tokens; `None` if all tokens of target `i` are in row `i`.
@@ -25,7 +25,7 @@ pub(crate) struct TokenRows {
     pub rows: Vec<u32>,
     /// Tokens of a target, `T`.
     length: usize,
-    /// The same as indices into `[N C]`, made when a layer needs them.
+    /// The same rows as indices into `[N C]`, computed when a layer needs them.
     indices: OnceCell<Tensor<1, Int>>,
 }
 
@@ -61,14 +61,15 @@ pub(crate) struct SourceRows {
     /// `[R]`
     pub rows: Vec<u32>,
     n_sources: usize,
-    /// Made when a layer needs it.
+    /// Targets by source, computed when a layer needs them.
     groups: OnceCell<TargetGroups>,
 }
 
-/// The targets of each source side by side, `[B, width]`, with any target where a source has less.
+/// The targets of each source side by side, `[B, width]`. A source with fewer targets fills its row
+/// with an arbitrary target.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetGroups {
-    /// Targets of the source that has most.
+    /// Maximum number of targets of a source.
     pub width: usize,
     /// The target in each cell, `[B width]`, and the cell of each target, `[R]`; `None` if the targets
     /// are in this order already.

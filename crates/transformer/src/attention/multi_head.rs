@@ -5,7 +5,7 @@
 //!             head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 //! ```
 //!
-//! Projections of the same input are one packed matrix and one matrix product.
+//! Projections of the same input share one packed matrix and one matmul.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear};

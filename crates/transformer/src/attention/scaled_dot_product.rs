@@ -62,8 +62,8 @@ pub fn attention_weights(
     let Some(mask) = mask else {
         return softmax(scores, 3);
     };
-    // The lowest finite value instead of minus infinity: a query whose keys are all masked then has a
-    // finite softmax and gradient, and is set to zero afterwards.
+    // Masked scores get the lowest finite value instead of minus infinity. A query whose keys are
+    // all masked then has a finite softmax and gradient, and is set to zero afterwards.
     let lowest = scores.dtype().finfo().expect("scores are floats").min;
     let weights = softmax(
         scores.mask_fill(mask.blocked().clone().expand(shape), lowest),

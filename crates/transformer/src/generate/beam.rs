@@ -40,7 +40,7 @@ pub(super) fn choose(
     width: usize,
     eos_id: Option<u32>,
 ) -> Continuations {
-    // Every row has one end symbol at most, so these include `width` continuations by others.
+    // Every row has at most one end symbol, so these include `width` continuations by other tokens.
     let mut top = Top::new(width + rows.len());
     let mut normalizers = Vec::with_capacity(rows.len());
     for (index, (row, logits)) in rows.iter().zip(logits.chunks(vocab_size)).enumerate() {

@@ -6,7 +6,7 @@ use super::config::GenerateConfig;
 
 /// Applies the repetition penalty, the forbidden tokens and the minimum length to a row's logits.
 ///
-/// The logits of forbidden tokens become minus infinity, so that their probability is 0.
+/// The logits of forbidden tokens become minus infinity, so that their probability becomes 0.
 pub(super) fn constrain(
     logits: &mut [f32],
     target: &[u32],

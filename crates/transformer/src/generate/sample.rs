@@ -41,7 +41,8 @@ pub(super) fn draw(
         *value = ((*value - largest) / temperature).exp();
     }
     if top_k.is_some() || top_p.is_some() {
-        // The selection leaves no fixed order, and the result must not depend on the order of sums.
+        // The selection leaves the tokens in an arbitrary order, and the sums below depend on the
+        // order.
         tokens.sort_unstable_by(by_value);
     }
     let mut total: f64 = tokens.iter().map(|t| t.1).sum();
@@ -103,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn the_coldest_draw_is_the_likeliest() {
+    fn a_low_temperature_draws_the_likeliest_token() {
         assert_near(
             frequencies(f64::MIN_POSITIVE, None, None),
             [0.0, 1.0, 0.0, 0.0],
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn top_k_and_top_p_cut_the_tail() {
+    fn top_k_and_top_p_exclude_unlikely_tokens() {
         assert_near(
             frequencies(1.0, Some(2), None),
             [0.0, 4.0 / 7.0, 0.0, 3.0 / 7.0],

@@ -20,7 +20,7 @@ pub struct TargetScore {
 impl Transformer {
     /// Returns the log-probability of each target, given its source: `ln p(target | source)`.
     ///
-    /// Begin and end symbol are added to the targets, which must not have them.
+    /// The function adds begin and end symbol to the targets, which must not have them.
     ///
     /// ```
     /// use burn::tensor::Device;

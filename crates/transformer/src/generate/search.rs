@@ -173,7 +173,7 @@ impl<M: Autoregressive> Search<M> {
         self.sources[source].record(hypothesis, self.config.n_best);
     }
 
-    /// Advances the rows of one source by one token. Row `begin` of all rows is the first of them.
+    /// Advances the rows of one source by one token. `rows` begin at index `begin` of all rows.
     fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
         let vocab_size = self.model.vocab_size();
         let length = rows[0].tokens.len();

@@ -1,4 +1,4 @@
-//! The largest logits of many, and the log-sum-exp of logits.
+//! Selection of the largest logits, and the log-sum-exp of logits.
 
 /// A candidate: a token of a row and its value.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,7 +34,7 @@ impl Top {
     pub fn offer(&mut self, row: usize, logits: &[f32], offset: f64) {
         const CHUNK: usize = 64;
         for (chunk, begin) in logits.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-            // Nearly no chunk has a candidate, and this test is vectorised.
+            // Nearly all chunks have no candidate, and this test is vectorised.
             let largest = chunk.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
             if !self.takes(f64::from(largest) + offset) {
                 continue;
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_lose_nothing() {
+    fn candidates_are_found_in_every_chunk() {
         let logits: Vec<f32> = (0..1000).map(|i| ((i * 7919) % 1009) as f32).collect();
         let mut expected: Vec<(f32, u32)> = logits.iter().copied().zip(0..).collect();
         expected.sort_by(|a, b| b.0.total_cmp(&a.0));

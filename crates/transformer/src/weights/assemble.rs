@@ -1,4 +1,4 @@
-//! The configuration and the parameters of a model, from a file whose layout is recognised.
+//! Assembly of a model's configuration and parameters from a file whose layout is recognised.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,8 @@ impl Recognised {
         Ok(())
     }
 
-    /// Returns the configuration that the shapes of the tensors, the metadata and the options give.
+    /// Returns the configuration, determined by the shapes of the tensors, the metadata and the
+    /// options.
     ///
     /// # Errors
     ///
@@ -118,7 +119,7 @@ impl Recognised {
         shapes: &BTreeMap<String, Vec<usize>>,
     ) -> Result<(), WeightsError> {
         for (rule, name) in &self.found {
-            // Position tables have any length: their shapes are checked when they are read.
+            // Position tables may have any length: their shapes are checked when they are read.
             let is_table = matches!(rule.kind, Kind::Positions(_));
             let (Some(name), Some(shape), false) = (name, shapes.get(&rule.ours), is_table) else {
                 continue;

@@ -27,7 +27,7 @@ pub enum WeightsError {
         /// Number of further such objects.
         others: usize,
     },
-    /// The names of the tensors match no known layout, or not the requested one.
+    /// The names of the tensors do not match the requested layout, or any known one.
     #[error("has {count} tensors ({first}, ..), but none of the names by which {}", looked_for(*.layout))]
     Unrecognised {
         /// The requested layout, if one was requested.
@@ -127,7 +127,7 @@ fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usiz
     (first.join(", "), names.count())
 }
 
-/// Names the layouts that were looked for, for an error message.
+/// Returns the names of the layouts that were tried, for an error message.
 fn looked_for(layout: Option<Layout>) -> String {
     match layout {
         Some(layout) => format!("the layout {layout} is known"),
@@ -135,7 +135,7 @@ fn looked_for(layout: Option<Layout>) -> String {
     }
 }
 
-/// Says how many others there are, for an error message.
+/// Returns the words for `others` further names, for an error message.
 fn and_more(others: usize) -> String {
     match others {
         0 => String::new(),

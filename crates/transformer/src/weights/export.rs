@@ -12,12 +12,12 @@ use super::tying::transposed;
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
-/// Returns weights by the names and in the arrangement of a layout.
+/// Returns weights with the names and in the arrangement of a layout.
 ///
-/// `parameters` have the names of a whole model, even those of a single stack
-/// (`encoder.layers.0..`); [`parameters`](super::parameters()) of a model returns them. The weights of
-/// a single stack get the names that the stack has alone in the layout. With `positions`, sinusoidal
-/// position tables are included, which PyTorch classes keep in their state.
+/// `parameters` must have the names that they have in a whole model (`encoder.layers.0..`), even if
+/// they belong to a single stack. [`parameters`](super::parameters()) returns those of a model. In
+/// the result, a single stack has the names that the layout gives it outside a model. With
+/// `positions`, sinusoidal position tables are included, which PyTorch classes keep in their state.
 ///
 /// ```
 /// use burn::tensor::Device;

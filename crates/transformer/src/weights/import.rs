@@ -50,7 +50,8 @@ impl Imported {
         with_parameters(&model, self.parameters)
     }
 
-    /// Builds the encoder with the imported weights, without embedding if the file has none for it.
+    /// Builds the encoder with the imported weights, without an embedding if the file has none for
+    /// the encoder.
     ///
     /// # Errors
     ///
@@ -158,7 +159,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     }
     let mut config = recognised.config(file, options)?;
     let has = recognised.contents.has();
-    // At first no matrix is shared: shared ones are recognised by their elements.
+    // At first, matrices are not shared: shared matrices are recognised by their elements.
     let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
     let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
         let untied = untied(config);

@@ -1,4 +1,4 @@
-//! A check of a checkpoint's pickle before it is read: its size must be that of a checkpoint.
+//! A check of the size of a checkpoint's pickle, which runs before the pickle is read.
 //!
 //! The check reads the operations of the pickle and builds no objects.
 
@@ -10,7 +10,8 @@ use zip::ZipArchive;
 
 use super::error::WeightsError;
 
-/// Maximum number of operations. A model of 10,000 tensors with its optimiser has some 100,000.
+/// Maximum number of operations. The checkpoint of a model of 10,000 tensors, with its optimiser,
+/// has about 100,000.
 const MAX_OPERATIONS: u64 = 2_000_000;
 
 /// Maximum number of bytes of all operations and their arguments.
@@ -19,7 +20,7 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Maximum number of bytes of one argument.
 const MAX_ARGUMENT: u64 = 16 << 20;
 
-/// Bytes of the number with which a legacy checkpoint begins.
+/// The first bytes of a legacy checkpoint, which are a pickled number.
 const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 
 /// Checks the pickles of a checkpoint.
@@ -135,7 +136,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
         Ok(byte[0])
     }
 
-    /// Skips this many bytes.
+    /// Skips `bytes` bytes.
     fn skip(&mut self, bytes: u64) -> Result<(), String> {
         self.count(bytes)?;
         let skipped = std::io::copy(&mut self.from.take(bytes), &mut std::io::sink());
@@ -145,7 +146,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
         }
     }
 
-    /// Reads a length of `N` bytes and skips this many bytes.
+    /// Reads a length, which has `N` bytes, and skips the bytes that it counts.
     fn skip_counted<const N: usize>(&mut self) -> Result<(), String> {
         let mut length = [0; 8];
         self.raw(&mut length[..N])?;

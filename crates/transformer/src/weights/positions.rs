@@ -12,8 +12,8 @@ use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
 impl Recognised {
-    /// Sets the configuration's positional encoding by the file's position tables, and returns the
-    /// learned tables, which are parameters.
+    /// Sets the configuration's positional encoding from the file's position tables, and returns
+    /// the learned tables, which are parameters.
     ///
     /// # Errors
     ///
@@ -82,10 +82,11 @@ impl Recognised {
     }
 }
 
-/// Returns the kind of a table `[max_len, D]` by its elements.
+/// Returns the kind of a position table `[max_len, D]`, recognised by its elements.
 ///
-/// A table is sinusoidal if its elements are, up to rounding. PyTorch computes frequencies in f32
-/// with an error of some units in the last place, which the position multiplies.
+/// A table is sinusoidal if its elements are those of a computed table, up to rounding. PyTorch
+/// computes frequencies in f32 with an error of some units in the last place, which grows with the
+/// position.
 fn kind_of(table: &TensorData, dtype: &str) -> Positions {
     let [max_len, d_model] = [table.shape()[0], table.shape()[1]];
     let rounding = match dtype {

@@ -95,7 +95,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Adds the objects in `value`, which has this path.
+    /// Adds the objects in `value`, whose path is `path`.
     fn walk(&mut self, value: &PickleValue, path: &mut String) {
         let length = path.len();
         let enter = |this: &mut Self, key: &str, value: &PickleValue, path: &mut String| {

@@ -26,7 +26,7 @@ pub struct Recognised {
     pub missing: Vec<String>,
     /// Names in the same entry that the layout does not have.
     pub unused: Vec<String>,
-    /// Names of the tensors outside the entry, such as an optimiser's.
+    /// Names of the tensors outside the entry, such as those of an optimiser.
     pub beside: Vec<String>,
     /// Numbers of encoder and decoder layers.
     pub(super) n_layers: [usize; 2],
@@ -132,7 +132,7 @@ impl Entries {
         };
         let mut all: Vec<Entry> = file.tensors.iter().map(entry).collect();
         for (from, to) in rename {
-            // A name without its entry renames the tensors of all entries.
+            // A name without an entry renames the tensors of all entries.
             let is_whole = all.iter().any(|entry| entry.original == *from);
             let is_meant = |entry: &Entry| match is_whole {
                 true => entry.original == *from,
@@ -157,7 +157,8 @@ impl Entries {
         Ok(Self(all))
     }
 
-    /// Returns the entries of the file; `None` stands for tensors outside of entries.
+    /// Returns the names of the file's entries; `None` stands for the tensors that are not in an
+    /// entry.
     fn groups(&self) -> BTreeSet<Option<String>> {
         self.0.iter().map(|entry| entry.group.clone()).collect()
     }
@@ -210,7 +211,8 @@ struct Found {
     is_bare: bool,
 }
 
-/// Finds the structure of a file in a layout, by the names of its self-attention weights.
+/// Returns the structure of a file in a layout, recognised by the names of its self-attention
+/// weights; `None` if there are none.
 fn find(layout: Layout, names: &Names) -> Option<Found> {
     let first = |is_bare| -> [String; 2] {
         let rules = layout::expand(layout, [1, 1], is_bare);
@@ -225,7 +227,8 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
         let whole = at_end.filter(|prefix| prefix.is_empty() || prefix.ends_with('.'));
         whole.min_by_key(|prefix| prefix.len()).map(String::from)
     };
-    // All numbers count, so that a layer without its first tensor is noticed.
+    // The largest layer number in any name counts, so that a layer without its first tensor is
+    // noticed.
     let count = |prefix: &str, first: &str| {
         let (before, _) = first
             .split_once("layers.0.")
@@ -302,8 +305,8 @@ fn matched(
         n_layers,
         is_bare,
     } = found;
-    // Modules outside `torch.nn.Transformer` have the prefix that precedes the name of its field, or
-    // no prefix.
+    // Modules outside `torch.nn.Transformer` have the prefix that precedes its field name, or no
+    // prefix.
     let outer = match prefix.trim_end_matches('.').rsplit_once('.') {
         _ if prefix.is_empty() => String::new(),
         Some((outer, _)) => format!("{outer}."),

@@ -19,7 +19,7 @@ const MAX_HEADER: u64 = 100_000_000;
 #[derive(Debug)]
 pub(super) struct SafetensorsFile {
     file: File,
-    /// Offset and number of each tensor's bytes in the file.
+    /// Offset of each tensor in the file, and its length, in bytes.
     locations: BTreeMap<String, (u64, usize)>,
 }
 
@@ -169,7 +169,8 @@ pub fn to_bytes_with(
         Ok((name, view.map_err(file)?))
     });
     let views = views.collect::<Result<Vec<_>, _>>()?;
-    // The format's writer keeps metadata in a hash map: several entries would vary in order.
+    // The format's writer keeps metadata in a hash map, in which the order of several entries would
+    // vary.
     let metadata = metadata
         .iter()
         .map(|(key, text)| (key.clone(), text.clone()));

@@ -22,7 +22,8 @@ pub struct Backend {
 
 /// Returns every backend of this build, with autodiff.
 pub fn backends() -> Vec<Backend> {
-    // Sums of at most 33 products in f32, in another order than PyTorch's.
+    // The differences come from sums of at most 33 products in f32, in another order than
+    // PyTorch's.
     let cpu = |name, device: Device| Backend {
         name,
         device: device.autodiff(),

@@ -62,7 +62,7 @@ impl Backward<Flex, 1> for Relu {
 struct Activate;
 
 impl Backward<Flex, 1> for Activate {
-    /// The input, and what was applied to it.
+    /// The input, the activation function and dropout.
     type State = (NodeId, Activation, Dropout);
 
     fn backward(

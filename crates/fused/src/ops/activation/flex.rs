@@ -17,7 +17,8 @@ pub(crate) trait ActivationOps: Backend {
     /// Returns `dropout(max(x, 0))` of a tensor of any shape.
     fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
 
-    /// Returns `dropout(act(x))`, `[N, F]`, of `[N, F]`, or of `[N, 2 F]` for a gated function.
+    /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 F]` for a gated
+    /// function.
     fn fused_activate(
         x: FloatTensor<Self>,
         activation: Activation,
@@ -25,7 +26,7 @@ pub(crate) trait ActivationOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The fast path of the rectifier.
+/// The fast path of ReLU.
 pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     let dropout = draw(dropout, &x.device());
     Tensor::from_dispatch(Dispatch::fused_relu(x.into_dispatch(), dropout))
@@ -58,7 +59,7 @@ impl ActivationOps for Flex {
     }
 }
 
-/// Returns the gradient of the rectifier's input, from its output and the output's gradient.
+/// Returns the gradient of ReLU's input, from ReLU's output and the output's gradient.
 #[cfg(feature = "autodiff")]
 pub(super) fn relu_backward(y: FlexTensor, mut grad: FlexTensor, probability: f64) -> FlexTensor {
     let _timer = Timer::of("activation");

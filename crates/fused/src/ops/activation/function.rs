@@ -1,10 +1,10 @@
 //! The activation functions.
 
-/// An activation function. The last three are gated: they split a row in `[gate, value]` and return
-/// `act(gate) * value`.
+/// An activation function. The last three are gated: they split a row into `[gate, value]` and
+/// return `act(gate) * value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// `x Φ(x)`, by the error function.
+    /// `x Φ(x)`, computed with the error function.
     Gelu,
     /// `x σ(x)`.
     Swish,

@@ -53,7 +53,7 @@ impl Function for Gelu {
     }
 }
 
-/// Returns the columns of the output, and the rows of a piece for one thread.
+/// Returns the number of columns of the output, and the number of rows in a piece for one thread.
 fn piece(width: usize, is_gated: bool) -> (usize, usize) {
     let columns = if is_gated { width / 2 } else { width };
     (columns, (CHUNK / columns.max(1)).max(1))
@@ -100,7 +100,8 @@ fn run<F: Function>(x: &[f32], width: usize, is_gated: bool, dropout: Dropout) -
     output
 }
 
-/// Returns the gradient of x from the gradient of the output, in which elements are dropped.
+/// Returns the gradient of x from the gradient of the output, `grad`. Applies dropout to `grad`
+/// first.
 #[cfg(feature = "autodiff")]
 pub(super) fn activate_backward(
     x: &[f32],

@@ -92,8 +92,8 @@ fn plain(x: Tensor<2>, activation: Activation) -> Tensor<2> {
 /// Returns `x Φ(x) = x / 2 (1 + erf(x / sqrt(2)))`.
 fn gelu(x: Tensor<2>) -> Tensor<2> {
     if x.is_autodiff() {
-        // On every backend but flex, the derivative of Burn's own operation is that of the tanh
-        // approximation, which differs by up to 1e-3.
+        // Burn's own GELU is not used: on every backend but flex, its derivative is that of the
+        // tanh approximation, which differs by up to 1e-3.
         let erf = (x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf();
         x * (erf + 1.0) * 0.5
     } else {

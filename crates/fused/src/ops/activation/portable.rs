@@ -16,7 +16,8 @@ use super::function::Activation;
 use crate::backend::portable::{on_all_backends, size};
 use crate::ops::dropout::portable::{DropoutMask, draw_mask, scale};
 
-/// The operations on all backends; on those with autodiff, with the backward passes of this file.
+/// The operations that are dispatched to every backend. Autodiff backends use the backward passes
+/// of this file.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -32,7 +33,8 @@ pub(crate) trait PortableActivation: Backend {
         mask.apply(Self::relu(x))
     }
 
-    /// Returns `dropout(act(x))`, `[N, F]`, of `[N, F]`, or of `[N, 2 F]` for a gated function.
+    /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 F]` for a gated
+    /// function.
     fn portable_activate(
         x: FloatTensor<Self>,
         activation: Activation,
@@ -44,7 +46,7 @@ pub(crate) trait PortableActivation: Backend {
 
 on_all_backends!(PortableActivation);
 
-/// The portable path of the rectifier.
+/// The portable path of ReLU.
 pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     let mask = draw_mask(x.dims(), dropout, &x.device());
     Tensor::from_dispatch(Dispatch::portable_relu(x.into_dispatch(), mask))
@@ -123,7 +125,7 @@ fn forward<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor
 struct Activate;
 
 impl<B: Backend> Backward<B, 1> for Activate {
-    /// The input, and what was applied to it.
+    /// The input, the activation function and the dropout mask.
     type State = (NodeId, Activation, DropoutMask<B>);
 
     fn backward(
@@ -147,7 +149,7 @@ impl<B: Backend> Backward<B, 1> for Activate {
     }
 }
 
-/// Splits each row in halves.
+/// Splits each row into halves.
 fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let width = size(&x, 1) / 2;
     [0, width].map(|first| {

@@ -1,4 +1,5 @@
-//! Adam and sums of squares on tensors of flex. Without gradients, nothing is dispatched.
+//! Adam and sums of squares on tensors of flex. They have no backward pass and need no dispatched
+//! trait.
 
 use burn::tensor::Tensor;
 
@@ -8,7 +9,7 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 
-/// The fast path of an update. Also returns the gradient's sum of squares if it is measured, else 0.
+/// The fast path of an update. Also returns the gradient's sum of squares if `is_measured`, else 0.
 pub(super) fn step(
     adam: &Adam,
     state: AdamState,
@@ -47,7 +48,7 @@ pub(super) fn sum_of_squares(x: FlexTensor) -> Tensor<1> {
 
 /// Returns a tensor `[1]` in f32.
 pub(super) fn scalar(x: f64) -> Tensor<1> {
-    // Not by `from_data`, which converts to the device's default precision.
+    // `from_data` would convert to the device's default precision.
     let mut output = Buffer::zeros(1);
     output[0] = x as f32;
     flex::tensor(output, [1])

@@ -6,11 +6,11 @@ use rayon::prelude::*;
 use super::update::Adam;
 use crate::simd::level::arch;
 
-/// Elements of a piece for one thread. Sums are sums of the pieces' sums, so that they do not depend on
-/// the number of threads.
+/// Elements of a piece for one thread. The sums of the pieces are added in order, so that the
+/// result does not depend on the number of threads.
 const PIECE: usize = 1 << 14;
 
-/// Updates `[w, m, v]`. Returns the sum of squares of the gradient if it is measured, else 0.
+/// Updates `[w, m, v]`. Returns the sum of squares of the gradient if `is_measured`, else 0.
 pub(super) fn step(
     adam: &Adam,
     [w, m, v]: [&mut [f32]; 3],
@@ -35,7 +35,7 @@ pub(super) fn step(
             deviation: deviation as f32,
             keep: (1.0 - decay) as f32,
         });
-        // The piece is still in the cache.
+        // The sum is computed here, while the piece is still in the CPU cache.
         if is_measured { sum_piece(g) } else { 0.0 }
     };
     if w.len() <= PIECE {

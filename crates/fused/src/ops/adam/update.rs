@@ -14,7 +14,7 @@ pub struct Adam {
     pub beta_2: f32,
     /// Added to the square root of the second moment, `ε`.
     pub epsilon: f32,
-    /// Weight decay `λ`, which is multiplied by the learning rate; 0 for Adam.
+    /// Weight decay `λ`, which the update multiplies by the learning rate; 0 for Adam.
     pub weight_decay: f32,
     /// Number of this update, `t`, from 1.
     pub time: usize,
@@ -38,7 +38,7 @@ pub struct AdamState {
     pub parameter: Tensor<1>,
     /// Moving average of the gradients, `m`.
     pub moment_1: Tensor<1>,
-    /// Moving average of their squares, `v`.
+    /// Moving average of the squared gradients, `v`.
     pub moment_2: Tensor<1>,
 }
 

@@ -74,7 +74,7 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
     }
 }
 
-/// What the backward pass reads of the forward pass.
+/// Inputs and results of the forward pass that the backward pass reads.
 #[derive(Clone, Debug)]
 struct Forward<const N: usize> {
     inputs: [NodeId; N],

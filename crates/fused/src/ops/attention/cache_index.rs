@@ -1,6 +1,6 @@
-//! Where targets find their keys and values in a cache.
+//! The cache rows of each target's keys and values.
 
-/// Where each target finds its keys and values in a cache `[N, C, 2 H, K]`.
+/// The rows of a cache `[N, C, 2 H, K]` that hold each target's keys and values.
 #[derive(Clone, Copy, Debug)]
 pub enum CacheIndex<'a> {
     /// All keys of target `i` are in the cache's row `rows[i]`: `[R]`.

@@ -18,14 +18,16 @@ use crate::profile::Timer;
 /// The operations that are dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait AttentionOps: Backend {
-    /// Returns the attention of a sequence to itself: `[B, T, 3 H, K]` to `[B, T, H K]`.
+    /// Returns the attention of a sequence to itself, `[B, T, H K]`, from packed queries, keys and
+    /// values, `[B, T, 3 H, K]`.
     fn fused_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
-    /// Returns the attention of `[B, T, H, K]` to `[B, S, 2 H, K]`: `[B, T, H K]`.
+    /// Returns the attention of queries `[B, T, H, K]` to packed keys and values `[B, S, 2 H, K]`:
+    /// `[B, T, H K]`.
     fn fused_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
@@ -34,7 +36,7 @@ pub(crate) trait AttentionOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The fast path of self-attention; `None` if the mask does not have one byte an element.
+/// The fast path of self-attention; `None` if the mask does not have one byte per element.
 pub(super) fn self_attention(
     packed: Tensor<4>,
     mask: Option<&Tensor<4, Bool>>,
@@ -49,7 +51,7 @@ pub(super) fn self_attention(
     Some(Tensor::from_dispatch(y))
 }
 
-/// The fast path of cross-attention; `None` if the mask does not have one byte an element.
+/// The fast path of cross-attention; `None` if the mask does not have one byte per element.
 pub(super) fn cross_attention(
     query: Tensor<4>,
     packed: Tensor<4>,
@@ -69,7 +71,7 @@ fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
     mask.is_none_or(|mask| flex::bool(mask).is_some())
 }
 
-/// The fast path of one query a target. There is no backward pass, so that nothing is dispatched.
+/// The fast path of one query per target. It has no backward pass and needs no dispatched trait.
 pub(super) fn attention_step(
     query: &Tensor<4>,
     packed: &Tensor<4>,
@@ -219,7 +221,10 @@ impl Inputs {
     #[cfg(feature = "autodiff")]
     pub(super) fn backward_cross(&self, forward: [FlexTensor; 3]) -> [FlexTensor; 2] {
         let _timer = Timer::of("attention");
-        let key_value = self.key_value.as_ref().expect("keys have their own tensor");
+        let key_value = self
+            .key_value
+            .as_ref()
+            .expect("cross-attention has keys and values in a tensor of their own");
         let shapes = [&self.query, key_value].map(|tensor| tensor.layout().shape());
         let forward = forward.map(|tensor| tensor.to_contiguous());
         let (query, packed) = self.attention().backward(shapes[0][0], backward(&forward));
@@ -236,7 +241,7 @@ impl Inputs {
         let layout = mask.layout();
         let strides = std::array::from_fn(|axis| match layout.shape()[axis] {
             1 => 0,
-            _ => usize::try_from(layout.strides()[axis]).expect("it is not negative"),
+            _ => usize::try_from(layout.strides()[axis]).expect("a stride is not negative"),
         });
         Some(MaskBytes {
             data: &mask.storage::<u8>()[layout.start_offset()..],

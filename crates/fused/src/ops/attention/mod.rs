@@ -23,7 +23,7 @@ use super::dropout::draw;
 /// Returns the attention of a sequence to itself, or `None` if there is no fast path for the tensors.
 ///
 /// On flex in f32, no tensor of `[T, T]` is kept for the backward pass, which computes the weights
-/// again. Elsewhere, there is a fast path only under training: it keeps weights and dropout mask for
+/// again. Elsewhere, there is a fast path only in training: it keeps weights and dropout mask for
 /// less than 1,024 keys, and computes both again for more.
 ///
 /// # Shapes
@@ -43,7 +43,7 @@ pub fn self_attention(
     let [batch, length, heads, _] = packed.dims();
     assert!(
         heads.is_multiple_of(3),
-        "queries, keys and values have {heads} heads together, which is no multiple of 3"
+        "queries, keys and values have {heads} heads together, which is not a multiple of 3"
     );
     let scores = [batch, heads / 3, length, length];
     check(mask, scores, dropout);
@@ -100,8 +100,8 @@ pub fn cross_attention(
     None
 }
 
-/// Returns the attention of one query a target, without copying keys or values out of the cache, or
-/// `None` if there is no fast path for the tensors or the kind of mask.
+/// Returns the attention of one query per target, without copying keys or values out of the cache,
+/// or `None` if there is no fast path for the tensors or the kind of mask.
 ///
 /// There is a fast path on flex in f32 without autodiff.
 ///
@@ -109,7 +109,7 @@ pub fn cross_attention(
 ///
 /// - query: `[R, 1, H, K]`
 /// - packed: keys and then values, `[N, C, 2 H, K]`
-/// - index: where each target's keys are
+/// - index: the cache rows of each target's keys and values
 /// - length: number of keys `T` of each target, at positions `0..T`, at most `C`
 /// - mask: `[N, 1, 1, T]`, `true` = blocked
 /// - output: `[R, 1, H K]`; zeros for a target whose keys are all blocked
@@ -135,7 +135,7 @@ pub fn attention_step(
             && (packed_heads, packed_d_head) == (2 * n_heads, d_head)
             && length <= capacity
             && indices == expected,
-        "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and the index has {indices} rows, not {expected}, for {length} keys a target"
+        "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and the index has {indices} rows, not {expected}, for {length} keys per target"
     );
     #[cfg(feature = "flex")]
     return flex::attention_step(query, packed, index, length, mask);

@@ -26,15 +26,17 @@ use crate::backend::portable::{on_all_backends, size};
 use crate::ops::dropout::draw::draw_key;
 use crate::ops::dropout::portable::{DropoutMask, draw_dropped, dropped_by_key, scale};
 
-/// From this number of keys on, weights are computed again instead of kept, for some queries at a
-/// time. At `d_model` 512 and 8 heads, they would need as much memory as all other tensors that a layer
-/// keeps. On ndarray, a step of 512 keys would take up to a tenth longer so.
+/// From this number of keys on, the backward pass computes the weights again, for a block of
+/// queries at a time, instead of keeping them. Kept weights of this many keys need as much memory
+/// as all other tensors that a layer keeps (`d_model` 512, 8 heads). For fewer keys, keeping them
+/// is faster: on ndarray, a step of 512 keys would otherwise take up to a tenth longer.
 const LONG: usize = 1024;
 
-/// Weights that are held at once if there are [`LONG`] keys or more.
+/// Target number of weights in a block, which are held at once, if there are [`LONG`] keys or more.
 const AT_ONCE: usize = 1 << 21;
 
-/// The operations on all backends; on those with autodiff, with the backward passes of this file.
+/// The operations that are dispatched to every backend. Autodiff backends use the backward passes
+/// of this file.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -42,7 +44,8 @@ const AT_ONCE: usize = 1 << 21;
     Autodiff
 )]
 pub(crate) trait PortableAttention: Backend {
-    /// Returns the attention of a sequence to itself: `[B, T, 3 H, K]` to `[B, T, H K]`.
+    /// Returns the attention of a sequence to itself, `[B, T, H K]`, from packed queries, keys and
+    /// values, `[B, T, 3 H, K]`.
     fn portable_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
@@ -52,7 +55,8 @@ pub(crate) trait PortableAttention: Backend {
         Attention::<Self>::of_self(packed, masks).forward().0
     }
 
-    /// Returns the attention of `[B, T, H, K]` to `[B, S, 2 H, K]`: `[B, T, H K]`.
+    /// Returns the attention of queries `[B, T, H, K]` to packed keys and values `[B, S, 2 H, K]`:
+    /// `[B, T, H K]`.
     fn portable_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
@@ -272,13 +276,14 @@ impl<B: Backend> Attention<B> {
         size(&self.key, 2) < LONG
     }
 
-    /// Returns the queries of each block: all in one, or some at a time.
+    /// Returns the range of queries of each block. For less than [`LONG`] keys, all queries are in
+    /// one block.
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<B> {
         let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
         let weights_of_a_row = batch * n_heads * size(&self.key, 2);
         let at_once = match self.is_short() {
             true => t,
-            // At least 32, since each block adds to the gradients of all keys.
+            // A block has at least 32 queries, since each block adds to the gradients of all keys.
             false => (AT_ONCE / weights_of_a_row).max(32),
         };
         (0..t)
@@ -326,7 +331,8 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// Returns the output, `[B, T, H K]`, and the weights before dropout if they are to be kept.
+    /// Returns the output, `[B, T, H K]`, and the weights before dropout for less than [`LONG`]
+    /// keys.
     fn forward(&self) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
         let (mut outputs, mut kept) = (Vec::new(), None);
         for rows in self.blocks() {
@@ -345,7 +351,7 @@ impl<B: Backend> Attention<B> {
         (output, kept)
     }
 
-    /// Returns what the backward pass reads, and the output.
+    /// Returns the state that the backward pass reads, and the output.
     fn forward_kept<const N: usize>(self, inputs: [NodeId; N]) -> (Kept<B, N>, FloatTensor<B>) {
         let (output, weights) = self.forward();
         let kept = Kept {
@@ -402,7 +408,8 @@ impl<B: Backend> Block<B> {
         let Some(blocked) = &self.blocked else {
             return B::softmax(scores, 3);
         };
-        // The lowest finite value, so that the softmax is finite even if all keys are blocked.
+        // Blocked scores get the lowest finite value, so that the softmax is finite even if all
+        // keys are blocked.
         let lowest = scores.dtype().finfo().expect("scores are floats").min;
         let scores = B::float_mask_fill(scores, blocked.clone(), lowest.into());
         B::float_mask_fill(B::softmax(scores, 3), blocked.clone(), 0.0.into())
@@ -423,7 +430,7 @@ fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     }
 }
 
-/// Returns some rows of `[B, H, T, ..]`.
+/// Returns a range of the queries of `[B, H, T, ..]`.
 fn rows_of<B: Backend>(x: FloatTensor<B>, rows: &Range<usize>) -> FloatTensor<B> {
     match rows.len() == size(&x, 2) {
         true => x,
@@ -436,7 +443,7 @@ fn of_rows(rows: &Range<usize>) -> [Slice; 4] {
     [Slice::full(), Slice::full(), rows, Slice::full()]
 }
 
-/// Returns some heads of `[B, L, N, K]` as `[B, H, L, K]`.
+/// Returns `n_heads` heads of `[B, L, N, K]`, from `first` on, as `[B, H, L, K]`.
 fn heads<B: Backend>(packed: FloatTensor<B>, first: usize, n_heads: usize) -> FloatTensor<B> {
     let some = Slice::from(first..first + n_heads);
     let some = B::float_slice(packed, &[Slice::full(), Slice::full(), some, Slice::full()]);
@@ -461,7 +468,7 @@ struct SelfAttention;
 #[derive(Debug)]
 struct CrossAttention;
 
-/// What the backward pass reads of the forward pass.
+/// Inputs and results of the forward pass that the backward pass reads.
 #[derive(Clone, Debug)]
 struct Kept<B: Backend, const N: usize> {
     inputs: [NodeId; N],

@@ -12,7 +12,7 @@ fn elements(shape: [usize; 4], seed: usize) -> Tensor<4> {
     Tensor::from_data(TensorData::new(values, shape), &Device::flex())
 }
 
-/// The attention of gathered keys and values, by Burn's own operation.
+/// Returns the attention of gathered keys and values, computed by Burn's own operation.
 fn reference(
     query: Tensor<4>,
     packed: Tensor<4>,

@@ -49,7 +49,8 @@ impl<C: CheckpointStrategy> CrossEntropyOps for Autodiff<Flex, C> {
 struct CrossEntropy;
 
 impl Backward<Flex, 1> for CrossEntropy {
-    /// Logits, in whose memory the gradient is computed if there is no other owner; target; options.
+    /// The logits, the target and the options. The gradient is computed in the memory of the logits
+    /// if they have no other owner.
     type State = (FlexTensor, FlexTensor, LossOptions);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {

@@ -1,4 +1,4 @@
-//! Cross-entropy of a linear layer's outputs, some rows at a time, over any backend.
+//! Cross-entropy of a linear layer's outputs in chunks of rows, generic over the backend.
 
 use std::ops::Range;
 
@@ -35,7 +35,7 @@ pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
     fn matmul_and_sums(x: FloatTensor<B>, y: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>);
 }
 
-/// Returns the ranges of rows: at least one, which is empty without rows.
+/// Splits the rows into ranges of at most `at_a_time`. Without rows, there is one empty range.
 pub(super) fn ranges(rows: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.max(1))
         .step_by(at_a_time)

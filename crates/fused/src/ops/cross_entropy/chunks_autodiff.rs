@@ -1,4 +1,5 @@
-//! The gradient of cross-entropy of a linear layer's outputs, some rows at a time, over any backend.
+//! The gradient of cross-entropy of a linear layer's outputs in chunks of rows, generic over the
+//! backend.
 
 use std::marker::PhantomData;
 
@@ -86,6 +87,6 @@ fn backward<P: ChunkOps<B>, B: Backend>(
             ),
         });
     }
-    let (weight, bias) = sums.expect("there is a range");
+    let (weight, bias) = sums.expect("there is at least one range");
     [B::float_cat(x_grads, 0), weight, bias]
 }

@@ -21,7 +21,8 @@ pub(crate) trait CrossEntropyOps: Backend {
         options: LossOptions,
     ) -> FloatTensor<Self>;
 
-    /// Returns the loss of each row of `x W + b`, computed `rows_at_a_time`.
+    /// Returns the loss of each row of `x W + b`, `[N]`. At most `rows_at_a_time` rows are computed
+    /// at once.
     fn fused_linear_cross_entropy(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,

@@ -12,10 +12,10 @@ use crate::simd::exp::log_sum_exp;
 #[cfg(feature = "autodiff")]
 use crate::simd::level::arch;
 
-/// Elements of a piece for one thread, about.
+/// Approximate number of elements in a piece for one thread.
 const PIECE: usize = 1 << 14;
 
-/// What all rows have in common.
+/// Settings that all rows share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub vocab_size: usize,
@@ -36,7 +36,7 @@ impl Settings {
         let index = index.filter(|&index| index < self.vocab_size);
         Some(index.unwrap_or_else(|| {
             panic!(
-                "target {target} is no id of a vocabulary of {}",
+                "target {target} is not an id of a vocabulary of {}",
                 self.vocab_size
             )
         }))
@@ -111,7 +111,7 @@ pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], g
 #[cfg(feature = "autodiff")]
 struct Row<'a> {
     logits: &'a mut [f32],
-    /// The log-sum-exp of the logits, rounded.
+    /// The log-sum-exp of the logits, rounded to f32.
     lse: f32,
     /// The factor that corrects the rounding.
     rest: f32,

@@ -82,9 +82,9 @@ pub fn cross_entropy(
 /// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding all
 /// outputs at once.
 ///
-/// The logits of `rows_at_a_time` rows are held at once; the backward pass computes them again. On a
-/// backend that this crate has no feature for, and without gradients on all but flex, it is the two
-/// operations on all rows.
+/// The logits of `rows_at_a_time` rows are held at once; the backward pass computes them again. In
+/// two cases all outputs are held at once nevertheless: on a backend that this crate has no feature
+/// for, and without gradients on every backend but flex.
 ///
 /// # Shapes
 ///

@@ -14,7 +14,8 @@ use super::chunks_autodiff::forward_tracked;
 use super::options::LossOptions;
 use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
 
-/// The operations on all backends; on those with autodiff, with the backward pass of this file.
+/// The operations that are dispatched to every backend. Autodiff backends use the backward pass of
+/// this file.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -31,7 +32,8 @@ pub(crate) trait PortableCrossEntropy: Backend {
         Loss::<Self>::of(logits, target, options).forward()
     }
 
-    /// Returns the loss of each row of `x W + b`, computed `rows_at_a_time`.
+    /// Returns the loss of each row of `x W + b`, `[N]`. At most `rows_at_a_time` rows are computed
+    /// at once.
     fn portable_linear_cross_entropy(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -104,7 +106,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
     }
 }
 
-/// The losses of all rows, and what their gradient needs.
+/// The tensors from which the losses of all rows and their gradient are computed.
 #[derive(Clone, Debug)]
 struct Loss<B: Backend> {
     /// `[N, V]`

@@ -1,10 +1,10 @@
-//! What every operation with dropout checks and draws.
+//! The probability check and the random key of all operations with dropout.
 
 /// Panics unless a probability of dropout is in `[0, 1)`.
 pub(crate) fn check(probability: f64) {
     assert!(
         (0.0..1.0).contains(&probability),
-        "a probability of dropout must be at least 0 and less than 1, not {probability}"
+        "the dropout probability is {probability}, but must be at least 0 and less than 1"
     );
 }
 
@@ -14,7 +14,7 @@ pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
     use burn::tensor::{DType, Distribution, Tensor};
 
     let device = device.clone().without_autodiff();
-    // In f32, since half precision has fewer random bits.
+    // The numbers are drawn in f32, since half precision has fewer random bits.
     let options = (&device, DType::F32);
     let random = Tensor::<1>::random([3], Distribution::Default, options).into_data();
     let bits = |x: f32| (x * (1 << 24) as f32) as u64;

@@ -22,7 +22,8 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<
     Tensor::from_dispatch(Dispatch::fused_dropout(x.into_dispatch(), dropout))
 }
 
-/// Draws a key. Returns no dropout, without a draw, on a device without autodiff.
+/// Draws a dropout key. On a device without autodiff, it draws nothing and returns a probability of
+/// 0.
 pub(crate) fn draw(probability: f64, device: &Device) -> Dropout {
     match probability > 0.0 && device.is_autodiff() {
         true => Dropout {

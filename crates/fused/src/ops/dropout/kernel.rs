@@ -8,10 +8,10 @@ use super::hash::{mix_32, mix_64};
 use crate::memory::buffer::Buffer;
 use crate::simd::level::arch;
 
-/// Elements that share a key; also the elements of a piece for one thread.
+/// Number of elements that share a key; also the number of elements in a piece for one thread.
 pub(crate) const CHUNK: usize = 1 << 14;
 
-/// Which elements are dropped, as a function of their index. The default drops none.
+/// A dropout mask as a function of an element's index. The default drops no element.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dropout {
     /// Random bits.
@@ -45,7 +45,8 @@ impl Dropout {
         let threshold = (self.probability * 2.0f64.powi(32)).round();
         Pass {
             keys: [key as u32, (key >> 32) as u32],
-            // Hashes below the threshold are dropped. A threshold of 2^32 is not a u32.
+            // Elements whose hash is below the threshold are dropped. The threshold is limited,
+            // since 2^32 does not fit in a u32.
             below: threshold.min(f64::from(u32::MAX)) as u32,
             scale: (1.0 / (1.0 - self.probability)) as f32,
             first: (first % CHUNK) as u32,

@@ -15,11 +15,11 @@ pub(crate) mod portable;
 
 use burn::tensor::{Distribution, Tensor};
 
-/// Sets each element to zero with a probability, and multiplies the others by
-/// `1 / (1 - probability)`.
+/// Sets each element to zero with the given probability, and multiplies the others by `1 / (1 -
+/// probability)`.
 ///
-/// Returns `x` unchanged on a device without autodiff, as Burn's own dropout does. The mask follows
-/// from the device's random numbers ([`Device::seed`]), of which a fast path draws one key.
+/// Returns `x` unchanged on a device without autodiff, as Burn's own dropout does. The mask depends
+/// on the device's random generator ([`Device::seed`]), from which a fast path draws one key.
 ///
 /// [`Device::seed`]: burn::tensor::Device::seed
 ///

@@ -36,7 +36,7 @@ impl<B: Backend> DropoutMask<B> {
         self.scale(self.mask(x))
     }
 
-    /// Drops elements. [`scale`](Self::scale) must follow, before or after a product.
+    /// Drops elements. [`scale`](Self::scale) must follow, before or after a matmul.
     pub fn mask(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         match self {
             Self::None => x,
@@ -89,14 +89,15 @@ pub(crate) fn draw_mask<const D: usize>(
     }
 }
 
-/// Draws which elements of a shape are dropped.
+/// Draws a tensor of a shape in which `true` = dropped.
 pub(crate) fn draw_dropped<const D: usize>(
     shape: [usize; D],
     probability: f64,
     device: &burn::tensor::Device,
 ) -> BoolTensor<Dispatch> {
     let device = device.clone().without_autodiff();
-    // In f32, since half precision has too few values to compare with a probability.
+    // The numbers are drawn in f32, since half precision has too few values to compare with a
+    // probability.
     let random = Tensor::<D>::random(shape, Distribution::Default, (&device, DType::F32));
     random.lower_elem(probability).into_dispatch()
 }
@@ -109,8 +110,8 @@ pub(crate) fn scale<B: Backend>(x: FloatTensor<B>, probability: f64) -> FloatTen
     }
 }
 
-/// Computes which elements of `[B, H, n, S]` are dropped, as a function of the key, an element's
-/// column, and the index of its row, which `rows` gives for all `B H n` rows.
+/// Computes a tensor `[B, H, n, S]` in which `true` = dropped. It is a function of the key and of
+/// each element's column and row index. `rows` has the indices of all `B H n` rows.
 pub(crate) fn dropped_by_key<B: Backend>(
     key: u64,
     probability: f64,
@@ -158,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// The mask of `[2, 2, 300, 700]`, rows `first..first + 300` of 500.
+    /// Returns the mask of `[2, 2, 300, 700]`: rows `first..first + 300` of 500.
     fn mask(key: u64, probability: f64, first: usize) -> Vec<bool> {
         let rows = (0..4).flat_map(|head| (first..first + 300).map(move |row| head * 500 + row));
         let device = Device::<Flex>::default();
@@ -203,7 +204,7 @@ mod tests {
             let dropped = rows.iter().filter(|row| row[column]).count();
             near(share(dropped, 1200), probability, 1200);
         }
-        // How often both elements of a column are dropped, for all pairs of rows.
+        // For all pairs of rows, counts the columns in which both elements are dropped.
         for (row, other) in (0..rows.len()).flat_map(|i| (0..i).map(move |j| (i, j))) {
             let pairs = rows[row].iter().zip(rows[other]);
             let both = pairs.filter(|(a, b)| **a && **b).count();
@@ -212,8 +213,8 @@ mod tests {
             // Seven standard deviations, since there are 700,000 pairs.
             assert!((both as f64 / n - expected).abs() < 7.0 * deviation);
         }
-        // How often all corners of a rectangle are dropped, which would depend on each other with a
-        // separate hash of rows and columns.
+        // Counts the rectangles whose four corners are all dropped. With separate hashes of rows
+        // and columns, the corners would depend on each other.
         for (down, across) in [(1, 1), (1, 2), (2, 1), (300, 350)] {
             let (mut n, mut all) = (0, 0);
             for row in 0..1200 - down {

@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use crate::memory::buffer::Buffer;
 use crate::simd::level::arch;
 
-/// Elements of a piece for one thread, about. Sums over rows are sums of the pieces' sums, so that
-/// they do not depend on the number of threads.
+/// Approximate number of elements in a piece for one thread. The sums of the pieces are added in
+/// order, so that sums over rows do not depend on the number of threads.
 pub(crate) const PIECE: usize = 1 << 14;
 
 /// The parameters of a layer norm.
@@ -34,7 +34,7 @@ impl<'a> Norm<'a> {
         }
     }
 
-    /// Returns the elements of a piece: whole rows.
+    /// Returns the number of elements in a piece, which has whole rows.
     pub(crate) fn piece(&self) -> usize {
         let width = self.gamma.len().max(1);
         width * (PIECE / width).max(1)
@@ -123,9 +123,9 @@ fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
 #[cfg(feature = "autodiff")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store {
-    /// Replaces the old elements, which are not read.
+    /// Replaces the old elements, without reading them.
     Set,
-    /// Is added to the old elements.
+    /// Adds the gradient to the old elements.
     Add,
 }
 
@@ -189,7 +189,7 @@ struct Backward<'a> {
     store: Store,
     /// Sums of the gradients of gamma and then of beta.
     sums: &'a mut [f32],
-    /// Memory for `g` of a row.
+    /// Scratch memory for the `g` of one row.
     row: &'a mut [f32],
 }
 

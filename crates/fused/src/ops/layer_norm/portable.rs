@@ -15,7 +15,8 @@ use burn::tensor::Tensor;
 use crate::backend::graph::{parents, register};
 use crate::backend::portable::{as_row, on_all_backends, sum_rows};
 
-/// The operation on all backends; on those with autodiff, with the backward pass of this file.
+/// The operation that is dispatched to every backend. Autodiff backends use the backward pass of
+/// this file.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

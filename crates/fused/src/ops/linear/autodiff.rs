@@ -56,7 +56,7 @@ impl<C: CheckpointStrategy> LinearOps for Autodiff<Flex, C> {
 #[derive(Debug)]
 struct Linear;
 
-/// The inputs that the backward pass reads: each only if the other one has a gradient.
+/// The inputs that the backward pass reads. Each is kept only if the other one needs a gradient.
 #[derive(Clone, Debug)]
 struct Inputs {
     x: Option<NodeId>,
@@ -86,7 +86,7 @@ impl Inputs {
         checkpointer: &mut Checkpointer,
     ) {
         let mut transposed = |input: Option<NodeId>| {
-            let id = input.expect("it was kept for this gradient");
+            let id = input.expect("the input was kept for this gradient");
             Flex::float_transpose(checkpointer.retrieve_node_output(id))
         };
         match (weight, bias) {

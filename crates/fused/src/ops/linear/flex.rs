@@ -82,7 +82,8 @@ fn matrix(x: &FlexTensor) -> Matrix<'_> {
     let [rows, columns] = layout.shape()[..] else {
         panic!("a matrix has two dimensions, not {:?}", layout.shape());
     };
-    let stride = |dim: usize| usize::try_from(layout.strides()[dim]).expect("it is not negative");
+    let stride =
+        |dim: usize| usize::try_from(layout.strides()[dim]).expect("a stride is not negative");
     Matrix {
         data: &x.storage()[layout.start_offset()..],
         rows,

@@ -1,4 +1,4 @@
-//! Sums over rows.
+//! Sums over the rows of a matrix.
 
 use rayon::prelude::*;
 

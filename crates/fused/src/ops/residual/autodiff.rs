@@ -85,7 +85,7 @@ impl Backward<Flex, 2> for Residual {
     }
 }
 
-/// What the backward pass reads of the forward pass.
+/// Inputs and results of the forward pass that the backward pass reads.
 #[derive(Clone, Debug)]
 struct Forward {
     sum: FlexTensor,
@@ -117,7 +117,8 @@ impl Backward<Flex, 4> for ResidualAndNorm {
             }
             [Some(sum_grad), None] => {
                 let y_grad = dropped(sum_grad.clone(), dropout);
-                // A gamma that another operation computed waits for its gradient.
+                // If another operation computed gamma, its node waits for a gradient, so that it
+                // gets zeros.
                 let dtype = gamma.dtype().into();
                 let zeros = Flex::float_zeros(gamma.shape(), &gamma.device(), dtype);
                 [sum_grad, y_grad, zeros.clone(), zeros]

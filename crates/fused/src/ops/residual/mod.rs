@@ -75,7 +75,7 @@ pub fn residual_norm(
     layer_norm(x + drop_out(y, dropout), gamma, beta, epsilon)
 }
 
-/// Returns the sum `x + dropout(y)`, and `layer_norm` of it; see [`layer_norm`](crate::layer_norm()).
+/// Returns the sum `x + dropout(y)`, and its [`layer_norm`](crate::layer_norm()).
 ///
 /// These are the outputs of a residual connection in a pre-norm stack, where the next sublayer reads
 /// the norm. If a loss depends on the sum but not on the norm, gamma and beta may have gradients of

@@ -1,14 +1,14 @@
-//! The product of few rows and a matrix that is read where it is.
+//! Matmul of few rows with a matrix that is read in place.
 
 use pulp::Simd;
 
 use super::packed::PACK_COLUMNS;
 use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 
-/// The matrix is read where it is for at most this many rows, and packed for more.
+/// Maximum number of rows for which the matrix is read in place. For more rows, it is packed.
 const FEW: usize = 16;
 
-/// Up to this many rows fit in a single tile, which is then [`LOW_VECTORS`] wide.
+/// Maximum number of rows of a low tile, which is [`LOW_VECTORS`] vectors wide.
 const LOW: usize = 6;
 
 /// Vectors of each row of a low tile.
@@ -19,7 +19,7 @@ const STREAMS: usize = 16;
 
 /// `R` rows of `x`, from one of their columns on.
 trait XRows<'a, const R: usize>: Copy {
-    /// Returns `depth` columns from column `first` on, of the rows from `row` on.
+    /// Returns `R` rows from row `row` on, with `depth` columns from column `first` on.
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self;
 
     fn at(self, row: usize, column: usize) -> f32;
@@ -93,7 +93,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Computes the part's sums, in pieces of as many rows as the packed path, for the same bits.
+    /// Computes the part's sums in pieces of as many rows as the packed path has, so that both
+    /// paths give the same bits.
     #[inline(always)]
     pub(super) fn direct_sums(&mut self) {
         let depth = self.depth();
@@ -116,7 +117,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Adds the product of `height` rows, or the fewer that are left, from `row` on.
+    /// Adds the product of at most `height` rows of `x`, from `row` on, and the matrix's rows from
+    /// `first` on.
     #[inline(always)]
     fn direct_height<S: Simd, const V: usize>(
         &mut self,
@@ -137,7 +139,7 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Adds the product of `R` rows and the matrix's rows from `first` on.
+    /// Adds the product of `R` rows of `x`, from `row` on, and the matrix's rows from `first` on.
     #[inline(always)]
     fn direct_rows<S: Simd, const R: usize, const V: usize>(
         &mut self,

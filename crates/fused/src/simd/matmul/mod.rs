@@ -1,11 +1,11 @@
-//! Matrix products `x W + b` in f32 by vector instructions, for few or many rows of `x`.
+//! Matmul `x W + b` in f32 with vector instructions, for few or many rows of `x`.
 //!
 //! Every output element is one chain of multiply-adds `((b + x_0 w_0) + x_1 w_1) + ...` in this order,
 //! whichever path computes it. A row's result therefore does not depend on the number of rows.
 //!
-//! Few rows take the [`direct`] path, which reads `W` where it is. Many rows take the [`packed`] path,
-//! which copies pieces of `W` in the order in which they are read. [`part`] has what both share: the
-//! part of the output that one thread computes.
+//! Few rows take the [`direct`] path, which reads `W` in place. Many rows take the [`packed`] path,
+//! which copies pieces of `W` in the order in which they are read. Both compute a [`part`]: the
+//! rows and columns of the output that one thread computes.
 
 mod direct;
 pub(crate) mod matrix;
@@ -26,7 +26,8 @@ use crate::memory::arena::CACHE_LINE;
 /// Below this many multiply-adds, a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 17;
 
-/// Threads share the rows if there are at least this many for each, else the columns.
+/// Minimum number of rows per thread with which threads share the rows. With fewer rows, they share
+/// the columns.
 const ROWS_PER_THREAD: usize = 64;
 
 /// Computes `y = x W + b`.
@@ -126,7 +127,7 @@ struct Share<'a> {
     sums: Sums<'a>,
 }
 
-/// Computes `y = x W`, added to `start`, and sums over the rows of W, on all threads.
+/// Computes `y = start + x W`, and the sums over the rows of W, on all threads.
 fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Option<&mut [f32]>) {
     let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {
@@ -138,7 +139,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         false => (1, threads),
     };
     let height = m.div_ceil(high).next_multiple_of(ROWS);
-    // Whole cache lines.
+    // A share has whole cache lines.
     let width = n.div_ceil(wide).next_multiple_of(CACHE_LINE);
     let mut parts: Vec<Share<'_>> = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
@@ -194,7 +195,7 @@ impl WithSimd for Part<'_, '_, '_> {
             self.direct_sums();
             self.direct(simd);
         } else {
-            // Not in a closure, which would be compiled without the vector instructions.
+            // A closure would be compiled without the vector instructions.
             let (mut packed_x, mut packed_w) = SCRATCH.take();
             self.packed(simd, &mut packed_x, &mut packed_w);
             SCRATCH.set((packed_x, packed_w));

@@ -1,4 +1,4 @@
-//! The product of many rows and a matrix that is packed piece by piece.
+//! Matmul of many rows with a matrix that is packed piece by piece.
 
 use std::ops::Range;
 
@@ -7,11 +7,11 @@ use pulp::Simd;
 use super::part::{At, Part, ROWS, VECTORS};
 use crate::memory::arena::CACHE_LINE;
 
-/// Rows of the matrix in a packed piece, at most. With [`PACK_COLUMNS`], a piece fits in the L2 cache.
-/// With fewer rows, sums would be stored and loaded more often.
+/// Maximum number of the matrix's rows in a packed piece. With [`PACK_COLUMNS`], a piece fits in
+/// the L2 cache. With fewer rows, sums would be stored and loaded more often.
 const PACK_ROWS: usize = 512;
 
-/// Columns of the matrix in a packed piece, at most.
+/// Maximum number of the matrix's columns in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
 
 /// `ROWS` rows of `x`.
@@ -43,7 +43,7 @@ impl Tile for Packed<'_> {
     }
 }
 
-/// Rows that are read where they are.
+/// Rows that are read in place.
 #[derive(Clone, Copy)]
 struct InPlace<'a>([&'a [f32]; ROWS]);
 
@@ -61,7 +61,7 @@ impl Tile for InPlace<'_> {
     }
 }
 
-/// A packed piece of the matrix: rows and columns of it, in panels of `VECTORS` vectors.
+/// A packed piece of the matrix, in panels of `VECTORS` vectors.
 struct Piece<'a, S: Simd> {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -69,7 +69,7 @@ struct Piece<'a, S: Simd> {
 }
 
 impl<S: Simd> Piece<'_, S> {
-    /// Adds the sums over its rows to `sums`.
+    /// Adds the sums over the piece's rows to `sums`.
     #[inline(always)]
     fn add_sums(&self, simd: S, sums: &mut [f32]) {
         let panels = self.panels.chunks_exact(self.rows.len());
@@ -141,9 +141,9 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of all rows and a piece of the matrix, tile after tile of rows, each with all
-    /// panels. The first `in_place` rows are read where they are, the others from `packed_x`. The
-    /// piece is read from the L2 cache, and each tile once from memory.
+    /// Adds the product of all rows and a piece of the matrix. Each tile of rows is multiplied by
+    /// all panels before the next tile, so that the tile is read once from memory, and the piece
+    /// from the L2 cache. The first `in_place` rows are read in place, the others from `packed_x`.
     #[inline(always)]
     fn add_piece<S: Simd>(
         &mut self,

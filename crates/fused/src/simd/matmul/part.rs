@@ -1,4 +1,4 @@
-//! The part of a matrix product that one thread computes, in tiles whose sums stay in registers.
+//! The part of a matmul that one thread computes, in tiles whose sums stay in registers.
 
 use std::cell::RefCell;
 
@@ -29,11 +29,11 @@ pub(super) struct Part<'a, 'y, 'z> {
     pub sums: Sums<'z>,
 }
 
-/// Sums over the matrix's rows that the part computes: the first column of each piece of columns,
-/// counted from the part's first column, and the memory that they are added to.
+/// The sums over the matrix's rows that the part computes. Each entry has the first column of a
+/// piece, counted from the part's first column, and the memory to which its sums are added.
 pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;
 
-/// The values that the products are added to.
+/// The values to which `x W` is added.
 #[derive(Clone, Copy)]
 pub(super) enum Start<'a> {
     /// Zeros; the output's old elements are not read.

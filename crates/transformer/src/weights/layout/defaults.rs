@@ -1,4 +1,5 @@
-//! The usual hyper-parameters of each layout, and those that it cannot represent.
+//! The usual hyper-parameters of each layout, and the hyper-parameters that a layout cannot
+//! represent.
 
 use std::fmt;
 

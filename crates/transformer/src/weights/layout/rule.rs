@@ -1,6 +1,7 @@
 //! The rules of a layout: the correspondence of its tensors and this crate's parameters.
 
-/// Prefix in the tables of names inside `torch.nn.Transformer`; files may have any other name there.
+/// Prefix of names inside `torch.nn.Transformer` in the tables of rules; files may have another
+/// prefix.
 pub(in crate::weights) const CORE: &str = "transformer.";
 
 /// Consecutive parts of a packed parameter, which consists of `of` equal parts along its outputs.
@@ -30,7 +31,8 @@ pub(in crate::weights) enum Kind {
     Same,
     /// The weight of a linear layer: `[out, in]` in the layout, `[in, out]` in this crate.
     Linear,
-    /// A vector that may have leading axes of size 1 in the layout. This number of them is written.
+    /// A vector that may have leading axes of size 1 in the layout. Export writes the given number
+    /// of them.
     Vector(usize),
     /// A position table `[max_len, D]`, in the layout with an axis of size 1 before the given axis.
     Positions(Option<usize>),

@@ -73,18 +73,19 @@ impl Table {
         });
     }
 
-    /// Adds a parameter that has the same arrangement in the layout.
+    /// Adds the rule for a parameter that has the same arrangement in the layout.
     fn same(mut self, theirs: &[&str], ours: &str) -> Self {
         self.rule(theirs, ours, Kind::Same, [Part::WHOLE; 2]);
         self
     }
 
-    /// Adds a linear layer of each layer of a stack. `{p}` in its name stands for `weight` or `bias`.
+    /// Adds the rules for one linear layer in every layer of a stack. In its name, `{p}` stands for
+    /// `weight` or `bias`.
     fn linear(self, stack: &str, theirs: &str, ours: (&str, Part)) -> Self {
         self.packed(stack, theirs, Part::WHOLE, ours)
     }
 
-    /// Adds a linear layer that is a part of a packed one in the layout.
+    /// Adds the rules for a linear layer that is part of a packed linear layer in the layout.
     fn packed(mut self, stack: &str, theirs: &str, their_part: Part, ours: (&str, Part)) -> Self {
         let (ours, our_part) = ours;
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
@@ -96,7 +97,7 @@ impl Table {
         self
     }
 
-    /// Adds a norm of each layer of a stack.
+    /// Adds the rules for one norm in every layer of a stack.
     fn norm(mut self, stack: &str, theirs: &str, ours: &str) -> Self {
         for (their_name, our_name) in self.norm.into_iter().zip(["gamma", "beta"]) {
             let theirs = format!("{}{stack}.layers.{{i}}.{theirs}.{their_name}", self.before);
@@ -106,7 +107,7 @@ impl Table {
         self
     }
 
-    /// Adds the final norms of both stacks.
+    /// Adds the rules for the final norms of both stacks.
     fn final_norm(mut self, theirs: &str) -> Self {
         for (their_name, our_name) in self.norm.into_iter().zip(["gamma", "beta"]) {
             let theirs = format!("{theirs}.{their_name}");
@@ -116,14 +117,14 @@ impl Table {
         self
     }
 
-    /// Adds position tables, which are written with an axis of size 1 before `axis`.
+    /// Adds the rules for position tables, which are written with an axis of size 1 before `axis`.
     fn positions(mut self, theirs: &[&str], stack: &str, axis: Option<usize>) -> Self {
         let ours = format!("{stack}.input.position.Learned.weight");
         self.rule(theirs, &ours, Kind::Positions(axis), [Part::WHOLE; 2]);
         self
     }
 
-    /// Adds the generator.
+    /// Adds the rules for the generator.
     fn generator(mut self, theirs: &[&str]) -> Self {
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
             let theirs: Vec<String> = theirs.iter().map(|x| format!("{x}.{name}")).collect();
@@ -169,7 +170,8 @@ fn native() -> Vec<Rule> {
 }
 
 impl Table {
-    /// Adds a linear layer of each layer of a stack that has the same name in this crate.
+    /// Adds the rules for one linear layer in every layer of a stack, with the same name in this
+    /// crate.
     fn own_linear(mut self, stack: &str, block: &str) -> Self {
         for name in ["weight", "bias"] {
             let name = format!("{stack}.layers.{{i}}.{block}.{name}");
@@ -313,7 +315,7 @@ fn torch_nn() -> Vec<Rule> {
         .norm(DECODER, "norm2", CROSS_NORM)
         .norm(DECODER, "norm3", INNER_NORM)
         .final_norm("transformer.{s}.norm")
-        // Modules outside `torch.nn.Transformer` have names of their authors' choice.
+        // Each model chooses its own names for modules outside `torch.nn.Transformer`.
         .same(
             &[
                 "src_tok_emb.embedding.weight",

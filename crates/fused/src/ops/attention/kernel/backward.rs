@@ -17,7 +17,7 @@ use crate::simd::matmul::matrix::Matrix;
 use crate::simd::matmul::{add_matmul, set_matmul};
 use crate::simd::vectors::dot;
 
-/// The forward pass's results, and the gradient.
+/// Results of the forward pass, and the gradient of its output.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Backward<'a> {
     /// The output, `[B, T, H K]`.
@@ -164,7 +164,8 @@ impl Attention<'_> {
     }
 }
 
-/// Turns a block's products into weights, and the gradients of the weights into those of the products.
+/// Turns a block's products `Q K^T` into weights, and the gradients of the weights into those of
+/// the products.
 struct SoftmaxBackward<'a, 'b> {
     attention: &'a Attention<'a>,
     /// Sequence, head and first query.

@@ -79,7 +79,7 @@ impl Attention<'_> {
     }
 }
 
-/// Turns a block's products into weights.
+/// Turns a block's products `Q K^T` into weights.
 struct Softmax<'a, 'b> {
     attention: &'a Attention<'a>,
     /// Sequence, head and first query.

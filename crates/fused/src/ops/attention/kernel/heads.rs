@@ -1,4 +1,4 @@
-//! What all passes share: views of the heads of packed projections, masks, and scratch memory.
+//! Views of the heads of packed projections, masks, and scratch memory, which all passes share.
 
 use rayon::prelude::*;
 
@@ -6,13 +6,13 @@ use crate::ops::dropout::kernel::Dropout;
 use crate::simd::matmul::matrix::Matrix;
 use crate::simd::transpose::copy_transposed;
 
-/// Queries of a block, whose weights stay in the cache.
+/// Queries of a block. The weights of a block stay in the CPU cache.
 pub(super) const BLOCK: usize = 64;
 
 /// Below this many multiply-adds, a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 17;
 
-/// Some heads of a packed projection `[B, L, N, K]`.
+/// Consecutive heads of a packed projection `[B, L, N, K]`.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Heads<'a> {
     /// The whole projection.
@@ -42,10 +42,11 @@ impl<'a> Heads<'a> {
     }
 }
 
-/// An attention mask: a byte for each key of each query, 0 = visible, with any other value = blocked.
+/// An attention mask with a byte for each key of each query: 0 = visible, any other value =
+/// blocked.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct MaskBytes<'a> {
-    /// The bytes, from the first one on.
+    /// The bytes of the mask.
     pub data: &'a [u8],
     /// Strides of `[B, H, T, S]`; 0 for a repeated axis.
     pub strides: [usize; 4],
@@ -90,7 +91,7 @@ pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + S
     }
 }
 
-/// Splits `[L, n, K]` in the rows of each of the `n` heads.
+/// Splits `[L, n, K]` into the rows of each of the `n` heads.
 pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
     let length = x.len() / (n * d_head);
     let mut heads: Vec<Vec<&mut [f32]>> = (0..n).map(|_| Vec::with_capacity(length)).collect();
@@ -112,9 +113,9 @@ impl Attention<'_> {
         self.n_heads * self.query.d_head
     }
 
-    /// Returns the number of keys up to the last one that any of `n` queries sees, at least one. Keys
-    /// after it, as with a causal mask, are skipped in all products. `[row, head, first]` are sequence,
-    /// head and first query.
+    /// Returns the number of keys up to the last one that any of `n` queries sees, at least 1. All
+    /// products skip the keys after it, which a causal mask blocks. `[row, head, first]` are
+    /// sequence, head and first query.
     pub(super) fn visible(&self, [row, head, first]: [usize; 3], n: usize) -> usize {
         let s = self.key.length;
         let Some(MaskBytes { data, strides }) = self.mask else {
@@ -131,7 +132,7 @@ impl Attention<'_> {
         })
     }
 
-    /// Drops weights of the queries from `first` on, of which `weights` has the first `s` keys.
+    /// Applies dropout to `weights`: those of the queries from `first` on, for the first `s` keys.
     pub(super) fn drop(&self, [row, head, first]: [usize; 3], weights: &mut [f32], s: usize) {
         let query = (row * self.n_heads + head) * self.query.length + first;
         if s == self.key.length {
@@ -143,7 +144,8 @@ impl Attention<'_> {
         }
     }
 
-    /// Turns a query's products into scores: scales them, and sets blocked keys to minus infinity.
+    /// Turns a query's products `Q K^T` into scores: scales them, and sets those of blocked keys to
+    /// minus infinity.
     #[inline(always)]
     pub(super) fn mask_row(&self, row: usize, head: usize, t: usize, scores: &mut [f32]) {
         let scale = 1.0 / (self.query.d_head as f32).sqrt();
@@ -182,7 +184,8 @@ impl Attention<'_> {
 /// Returns the index of the last byte that is zero.
 fn last_zero(bytes: &[u8]) -> Option<usize> {
     let (rest, chunks) = bytes.as_rchunks::<32>();
-    // All bytes of a chunk, without an early exit, so that the compiler can use vectors.
+    // The fold reads all bytes of a chunk without an early exit, so that the compiler can use
+    // vectors.
     let has_zero = |chunk: &[u8; 32]| chunk.iter().fold(false, |any, &byte| any | (byte == 0));
     let within = |bytes: &[u8]| bytes.iter().rposition(|&byte| byte == 0);
     match chunks.iter().rposition(has_zero) {
@@ -191,7 +194,7 @@ fn last_zero(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Splits a matrix in its rows.
+/// Splits a matrix into its rows.
 pub(super) fn rows(x: &mut [f32], width: usize) -> Vec<&mut [f32]> {
     x.chunks_mut(width).collect()
 }
@@ -205,7 +208,7 @@ pub(super) fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
     }
 }
 
-/// Returns `x^T` row after row, in the memory of `to`.
+/// Copies `x^T` into `to`, row after row, and returns a view of it.
 pub(super) fn transpose<'a>(x: Matrix<'_>, to: &'a mut Vec<f32>) -> Matrix<'a> {
     to.resize(x.rows * x.columns, 0.0);
     copy_transposed(x.data, x.row_stride, [x.rows, x.columns], to, x.rows);
@@ -244,7 +247,7 @@ mod tests {
         let padding = attention(&padding, [s, 0, 0, 1]);
         assert_eq!(padding.visible([0, 0, 64], 64), s);
         assert_eq!(padding.visible([1, 0, 64], 64), 7);
-        // A query that sees no key has one, which is blocked.
+        // For a query that sees no key, the number is 1: that key is blocked.
         let nothing = vec![1; s];
         assert_eq!(attention(&nothing, [0, 0, 0, 1]).visible([0, 0, 0], 64), 1);
     }

@@ -1,4 +1,4 @@
-//! Attention of one query a target, to keys and values where they are in a cache.
+//! Attention of one query per target, to keys and values that are read in place from a cache.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -27,7 +27,7 @@ pub(in super::super) struct CachedAttention<'a> {
     pub packed: &'a [f32],
     /// Positions of a row of the cache, `C`.
     pub capacity: usize,
-    /// Where each target's keys are.
+    /// The cache rows of each target's keys and values.
     pub index: CacheIndex<'a>,
     /// Keys of a target, `T`.
     pub length: usize,
@@ -63,7 +63,7 @@ impl CachedAttention<'_> {
         output
     }
 
-    /// Returns the cache's row of a target's key `t`.
+    /// Returns the row of the cache that has key `t` of a target.
     #[inline(always)]
     fn cache_row(&self, target: usize, t: usize) -> usize {
         match self.index {
@@ -106,7 +106,7 @@ impl WithSimd for Targets<'_> {
         } = self;
         let scale = 1.0 / (attention.d_head as f32).sqrt();
         let width = attention.n_heads * attention.d_head;
-        // Tokens are read one after the other, with all heads of each, as they are in memory.
+        // Tokens are read in memory order: one after the other, all heads of each.
         let mut weights = WEIGHTS.take();
         weights.resize(attention.n_heads * attention.length, 0.0);
         for (target, output) in (first..).zip(output.chunks_exact_mut(width)) {

@@ -1,0 +1,71 @@
+//! Flags of `bench`.
+
+use clap::{Args, ValueEnum};
+use training::config::Precision;
+
+use super::backend::BackendArgs;
+use super::parse::{listed, whole_number};
+use super::values::PRECISION;
+
+/// Kind of measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Measured {
+    /// Generation with random weights, outputs of a fixed length
+    Generate,
+    /// Training steps with dropout 0.1 and Adam
+    Train,
+}
+
+/// Sizes of the measured models and batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Shape {
+    /// d_model 64, 2 layers per side, 16 tokens, batch 32, length 16
+    Tiny,
+    /// The Annotated Transformer's copy task: d_model 512, 2 layers, 11 tokens, batch 80, length 10
+    Copy,
+    /// The paper's base model: d_model 512, 6 layers, 10000 tokens, batch 16, length 64
+    Base,
+    /// For an accelerator: d_model 1024, 6 layers, 32000 tokens, batch 32, length 128
+    Big,
+}
+
+/// Flags of `bench`.
+#[derive(Clone, Debug, Args)]
+pub struct BenchArgs {
+    /// What to measure
+    #[arg(long, default_value = "generate")]
+    pub what: Measured,
+    /// Model to measure [default: all but big]
+    #[arg(long)]
+    pub shape: Option<Shape>,
+    /// Sequences in a batch [default: the shape's own; generate: also 1]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub batch_size: Option<usize>,
+    /// Width of the beam, 1 for greedy decoding (generate only) [default: 1 and 5]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub beam: Option<usize>,
+    /// Tokens of every source and target [default: the shape's own]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub length: Option<usize>,
+    /// Number of layers in the encoder, and in the decoder [default: the shape's own]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub layers: Option<usize>,
+    /// Backend.
+    #[command(flatten)]
+    pub backend: BackendArgs,
+    /// Number format of the model's computations (train only) [default: f32]
+    #[arg(long, value_parser = listed::<Precision>(PRECISION))]
+    pub precision: Option<Precision>,
+    /// Switch off the fast paths, so that only the backend's own operations are used
+    #[arg(long)]
+    pub no_fused: bool,
+    /// Print the time of each kind of operation, too (train only)
+    #[arg(long)]
+    pub operations: bool,
+    /// Measure every backend of this build
+    #[arg(long, conflicts_with = "backend")]
+    pub all: bool,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub json: bool,
+}

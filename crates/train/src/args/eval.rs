@@ -1,0 +1,58 @@
+//! Flags of `eval`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use training::data::Split;
+
+use super::lengths::LengthArgs;
+use super::parse::{fields, listed, whole_number};
+use super::score::MetricArgs;
+use super::search::BeamArgs;
+use super::trained::TrainedArgs;
+use super::values::HELD_OUT;
+
+/// Flags of `eval`.
+#[derive(Clone, Debug, Args)]
+pub struct EvalArgs {
+    /// The model.
+    #[command(flatten)]
+    pub trained: TrainedArgs,
+    /// Texts to translate, one per line (text only) [default: the run's validation split]
+    #[arg(long, value_name = "FILE", requires = "target")]
+    pub source: Option<PathBuf>,
+    /// Reference translations of --source, line by line
+    #[arg(long, value_name = "FILE", requires = "source")]
+    pub target: Option<PathBuf>,
+    /// Pairs of texts and references in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines with the
+    /// run's fields
+    #[arg(long, value_name = "FILE", conflicts_with = "source")]
+    pub pairs: Option<PathBuf>,
+    /// Fields of source and target in JSON Lines [default: the run's]
+    #[arg(long, value_name = "SOURCE,TARGET", value_parser = fields, requires = "pairs")]
+    pub fields: Option<[String; 2]>,
+    /// Replace invalid UTF-8 instead of rejecting it
+    #[arg(long)]
+    pub lossy: bool,
+    /// How translations are compared with references.
+    #[command(flatten)]
+    pub metric: MetricArgs,
+    /// Split to decode; the number of sequences is the run's (not for text)
+    #[arg(long, default_value = "test", value_parser = listed::<Split>(HELD_OUT))]
+    pub split: Split,
+    /// Sequences in a batch [default: as at the end of training]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub batch_size: Option<usize>,
+    /// Beam search.
+    #[command(flatten)]
+    pub beam: BeamArgs,
+    /// Evaluation by length, instead of on the split.
+    #[command(flatten)]
+    pub lengths: LengthArgs,
+    /// Round the weight matrices of the linear layers to eight bits first
+    #[arg(long, conflicts_with = "eval_lengths")]
+    pub int8: bool,
+    /// Print one JSON object, or one per length
+    #[arg(long)]
+    pub json: bool,
+}

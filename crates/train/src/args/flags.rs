@@ -1,0 +1,235 @@
+//! Names of settings on the command line.
+
+use training::error::{DivergedError, UsageError};
+
+/// Paths of settings and the flags that set them.
+const FLAGS: &[(&str, &str)] = &[
+    // Arguments of library functions.
+    ("run", "RUN"),
+    ("run_dir", "--run-dir"),
+    ("config", "--config"),
+    ("input", "--input"),
+    // `config.json` of a run.
+    ("seed", "--seed"),
+    ("data.task", "--task"),
+    ("data.symbols", "--symbols"),
+    ("data.min_length", "--min-length"),
+    ("data.max_length", "--max-length"),
+    ("data.max_digits", "--max-digits"),
+    (
+        "data.train",
+        "--train-source and --train-target, or --train",
+    ),
+    ("data.train.source", "--train-source"),
+    ("data.train.target", "--train-target"),
+    ("data.train.fields", "--fields"),
+    (
+        "data.valid",
+        "--valid-source and --valid-target, or --valid",
+    ),
+    ("data.valid.source", "--valid-source"),
+    ("data.valid.target", "--valid-target"),
+    ("data.valid.fields", "--fields"),
+    ("data.lossy", "--lossy"),
+    ("data.tokenizer.kind", "--tokenizer"),
+    ("data.tokenizer.vocab_size", "--vocab-size"),
+    ("data.tokenizer.joint", "--joint-vocabulary"),
+    ("data.tokenizer.lower_case", "--lower-case"),
+    ("data.tokenizer.normalization", "--normalize"),
+    ("data.tokenizer.source_file", "--source-tokenizer-file"),
+    ("data.tokenizer.target_file", "--target-tokenizer-file"),
+    ("data.overlong", "--overlong"),
+    ("data.batch_tokens", "--batch-tokens"),
+    ("data.cache", "--cache"),
+    ("model.d_model", "--d-model"),
+    ("model.n_heads", "--heads"),
+    ("model.n_encoder_layers", "--layers"),
+    ("model.n_decoder_layers", "--layers"),
+    ("model.d_ff", "--d-ff"),
+    ("model.dropout", "--dropout"),
+    ("model.activation", "--activation"),
+    ("model.norm_placement", "--norm"),
+    ("model.norm_epsilon", "--norm-epsilon"),
+    ("model.norm_variance", "--norm-variance"),
+    ("model.positions", "--positions"),
+    ("model.max_len", "--max-len"),
+    ("model.scale_embeddings", "--scale-embeddings"),
+    ("model.weight_tying", "--weight-tying"),
+    ("model.pad_id", "--pad-id"),
+    ("optimization.steps", "--steps"),
+    ("optimization.epochs", "--epochs"),
+    ("optimization.batch_size", "--batch-size"),
+    ("optimization.accumulate", "--accumulate"),
+    ("optimization.optimizer.kind", "--optimizer"),
+    ("optimization.optimizer.weight_decay", "--weight-decay"),
+    ("optimization.optimizer.clip_norm", "--clip-norm"),
+    ("optimization.schedule.kind", "--schedule"),
+    ("optimization.schedule.factor", "--factor"),
+    ("optimization.schedule.warmup", "--warmup"),
+    ("optimization.label_smoothing", "--label-smoothing"),
+    ("optimization.ema", "--ema"),
+    ("evaluation.every", "--eval-every"),
+    ("evaluation.best_by", "--best-by"),
+    ("evaluation.target", "--target"),
+    ("evaluation.patience", "--patience"),
+    ("evaluation.by_length", "--eval-lengths"),
+    ("evaluation.by_length.lengths", "--eval-lengths"),
+    ("evaluation.by_length.sequences", "--sequences"),
+    ("checkpointing.every", "--checkpoint-every"),
+    ("checkpointing.seconds", "--checkpoint-seconds"),
+    ("checkpointing.keep", "--keep"),
+    ("execution.backend", "--backend"),
+    ("execution.precision", "--precision"),
+    (
+        "execution.gradient_checkpointing",
+        "--gradient-checkpointing",
+    ),
+    ("execution.fused", "--no-fused"),
+    ("execution.loss_chunk", "--loss-chunk"),
+    // A generation.
+    ("generation.max_length", "--max-length"),
+    ("generation.min_length", "--min-length"),
+    ("generation.n_best", "--n-best"),
+    ("generation.repetition_penalty", "--repetition-penalty"),
+    ("generation.forbidden", "--forbid"),
+    ("generation.temperature", "--temperature"),
+    ("generation.top_k", "--top-k"),
+    ("generation.top_p", "--top-p"),
+    ("generation.seed", "--seed"),
+    ("generation.width", "--beam"),
+    ("generation.method", "use --beam or --sample"),
+    ("generation.length_penalty", "--length-penalty"),
+    ("generation.alpha", "--alpha"),
+];
+
+/// Returns the flag that sets the setting at a path.
+pub fn flag_of(path: &str) -> Option<&str> {
+    let entry = FLAGS.iter().find(|(known, _)| *known == path);
+    entry.map(|(_, flag)| *flag)
+}
+
+/// Describes an error and its causes in one line, settings by their flags.
+pub fn describe(error: &anyhow::Error) -> String {
+    let causes = error.chain().map(|cause| {
+        if let Some(error) = cause.downcast_ref::<UsageError>() {
+            error.describe(flag_of)
+        } else if let Some(error) = cause.downcast_ref::<DivergedError>() {
+            error.describe(flag_of)
+        } else {
+            cause.to_string()
+        }
+    });
+    causes.collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use anyhow::Context;
+    use clap::CommandFactory;
+    use serde_json::Value;
+    use training::config::{LengthsConfig, RunConfig, TextSize};
+    use training::data::DataConfig;
+    use training::data::parallel::Corpus;
+
+    use super::*;
+    use crate::args::Cli;
+
+    /// Settings that no flag sets.
+    const WITHOUT_FLAG: &[&str] = &[
+        // They follow from the data.
+        "data.data",
+        "data.tokenizer_sha256",
+        "model.source_vocab_size",
+        "model.target_vocab_size",
+        // `--vocab-size` switches it off.
+        "data.tokenizer.or_fewer",
+        "evaluation.test_size",
+        "evaluation.validation_size",
+        "model.final_norm",
+        "optimization.optimizer.beta_1",
+        "optimization.optimizer.beta_2",
+        "optimization.optimizer.epsilon",
+    ];
+
+    fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+        let Value::Object(keys) = value else {
+            found.push(path.into());
+            return;
+        };
+        for (key, value) in keys {
+            let path = match path {
+                "" => key.clone(),
+                _ => format!("{path}.{key}"),
+            };
+            paths(value, &path, found);
+        }
+    }
+
+    #[test]
+    fn every_setting_has_a_flag_or_is_known_to_have_none() {
+        let mut text = RunConfig::text(TextSize::Small);
+        text.evaluation.by_length = Some(LengthsConfig {
+            lengths: vec![1],
+            sequences: 1,
+        });
+        let DataConfig::Text(data) = &mut text.data else {
+            panic!("texts are text");
+        };
+        data.train = Corpus {
+            source: PathBuf::from("a"),
+            target: Some(PathBuf::from("b")),
+            fields: None,
+        };
+        let mut known = WITHOUT_FLAG.to_vec();
+        for config in [RunConfig::copy(), RunConfig::add(), text] {
+            let mut found = Vec::new();
+            paths(&serde_json::to_value(config).unwrap(), "", &mut found);
+            assert!(found.len() > 40, "{found:?}");
+            for path in &found {
+                let has_none = WITHOUT_FLAG.contains(&path.as_str());
+                assert!(flag_of(path).is_some() != has_none, "{path}");
+                known.retain(|known| known != path);
+            }
+        }
+        assert_eq!(known, [""; 0], "no such settings");
+    }
+
+    #[test]
+    fn every_flag_exists() {
+        let mut flags: Vec<String> = vec!["RUN".into()];
+        for command in Cli::command().get_subcommands() {
+            let names = command.get_arguments().filter_map(|arg| arg.get_long());
+            flags.extend(names.map(|name| format!("--{name}")));
+        }
+        let mut paths = Vec::new();
+        for (path, named) in FLAGS {
+            assert!(!paths.contains(path), "{path} is there twice");
+            paths.push(path);
+            let words = named
+                .split([' ', ','])
+                .filter(|word| word.starts_with(['-', 'R']));
+            for word in words {
+                assert!(flags.iter().any(|flag| flag == word), "{path}: {word}");
+            }
+        }
+    }
+
+    #[test]
+    fn causes_are_described_by_their_flags() {
+        let wrong = UsageError::setting("optimization.schedule.warmup", 9, "exceeds {}");
+        let wrong = wrong.naming(["optimization.steps"]);
+        let error = Err::<(), _>(wrong).context("cannot begin").unwrap_err();
+        assert_eq!(
+            describe(&error),
+            "cannot begin: --warmup 9: exceeds --steps"
+        );
+        assert!(error.is::<UsageError>());
+        let error = anyhow::Error::from(DivergedError {
+            message: "the loss is NaN: lower {}".into(),
+            settings: vec!["optimization.schedule.factor".into()],
+        });
+        assert_eq!(describe(&error), "the loss is NaN: lower --factor");
+    }
+}

@@ -1,0 +1,368 @@
+//! Flags of `generate`, and the generation that they stand for.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use training::data::{Codec, Dataset};
+use training::error::{UsageError, quote};
+use transformer::TransformerConfig;
+use transformer::generate::{GenerateConfig, Method};
+
+use super::check::needs;
+use super::parse::{seed, whole_number};
+use super::search::{BeamArgs, check_batch_size, check_generation};
+use super::trained::TrainedArgs;
+
+/// Flags of `generate`.
+#[derive(Clone, Debug, Args)]
+#[command(after_help = "\
+Input: one source per line, its symbols separated by white space; for a run on texts, one text per
+line. The output for a blank line is blank.
+
+Output: for each line of the input, in the same order,
+  one line with the target;
+  with --n-best 2 or more, one line LINE<TAB>SCORE<TAB>TARGET for each target, best first, where LINE
+  is the number of the input line;
+  with --score, one line with ln p(target | source);
+  with --json, one JSON object. Its token_log_probabilities have one more element than its tokens if
+  the target is finished: that of the end symbol. They are relative to the tokens that the search
+  could choose from. Its alignment has a row for each token, with a weight for each symbol of the
+  source.
+
+Exit code: 2 if a line of the input is wrong. The outputs for all lines before it are written; with
+--keep-going, those for the lines after it, too.")]
+pub struct GenerateArgs {
+    /// The model.
+    #[command(flatten)]
+    pub trained: TrainedArgs,
+    /// File of sources, - for standard input
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub input: PathBuf,
+    /// Lines in a batch [default: 64; 1 if standard input is a terminal]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub batch_size: Option<usize>,
+    /// Round the weight matrices of the linear layers to eight bits first
+    #[arg(long)]
+    pub int8: bool,
+    /// Print one JSON object for each line of the input
+    #[arg(long)]
+    pub json: bool,
+    /// Report a wrong line on stderr, print a blank line for it (with --json, an object with its
+    /// error), and continue
+    #[arg(long)]
+    pub keep_going: bool,
+    /// Beam search.
+    #[command(flatten)]
+    pub beam: BeamArgs,
+    /// Targets for each source: the N best of a beam, or N samples [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub n_best: Option<usize>,
+    /// Draw tokens from the model's distribution
+    #[arg(long, conflicts_with_all = ["beam", "length_penalty", "alpha"])]
+    pub sample: bool,
+    /// Divisor of the logits: above 1 more random, below 1 less; needs --sample [default: 1]
+    #[arg(long, allow_negative_numbers = true)]
+    pub temperature: Option<f64>,
+    /// Draw from the N most likely tokens only; needs --sample
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub top_k: Option<usize>,
+    /// Draw from the smallest set of tokens with this total probability only; needs --sample
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub top_p: Option<f64>,
+    /// Seed of the samples, together with the number of the line; needs --sample [default: 0]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    pub seed: Option<u64>,
+    /// Minimum number of symbols of a target, without its end symbol [default: 0]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub min_length: Option<usize>,
+    /// Maximum number of symbols of a target, its end symbol included [default: the task's longest;
+    /// text: three times the source's length plus 20]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub max_length: Option<usize>,
+    /// Divisor of the logits of symbols that the target already has: above 1 discourages repetition
+    /// [default: 1]
+    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    pub repetition_penalty: Option<f64>,
+    /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
+    /// be forbidden, too
+    #[arg(long, value_name = "SYMBOL")]
+    pub forbid: Vec<String>,
+    /// Begin every target with these symbols
+    #[arg(long, value_name = "SYMBOLS")]
+    pub prefix: Option<String>,
+    /// Add the alignment of each token with the source: the cross-attention of the last decoder
+    /// layer, mean over its heads; needs --json
+    #[arg(long)]
+    pub alignments: bool,
+    /// Print each token as soon as it is generated, one source at a time
+    #[arg(long, conflicts_with_all = [
+        "beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size",
+    ])]
+    pub stream: bool,
+    /// Read lines `SOURCE<TAB>TARGET` and print the log-probability of each target
+    #[arg(long, conflicts_with_all = [
+        "beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p",
+        "seed", "min_length", "max_length", "repetition_penalty", "forbid", "prefix", "alignments",
+        "stream",
+    ])]
+    pub score: bool,
+}
+
+impl GenerateArgs {
+    /// Checks the flags that can be checked without the run.
+    ///
+    /// # Errors
+    ///
+    /// A wrong value, or flags that cannot be combined.
+    pub fn check(&self) -> Result<(), UsageError> {
+        let alignments = self.alignments.then_some("");
+        needs("--alignments", alignments, "--json", self.json)?;
+        check_batch_size(self.batch_size)?;
+        self.method().map(|_| ())
+    }
+
+    fn method(&self) -> Result<Method, UsageError> {
+        let sample = self.sample;
+        needs("--temperature", self.temperature, "--sample", sample)?;
+        needs("--top-k", self.top_k, "--sample", sample)?;
+        needs("--top-p", self.top_p, "--sample", sample)?;
+        needs("--seed", self.seed, "--sample", sample)?;
+        if !sample {
+            return self.beam.method();
+        }
+        Ok(Method::Sample {
+            temperature: self.temperature.unwrap_or(1.0),
+            top_k: self.top_k,
+            top_p: self.top_p,
+            seed: self.seed.unwrap_or(0),
+            first_source: 0,
+        })
+    }
+
+    /// Returns the generation that these flags stand for, by a model of a data set.
+    ///
+    /// # Errors
+    ///
+    /// The first wrong flag.
+    pub fn config(
+        &self,
+        dataset: &dyn Dataset,
+        model: &TransformerConfig,
+        batch_size: usize,
+    ) -> Result<GenerateConfig, UsageError> {
+        let (codec, limits) = (dataset.codec(), dataset.limits());
+        // The longest target has a begin symbol, which is not generated.
+        let max_length = self.max_length.unwrap_or(limits.sequence - 1);
+        if max_length > model.max_len {
+            let most = model.max_len;
+            let expected = format!("must be at most what the model can take ({most})");
+            return Err(UsageError::new("--max-length", max_length, expected));
+        }
+        let vocabularies = codec.vocabularies();
+        let config = GenerateConfig::new(vocabularies.bos_id, max_length)
+            .with_eos_id(vocabularies.eos_id)
+            .with_min_length(self.min_length.unwrap_or(0))
+            .with_method(self.method()?)
+            .with_n_best(self.n_best.unwrap_or(1))
+            .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
+            .with_forbidden(self.forbidden(codec)?)
+            .with_length_limit(limits.output.filter(|_| self.max_length.is_none()));
+        check_generation(&config, model, batch_size)?;
+        Ok(config)
+    }
+
+    fn forbidden(&self, codec: &dyn Codec) -> Result<Vec<u32>, UsageError> {
+        let id = |name: &String| {
+            codec.target_id(name).map_err(|error| {
+                let expected = format!("must be one symbol, of {}", error.symbols);
+                UsageError::new("--forbid", quote(name), expected)
+            })
+        };
+        self.forbid.iter().map(id).collect()
+    }
+
+    /// Returns the token ids that every target begins with.
+    ///
+    /// # Errors
+    ///
+    /// A word that is not a symbol, or more symbols than `max_length`.
+    pub fn prefix(&self, codec: &dyn Codec, max_length: usize) -> Result<Vec<u32>, UsageError> {
+        let Some(text) = &self.prefix else {
+            return Ok(Vec::new());
+        };
+        let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
+        let prefix = codec.encode_target(text);
+        let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
+        if prefix.len() > max_length {
+            let n = prefix.len();
+            let limit = format!("must have at most --max-length ({max_length})");
+            return Err(wrong(format!("has {n} symbols, {limit}")));
+        }
+        Ok(prefix)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use training::config::RunConfig;
+    use training::data::synthetic::{Rule, SequenceConfig, SequenceTask};
+    use transformer::generate::LengthPenalty;
+
+    use super::*;
+    use crate::args::cli::{Cli, Command};
+    use crate::args::flags::flag_of;
+
+    fn args(flags: &str) -> GenerateArgs {
+        let words = ["train", "generate", "runs/copy-1"].into_iter();
+        let cli = Cli::try_parse_from(words.chain(flags.split_whitespace())).unwrap();
+        match cli.command {
+            Some(Command::Generate(args)) => *args,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn config(flags: &str) -> Result<GenerateConfig, UsageError> {
+        let mut run = RunConfig::copy();
+        let dataset = run.check().unwrap().unwrap();
+        let args = args(flags);
+        args.check()?;
+        args.config(dataset.as_ref(), &run.model, args.batch_size.unwrap_or(64))
+    }
+
+    #[test]
+    fn the_default_is_greedy_with_room_for_the_longest_target() {
+        let config = config("").unwrap();
+        assert_eq!(config, GenerateConfig::new(1, 17).with_eos_id(Some(2)));
+    }
+
+    #[test]
+    fn each_flag_has_its_field() {
+        let beam = |width, length_penalty| Method::Beam {
+            width,
+            length_penalty,
+        };
+        let method = |flags| config(flags).unwrap().method;
+        let gnmt = |alpha| LengthPenalty::Gnmt { alpha };
+        assert_eq!(method("--beam 1"), Method::Greedy);
+        assert_eq!(method("--beam 4"), beam(4, gnmt(0.6)));
+        assert_eq!(method("--beam 4 --alpha 1"), beam(4, gnmt(1.0)));
+        assert_eq!(
+            method("--beam 1 --length-penalty none"),
+            beam(1, LengthPenalty::None)
+        );
+        assert_eq!(
+            method("--beam 2 --length-penalty average"),
+            beam(2, LengthPenalty::Average)
+        );
+        assert_eq!(
+            method("--sample --temperature 0.5 --top-k 3 --top-p 0.9 --seed 7"),
+            Method::Sample {
+                temperature: 0.5,
+                top_k: Some(3),
+                top_p: Some(0.9),
+                seed: 7,
+                first_source: 0,
+            }
+        );
+        let flags = "--beam 3 --n-best 2 --min-length 1 --max-length 9 --repetition-penalty 1.5 \
+                     --forbid 3 --forbid <unk>";
+        let config = config(flags).unwrap();
+        assert_eq!(
+            (config.n_best, config.min_length, config.max_length),
+            (2, 1, 9)
+        );
+        assert_eq!(
+            (config.repetition_penalty, config.forbidden),
+            (1.5, vec![6, 3])
+        );
+    }
+
+    #[test]
+    fn wrong_values_are_named_by_their_flags() {
+        let error = |flags| config(flags).unwrap_err().describe(flag_of);
+        let limit = "--max-length 19: must be at most what the model can take (18)";
+        assert_eq!(error("--max-length 19"), limit);
+        assert_eq!(
+            error("--max-length 0"),
+            "--max-length 0: must be at least 1"
+        );
+        assert_eq!(
+            error("--min-length 18"),
+            "--min-length 18: must be at most --max-length (17)"
+        );
+        assert_eq!(error("--beam 0"), "--beam 0: must be at least 1");
+        assert_eq!(
+            error("--beam 2 --n-best 3"),
+            "--n-best 3: must be at most --beam (2)"
+        );
+        assert!(error("--n-best 2").ends_with("use --beam or --sample"));
+        assert_eq!(
+            error("--beam 2 --alpha -1"),
+            "--alpha -1: must be a number from 0 to 10"
+        );
+        assert_eq!(error("--alpha 1"), "--alpha 1: needs --beam");
+        let other = "--beam 2 --length-penalty none --alpha 1";
+        assert_eq!(error(other), "--alpha 1: needs --length-penalty gnmt");
+        assert_eq!(
+            error("--length-penalty gnmt"),
+            "--length-penalty gnmt: needs --beam"
+        );
+        assert_eq!(error("--top-k 2"), "--top-k 2: needs --sample");
+        assert_eq!(error("--sample --top-k 0"), "--top-k 0: must be at least 1");
+        assert_eq!(
+            error("--sample --top-p 1.5"),
+            "--top-p 1.5: must be above 0 and at most 1"
+        );
+        assert_eq!(
+            error("--forbid 33"),
+            "--forbid \"33\": must be one symbol, of 1 to 32"
+        );
+        assert_eq!(error("--alignments"), "--alignments: needs --json");
+    }
+
+    #[test]
+    fn searches_beyond_any_memory_are_rejected() {
+        let error = |flags: String| config(&flags).unwrap_err().describe(flag_of);
+        let huge = usize::MAX;
+        for value in [huge, 1_000_000_000] {
+            let beam = error(format!("--beam {value}"));
+            assert!(
+                beam.starts_with(&format!("--beam {value}: must be at most")),
+                "{beam}"
+            );
+            let samples = error(format!("--sample --n-best {value}"));
+            assert!(
+                samples.starts_with(&format!("--n-best {value}: must be")),
+                "{samples}"
+            );
+            let batch = error(format!("--batch-size {value}"));
+            assert!(
+                batch.starts_with(&format!("--batch-size {value}: must be")),
+                "{batch}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_prefix_has_room_in_its_target() {
+        let config = SequenceConfig {
+            symbols: 9,
+            min_length: 1,
+            max_length: 4,
+        };
+        let task = SequenceTask::new(Rule::Copy, &config).unwrap();
+        let codec = task.codec();
+        let mut args = args("");
+        assert_eq!(args.prefix(codec, 2).unwrap(), [0; 0]);
+        args.prefix = Some(" 1  9".into());
+        assert_eq!(args.prefix(codec, 2).unwrap(), [4, 12]);
+        let error = args.prefix(codec, 1).unwrap_err().to_string();
+        assert!(
+            error.contains("has 2 symbols, must have at most --max-length (1)"),
+            "{error}"
+        );
+        args.prefix = Some("1 <eos>".into());
+        assert!(args.prefix(codec, 5).is_err());
+    }
+}

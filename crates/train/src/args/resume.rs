@@ -1,0 +1,23 @@
+//! Flags of `resume`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::parse::whole_number;
+
+/// Flags of `resume`.
+#[derive(Clone, Debug, Args)]
+pub struct ResumeArgs {
+    /// Folder of the run, which is resumed from its newest checkpoint that is not damaged
+    pub run: PathBuf,
+    /// Training steps in total [default: as given when the run began]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub steps: Option<usize>,
+    /// Backend and device, `NAME` or `NAME:INDEX` [default: the run's]
+    #[arg(long, value_name = "NAME")]
+    pub backend: Option<String>,
+    /// Show a progress bar instead of the dashboard (lines if stderr is not a terminal)
+    #[arg(long)]
+    pub plain: bool,
+}

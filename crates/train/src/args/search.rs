@@ -1,0 +1,109 @@
+//! Flags of a search, and checks that a search fits into memory.
+
+use clap::Args;
+use training::error::UsageError;
+use transformer::generate::{GenerateConfig, LengthPenalty, Method};
+use transformer::{ConfigError, TransformerConfig};
+
+use super::check::{needs, reject};
+use super::flags::flag_of;
+use super::parse::{name_of, whole_number};
+use super::values::Penalty;
+
+/// Flags of a beam search.
+#[derive(Clone, Debug, Default, Args)]
+pub struct BeamArgs {
+    /// Width of the beam, 1 for greedy decoding [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub beam: Option<usize>,
+    /// How outputs of different lengths are compared; needs --beam [default: gnmt]
+    #[arg(long)]
+    pub length_penalty: Option<Penalty>,
+    /// Exponent of --length-penalty gnmt; needs --beam [default: 0.6]
+    #[arg(long, allow_negative_numbers = true)]
+    pub alpha: Option<f64>,
+}
+
+impl BeamArgs {
+    /// Returns greedy decoding, or a beam search.
+    ///
+    /// # Errors
+    ///
+    /// Flags that cannot be combined.
+    pub fn method(&self) -> Result<Method, UsageError> {
+        let (beam, penalty, alpha) = (self.beam, self.length_penalty, self.alpha);
+        let (name, is_beam) = (penalty.map(name_of), beam.is_some());
+        needs("--length-penalty", name, "--beam", is_beam)?;
+        needs("--alpha", alpha, "--beam", is_beam)?;
+        let length_penalty = match penalty.unwrap_or(Penalty::Gnmt) {
+            Penalty::Gnmt => LengthPenalty::Gnmt {
+                alpha: alpha.unwrap_or(0.6),
+            },
+            Penalty::None => LengthPenalty::None,
+            Penalty::Average => LengthPenalty::Average,
+        };
+        let is_gnmt = penalty.is_none_or(|penalty| penalty == Penalty::Gnmt);
+        needs("--alpha", alpha, "--length-penalty gnmt", is_gnmt)?;
+        Ok(match beam {
+            None => Method::Greedy,
+            Some(1) if penalty.is_none() && alpha.is_none() => Method::Greedy,
+            Some(width) => Method::Beam {
+                width,
+                length_penalty,
+            },
+        })
+    }
+}
+
+/// Rejects a batch size of 0.
+///
+/// # Errors
+///
+/// A batch size of 0.
+pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
+    let zero = batch_size.filter(|&size| size == 0);
+    reject("--batch-size", zero, "must be at least 1")
+}
+
+/// Checks the settings of a generation, and that its cache fits into a machine's memory.
+///
+/// # Errors
+///
+/// The first wrong setting.
+pub fn check_generation(
+    config: &GenerateConfig,
+    model: &TransformerConfig,
+    batch_size: usize,
+) -> Result<(), UsageError> {
+    /// Maximum elements of a cache: 16 GB of them.
+    const MOST: usize = 4_000_000_000;
+    config.validate().map_err(|error| wrong(&error))?;
+    let cache = 2 * model.n_decoder_layers * model.d_model * model.max_len;
+    let max_rows = (MOST / cache.max(model.target_vocab_size)).max(1);
+    let rows = config.rows_per_source();
+    let at_most = |flag, value, most: usize| {
+        let expected = format!("must be at most {most}, for the memory that it takes");
+        Err(UsageError::new(flag, value, expected))
+    };
+    if rows > max_rows {
+        let flag = match config.method {
+            Method::Beam { .. } => "--beam",
+            _ => "--n-best",
+        };
+        return at_most(flag, rows, max_rows);
+    }
+    if batch_size > max_rows / rows {
+        return at_most("--batch-size", batch_size, max_rows / rows);
+    }
+    Ok(())
+}
+
+/// Names the setting of a generation, and those that it depends on, by their flags.
+fn wrong(error: &ConfigError) -> UsageError {
+    let flag = |field: &str| {
+        let path = format!("generation.{field}");
+        flag_of(&path).unwrap_or(field).to_owned()
+    };
+    let expected = format!("must be {}", error.expected_with(flag));
+    UsageError::new(flag(error.field), &error.value, expected)
+}

@@ -1,0 +1,21 @@
+//! Flags that name a trained model.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use training::run::checkpoint::CheckpointSelector;
+
+use super::backend::BackendArgs;
+
+/// Flags that name a trained model.
+#[derive(Clone, Debug, Args)]
+pub struct TrainedArgs {
+    /// Folder of a run
+    pub run: PathBuf,
+    /// Checkpoint: last, best, the number of a step, or average:K for the mean of the last K
+    #[arg(long, value_name = "WHICH", default_value = "last")]
+    pub checkpoint: CheckpointSelector,
+    /// Backend.
+    #[command(flatten)]
+    pub backend: BackendArgs,
+}

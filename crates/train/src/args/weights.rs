@@ -1,0 +1,198 @@
+//! Flags of `import`, `export` and `inspect`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use training::error::UsageError;
+use training::run::checkpoint::CheckpointSelector;
+use transformer::weights::{ImportOptions, Layout, Precision};
+use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
+
+use super::check::needs;
+use super::parse::{named, whole_number};
+use super::task::TaskArgs;
+
+/// Flags about the names of tensors in a file.
+#[derive(Clone, Debug, Default, Args)]
+pub struct NameArgs {
+    /// Layout of the file [default: recognised by the names of its tensors]
+    #[arg(long, value_parser = named::<Layout>())]
+    pub layout: Option<Layout>,
+    /// Entry of the checkpoint to read, needed if several entries hold weights
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// Read the tensor FROM as if it were called TO; may be given several times
+    #[arg(long, value_name = "FROM=TO", value_parser = rename)]
+    pub rename: Vec<(String, String)>,
+}
+
+impl NameArgs {
+    /// Returns import options with the given layout, entry and renamings.
+    pub fn options(&self) -> ImportOptions {
+        ImportOptions {
+            layout: self.layout,
+            entry: self.entry.clone(),
+            rename: self.rename.clone(),
+            ..ImportOptions::default()
+        }
+    }
+}
+
+fn rename(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.into(), to.into())),
+        _ => Err("must be the name in the file, =, and the name in the layout".into()),
+    }
+}
+
+/// Hyper-parameters that do not follow from the weights.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ModelArgs {
+    /// Number of attention heads, which must divide the width; required unless the file has it
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub heads: Option<usize>,
+    /// Placement of layer normalisation [default: the layout's; paper, torch-nn: post]
+    #[arg(long, value_parser = named::<NormPlacement>())]
+    pub norm: Option<NormPlacement>,
+    /// Activation function of the feed-forward networks [default: relu; marian: swish]
+    #[arg(long, value_parser = named::<Activation>())]
+    pub activation: Option<Activation>,
+    /// Positional encoding [default: recognised from the file's tables, else sinusoidal]
+    #[arg(long, value_parser = named::<Positions>())]
+    pub positions: Option<Positions>,
+    /// Maximum tokens of a sequence [default: the length of the file's tables, else 5000]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub max_len: Option<usize>,
+    /// Epsilon of the layer norms [default: 1e-5; annotated: 2e-6]
+    #[arg(long, allow_negative_numbers = true)]
+    pub norm_epsilon: Option<f64>,
+    /// Divisor of the layer norms' variance [default: biased; annotated: unbiased]
+    #[arg(long, value_parser = named::<NormVariance>())]
+    pub norm_variance: Option<NormVariance>,
+    /// Whether embeddings are multiplied by the square root of the width [default: true]
+    #[arg(long, value_name = "BOOL")]
+    pub scale_embeddings: Option<bool>,
+    /// Id of the padding token [default: 0; marian: the last]
+    #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<u32>)]
+    pub pad_id: Option<u32>,
+    /// Dropout probability for further training [default: 0.1]
+    #[arg(long, allow_negative_numbers = true)]
+    pub dropout: Option<f64>,
+    /// Vocabulary matrices that are shared [default: those that are equal]
+    #[arg(long, value_parser = named::<WeightTying>())]
+    pub weight_tying: Option<WeightTying>,
+    /// Skip tensors and other objects that the model does not have
+    #[arg(long)]
+    pub allow_unused: bool,
+}
+
+impl ModelArgs {
+    /// Returns the options of the import.
+    pub fn options(&self, names: &NameArgs) -> ImportOptions {
+        ImportOptions {
+            n_heads: self.heads,
+            activation: self.activation,
+            norm_placement: self.norm,
+            norm_epsilon: self.norm_epsilon,
+            norm_variance: self.norm_variance,
+            scale_embeddings: self.scale_embeddings,
+            positions: self.positions,
+            max_len: self.max_len,
+            weight_tying: self.weight_tying,
+            pad_id: self.pad_id,
+            dropout: self.dropout,
+            allow_unused: self.allow_unused,
+            ..names.options()
+        }
+    }
+}
+
+/// Flags of `import`.
+#[derive(Clone, Debug, Args)]
+pub struct ImportArgs {
+    /// A safetensors file, or a checkpoint of torch.save
+    pub file: PathBuf,
+    /// How the names of tensors in the file are read.
+    #[command(flatten)]
+    pub names: NameArgs,
+    /// Hyper-parameters that do not follow from the weights.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Write a safetensors file with this program's names and the model's configuration
+    #[arg(long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Number format of the --output file
+    #[arg(long, default_value = "f32", requires = "output", value_parser = named::<Precision>())]
+    pub dtype: Precision,
+    /// Replace the --output file if it exists
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// Create a run in this folder, new or empty, as if the model had been trained on the task
+    #[arg(long, value_name = "FOLDER")]
+    pub run_dir: Option<PathBuf>,
+    /// Task of that run.
+    #[command(flatten)]
+    pub task: TaskArgs,
+}
+
+impl ImportArgs {
+    /// Rejects flags that write nothing, and flags of a task without a run.
+    ///
+    /// # Errors
+    ///
+    /// The first wrong flag.
+    pub fn check(&self) -> Result<(), UsageError> {
+        if self.output.is_none() && self.run_dir.is_none() {
+            let expected = "is missing: name a file to write, or give --run-dir FOLDER";
+            return Err(UsageError::new("--output", "", expected));
+        }
+        let has_run = self.run_dir.is_some();
+        needs("--task", self.task.task.as_ref(), "--run-dir", has_run)?;
+        let mut numbers = self.task.numbers().into_iter();
+        numbers.try_for_each(|(flag, value)| needs(flag, value, "--run-dir", has_run))
+    }
+}
+
+/// Flags of `export`.
+#[derive(Clone, Debug, Args)]
+pub struct ExportArgs {
+    /// Folder of a run, or a file that `import` wrote
+    #[arg(value_name = "RUN")]
+    pub source: PathBuf,
+    /// Layout of the written file
+    #[arg(long, value_parser = named::<Layout>())]
+    pub layout: Layout,
+    /// Safetensors file to write
+    #[arg(long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Number format of the file
+    #[arg(long, default_value = "f32", value_parser = named::<Precision>())]
+    pub dtype: Precision,
+    /// Checkpoint of the run: last, best, the number of a step, or average:K for the mean of the
+    /// last K
+    #[arg(long, value_name = "WHICH", default_value = "last")]
+    pub checkpoint: CheckpointSelector,
+    /// Write the tensor FROM of the layout as TO; may be given several times
+    #[arg(long, value_name = "FROM=TO", value_parser = rename)]
+    pub rename: Vec<(String, String)>,
+    /// Leave out the tables of sines and cosines, which some PyTorch classes do not have in their
+    /// state
+    #[arg(long)]
+    pub no_positions: bool,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Flags of `inspect`.
+#[derive(Clone, Debug, Args)]
+pub struct InspectArgs {
+    /// A safetensors file, or a checkpoint of torch.save
+    pub file: PathBuf,
+    /// How the names of tensors in the file are read.
+    #[command(flatten)]
+    pub names: NameArgs,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

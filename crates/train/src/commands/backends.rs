@@ -1,0 +1,26 @@
+//! `train backends`: list the backends of this build.
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use crate::device::Backend;
+use crate::terminal::output;
+
+/// Prints a line for each backend, and which one is the default.
+///
+/// # Errors
+///
+/// If stdout cannot be written.
+pub(super) fn run() -> Result<()> {
+    let default = Backend::built_in().next();
+    for &backend in Backend::value_variants().iter().rev() {
+        let [name, hardware] = backend.describe();
+        let state = match backend.is_built_in() {
+            true if default == Some(backend) => "built in, the default".into(),
+            true => format!("built in, --backend {name}"),
+            false => format!("not in this build, add --features {name}"),
+        };
+        output::result(&format!("{name:<8} {hardware:<27} {state}"))?;
+    }
+    Ok(())
+}

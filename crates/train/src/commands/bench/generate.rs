@@ -1,0 +1,89 @@
+//! Generation with random weights, outputs of a fixed length.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde::Serialize;
+use training::memory::reset_peak_rss;
+use transformer::Transformer;
+use transformer::generate::{GenerateConfig, Hypothesis, LengthPenalty, Method};
+
+use super::shape::{BOS, EOS, Sizes};
+use super::table::Bench;
+use crate::args::check_generation;
+
+/// Number of measured runs after one warm-up run. The fastest run counts.
+const RUNS: usize = 3;
+
+/// The figures of a measurement.
+#[derive(Serialize)]
+struct Figures {
+    /// Width of the beam; 1 is greedy decoding.
+    beam: usize,
+    /// Target tokens per second, one hypothesis per source.
+    tokens_per_second: f64,
+}
+
+pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  backend";
+
+/// Measures a shape, and prints a line for each batch and beam.
+pub(super) fn run(bench: &Bench) -> Result<()> {
+    let (args, sizes) = (bench.args, &bench.sizes);
+    let model = sizes.model.init_seeded(0, &bench.device)?;
+    let only = |size| vec![size];
+    let batches = args.batch_size.map_or(vec![1, sizes.batch], only);
+    let beams = args.beam.map_or(vec![1, 5], only);
+    for &batch in &batches {
+        for &beam in &beams {
+            let config = generation(sizes, beam);
+            check_generation(&config, &sizes.model, batch)?;
+            reset_peak_rss();
+            let tokens_per_second = speed(&model, sizes, batch, &config)?;
+            let figures = Figures {
+                beam,
+                tokens_per_second,
+            };
+            bench.print(
+                batch,
+                &figures,
+                &format!("{beam:>4}  {tokens_per_second:>9.0}"),
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the settings of greedy decoding, or of a beam search, to the full length.
+fn generation(sizes: &Sizes, beam: usize) -> GenerateConfig {
+    let method = match beam {
+        1 => Method::Greedy,
+        width => Method::Beam {
+            width,
+            length_penalty: LengthPenalty::Average,
+        },
+    };
+    GenerateConfig::new(BOS, sizes.length)
+        .with_eos_id(Some(EOS))
+        .with_min_length(sizes.length)
+        .with_method(method)
+}
+
+/// Returns the target tokens per second.
+fn speed(model: &Transformer, sizes: &Sizes, batch: usize, config: &GenerateConfig) -> Result<f64> {
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let sources: Vec<Vec<u32>> = (0..batch).map(|_| sizes.sequence(&mut rng)).collect();
+    let mut best = f64::INFINITY;
+    for run in 0..=RUNS {
+        let begun = Instant::now();
+        let found = model.generate(&sources, config)?;
+        let seconds = begun.elapsed().as_secs_f64();
+        let is_whole = |found: &Vec<Hypothesis>| found[0].tokens.len() == sizes.length;
+        assert!(found.iter().all(is_whole));
+        if run > 0 {
+            best = best.min(seconds);
+        }
+    }
+    Ok((batch * sizes.length) as f64 / best)
+}

@@ -1,0 +1,91 @@
+//! Sizes of the measured models and sequences.
+
+use rand::RngExt;
+use rand::rngs::ChaCha8Rng;
+use training::error::UsageError;
+use transformer::{NormPlacement, TransformerConfig};
+
+use crate::args::{BenchArgs, Shape, name_of, set};
+
+/// Begin symbol.
+pub(super) const BOS: u32 = 1;
+
+/// End symbol. Sources are drawn from the ids above.
+pub(super) const EOS: u32 = 2;
+
+/// A model, and the sizes of its batches.
+pub(super) struct Sizes {
+    pub(super) model: TransformerConfig,
+    /// Sequences in a batch.
+    pub(super) batch: usize,
+    /// Tokens of each source and target.
+    pub(super) length: usize,
+}
+
+impl Shape {
+    /// Default shapes, which take minutes, not hours, without an accelerator.
+    pub(super) const USUAL: [Self; 3] = [Self::Tiny, Self::Copy, Self::Base];
+
+    pub(super) fn sizes(self) -> Sizes {
+        let [vocab_size, d_model, n_heads, n_layers, d_ff, batch, length] = match self {
+            Self::Tiny => [16, 64, 4, 2, 256, 32, 16],
+            Self::Copy => [11, 512, 8, 2, 2048, 80, 10],
+            Self::Base => [10_000, 512, 8, 6, 2048, 16, 64],
+            Self::Big => [32_000, 1024, 16, 6, 4096, 32, 128],
+        };
+        let model = TransformerConfig::new(vocab_size, vocab_size)
+            .with_d_model(d_model)
+            .with_n_heads(n_heads)
+            .with_n_encoder_layers(n_layers)
+            .with_n_decoder_layers(n_layers)
+            .with_d_ff(d_ff)
+            .with_norm_placement(NormPlacement::Pre);
+        Sizes {
+            model,
+            batch,
+            length,
+        }
+    }
+}
+
+impl Sizes {
+    /// Returns random tokens of the full length, none of them special.
+    pub(super) fn sequence(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
+        let ids = EOS + 1..self.model.source_vocab_size as u32;
+        (0..self.length)
+            .map(|_| rng.random_range(ids.clone()))
+            .collect()
+    }
+}
+
+/// Maximum number of tokens in a batch. A larger number is probably a typing error.
+const MOST_TOKENS: usize = 1 << 20;
+
+/// Returns the sizes of a shape, overridden by the flags.
+///
+/// # Errors
+///
+/// More tokens in a batch than any machine can hold.
+pub(super) fn sizes(args: &BenchArgs, shape: Shape) -> Result<Sizes, UsageError> {
+    let mut sizes = shape.sizes();
+    set(&mut sizes.batch, args.batch_size);
+    set(&mut sizes.length, args.length);
+    set(&mut sizes.model.n_encoder_layers, args.layers);
+    set(&mut sizes.model.n_decoder_layers, args.layers);
+    let (batch, length) = (sizes.batch, sizes.length);
+    sizes.model.max_len = length.max(512);
+    if batch * length <= MOST_TOKENS {
+        return Ok(sizes);
+    }
+    let at_most = |other, reason: String| {
+        let (most, name) = (MOST_TOKENS / other, name_of(shape));
+        format!("must be at most {most} for {reason}, of shape {name}")
+    };
+    Err(if args.batch_size.is_some() {
+        let expected = at_most(length, format!("sequences of {length} tokens"));
+        UsageError::new("--batch-size", batch, expected)
+    } else {
+        let expected = at_most(batch, format!("batches of {batch} sequences"));
+        UsageError::new("--length", length, expected)
+    })
+}

@@ -1,0 +1,80 @@
+//! Results as a table or as JSON.
+
+use std::cell::Cell;
+
+use anyhow::Result;
+use burn::tensor::Device;
+use serde::Serialize;
+use training::memory::peak_rss_bytes;
+
+use super::shape::Sizes;
+use crate::args::{BenchArgs, name_of};
+use crate::device::DeviceName;
+use crate::terminal::output;
+
+/// The measurement of a shape on a backend.
+pub(super) struct Bench<'a> {
+    pub(super) args: &'a BenchArgs,
+    /// Name of the shape.
+    pub(super) shape: String,
+    pub(super) sizes: Sizes,
+    pub(super) name: DeviceName,
+    pub(super) device: Device,
+    /// Header of the table, until it is printed.
+    pub(super) header: &'a Cell<Option<&'static str>>,
+}
+
+/// A line of the result.
+#[derive(Serialize)]
+struct Measurement<'a, F> {
+    what: String,
+    shape: &'a str,
+    backend: String,
+    /// Sequences in a batch.
+    batch: usize,
+    /// Tokens of each source and target.
+    length: usize,
+    /// Layers per side.
+    n_layers: usize,
+    /// Whether fast paths are switched on.
+    fused: bool,
+    #[serde(flatten)]
+    figures: &'a F,
+    /// Maximum resident memory of the process during the measurement, where the system reports it.
+    peak_rss_bytes: Option<u64>,
+}
+
+impl Bench<'_> {
+    /// Prints a measurement, as JSON or as a row of the table; `columns` are the middle ones.
+    pub(super) fn print(
+        &self,
+        batch: usize,
+        figures: &impl Serialize,
+        columns: &str,
+    ) -> Result<()> {
+        let Self { args, shape, .. } = self;
+        let measurement = Measurement {
+            what: name_of(args.what),
+            shape,
+            backend: self.name.to_string(),
+            batch,
+            length: self.sizes.length,
+            n_layers: self.sizes.model.n_encoder_layers,
+            fused: !args.no_fused,
+            figures,
+            peak_rss_bytes: peak_rss_bytes(),
+        };
+        if let (false, Some(header)) = (args.json, self.header.take()) {
+            output::result(header)?;
+        }
+        output::json_or(args.json, &measurement, || {
+            let bytes = measurement.peak_rss_bytes;
+            let mebibytes = bytes.map(|bytes| bytes as f64 / f64::from(1 << 20));
+            let peak = mebibytes.map_or("-".into(), |mebibytes| format!("{mebibytes:.0} MiB"));
+            format!(
+                "{shape:<5}  {batch:>5}  {columns}  {peak:>11}  {}",
+                self.name
+            )
+        })
+    }
+}

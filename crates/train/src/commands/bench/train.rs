@@ -1,0 +1,226 @@
+//! Training steps: forward pass, backward pass and Adam, with dropout.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use burn::tensor::Device;
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+use serde::Serialize;
+use training::config::{Precision, RunConfig};
+use training::data::{Batch, Example};
+use training::memory::reset_peak_rss;
+use training::trainer::Learner;
+use transformer::Transformer;
+
+use super::shape::{BOS, Sizes};
+use super::table::Bench;
+use crate::terminal::output;
+
+/// Steps before the measurement, in which backends tune and allocators fill.
+const WARM_UP: usize = 3;
+
+/// Minimum duration of a measurement.
+const SECONDS: f64 = 5.0;
+
+/// Minimum number of measured steps.
+const STEPS: usize = 5;
+
+/// The figures of a measurement.
+#[derive(Serialize)]
+struct Figures {
+    precision: Precision,
+    /// Median time of a step.
+    step_ms: f64,
+    /// Median time of a forward pass.
+    forward_ms: f64,
+    /// Median time of a backward pass.
+    backward_ms: f64,
+    /// Median time of an update.
+    optimizer_ms: f64,
+    /// Mean times of the operations in a step, forward and backward, where they are measured.
+    operations_ms: BTreeMap<&'static str, f64>,
+    /// Target tokens per second.
+    tokens_per_second: f64,
+    /// Billions of floating-point operations per second, counted from the shapes.
+    gflops: f64,
+}
+
+pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
+
+/// Measures a shape, and prints a line.
+pub(super) fn run(bench: &Bench) -> Result<()> {
+    let sizes = &bench.sizes;
+    let batch = sizes.batch;
+    let precision = bench.args.precision.unwrap_or_default();
+    reset_peak_rss();
+    let device = bench.device.clone().autodiff();
+    let mut config = RunConfig {
+        model: sizes.model.clone().with_dropout(0.1),
+        ..RunConfig::copy()
+    };
+    config.execution.precision = precision;
+    let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?)?;
+    let mut rng = ChaCha8Rng::seed_from_u64(0);
+    let mut parts: [Vec<f64>; 4] = Default::default();
+    let mut begun = Instant::now();
+    let mut profile = None;
+    for index in 0.. {
+        if index == WARM_UP {
+            begun = Instant::now();
+            profile = Some(fused::Profile::start());
+        }
+        let steps = index.saturating_sub(WARM_UP);
+        if steps >= STEPS && begun.elapsed() >= Duration::from_secs_f64(SECONDS) {
+            break;
+        }
+        let examples: Vec<Example> = (0..batch).map(|_| example(sizes, &mut rng)).collect();
+        let times = step(&mut learner, &examples, &device)?;
+        if index >= WARM_UP {
+            let parts = parts.iter_mut().zip(times);
+            parts.for_each(|(part, time)| part.push(time));
+        }
+    }
+    let steps = parts[0].len() as f64;
+    let mean_ms = 1e3 * parts[0].iter().sum::<f64>() / steps;
+    let times = profile.map(|profile| profile.times()).unwrap_or_default();
+    let times = times.into_iter();
+    let operations_ms = times.map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps));
+    let [step, forward, backward, optimizer] = parts.map(median);
+    let figures = Figures {
+        precision,
+        step_ms: 1e3 * step,
+        forward_ms: 1e3 * forward,
+        backward_ms: 1e3 * backward,
+        optimizer_ms: 1e3 * optimizer,
+        operations_ms: operations_ms.collect(),
+        tokens_per_second: (batch * sizes.length) as f64 / step,
+        gflops: step_operations(sizes, batch) / step / 1e9,
+    };
+    let columns = format!(
+        "{:>6}  {:>8.1}  {:>7.1}  {:>8.1}  {:>9.1}  {:>9.0}  {:>7.1}",
+        sizes.length,
+        figures.step_ms,
+        figures.forward_ms,
+        figures.backward_ms,
+        figures.optimizer_ms,
+        figures.tokens_per_second,
+        figures.gflops
+    );
+    bench.print(batch, &figures, &columns)?;
+    match bench.args.operations && !bench.args.json {
+        true => print_operations(&figures, mean_ms, !bench.args.no_fused),
+        false => Ok(()),
+    }
+}
+
+/// Prints a line for each kind of operation, the slowest first, and one for the rest of a mean
+/// step.
+fn print_operations(figures: &Figures, mean_ms: f64, is_fused: bool) -> Result<()> {
+    let lines = figures.operations_ms.iter();
+    let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
+    if lines.is_empty() {
+        let why = match is_fused {
+            true => "this backend has no fast paths, and",
+            false => "without fast paths,",
+        };
+        let what = "Burn's operations are not measured one by one";
+        return output::result(&format!("       ({why} {what})"));
+    }
+    if figures.precision != Precision::F32 {
+        let which = "(only operations in f32 are measured one by one)";
+        output::result(&format!("       {which}"))?;
+    }
+    lines.sort_by(|left, right| right.1.total_cmp(&left.1));
+    let rest = mean_ms - lines.iter().map(|line| line.1).sum::<f64>();
+    for (name, ms) in lines.into_iter().chain([("others", rest)]) {
+        let share = 100.0 * ms / mean_ms;
+        output::result(&format!("       {name:<13}  {ms:>8.2} ms  {share:>4.1} %"))?;
+    }
+    Ok(())
+}
+
+/// Returns a random example. Its target is the source after the begin symbol, so that both have as
+/// many tokens.
+fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
+    let source = sizes.sequence(rng);
+    let mut target = vec![BOS];
+    target.extend(&source);
+    Example { source, target }
+}
+
+/// Takes a step. Returns the seconds of the whole step, its forward pass, its backward pass and its
+/// update.
+fn step(
+    learner: &mut Learner<Transformer>,
+    examples: &[Example],
+    device: &Device,
+) -> Result<[f64; 4]> {
+    let begun = Instant::now();
+    let batch = Batch::new(examples, 0, device);
+    let tokens = batch.tokens;
+    let loss = learner.loss(batch, tokens);
+    device.sync()?;
+    let forward = begun.elapsed();
+    let gradients = learner.gradients(loss);
+    device.sync()?;
+    let backward = begun.elapsed();
+    learner.update(1e-4, gradients, None, 1.0);
+    device.sync()?;
+    let step = begun.elapsed();
+    Ok([step, forward, backward - forward, step - backward].map(|time| time.as_secs_f64()))
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+/// Returns the number of floating-point operations of a step. Only matmuls count; a backward pass
+/// has twice as many as a forward pass.
+fn step_operations(sizes: &Sizes, batch: usize) -> f64 {
+    let (model, length) = (&sizes.model, sizes.length);
+    let (v, n) = (model.target_vocab_size, model.n_encoder_layers);
+    let [v, n, d, f, t] = [v, n, model.d_model, model.d_ff, length].map(|x| x as f64);
+    let attention = 4.0 * d * d + 2.0 * t * d;
+    let feed_forward = 2.0 * d * f;
+    let per_token = n * (3.0 * attention + 2.0 * feed_forward) + d * v;
+    3.0 * 2.0 * per_token * (batch * length) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use transformer::TransformerConfig;
+
+    use super::*;
+    use crate::args::Shape;
+
+    #[test]
+    fn step_operations_count_the_matmuls() {
+        // Counted by hand: 3 attentions with 4 matmuls of [8, 8] and two of [16, 8], 2 feed-forward
+        // networks with 2 matmuls of [8, 32], and logits of 16 tokens.
+        let model = TransformerConfig::new(16, 16)
+            .with_d_model(8)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1)
+            .with_d_ff(32);
+        let sizes = Sizes {
+            model,
+            batch: 3,
+            length: 16,
+        };
+        let macs = 3 * (4 * 8 * 8 + 2 * 16 * 8) + 2 * 2 * 8 * 32 + 8 * 16;
+        assert_eq!(step_operations(&sizes, 3), f64::from(6 * macs * 3 * 16));
+        // A step of the base model takes about 3.0e11 operations.
+        let base = Shape::Base.sizes();
+        let operations = step_operations(&base, base.batch);
+        assert!((operations / 3.0e11 - 1.0).abs() < 0.05, "{operations:e}");
+    }
+
+    #[test]
+    fn the_median_is_in_the_middle() {
+        assert_eq!(median(vec![3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(vec![5.0]), 5.0);
+    }
+}

@@ -1,0 +1,106 @@
+//! `train eval`: evaluate a trained model on unseen sequences.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use serde::Serialize;
+use training::data::{DataConfig, Split};
+use training::evaluation::{self, ByLength};
+use training::run::unusable;
+use transformer::generate::Method;
+
+use super::trained::{Trained, beam_width, load};
+use super::{lengths, translations};
+use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
+use crate::terminal::output;
+
+/// Scores of a split.
+#[derive(Clone, Debug, Serialize)]
+struct Evaluation {
+    task: String,
+    backend: String,
+    /// Step of the checkpoint.
+    step: usize,
+    split: &'static str,
+    sequences: usize,
+    exact_match: f64,
+    token_accuracy: f64,
+    loss: f64,
+    beam: usize,
+    seconds: f64,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Wrong flags, a run that cannot be read, a device that is not usable.
+pub(super) fn run(args: &EvalArgs) -> Result<()> {
+    check_batch_size(args.batch_size)?;
+    let method = args.beam.method()?;
+    let by_length = args.lengths.config()?;
+    let trained = load(&args.trained, args.int8)?;
+    if let (DataConfig::Text(config), None) = (&trained.run.config.data, &by_length) {
+        return translations::run(args, &trained, config, method);
+    }
+    let only_text = "is for runs of --task text; this one makes its sequences itself";
+    for (flag, file) in [("--pairs", &args.pairs), ("--source", &args.source)] {
+        reject(flag, file.as_ref().map(|file| file.display()), only_text)?;
+    }
+    let Some(asked) = by_length else {
+        return of_split(args, &trained, method);
+    };
+    let Trained { run, device, .. } = &trained;
+    let (dataset, lengths) = (run.dataset.as_ref(), &asked.lengths);
+    let (split, size) = (args.split, args.batch_size);
+    let settings = length_settings(&asked, &run.config, dataset, split, method, size)?;
+    let model = ByLength::new(&run.model, &run.config.model, dataset, lengths, device)?;
+    lengths::report(&model, lengths, &settings, args.json, &args.trained.run)
+}
+
+fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
+    let (run, device) = (&trained.run, &trained.device);
+    let (seed, evaluation) = (run.config.seed, &run.config.evaluation);
+    let dataset = run.dataset.as_ref();
+    let (split, size) = match args.split {
+        Split::Test => ("test", evaluation.test_size),
+        _ => ("validation", evaluation.validation_size),
+    };
+    let examples = dataset.held_out(seed, args.split, size);
+    if examples.is_empty() {
+        let what = format!("must say that there are {split} sequences, at least 1");
+        return Err(unusable(&args.trained.run.join("config.json"), what).into());
+    }
+    let batch_size = args.batch_size;
+    let config = evaluation::generate_config(dataset, &examples, method);
+    let rows = batch_size.unwrap_or(1).min(examples.len());
+    check_generation(&config, &run.config.model, rows)?;
+
+    let begun = Instant::now();
+    let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config);
+    let score = evaluation::teacher_forced(&run.model, dataset, &examples, batch_size, device);
+    let evaluation = Evaluation {
+        task: run.config.data.name().into(),
+        backend: trained.backend.to_string(),
+        step: run.step,
+        split,
+        sequences: examples.len(),
+        exact_match: evaluation::exact_match(&decoded),
+        token_accuracy: score.token_accuracy,
+        loss: score.loss,
+        beam: beam_width(method),
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    output::json_or(args.json, &evaluation, || {
+        format!(
+            "exact match {:.4}, token accuracy {:.4}, loss {:.4} on {} {split} sequences, beam {}, step {}, {:.1} s",
+            evaluation.exact_match,
+            score.token_accuracy,
+            score.loss,
+            examples.len(),
+            evaluation.beam,
+            run.step,
+            evaluation.seconds
+        )
+    })
+}

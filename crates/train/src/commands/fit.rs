@@ -1,0 +1,60 @@
+//! `train fit`: train a model, evaluate it, report.
+
+use anyhow::Result;
+use training::data::{self, DataConfig, Purpose};
+use training::run::RunFolder;
+
+use super::resume;
+use super::train::{check_lengths, open_device, train};
+use crate::args::FitArgs;
+use crate::terminal::{end_progress, output};
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Wrong flags, a device that is not usable, a folder that cannot be written, a loss that is not
+/// finite.
+pub(super) fn run(args: &FitArgs) -> Result<()> {
+    if let Some(run) = &args.resume {
+        return resume::run(&args.resume_args(run)?);
+    }
+    let mut config = args.config()?;
+    let text = match &config.data {
+        DataConfig::Text(text) => Some(text),
+        _ => None,
+    };
+    let run_dir = args.run_dir.as_deref();
+    let caches = text.and_then(|text| text.cache.clone());
+    let caches = caches.unwrap_or_else(|| RunFolder::caches(run_dir));
+    // `--print-config` for texts works without corpora, and prints no settings derived from them.
+    let dataset = match args.print_config && text.is_some() {
+        true => None,
+        false => config.check()?,
+    };
+    if args.print_config {
+        return output::result(&serde_json::to_string_pretty(&config)?);
+    }
+    check_lengths(&config, dataset.as_deref())?;
+    let device = open_device(&config)?;
+    if dataset.is_none() {
+        RunFolder::check(run_dir, &caches)?;
+    }
+    let purpose = Purpose::NewRun {
+        caches: &caches,
+        eval_size: config.evaluation.validation_size,
+    };
+    let dataset = data::prepare(&mut config.data, purpose);
+    end_progress();
+    let dataset = dataset?;
+    config.fit_to(dataset.as_ref())?;
+    let optimization = &config.optimization;
+    let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
+    if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
+        output::note(&format!(
+            "warning: the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try --preset tiny, more --epochs or smaller --batch-tokens"
+        ));
+    }
+    let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;
+    train(&config, dataset.as_ref(), &device, folder, None, args.plain)
+}

@@ -1,0 +1,20 @@
+//! Implementations of the commands.
+
+mod backends;
+mod bench;
+mod eval;
+mod fit;
+mod generate;
+mod lengths;
+
+mod plot;
+mod report;
+mod resume;
+mod run;
+mod score;
+mod train;
+mod trained;
+mod translations;
+mod weights;
+
+pub use run::run;

@@ -1,0 +1,96 @@
+//! `train plot`: plots of runs, of the positional encoding and of the warm-up.
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use training::data::Split;
+use training::error::{UsageError, quote};
+use training::run::checkpoint::TrainedRun;
+
+use crate::args::PlotArgs;
+use crate::args::flags::describe;
+use crate::device::DeviceName;
+use crate::plot::attention::{AttentionMaps, attention_maps};
+use crate::plot::{Plot, Run, RunPlot, positional_encoding, warmup};
+use crate::terminal::output;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// The flags are wrong, a run cannot be read, the device does not start, or a file cannot be
+/// written.
+pub fn run(args: &PlotArgs) -> Result<()> {
+    args.check()?;
+    let backend = DeviceName::choose(args.backend.as_deref())?;
+    let runs = args.runs.iter().map(|folder| Run::read(folder));
+    let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    // The maps are computed before the first file is written, so that a wrong source leaves none.
+    let is_explicit = args.source.is_some() || !args.only.is_empty();
+    let maps = match &runs[..] {
+        [run] if args.wants(RunPlot::Attention) => match attention(args, run, &backend) {
+            Err(error) if !is_explicit && error.is::<UsageError>() => {
+                output::note(&format!("no attention maps: {}", describe(&error)));
+                Vec::new()
+            }
+            maps => maps?,
+        },
+        _ => Vec::new(),
+    };
+    if args.positional_encoding {
+        let encoding = positional_encoding(&backend.open()?);
+        save(args, "positional_encoding", &encoding)?;
+    }
+    if args.warmup {
+        save(args, "warmup", &warmup())?;
+    }
+    for &kind in RunPlot::value_variants() {
+        if runs.is_empty() || kind == RunPlot::Attention || !args.wants(kind) {
+            continue;
+        }
+        if let Some(chart) = kind.draw(&runs) {
+            save(args, &kind.name(), &chart)?;
+        } else if kind != RunPlot::Bleu || !args.only.is_empty() {
+            // Only runs on texts have BLEU, so it is missed only if the user asked for it.
+            let who = match runs.len() {
+                1 => "the run has no",
+                _ => "none of the runs has",
+            };
+            output::note(&format!("no {}.svg: {who} data for it", kind.name()));
+        }
+    }
+    for maps in maps {
+        save(args, maps.name, &maps)?;
+    }
+    Ok(())
+}
+
+/// Returns the attention maps of the last checkpoint of a run.
+fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<AttentionMaps>> {
+    let trained = TrainedRun::load(&run.folder, &backend.open()?)?;
+    let dataset = trained.dataset.as_ref();
+    let source = match &args.source {
+        Some(words) => dataset
+            .codec()
+            .encode_source(words)
+            .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
+        None => {
+            let examples = dataset.held_out(trained.config.seed, Split::Test, 8);
+            let sources = examples.into_iter().map(|example| example.source);
+            let what = "has no test sequences: say which with --source";
+            let wrong = || UsageError::setting("run", run.folder.display(), what);
+            sources.max_by_key(Vec::len).ok_or_else(wrong)?
+        }
+    };
+    let name = format!("{}, step {}", run.name, trained.step);
+    attention_maps(&trained.model, dataset, &source, &name)
+}
+
+fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
+    for ending in ["svg"].into_iter().chain(args.png.then_some("png")) {
+        let path = args.folder().join(format!("{name}.{ending}"));
+        plot.save(&path)?;
+        output::result(&path.display().to_string())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! `train resume`: resume a stopped run.
+
+use anyhow::Result;
+use training::data::{self, Purpose};
+use training::error::UsageError;
+use training::run::checkpoint::{self, Checkpoints};
+use training::run::{RunFolder, read_config, unusable};
+
+use super::train::{check_lengths, open_device, train};
+use crate::args::ResumeArgs;
+use crate::device::DeviceName;
+use crate::terminal::{end_progress, output};
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// A folder that is not a run's or is in use, checkpoints that cannot be used, and the errors of
+/// `fit`.
+pub(super) fn run(args: &ResumeArgs) -> Result<()> {
+    let (mut config, _) = read_config(&args.run)?;
+    if let Some(backend) = &args.backend {
+        config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
+    }
+    if let Some(steps) = args.steps {
+        config.optimization.steps = steps;
+        config.optimization.epochs = None;
+    }
+    let purpose = Purpose::Resume {
+        run: &args.run,
+        caches: &RunFolder::caches(Some(&args.run)),
+        eval_size: config.evaluation.validation_size,
+    };
+    let dataset = data::prepare(&mut config.data, purpose);
+    end_progress();
+    let dataset = dataset?;
+    config.fit_to(dataset.as_ref())?;
+    check_lengths(&config, Some(dataset.as_ref()))?;
+    let device = open_device(&config)?;
+    let folder = RunFolder::open(&args.run)?;
+    let checkpoints = Checkpoints::of(&args.run);
+    let is_new = checkpoints
+        .is_new()
+        .map_err(|error| unusable(checkpoints.folder(), format!("cannot be read ({error})")))?;
+    let files = if is_new && folder.ended_at().is_none() {
+        // The process ended before it wrote the first one.
+        output::note("the run has no checkpoint yet: it begins again");
+        None
+    } else {
+        let (step, files) = checkpoint::newest(&checkpoints)?;
+        check_steps(args, config.optimization.steps, step, folder.ended_at())?;
+        Some(files)
+    };
+    let (dataset, files) = (dataset.as_ref(), files.as_ref());
+    train(&config, dataset, &device, folder, files, args.plain)
+}
+
+/// Rejects a run without steps left.
+fn check_steps(
+    args: &ResumeArgs,
+    steps: usize,
+    step: usize,
+    ended_at: Option<usize>,
+) -> Result<(), UsageError> {
+    let is_over = ended_at == Some(step) && args.steps.is_none_or(|steps| steps <= step);
+    let what = match is_over {
+        true => format!("has ended after step {step}; ask for more with --steps"),
+        false if step <= steps => return Ok(()),
+        false => format!("is at step {step}, past --steps {steps}; ask for more"),
+    };
+    Err(unusable(&args.run, what))
+}

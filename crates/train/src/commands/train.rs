@@ -1,0 +1,90 @@
+//! Training, which `fit` begins and `resume` continues.
+
+use anyhow::Result;
+use burn::tensor::Device;
+use training::config::RunConfig;
+use training::data::{Dataset, Split};
+use training::error::UsageError;
+use training::evaluation::{self, LengthSettings};
+use training::run::RunFolder;
+use training::run::checkpoint::LoadedCheckpoint;
+use training::trainer::{Ending, Trainer, configure};
+use transformer::generate::Method;
+
+use super::report::report;
+use crate::args::length_settings;
+use crate::device::DeviceName;
+use crate::terminal::{RunView, output};
+
+/// Returns the device of a run, in its precision.
+///
+/// # Errors
+///
+/// A device that is not usable, or does not compute in the precision.
+pub(super) fn open_device(config: &RunConfig) -> Result<Device> {
+    let execution = &config.execution;
+    let name: DeviceName = execution.backend.parse()?;
+    name.open_as(|device| configure(execution.precision, device))
+}
+
+/// Returns the settings of the evaluation by length at the end, if the run has one. `dataset` is
+/// `None` for data that are read from files.
+///
+/// # Errors
+///
+/// A data set without sequences of any length, or lengths that no machine can hold.
+pub(super) fn check_lengths(
+    config: &RunConfig,
+    dataset: Option<&dyn Dataset>,
+) -> Result<Option<LengthSettings>, UsageError> {
+    let Some(asked) = &config.evaluation.by_length else {
+        return Ok(None);
+    };
+    let Some(dataset) = dataset else {
+        let path = "evaluation.by_length.lengths";
+        let expected = "is for tasks whose sequences can be made of any length; text has its own";
+        return Err(UsageError::setting(path, "", expected));
+    };
+    length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
+}
+
+/// Trains a model, from a checkpoint if there is one, and reports how well it does.
+///
+/// # Errors
+///
+/// A loss that is not finite, a checkpoint that does not fit, or a folder that cannot be written.
+pub(super) fn train(
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    device: &Device,
+    folder: RunFolder,
+    from: Option<&LoadedCheckpoint>,
+    is_plain: bool,
+) -> Result<()> {
+    // The fast paths stay on for the report.
+    let _fast_paths = fused::fast_paths(config.execution.fused);
+    let path = folder.path().to_owned();
+    let mut trainer = Trainer::new(config, dataset, device, folder)?;
+    if let Some(files) = from {
+        trainer.resume(files)?;
+    }
+    let mut view = RunView::new(config, &path, is_plain);
+    match trainer.train(&mut view)? {
+        Ending::Done(finished) => {
+            let test = evaluation::test(&finished.model, dataset, config, device);
+            let summary = finished.summary(config, &test);
+            let by_length = check_lengths(config, Some(dataset))?;
+            report(
+                config, dataset, device, &finished, &test, &summary, by_length,
+            )?;
+            finished.folder.finish(&summary)?;
+            output::note(&format!("everything about this run: {}", path.display()));
+        }
+        Ending::Interrupted { step, checkpoint } => output::note(&format!(
+            "stopped after step {step}, which is saved in {}; resume with\n  train resume {}",
+            checkpoint.display(),
+            path.display()
+        )),
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! The trained model that a command uses.
+
+use anyhow::Result;
+use burn::tensor::Device;
+use training::run::checkpoint::TrainedRun;
+use transformer::generate::Method;
+use transformer::weights;
+
+use crate::args::TrainedArgs;
+use crate::device::DeviceName;
+
+/// A trained model and its device.
+pub(super) struct Trained {
+    pub(super) run: TrainedRun,
+    pub(super) backend: DeviceName,
+    pub(super) device: Device,
+}
+
+/// Loads a model, its matrices rounded to eight bits if `int8`.
+///
+/// # Errors
+///
+/// A device that is not usable, or a run that cannot be read.
+pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
+    let backend = args.backend.choose()?;
+    let device = backend.open()?;
+    let mut run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
+    if int8 {
+        run.model = weights::quantize_int8(run.model, &device);
+    }
+    Ok(Trained {
+        run,
+        backend,
+        device,
+    })
+}
+
+/// Returns the width of a beam; 1 for greedy decoding.
+pub(super) fn beam_width(method: Method) -> usize {
+    match method {
+        Method::Beam { width, .. } => width,
+        _ => 1,
+    }
+}

@@ -1,0 +1,53 @@
+//! Errors about files of weights.
+
+use std::path::Path;
+
+use training::error::UsageError;
+use transformer::ConfigError;
+use transformer::weights::WeightsError;
+
+use crate::args::flags::flag_of;
+
+/// Returns the error about a file, with the flag that helps if there is one.
+pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
+    let hint = match &error {
+        WeightsError::Config(error) => return wrong_model(error),
+        WeightsError::Heads => "; say it with --heads",
+        WeightsError::Unused { .. } => "; --rename FROM=TO or --allow-unused",
+        WeightsError::Missing { .. } | WeightsError::Unrecognised { .. } => {
+            "; `train inspect` lists all names, --rename FROM=TO changes one"
+        }
+        WeightsError::Ambiguous { .. } => "; choose one with --entry",
+        WeightsError::Foreign { .. } => "; --allow-unused skips it",
+        _ => "",
+    };
+    UsageError::new("FILE", path.display(), shown(&format!("{error}{hint}")))
+}
+
+/// Names the fields of a model by their flags. The width has no flag: it follows from the file.
+fn wrong_model(error: &ConfigError) -> UsageError {
+    let name = |field: &str| match field {
+        "d_model" => "the width".into(),
+        _ => flag_of(&format!("model.{field}"))
+            .unwrap_or(field)
+            .to_owned(),
+    };
+    let expected = format!("must be {}", error.expected_with(name));
+    UsageError::new(name(error.field), &error.value, expected)
+}
+
+/// Returns text of a file for a terminal: control characters escaped, and at most 600 bytes.
+pub(super) fn shown(text: &str) -> String {
+    const MOST: usize = 600;
+    let mut shown = String::new();
+    for c in text.chars() {
+        if shown.len() > MOST {
+            return shown + "...";
+        }
+        match c.is_control() {
+            true => shown.extend(c.escape_debug()),
+            false => shown.push(c),
+        }
+    }
+    shown
+}

@@ -1,0 +1,150 @@
+//! `train import`: import the weights of other programs.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use training::config::RunConfig;
+use training::error::UsageError;
+use training::run::checkpoint::{self, Checkpoints};
+use training::run::{RunFolder, TrainingState};
+use transformer::Positions;
+use transformer::weights::{self, Contents, Imported, Layout, Parameters, WeightsFile};
+
+use super::error::{shown, wrong};
+use super::hugging_face;
+use super::output_file::{check_output, write};
+use crate::args::ImportArgs;
+use crate::device::DeviceName;
+use crate::terminal::output;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// Wrong flags, a file that cannot be read or does not fit, a folder that cannot be written.
+pub fn run(args: &ImportArgs) -> Result<()> {
+    args.check()?;
+    if let Some(path) = &args.output {
+        check_output(path, args.force)?;
+    }
+    let unfit = |error| wrong(&args.file, error);
+    let file = WeightsFile::open(&args.file).map_err(unfit)?;
+    let mut options = args.model.options(&args.names);
+    let beside = args.file.with_file_name("config.json");
+    let about = hugging_face::complete(&mut options, &file, &beside)?;
+    let imported = weights::import(&file, &options).map_err(unfit)?;
+    if let Some(about) = about {
+        about.check(&beside, &imported.config)?;
+    }
+    let config = &imported.config;
+    let save = |folder| save(folder, &run_of(args, &imported)?, &imported.parameters);
+    let saved = args.run_dir.as_deref().map(save).transpose()?;
+    describe(&imported);
+    if let Some(path) = &args.output {
+        let all = &imported.parameters;
+        let parameters = match imported.contents {
+            Contents::Model => Cow::Borrowed(all),
+            alone => Cow::Owned(weights::export(config, alone, all, Layout::Native, false)?),
+        };
+        let size = write(path, &parameters, args.dtype, &weights::metadata(config))?;
+        output::result(&format!("{}: {size}", path.display()))?;
+    }
+    if let Some(path) = saved {
+        output::result(&format!("{}: step 0 of a run", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Prints what the file holds, and the settings that it does not name.
+fn describe(imported: &Imported) {
+    for warning in &imported.warnings {
+        output::note(&format!("warning: {}", shown(warning)));
+    }
+    let config = &imported.config;
+    let layers = match imported.contents {
+        Contents::Model => format!("{}+{}", config.n_encoder_layers, config.n_decoder_layers),
+        Contents::Encoder => config.n_encoder_layers.to_string(),
+        Contents::Decoder => config.n_decoder_layers.to_string(),
+    };
+    let tensors = imported.parameters.values();
+    output::note(&format!(
+        "layout {}: {}, {layers} layers, d_model {}, {} heads, d_ff {}, {} parameters",
+        imported.layout,
+        imported.contents,
+        config.d_model,
+        config.n_heads,
+        config.d_ff,
+        tensors.map(|data| data.num_elements()).sum::<usize>(),
+    ));
+    output::note(&format!(
+        "taken to be: --norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
+        config.norm_placement,
+        config.norm_epsilon,
+        config.norm_variance,
+        config.activation,
+        config.positions,
+        config.max_len,
+        config.scale_embeddings,
+        config.weight_tying,
+        config.pad_id
+    ));
+}
+
+/// Returns the settings of the run that is made, if the model reads the sequences of its task.
+fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
+    let reject = |what: String| Err(UsageError::new("--run-dir", "", what));
+    if imported.contents != Contents::Model {
+        let contents = imported.contents;
+        return reject(format!(
+            "needs a whole model, but the file holds {contents}"
+        ));
+    }
+    let mut config = args.task.defaults();
+    args.task.apply(&mut config.data)?;
+    config.execution.backend = DeviceName::choose(None)?.to_string();
+    let given = &imported.config;
+    config.model = given.clone();
+    config.check()?;
+    let (name, made) = (config.data.name(), &config.model);
+    let (source, target) = (given.source_vocab_size, given.target_vocab_size);
+    if (source, target) != (made.source_vocab_size, made.target_vocab_size) {
+        return reject(format!(
+            "makes a run of the task {name} with {} tokens, but the model has {source} and {target}: give the task that it was trained on (--task, --symbols), or --output instead",
+            made.source_vocab_size
+        ));
+    }
+    if given.positions == Positions::Learned && given.max_len != made.max_len {
+        return reject(format!(
+            "makes a run of the task {name} with up to {} tokens, but the model has learned {} positions: give the lengths that it was trained on (--max-length)",
+            made.max_len, given.max_len
+        ));
+    }
+    if given.pad_id != made.pad_id {
+        return reject(format!(
+            "makes a run of the task {name}, which pads with {}, but the model is taken to pad with {} (--pad-id)",
+            made.pad_id, given.pad_id
+        ));
+    }
+    Ok(config)
+}
+
+/// Writes the folder, with a checkpoint of step 0, and returns its path.
+fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<PathBuf> {
+    let folder = RunFolder::create(Some(folder), config)?;
+    let state = TrainingState {
+        seed: config.seed,
+        threads: rayon::current_num_threads(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        ..Default::default()
+    };
+    let none = Parameters::new();
+    let files = [
+        (checkpoint::MODEL, weights::to_bytes(parameters)?),
+        (checkpoint::OPTIMIZER, weights::to_bytes(&none)?),
+        (checkpoint::STATE, serde_json::to_vec_pretty(&state)?),
+        (checkpoint::CONFIG, serde_json::to_vec_pretty(config)?),
+    ];
+    Checkpoints::of(folder.path()).save(0, &files)?;
+    Ok(folder.path().into())
+}

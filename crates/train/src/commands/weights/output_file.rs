@@ -1,0 +1,63 @@
+//! The file that `import` and `export` write.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use training::error::UsageError;
+use training::files::write_whole;
+use transformer::weights::{self, Parameters, Precision};
+
+use crate::terminal::output;
+
+/// Rejects a path that cannot be written, or an existing file unless `force`.
+pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
+    let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
+    if path.is_dir() {
+        return reject("is a folder, but must be a file");
+    }
+    if path.exists() && !path.is_file() {
+        return reject("is not a regular file");
+    }
+    if fs::symlink_metadata(path).is_ok() && !force {
+        return reject("exists already; name another file, or give --force to replace it");
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    match folder {
+        Some(folder) if !folder.is_dir() => reject("is in a folder that does not exist"),
+        _ => Ok(()),
+    }
+}
+
+/// Writes parameters, whole or not at all, and returns the size of the file in words. A link is
+/// followed. Warns of elements that become infinite in half precision.
+pub(super) fn write(
+    path: &Path,
+    parameters: &Parameters,
+    dtype: Precision,
+    metadata: &BTreeMap<String, String>,
+) -> Result<String> {
+    if dtype == Precision::F16 {
+        warn_of_infinite(parameters);
+    }
+    let bytes = weights::to_bytes_with(parameters, dtype, metadata)?;
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    write_whole(&target, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(match bytes.len() {
+        length @ 0..100_000 => format!("{length} bytes"),
+        length => format!("{:.1} MB", length as f64 / 1e6),
+    })
+}
+
+fn warn_of_infinite(parameters: &Parameters) {
+    for (name, data) in parameters {
+        let too_large = |x: &f32| x.is_finite() && x.abs() >= 65_520.0;
+        let count = data.iter::<f32>().filter(too_large).count();
+        if count > 0 {
+            output::note(&format!(
+                "warning: {name}: {count} elements become infinite in f16; --dtype bf16 or f32"
+            ));
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Messages and progress of the `training` library, which are events of `tracing`.
+
+use std::fmt::Debug;
+use std::sync::Mutex;
+
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::filter::{FilterExt, Targets, filter_fn};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, fmt, registry};
+use training::notes::{NOTE, PROGRESS};
+
+use super::line_progress::LineProgress;
+use super::output;
+
+/// Progress that is shown.
+static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
+
+/// Begins to show the library's messages and progress. Of all other events, `RUST_LOG` chooses
+/// which are shown; by default, only errors.
+pub fn listen() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
+    let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
+    let log = fmt::layer().with_writer(std::io::stderr);
+    let ours = Targets::new().with_targets([(NOTE, Level::INFO), (PROGRESS, Level::INFO)]);
+    registry()
+        .with(log.with_filter(filter.and(others)))
+        .with(Notes.with_filter(ours))
+        .init();
+}
+
+/// Removes the progress that the library has shown.
+pub fn end_progress() {
+    *SHOWN.lock().expect("no thread panics with it") = None;
+}
+
+/// Shows messages as lines of stderr.
+struct Notes;
+
+impl<S: Subscriber> Layer<S> for Notes {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        if event.metadata().target() == PROGRESS {
+            return show_progress(fields.what, fields.count);
+        }
+        match *event.metadata().level() {
+            Level::WARN => output::note(&format!("warning: {}", fields.message)),
+            _ => output::note(&fields.message),
+        }
+    }
+}
+
+fn show_progress(what: String, count: usize) {
+    let mut shown = SHOWN.lock().expect("no thread panics with it");
+    // The bar of other items is removed before a new one is shown.
+    let same = shown.take().filter(|progress| progress.what == what);
+    shown
+        .insert(same.unwrap_or_else(|| LineProgress::new(what)))
+        .add(count);
+}
+
+/// The fields of an event.
+#[derive(Default)]
+struct Fields {
+    message: String,
+    what: String,
+    count: usize,
+}
+
+impl Visit for Fields {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        if field.name() == "message" {
+            self.message = format!("{value:?}");
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "what" {
+            self.what = value.into();
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "count" {
+            self.count = value as usize;
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! A training run as a progress bar, or as lines; results on stdout.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use indicatif::ProgressBar;
+use training::run::{Evaluation, Event, Observer};
+
+use super::output;
+use super::status::Status;
+
+/// Steps, loss, tokens per second and time left.
+pub(super) struct Plain {
+    status: Status,
+    first: usize,
+    steps: usize,
+    begun: Instant,
+    tokens: usize,
+    loss: Option<f32>,
+}
+
+impl Plain {
+    /// Begins to show a run that has taken `first` of `steps` steps.
+    pub(super) fn new(first: usize, steps: usize) -> Self {
+        let bar = || ProgressBar::new(steps as u64).with_position(first as u64);
+        Self {
+            status: Status::new(bar, "step {pos}/{len} [{wide_bar}] {msg}, {eta} left"),
+            first,
+            steps,
+            begun: Instant::now(),
+            tokens: 0,
+            loss: None,
+        }
+    }
+
+    fn step(&mut self, step: usize, tokens: usize) {
+        self.tokens += tokens;
+        let seconds = self.begun.elapsed().as_secs_f64();
+        let state = self.state(seconds);
+        let line = self.line(step, seconds);
+        let show = |bar: &ProgressBar| {
+            bar.set_position(step as u64);
+            bar.set_message(state);
+        };
+        self.status.update(show, || line);
+    }
+
+    fn state(&self, seconds: f64) -> String {
+        let loss = self.loss.map_or("-".into(), |loss| format!("{loss:.4}"));
+        format!("loss {loss}, {:.0} tokens/s", self.tokens as f64 / seconds)
+    }
+
+    fn line(&self, step: usize, seconds: f64) -> String {
+        let left = seconds / (step - self.first) as f64 * (self.steps - step) as f64;
+        let state = self.state(seconds);
+        format!("step {step}/{}, {state}, {left:.0}s left", self.steps)
+    }
+}
+
+impl Observer for Plain {
+    fn event(&mut self, event: Event<'_>) -> Result<()> {
+        match event {
+            Event::Step { step, tokens, .. } => self.step(step, tokens),
+            Event::Metrics(metrics) => self.loss = Some(metrics.loss),
+            Event::Evaluation(evaluation) => output::result(&line(evaluation))?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// Returns the line of an evaluation.
+pub(super) fn line(evaluation: &Evaluation) -> String {
+    let (step, loss) = (evaluation.step, evaluation.valid_loss);
+    let mut line = format!("step {step}: evaluation loss {loss:.4}");
+    line.extend(
+        evaluation
+            .exact_match
+            .map(|x| format!(", exact match {x:.4}")),
+    );
+    line.extend(evaluation.bleu.map(|x| format!(", BLEU {x:.2}")));
+    line.extend(evaluation.chrf.map(|x| format!(", chrF {x:.2}")));
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_step_loss_speed_and_time_left() {
+        let mut plain = Plain::new(0, 100);
+        assert!(plain.line(1, 2.0).contains("loss -"));
+        plain.tokens = 3000;
+        plain.loss = Some(0.123_45);
+        let line = plain.line(25, 2.0);
+        assert_eq!(line, "step 25/100, loss 0.1235, 1500 tokens/s, 6s left");
+        // The speed of a resumed run counts only the steps since it was resumed.
+        plain.first = 75;
+        let line = plain.line(80, 2.0);
+        assert_eq!(line, "step 80/100, loss 0.1235, 1500 tokens/s, 8s left");
+    }
+
+    #[test]
+    fn an_evaluation_has_the_scores_that_were_computed() {
+        let mut evaluation = Evaluation {
+            step: 20,
+            valid_loss: 0.123_45,
+            token_accuracy: 0.5,
+            exact_match: None,
+            bleu: None,
+            chrf: None,
+        };
+        assert_eq!(line(&evaluation), "step 20: evaluation loss 0.1235");
+        evaluation.exact_match = Some(0.25);
+        assert!(line(&evaluation).ends_with(", exact match 0.2500"));
+    }
+}

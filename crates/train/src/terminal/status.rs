@@ -1,0 +1,51 @@
+//! Progress on stderr: a bar on a terminal, else a line every few seconds.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::output;
+
+/// Time between two lines where stderr is not a terminal.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+
+/// A progress display. Dropping it removes the bar.
+pub(super) struct Status {
+    bar: Option<ProgressBar>,
+    last_line: Instant,
+}
+
+impl Status {
+    /// Shows a bar with a template of `indicatif` if stderr is a terminal.
+    pub(super) fn new(bar: impl FnOnce() -> ProgressBar, template: &str) -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template(template).expect("the template is valid");
+            bar().with_style(style.progress_chars("=> "))
+        });
+        output::set_bar(bar.clone());
+        Self {
+            bar,
+            last_line: Instant::now(),
+        }
+    }
+
+    /// Updates the bar, or prints `line` if the last one is some seconds old.
+    pub(super) fn update(&mut self, bar: impl FnOnce(&ProgressBar), line: impl FnOnce() -> String) {
+        if let Some(shown) = &self.bar {
+            bar(shown);
+        } else if self.last_line.elapsed() >= LINE_EVERY {
+            output::note(&line());
+            self.last_line = Instant::now();
+        }
+    }
+}
+
+impl Drop for Status {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            output::set_bar(None);
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Settings of evaluations: the section `evaluation` of a run's configuration.
+
+use serde::{Deserialize, Serialize};
+
+use super::checks::{MANY, check_count};
+use crate::error::UsageError;
+
+/// When a model is evaluated, on how many examples, and when training ends early.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EvaluationConfig {
+    /// Steps between evaluations on the validation split; `None` for 100, or an epoch where the
+    /// data set has epochs.
+    pub every: Option<usize>,
+    /// Number of sequences of the validation split in an evaluation.
+    pub validation_size: usize,
+    /// Number of sequences of the test split that are decoded at the end.
+    pub test_size: usize,
+    /// Measure that decides which evaluation is the best.
+    pub best_by: BestBy,
+    /// Exact match on the validation split, from 0 to 1, at which training ends; `None` never ends
+    /// early.
+    pub target: Option<f64>,
+    /// Number of evaluations without improvement after which training ends; `None` for no limit.
+    pub patience: Option<usize>,
+    /// Evaluation by length at the end.
+    pub by_length: Option<LengthsConfig>,
+}
+
+/// Measure that decides which evaluation is the best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BestBy {
+    /// Smallest validation loss.
+    #[default]
+    Loss,
+    /// Largest exact match on the validation split.
+    ExactMatch,
+    /// Largest BLEU on the validation split, for data sets of texts.
+    Bleu,
+}
+
+impl BestBy {
+    /// Whether `value` is better than `best`.
+    pub(crate) fn is_better(self, value: f64, best: f64) -> bool {
+        match self {
+            Self::Loss => value < best,
+            Self::ExactMatch | Self::Bleu => value > best,
+        }
+    }
+}
+
+/// Lengths to evaluate separately.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LengthsConfig {
+    /// The lengths, in increasing order, in the unit of the task.
+    pub lengths: Vec<usize>,
+    /// Maximum number of different sequences of each length.
+    pub sequences: usize,
+}
+
+/// Maximum length of an evaluation by length. Attention over more tokens takes a gigabyte per
+/// sequence.
+pub const MAX_LENGTH: usize = 10_000;
+
+impl LengthsConfig {
+    /// Checks the lengths and the number of sequences.
+    ///
+    /// # Errors
+    ///
+    /// The first wrong number.
+    pub fn check(&self) -> Result<(), UsageError> {
+        check_count("evaluation.by_length.sequences", self.sequences, 1_000_000)?;
+        let path = "evaluation.by_length.lengths";
+        UsageError::check(!self.lengths.is_empty(), path, "", "must name a length")?;
+        let expected = format!("must be at least 1 and at most {MAX_LENGTH}");
+        self.lengths.iter().try_for_each(|length| {
+            UsageError::check((1..=MAX_LENGTH).contains(length), path, length, &expected)
+        })
+    }
+}
+
+impl EvaluationConfig {
+    pub(super) fn check(&self) -> Result<(), UsageError> {
+        check_count("evaluation.every", self.every.unwrap_or(1), MANY)?;
+        check_count(
+            "evaluation.validation_size",
+            self.validation_size,
+            1_000_000,
+        )?;
+        check_count("evaluation.test_size", self.test_size, 1_000_000)?;
+        check_count("evaluation.patience", self.patience.unwrap_or(1), MANY)?;
+        let target = self.target.unwrap_or(1.0);
+        let expected = "must be an exact match above 0 and at most 1";
+        UsageError::check(
+            target > 0.0 && target <= 1.0,
+            "evaluation.target",
+            target,
+            expected,
+        )?;
+        self.by_length.as_ref().map_or(Ok(()), LengthsConfig::check)
+    }
+}

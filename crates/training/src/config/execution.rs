@@ -1,0 +1,73 @@
+//! Where and how a run computes: the section `execution` of a run's configuration.
+
+use serde::{Deserialize, Serialize};
+
+use super::checks::{MANY, check_count};
+use crate::error::UsageError;
+
+/// Where and how a run computes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecutionConfig {
+    /// Name of the backend, with the device's number if one was given.
+    pub backend: String,
+    /// Number format of the model's computations; parameters and moments stay f32.
+    pub precision: Precision,
+    /// Whether activations are computed again in the backward pass instead of being kept.
+    pub gradient_checkpointing: bool,
+    /// Whether operations take their fast paths, on backends that have some.
+    pub fused: bool,
+    /// Number of tokens whose logits are held at a time during training; `None` for a whole
+    /// batch.
+    pub loss_chunk: Option<usize>,
+}
+
+impl Default for ExecutionConfig {
+    /// Fast paths in f32, on a backend that is not chosen yet.
+    fn default() -> Self {
+        Self {
+            backend: String::new(),
+            precision: Precision::F32,
+            gradient_checkpointing: false,
+            fused: true,
+            loss_chunk: None,
+        }
+    }
+}
+
+/// Number format of the model's computations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// 32 bits.
+    #[default]
+    F32,
+    /// 16 bits, 5 of them for the exponent; the loss is scaled.
+    F16,
+    /// 16 bits, 8 of them for the exponent.
+    Bf16,
+}
+
+impl Precision {
+    /// Returns the name that files and command lines have for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Bf16 => "bf16",
+        }
+    }
+}
+
+impl ExecutionConfig {
+    pub(super) fn check(&self) -> Result<(), UsageError> {
+        let Some(chunk) = self.loss_chunk else {
+            return Ok(());
+        };
+        let path = "execution.loss_chunk";
+        check_count(path, chunk, MANY)?;
+        let is_f32 = self.precision == Precision::F32;
+        let checked = UsageError::check(is_f32, path, chunk, "needs {} f32");
+        checked.map_err(|error| error.naming(["execution.precision"]))
+    }
+}

@@ -1,0 +1,284 @@
+//! A configuration from a file: JSON or TOML, whole or in part.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use super::run::RunConfig;
+use crate::error::{UsageError, quote};
+
+/// Reads a file such as a run's `config.json`. Settings that it lacks are the defaults of its task.
+///
+/// # Errors
+///
+/// A file that cannot be read, an unknown key, or a wrong value. The message names the key by its
+/// path.
+pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
+    let wrong = |what: String| UsageError::setting("config", path.display(), what);
+    let text =
+        fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let extension = path.extension();
+    let is_toml = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
+    // Some editors of Windows begin a file with a byte order mark.
+    let text = text.trim_start_matches('\u{feff}');
+    let file: Value = if is_toml {
+        toml::from_str(text).map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
+    } else {
+        serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON ({error})")))?
+    };
+    let config = over_defaults(file.clone()).map_err(wrong)?;
+    check_derived(&file, &config).map_err(wrong)?;
+    Ok(config)
+}
+
+/// Rejects a file with settings of the model that differ from those that follow from the data.
+fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
+    let mut checked = config.clone();
+    if checked.check().is_err() {
+        // The caller checks the settings and reports this error.
+        return Ok(());
+    }
+    let checked = serde_json::to_value(checked.model).expect("it is plain data");
+    for key in [
+        "source_vocab_size",
+        "target_vocab_size",
+        "max_len",
+        "pad_id",
+    ] {
+        let (given, derived) = (&file["model"][key], &checked[key]);
+        if file["model"].get(key).is_some() && given != derived {
+            return Err(format!(
+                "model.{key} is {given}, but follows from the task: {derived}; leave it out"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the settings of a file, completed by the defaults of its task.
+pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
+    let Value::Object(file) = file else {
+        return Err("must be an object with the keys of a run's config.json".into());
+    };
+    if file.get("task").is_some_and(Value::is_object) {
+        let what = "is of an older version, whose settings were not grouped: see \
+                    `train --print-config` for the groups, or train again";
+        return Err(what.into());
+    }
+    let name = match file.get("data").and_then(|data| data.get("task")) {
+        None => "copy",
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(format!("data.task is {other}, but must be a word")),
+    };
+    if name == "custom" {
+        let what = "data.task: is a task of another program, which must read this run itself";
+        return Err(what.into());
+    }
+    let mut defaults = RunConfig::of_task(name)
+        .ok_or_else(|| format!("data.task {} is not a task", quote(name)))?;
+    let optimization = file.get("optimization");
+    let has = |key| optimization.is_some_and(|settings| settings.get(key).is_some());
+    if has("steps") && !has("epochs") {
+        // A given number of steps replaces the default number of epochs.
+        defaults.optimization.epochs = None;
+    }
+    let mut config = serde_json::to_value(defaults).expect("it is plain data");
+    let keys = config.as_object_mut().expect("it is a structure");
+    merge(keys, file, "")?;
+    serde_path_to_error::deserialize(config).map_err(|error| {
+        let what = error.inner();
+        format!("cannot be used: {}: {what}", error.path())
+    })
+}
+
+fn is_same_kind(a: &Value, b: &Value) -> bool {
+    std::mem::discriminant(a) == std::mem::discriminant(b)
+}
+
+/// Values of a JSON object, by their keys.
+type Object = Map<String, Value>;
+
+/// Replaces defaults by the values of a file.
+fn merge(defaults: &mut Object, file: Object, path: &str) -> Result<(), String> {
+    for (key, value) in file {
+        let whole = format!("{path}{key}");
+        let Some(default) = defaults.get_mut(&key) else {
+            let known = defaults
+                .keys()
+                .map(|known| (strsim::damerau_levenshtein(known, &key), known));
+            let section = defaults
+                .iter()
+                .find(|(_, section)| section.get(&key).is_some());
+            if let Some((section, _)) = section {
+                let name = quote(&whole);
+                return Err(format!(
+                    "has an unknown key {name}; it belongs in {path}{section}"
+                ));
+            }
+            let hint = match known.min() {
+                Some((distance, nearest)) if distance <= nearest.len().max(key.len()) / 2 => {
+                    format!("; the nearest known key is {path}{nearest}")
+                }
+                Some(_) => {
+                    let known: Vec<&str> = defaults.keys().map(String::as_str).collect();
+                    format!("; the known keys are {}", known.join(", "))
+                }
+                None => String::new(),
+            };
+            return Err(format!("has an unknown key {}{hint}", quote(&whole)));
+        };
+        match (default, value) {
+            (Value::Object(defaults), Value::Object(value)) => {
+                merge(defaults, value, &format!("{whole}."))?;
+            }
+            // An optional setting may change from null or to null.
+            (default, value)
+                if default.is_null() || value.is_null() || is_same_kind(default, &value) =>
+            {
+                *default = value;
+            }
+            (default, value) => {
+                let kind = match default {
+                    Value::Number(_) => "a number",
+                    Value::String(_) => "a word",
+                    Value::Bool(_) => "true or false",
+                    _ => "a table of keys",
+                };
+                return Err(format!("{whole} is {value}, but must be {kind}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::DataConfig;
+    use crate::data::synthetic::SequenceConfig;
+
+    fn read_text(name: &str, text: &str) -> Result<RunConfig, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        read(&path).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_whole_configuration_survives_a_round_trip() {
+        for mut config in [RunConfig::copy(), RunConfig::annotated()] {
+            config.seed = 7;
+            config.optimization.ema = Some(0.99);
+            config.checkpointing.seconds = None;
+            config.check().unwrap();
+            let json = serde_json::to_string(&config).unwrap();
+            assert_eq!(read_text("config.json", &json).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn a_partial_file_changes_only_its_settings() {
+        let toml = "[optimization]\nsteps = 50\nema = 0.9\n[model]\nd_model = 32\n[data]\nmax_length = 5\n";
+        let config = read_text("a.toml", toml).unwrap();
+        let mut expected = RunConfig::copy();
+        expected.optimization.steps = 50;
+        expected.optimization.ema = Some(0.9);
+        expected.model.d_model = 32;
+        expected.data = DataConfig::Copy(SequenceConfig {
+            max_length: 5,
+            ..SequenceConfig::default()
+        });
+        assert_eq!(config, expected);
+        let toml = "\u{feff}[data]\ntask = \"annotated-copy\"";
+        assert_eq!(read_text("a.toml", toml).unwrap(), RunConfig::annotated());
+    }
+
+    #[test]
+    fn wrong_keys_and_values_are_named() {
+        for (name, text, message) in [
+            (
+                "a.toml",
+                "sede = 5",
+                r#"unknown key "sede"; the nearest known key is seed"#,
+            ),
+            (
+                "a.json",
+                r#"{"model": {"d_modle": 5}}"#,
+                "the nearest known key is model.d_model",
+            ),
+            (
+                "a.json",
+                r#"{"optimization": {"steps": "many"}}"#,
+                r#"optimization.steps is "many", but must be a number"#,
+            ),
+            (
+                "a.json",
+                r#"{"optimization": {"steps": 1.5}}"#,
+                "cannot be used: optimization.steps: invalid type: floating point",
+            ),
+            (
+                "a.TOML",
+                "[model]\nd_ff = -8",
+                "cannot be used: model.d_ff: invalid value: integer `-8`",
+            ),
+            (
+                "a.json",
+                r#"{"optimization": {"ema": "much"}}"#,
+                "cannot be used: optimization.ema: invalid type: string",
+            ),
+            (
+                "a.json",
+                r#"{"optimization": {"schedule": {"learningrate": 1}}}"#,
+                "; the known keys are ",
+            ),
+            (
+                "a.json",
+                r#"{"model": 3}"#,
+                "model is 3, but must be a table of keys",
+            ),
+            (
+                "a.json",
+                r#"{"data": {"task": "fly"}}"#,
+                r#"data.task "fly" is not a task"#,
+            ),
+            (
+                "a.json",
+                r#"{"model": {"max_len": 3}}"#,
+                "model.max_len is 3, but follows from the task: 18; leave it out",
+            ),
+            (
+                "a.json",
+                r#"{"data": {"task": "custom", "title": "mine"}}"#,
+                "is a task of another program",
+            ),
+            (
+                "a.toml",
+                "task = 'reverse'",
+                r#"unknown key "task"; it belongs in data"#,
+            ),
+            (
+                "a.toml",
+                "d_model = 5",
+                r#"unknown key "d_model"; it belongs in model"#,
+            ),
+            (
+                "config.json",
+                r#"{"task": {"name": "copy"}, "model": {}, "steps": 5}"#,
+                "is of an older version, whose settings were not grouped",
+            ),
+            ("a.json", "[1]", "must be an object"),
+            ("a.json", "{", "is not JSON"),
+            ("a.toml", "steps = = 5", "is not TOML"),
+        ] {
+            let error = read_text(name, text).unwrap_err();
+            assert!(error.contains(message), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        let error = read(Path::new("no/such.toml")).unwrap_err().to_string();
+        assert!(
+            error.contains("config no/such.toml: cannot be read"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! The configuration of a run: one structure for each concern, and presets.
+
+mod checkpointing;
+mod checks;
+mod evaluation;
+mod execution;
+pub mod file;
+mod optimization;
+pub mod presets;
+mod run;
+mod schedule;
+
+pub use checkpointing::CheckpointingConfig;
+pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
+pub use execution::{ExecutionConfig, Precision};
+pub use optimization::{OptimizationConfig, OptimizerConfig, OptimizerKind};
+pub use presets::TextSize;
+pub use run::RunConfig;
+pub use schedule::{Schedule, ScheduleKind};

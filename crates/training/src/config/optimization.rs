@@ -1,0 +1,122 @@
+//! Settings of the updates: the section `optimization` of a run's configuration.
+
+use serde::{Deserialize, Serialize};
+
+use super::checks::{FRACTION, POSITIVE, check_count};
+use super::schedule::Schedule;
+use crate::error::UsageError;
+
+/// How the parameters are updated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizationConfig {
+    /// Number of training steps. Follows from `epochs` where they are given.
+    pub steps: usize,
+    /// Passes over the training data, for data sets with a limited number of examples.
+    pub epochs: Option<usize>,
+    /// Number of sequences in a batch; data sets with another limit, such as tokens, ignore it.
+    pub batch_size: usize,
+    /// Number of batches in a step, whose gradients are added up.
+    pub accumulate: usize,
+    /// Rule of the updates.
+    pub optimizer: OptimizerConfig,
+    /// Learning rate.
+    pub schedule: Schedule,
+    /// Label smoothing `ε` of the loss (paper, section 5.4).
+    pub label_smoothing: f64,
+    /// Decay of an exponential moving average of the parameters. Evaluations and checkpoints use
+    /// the average.
+    pub ema: Option<f64>,
+}
+
+/// Rule of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// Adam, as in the paper (section 5.3).
+    Adam,
+    /// Adam with decoupled weight decay.
+    AdamW,
+}
+
+/// Rule of the updates and its settings.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OptimizerConfig {
+    /// Rule of an update.
+    pub kind: OptimizerKind,
+    /// Decay of the first moment.
+    pub beta_1: f32,
+    /// Decay of the second moment.
+    pub beta_2: f32,
+    /// Number that is added to the root of the second moment.
+    pub epsilon: f32,
+    /// Decoupled weight decay of AdamW, times the learning rate. Biases and norms have none.
+    pub weight_decay: f32,
+    /// Maximum global gradient norm; larger gradients are scaled down to it.
+    pub clip_norm: Option<f32>,
+}
+
+impl Default for OptimizerConfig {
+    /// Adam with the paper's betas and epsilon (section 5.3).
+    fn default() -> Self {
+        Self {
+            kind: OptimizerKind::Adam,
+            beta_1: 0.9,
+            beta_2: 0.98,
+            epsilon: 1e-9,
+            weight_decay: 0.01,
+            clip_norm: None,
+        }
+    }
+}
+
+impl OptimizationConfig {
+    pub(super) fn check(&self) -> Result<(), UsageError> {
+        for (path, value, most) in [
+            ("optimization.steps", self.steps, 1_000_000_000),
+            ("optimization.epochs", self.epochs.unwrap_or(1), 1_000_000),
+            ("optimization.batch_size", self.batch_size, 1_000_000_000),
+            ("optimization.accumulate", self.accumulate, 100_000),
+        ] {
+            check_count(path, value, most)?;
+        }
+        let ema = self.ema.unwrap_or(0.5);
+        let is_decay = ema > 0.0 && ema < 1.0;
+        UsageError::check(
+            is_decay,
+            "optimization.ema",
+            ema,
+            "must be above 0 and less than 1",
+        )?;
+        let (smoothing, path) = (self.label_smoothing, "optimization.label_smoothing");
+        UsageError::check((0.0..1.0).contains(&smoothing), path, smoothing, FRACTION)?;
+        self.schedule.check()?;
+        self.optimizer.check()
+    }
+}
+
+impl OptimizerConfig {
+    fn check(&self) -> Result<(), UsageError> {
+        let is_fraction = |x: f32| (0.0..1.0).contains(&x);
+        let is_positive = |x: f32| x > 0.0 && x.is_finite();
+        let (decay, clip_norm) = (self.weight_decay, self.clip_norm.unwrap_or(1.0));
+        let is_decay = decay == 0.0 || is_positive(decay);
+        for (field, value, is_valid, expected) in [
+            ("beta_1", self.beta_1, is_fraction(self.beta_1), FRACTION),
+            ("beta_2", self.beta_2, is_fraction(self.beta_2), FRACTION),
+            ("epsilon", self.epsilon, is_positive(self.epsilon), POSITIVE),
+            (
+                "weight_decay",
+                decay,
+                is_decay,
+                "must be 0 or a positive number",
+            ),
+            ("clip_norm", clip_norm, is_positive(clip_norm), POSITIVE),
+        ] {
+            let path = format!("optimization.optimizer.{field}");
+            UsageError::check(is_valid, path, value, expected)?;
+        }
+        Ok(())
+    }
+}

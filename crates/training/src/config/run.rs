@@ -1,0 +1,199 @@
+//! The settings that define a run, saved as `config.json` in its folder.
+
+use serde::{Deserialize, Serialize};
+use transformer::TransformerConfig;
+
+use super::{BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig};
+use crate::data::{DataConfig, Dataset};
+use crate::error::UsageError;
+
+/// The settings of a run, by concern.
+///
+/// [`presets`](super::presets) have settings that work; change what you need and call
+/// [`check`](Self::check).
+///
+/// ```
+/// use training::config::RunConfig;
+///
+/// let mut config = RunConfig::copy();
+/// config.optimization.steps = 0;
+/// let error = config.check().err().unwrap();
+/// assert_eq!(error.to_string(), "optimization.steps 0: must be at least 1");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunConfig {
+    /// Seed for parameter initialisation, data order and dropout.
+    pub seed: u64,
+    /// Data set.
+    pub data: DataConfig,
+    /// Model hyper-parameters. Vocabulary sizes, `pad_id` and `max_len` follow from the data set.
+    pub model: TransformerConfig,
+    /// How the parameters are updated.
+    pub optimization: OptimizationConfig,
+    /// When the model is evaluated, and when training ends early.
+    pub evaluation: EvaluationConfig,
+    /// When checkpoints are written.
+    pub checkpointing: CheckpointingConfig,
+    /// Where and how the run computes.
+    pub execution: ExecutionConfig,
+}
+
+impl RunConfig {
+    /// Checks all settings that can be checked without reading a file. If the data set needs no
+    /// file, fits the model to it, and returns it.
+    ///
+    /// # Errors
+    ///
+    /// The first wrong setting.
+    pub fn check(&mut self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
+        let dataset = self.data.check()?;
+        match &dataset {
+            Some(dataset) => self.fit_to(dataset.as_ref())?,
+            None => self.check_settings()?,
+        }
+        Ok(dataset)
+    }
+
+    /// Fits the model's vocabulary and length, and the number of steps, to a data set; checks all
+    /// settings.
+    ///
+    /// # Errors
+    ///
+    /// The first wrong setting.
+    pub fn fit_to(&mut self, dataset: &dyn Dataset) -> Result<(), UsageError> {
+        self.check_settings()?;
+        let has_bleu = dataset.scorer().text_scores(&[]).is_some();
+        UsageError::check(
+            has_bleu || self.evaluation.best_by != BestBy::Bleu,
+            "evaluation.best_by",
+            "bleu",
+            "needs the text task, whose targets are texts",
+        )?;
+        if let Some(epochs) = self.optimization.epochs {
+            if let Some(batches) = dataset.batches_per_epoch() {
+                let accumulate = self.optimization.accumulate;
+                self.optimization.steps = (epochs * batches).div_ceil(accumulate);
+            } else if dataset.synthetic().is_some() {
+                let expected = "is for data with an end; the examples of this task have none";
+                return Err(UsageError::setting("optimization.epochs", epochs, expected));
+            }
+        }
+        let vocabularies = dataset.codec().vocabularies();
+        self.model.source_vocab_size = vocabularies.source_size;
+        self.model.target_vocab_size = vocabularies.target_size;
+        self.model.pad_id = vocabularies.pad_id;
+        self.model.max_len = dataset.limits().sequence;
+        self.model.validate()?;
+        self.check_size()
+    }
+
+    fn check_settings(&self) -> Result<(), UsageError> {
+        self.optimization.check()?;
+        self.evaluation.check()?;
+        self.checkpointing.check()?;
+        self.execution.check()
+    }
+
+    /// Rejects models and batches that no machine could hold, before memory runs out.
+    fn check_size(&self) -> Result<(), UsageError> {
+        const MOST: f64 = 4e9;
+        let model = &self.model;
+        let [d, f, v] = [model.d_model, model.d_ff, model.target_vocab_size].map(|x| x as f64);
+        let layers = (model.n_encoder_layers + model.n_decoder_layers) as f64;
+        let parameters = layers * (6.0 * d * d + 3.0 * d * f) + 3.0 * v * d;
+        if parameters > MOST {
+            let expected = format!(
+                "with {{}} {}, {{}} {} and {} symbols makes about {parameters:.0e} parameters, must be at most 4e9",
+                model.n_encoder_layers, model.d_ff, model.target_vocab_size
+            );
+            let error = UsageError::setting("model.d_model", model.d_model, expected);
+            return Err(error.naming(["model.n_encoder_layers", "model.d_ff"]));
+        }
+        let max_len = model.max_len;
+        let (path, value, tokens, which) = match &self.data {
+            DataConfig::Text(text) => {
+                let (path, tokens) = ("data.batch_tokens", text.batch_tokens);
+                (path, tokens, tokens.max(max_len), String::new())
+            }
+            _ => {
+                let size = self.optimization.batch_size;
+                let which = format!("with sequences of {max_len} tokens ");
+                ("optimization.batch_size", size, size * max_len, which)
+            }
+        };
+        let elements = tokens as f64 * d.max(f).max(v);
+        let expected =
+            format!("{which}makes activations of {elements:.0e} elements, must be at most 4e9");
+        UsageError::check(elements <= MOST, path, value, expected)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_configuration_survives_a_round_trip_through_json() {
+        for mut config in [RunConfig::copy(), RunConfig::annotated()] {
+            config.check().unwrap();
+            let json = serde_json::to_string(&config).unwrap();
+            assert_eq!(serde_json::from_str::<RunConfig>(&json).unwrap(), config);
+        }
+    }
+
+    #[test]
+    fn the_model_is_fitted_to_the_data_set() {
+        let mut config = RunConfig::copy();
+        config.check().unwrap();
+        assert_eq!(config.model.source_vocab_size, 36);
+        assert_eq!(config.model.max_len, 18);
+        let mut config = RunConfig::annotated();
+        config.check().unwrap();
+        assert_eq!(config.model.target_vocab_size, 11);
+        assert_eq!((config.model.d_model, config.model.d_ff), (512, 2048));
+        assert_eq!(config.model.dropout, 0.1);
+    }
+
+    #[test]
+    fn wrong_settings_are_named_by_their_paths() {
+        let error = |change: fn(&mut RunConfig)| {
+            let mut config = RunConfig::copy();
+            change(&mut config);
+            config.check().err().unwrap().to_string()
+        };
+        assert_eq!(
+            error(|config| config.optimization.accumulate = 100_001),
+            "optimization.accumulate 100001: must be at most 100000"
+        );
+        assert_eq!(
+            error(|config| config.optimization.schedule.warmup = 0),
+            "optimization.schedule.warmup 0: must be at least 1"
+        );
+        assert_eq!(
+            error(|config| config.optimization.optimizer.clip_norm = Some(0.0)),
+            "optimization.optimizer.clip_norm 0: must be a positive number"
+        );
+        assert_eq!(
+            error(|config| config.optimization.epochs = Some(3)),
+            "optimization.epochs 3: is for data with an end; the examples of this task have none"
+        );
+        assert_eq!(
+            error(|config| config.evaluation.target = Some(1.5)),
+            "evaluation.target 1.5: must be an exact match above 0 and at most 1"
+        );
+        assert_eq!(
+            error(|config| config.checkpointing.seconds = Some(f64::NAN)),
+            "checkpointing.seconds NaN: must be a positive number"
+        );
+        assert_eq!(
+            error(|config| config.optimization.batch_size = 1_000_000_000),
+            "optimization.batch_size 1000000000: with sequences of 18 tokens makes activations of 5e12 elements, must be at most 4e9"
+        );
+        let huge = error(|config| config.model.d_model = 64_000);
+        assert!(
+            huge.starts_with("model.d_model 64000: with model.n_encoder_layers 1, model.d_ff 256"),
+            "{huge}"
+        );
+    }
+}

@@ -1,0 +1,126 @@
+//! Learning rates as functions of the step (paper, section 5.3).
+
+use serde::{Deserialize, Serialize};
+
+use super::checks::{check_count, check_positive};
+use crate::error::UsageError;
+
+/// How the learning rate falls after its rise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ScheduleKind {
+    /// With the square root of the step (paper, section 5.3, equation 3):
+    /// `factor * D^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
+    Noam,
+    /// Linearly to 0 at the last step, after the same rise to the same peak.
+    Linear,
+    /// Along half a cosine to 0 at the last step, after the same rise to the same peak (Loshchilov
+    /// and Hutter 2017, without restarts).
+    Cosine,
+}
+
+/// The learning rate as a function of the step, counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schedule {
+    /// How the learning rate falls after its rise.
+    pub kind: ScheduleKind,
+    /// Factor that multiplies the learning rate.
+    pub factor: f64,
+    /// Number of steps in which the learning rate rises linearly.
+    pub warmup: usize,
+}
+
+impl Schedule {
+    /// Returns the learning rate of one step, counted from 1, of `steps` steps in all.
+    ///
+    /// ```
+    /// use training::config::{Schedule, ScheduleKind};
+    ///
+    /// let schedule = Schedule { kind: ScheduleKind::Noam, factor: 1.0, warmup: 4000 };
+    /// let peak = schedule.learning_rate(4000, 100_000, 512);
+    /// assert!((peak - 6.99e-4).abs() < 1e-6);
+    /// ```
+    pub fn learning_rate(self, step: usize, steps: usize, d_model: usize) -> f64 {
+        let scale = (d_model as f64).powf(-0.5);
+        let (factor, s, w) = (self.factor, step as f64, self.warmup as f64);
+        let peak = factor * scale * w.powf(-0.5);
+        // From 1 at the end of the rise to almost 0 at the last step.
+        let left = (steps as f64 + 1.0 - s) / (steps as f64 + 1.0 - w).max(1.0);
+        match self.kind {
+            ScheduleKind::Noam => factor * scale * s.powf(-0.5).min(s * w.powf(-1.5)),
+            ScheduleKind::Linear => peak * (s / w).min(left),
+            ScheduleKind::Cosine if s < w => peak * s / w,
+            ScheduleKind::Cosine => {
+                let progress = 1.0 - left.clamp(0.0, 1.0);
+                peak * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
+            }
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), UsageError> {
+        check_positive("optimization.schedule.factor", self.factor)?;
+        check_count("optimization.schedule.warmup", self.warmup, usize::MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noam_follows_the_papers_formula() {
+        let noam = Schedule {
+            kind: ScheduleKind::Noam,
+            factor: 1.0,
+            warmup: 4000,
+        };
+        // 512^-0.5 * 4000^-0.5, the peak of the paper's figures.
+        let peak = noam.learning_rate(4000, 0, 512);
+        assert!((peak - 6.987_712e-4).abs() < 1e-9, "{peak}");
+        assert!((noam.learning_rate(1000, 0, 512) - peak / 4.0).abs() < 1e-9);
+        assert!((noam.learning_rate(16_000, 0, 512) - peak / 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn linear_rises_to_noams_peak_and_falls_to_almost_nothing() {
+        let (factor, warmup) = (2.0, 100);
+        let noam = Schedule {
+            kind: ScheduleKind::Noam,
+            factor,
+            warmup,
+        };
+        let linear = Schedule {
+            kind: ScheduleKind::Linear,
+            factor,
+            warmup,
+        };
+        let rate = |step| linear.learning_rate(step, 1000, 64);
+        assert!((rate(100) - noam.learning_rate(100, 1000, 64)).abs() < 1e-12);
+        assert!((rate(50) - rate(100) / 2.0).abs() < 1e-12);
+        assert!(rate(1000) > 0.0 && rate(1000) < rate(100) / 900.0);
+    }
+
+    #[test]
+    fn cosine_falls_slowly_at_first_and_at_last() {
+        let cosine = Schedule {
+            kind: ScheduleKind::Cosine,
+            factor: 2.0,
+            warmup: 100,
+        };
+        let linear = Schedule {
+            kind: ScheduleKind::Linear,
+            factor: 2.0,
+            warmup: 100,
+        };
+        let rate = |step| cosine.learning_rate(step, 1000, 64);
+        let peak = linear.learning_rate(100, 1000, 64);
+        assert!((rate(50) - peak / 2.0).abs() < 1e-12);
+        assert!((rate(100) - peak).abs() < 1e-12);
+        // Step 550.5 is in the middle of the fall.
+        assert!((rate(550) + rate(551) - peak).abs() < 1e-9);
+        assert!(rate(150) > linear.learning_rate(150, 1000, 64));
+        assert!(rate(950) < linear.learning_rate(950, 1000, 64));
+        assert!(rate(1000) > 0.0 && rate(1000) < peak / 1e4);
+    }
+}

@@ -1,0 +1,69 @@
+//! Examples as tensors: targets shifted by one token, padding at the end.
+
+use std::borrow::Borrow;
+
+use burn::tensor::{Device, Int, Tensor};
+use transformer::pad_sequences;
+
+use super::example::Example;
+
+/// A batch of examples as the model reads them.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// Token ids that the encoder reads, `[B, S]`.
+    pub source: Tensor<2, Int>,
+    /// Token ids that the decoder reads, `[B, T]`: the targets without their last token.
+    pub target: Tensor<2, Int>,
+    /// Token ids that the decoder should predict, `[B, T]`: the targets without their first token.
+    pub labels: Tensor<2, Int>,
+    /// Number of labels that are not padding.
+    pub tokens: usize,
+    /// Number of positions of `source` and `labels` together, padding included.
+    pub positions: usize,
+    /// Number of these positions that are padding.
+    pub padding: usize,
+}
+
+impl Batch {
+    /// Pads the examples to the longest of them.
+    pub fn new(examples: &[impl Borrow<Example>], pad_id: u32, device: &Device) -> Self {
+        let examples = || examples.iter().map(Borrow::borrow);
+        let padded = |part: fn(&Example) -> &[u32]| {
+            let rows: Vec<&[u32]> = examples().map(part).collect();
+            pad_sequences(&rows, pad_id, device)
+        };
+        let source = padded(|example| &example.source);
+        let labels = padded(|example| &example.target[1..]);
+        let tokens = examples().map(|e| e.target.len() - 1).sum();
+        let source_tokens: usize = examples().map(|e| e.source.len()).sum();
+        let positions = source.shape().num_elements() + labels.shape().num_elements();
+        Self {
+            source,
+            target: padded(|example| &example.target[..example.target.len() - 1]),
+            labels,
+            tokens,
+            positions,
+            padding: positions - tokens - source_tokens,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_shifted_and_padded() {
+        let example = |ids: &[u32]| Example {
+            source: ids.into(),
+            target: [&[1], ids, &[2]].concat(),
+        };
+        let batch = Batch::new(&[example(&[7, 8, 9]), example(&[5])], 0, &Device::flex());
+        let rows = |x: Tensor<2, Int>| x.into_data().iter::<i64>().collect::<Vec<_>>();
+        assert_eq!(rows(batch.source), [7, 8, 9, 5, 0, 0]);
+        assert_eq!(rows(batch.target), [1, 7, 8, 9, 1, 5, 0, 0]);
+        assert_eq!(rows(batch.labels), [7, 8, 9, 2, 5, 2, 0, 0]);
+        assert_eq!(batch.tokens, 6);
+        assert_eq!((batch.positions, batch.padding), (14, 4));
+    }
+}

@@ -1,0 +1,83 @@
+//! Translation between text and token ids.
+
+use crate::error::quote;
+
+/// Sizes and special tokens of the two vocabularies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Vocabularies {
+    /// Number of token ids of sources.
+    pub source_size: usize,
+    /// Number of token ids of targets.
+    pub target_size: usize,
+    /// Id of the padding token.
+    pub pad_id: u32,
+    /// Id of the begin symbol, the first token of every target.
+    pub bos_id: u32,
+    /// Id of the end symbol, the last token of every target; `None` if targets have none.
+    pub eos_id: Option<u32>,
+}
+
+/// Translates between the text that people write and the token ids that a model reads.
+///
+/// ```
+/// use training::data::synthetic::{Rule, SequenceConfig, SequenceTask};
+/// use training::data::{Codec, Dataset};
+///
+/// let task = SequenceTask::new(Rule::Sort, &SequenceConfig::default())?;
+/// let codec: &dyn Codec = task.codec();
+/// let ids = codec.encode_source("3 1 2")?;
+/// assert_eq!(codec.decode_source(&ids), "3 1 2");
+/// assert_eq!(codec.decode_target(&Rule::Sort.apply(&ids)), "1 2 3");
+/// assert_eq!(codec.target_id("<eos>")?, codec.vocabularies().eos_id.unwrap());
+/// let error = codec.encode_source("1 x").unwrap_err();
+/// let expected = "\"x\" is not a symbol, which are 1 to 32 in this run";
+/// assert_eq!(error.to_string(), expected);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Codec: Send + Sync {
+    /// Returns the sizes and special tokens of both vocabularies.
+    fn vocabularies(&self) -> Vocabularies;
+
+    /// Returns the ids that the encoder reads for a text.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is not a token.
+    fn encode_source(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
+
+    /// Returns the ids of a target, without begin and end symbol.
+    ///
+    /// # Errors
+    ///
+    /// The first word that is not a token.
+    fn encode_target(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
+
+    /// Returns a source as a person would write it.
+    fn decode_source(&self, ids: &[u32]) -> String;
+
+    /// Returns a target as a person would write it.
+    fn decode_target(&self, ids: &[u32]) -> String;
+
+    /// Returns the name of a token of sources.
+    fn source_token(&self, id: u32) -> String;
+
+    /// Returns the name of a token of targets.
+    fn target_token(&self, id: u32) -> String;
+
+    /// Returns the id of a token of targets, special tokens included.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not a token.
+    fn target_id(&self, name: &str) -> Result<u32, EncodeError>;
+}
+
+/// A word that is not a token.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{} is not a symbol, which are {symbols} in this run", quote(word))]
+pub struct EncodeError {
+    /// The word as it was written.
+    pub word: String,
+    /// Description of the known symbols, such as `1 to 32`.
+    pub symbols: String,
+}

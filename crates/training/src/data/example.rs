@@ -1,0 +1,52 @@
+//! Examples, and the random numbers they are made from.
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+use super::split::Split;
+
+/// The random generator of data sets: the same numbers on every platform.
+pub type DataRng = ChaCha8Rng;
+
+/// Returns the generator for one example or epoch: a function of its arguments alone.
+pub fn generator(seed: u64, split: Split, index: u64) -> DataRng {
+    DataRng::from_seed(key(seed, split, index))
+}
+
+/// Returns the seed of [`generator`]. Its last eight bytes are 0.
+pub(crate) fn key(seed: u64, split: Split, index: u64) -> [u8; 32] {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&seed.to_le_bytes());
+    key[8..16].copy_from_slice(&index.to_le_bytes());
+    key[16] = split as u8;
+    key
+}
+
+/// A source sequence and its target sequence, as token ids.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Example {
+    /// Token ids that the encoder reads.
+    pub source: Vec<u32>,
+    /// Token ids from the begin symbol to the end symbol, if the data set has one. The decoder
+    /// reads all but the last and predicts all but the first.
+    pub target: Vec<u32>,
+}
+
+impl Example {
+    /// Returns what a decoder should produce: the target without its begin symbol, and without its
+    /// end symbol if targets have one.
+    pub fn output(&self, has_eos: bool) -> &[u32] {
+        &self.target[1..self.target.len() - usize::from(has_eos)]
+    }
+}
+
+/// A model's output for one example.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// The example whose source was decoded.
+    pub example: Example,
+    /// The model's output, without begin and end symbol.
+    pub output: Vec<u32>,
+    /// Whether the data set accepts the output as correct.
+    pub is_exact: bool,
+}

@@ -1,0 +1,26 @@
+//! Data: what a model learns from, and how text becomes token ids.
+//!
+//! A [`Dataset`] gives examples of a split by seed and index, and has a [`Codec`] for the
+//! translation between text and ids. [`synthetic`] tasks compute their examples, [`parallel`]
+//! corpora are read from files. [`prepare`] makes the data set that a run's configuration names.
+
+pub mod batch;
+mod bounds;
+pub mod codec;
+pub mod config;
+pub mod dataset;
+pub mod example;
+pub mod parallel;
+pub mod prefetcher;
+mod prepare;
+pub mod split;
+pub mod synthetic;
+
+pub use batch::Batch;
+pub use codec::{Codec, EncodeError, Vocabularies};
+pub use config::DataConfig;
+pub use dataset::{Dataset, Limits, Scorer, TextScores};
+pub use example::{DataRng, Decoded, Example, generator};
+pub use prepare::{Purpose, prepare};
+pub use split::Split;
+pub use synthetic::{Alphabet, SyntheticTask};

@@ -1,0 +1,249 @@
+//! A corpus as token ids, in files that are mapped into memory: they may be larger than memory, and
+//! are ready at once when a run is resumed.
+//!
+//! - `tokens` has the ids of one sequence after the other, without begin and end symbol: two bytes
+//!   per id, or four if a vocabulary has more than 65,536 tokens.
+//! - `index` has two `u64` per pair: the position in `tokens` of the first id of its source; the
+//!   length of the source, plus the length of the target shifted left by 32 bits.
+//! - `manifest.json` says what the other files were made from.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use memmap2::Mmap;
+use serde::{Deserialize, Serialize};
+
+use super::cache_folder::{self, PAIRS};
+use super::fingerprint::key;
+use super::{Corpus, CorpusStats, Fingerprint, Pair, ReadOptions, Tokenizer};
+use crate::files::write_json;
+use crate::notes;
+
+/// Version of the format of the files, and of what happens to texts before tokenisation.
+pub(super) const FORMAT: u32 = 1;
+
+/// Number of pairs that are tokenised at a time.
+const CHUNK: usize = 8192;
+
+const TOKENS: &str = "tokens";
+const INDEX: &str = "index";
+const MANIFEST: &str = "manifest.json";
+
+/// What a cache is made from; the name of its folder is a hash of this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Origin {
+    format: u32,
+    /// The byte order of the files, which is that of the machine.
+    little_endian: bool,
+    files: Vec<Fingerprint>,
+    fields: Option<[String; 2]>,
+    is_table: bool,
+    options: ReadOptions,
+    source_tokenizer: String,
+    target_tokenizer: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Manifest {
+    origin: Origin,
+    stats: CorpusStats,
+    /// Size of `tokens` in bytes.
+    token_bytes: u64,
+    /// Bytes per id.
+    width: u64,
+}
+
+/// The pairs of a corpus as token ids, in files.
+pub struct TokenCache {
+    tokens: Mmap,
+    index: Mmap,
+    /// Bytes of an id.
+    width: u64,
+    /// Counts of what was read from the corpus.
+    pub stats: CorpusStats,
+}
+
+impl TokenCache {
+    /// Opens the cache of a corpus in the folder `caches`; makes it first if it does not exist.
+    /// `fingerprints` are those of the corpus, `tokenizers` those of sources and targets.
+    ///
+    /// # Errors
+    ///
+    /// A corpus that cannot be read, or a folder that cannot be written.
+    pub fn open_or_make(
+        caches: &Path,
+        corpus: &Corpus,
+        fingerprints: &[Fingerprint],
+        options: ReadOptions,
+        tokenizers: [&Tokenizer; 2],
+    ) -> Result<Self> {
+        let [source_tokenizer, target_tokenizer] = tokenizers.map(|one| one.sha256.clone());
+        let origin = Origin {
+            format: FORMAT,
+            little_endian: cfg!(target_endian = "little"),
+            files: fingerprints.to_vec(),
+            fields: corpus.fields.clone(),
+            is_table: corpus.target.is_none(),
+            options,
+            source_tokenizer,
+            target_tokenizer,
+        };
+        cache_folder::open_or_make(
+            caches,
+            &format!("{PAIRS}{}", key(&origin)),
+            |path| Self::open(path, &origin, tokenizers),
+            |path| make(path, &origin, corpus, tokenizers),
+        )
+    }
+
+    /// Returns `None` if there is no such cache.
+    fn open(path: &Path, origin: &Origin, tokenizers: [&Tokenizer; 2]) -> Result<Option<Self>> {
+        let Ok(manifest) = fs::read(path.join(MANIFEST)) else {
+            return Ok(None);
+        };
+        let manifest: Manifest = serde_json::from_slice(&manifest)?;
+        anyhow::ensure!(manifest.origin == *origin, "it is of another corpus");
+        let cache = Self {
+            tokens: map(&path.join(TOKENS))?,
+            index: map(&path.join(INDEX))?,
+            width: width(tokenizers),
+            stats: manifest.stats,
+        };
+        anyhow::ensure!(manifest.width == cache.width, "its ids have another size");
+        let bytes = cache.tokens.len() as u64;
+        anyhow::ensure!(
+            bytes == manifest.token_bytes && cache.index.len() as u64 == 16 * manifest.stats.pairs,
+            "its files have other lengths than its manifest says"
+        );
+        cache.check(tokenizers.map(|one| one.vocab_size))?;
+        Ok(Some(cache))
+    }
+
+    /// Checks that all sequences lie inside the file and consist of tokens.
+    fn check(&self, vocab_sizes: [usize; 2]) -> Result<()> {
+        let count = self.tokens.len() as u64 / self.width;
+        for pair in 0..self.pairs() {
+            let (start, lengths) = self.entry(pair);
+            let end = start.checked_add(lengths.iter().sum::<usize>() as u64);
+            let is_inside = end.is_some_and(|end| end <= count);
+            anyhow::ensure!(is_inside, "pair {pair} is past its end");
+            for (ids, size) in self.pair(pair).iter().zip(vocab_sizes) {
+                let is_known = ids.iter().all(|&id| (id as usize) < size);
+                anyhow::ensure!(is_known, "pair {pair} has an id that is not a token");
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the number of pairs.
+    pub fn pairs(&self) -> usize {
+        self.index.len() / 16
+    }
+
+    /// Returns the number of tokens of a pair's source and target.
+    pub fn lengths(&self, pair: usize) -> [usize; 2] {
+        self.entry(pair).1
+    }
+
+    /// Returns the ids of a pair's source and target, without begin and end symbol.
+    pub fn pair(&self, pair: usize) -> [Vec<u32>; 2] {
+        let (start, [source, target]) = self.entry(pair);
+        let start = start as usize;
+        let ids = |start: usize, length: usize| -> Vec<u32> {
+            let range = start..start + length;
+            match self.width {
+                4 => numbers::<u32>(&self.tokens)[range].to_vec(),
+                _ => numbers::<u16>(&self.tokens)[range]
+                    .iter()
+                    .map(|&id| id.into())
+                    .collect(),
+            }
+        };
+        [ids(start, source), ids(start + source, target)]
+    }
+
+    /// Returns the start of a pair's source in `tokens`, and both lengths.
+    fn entry(&self, pair: usize) -> (u64, [usize; 2]) {
+        let entry = &numbers::<u64>(&self.index)[2 * pair..][..2];
+        let lengths = [entry[1] & 0xffff_ffff, entry[1] >> 32];
+        (entry[0], lengths.map(|length| length as usize))
+    }
+}
+
+/// Returns the number of bytes of an id.
+fn width(tokenizers: [&Tokenizer; 2]) -> u64 {
+    match tokenizers.iter().any(|one| one.vocab_size > 1 << 16) {
+        true => 4,
+        false => 2,
+    }
+}
+
+/// Reads bytes of a file as numbers. They are aligned, because a mapped file begins at a page.
+fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
+    bytemuck::cast_slice(bytes)
+}
+
+#[allow(unsafe_code)]
+fn map(path: &Path) -> Result<Mmap> {
+    // SAFETY: This library never writes to the files after the rename of their folder. If another
+    // process truncates one while it is read, this process gets a bus error, as with any mapped
+    // file. If another process changes it, the bytes are still valid numbers; bounds are checked.
+    let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
+    map.with_context(|| path.display().to_string())
+}
+
+/// Tokenises a corpus into files of a folder.
+fn make(
+    folder: &Path,
+    origin: &Origin,
+    corpus: &Corpus,
+    [source, target]: [&Tokenizer; 2],
+) -> Result<()> {
+    let mut pairs = corpus.read(origin.options)?;
+    let width = width([source, target]);
+    let cannot = || format!("cannot write {}", folder.display());
+    let create = |name| File::create(folder.join(name));
+    let mut tokens = create(TOKENS).with_context(cannot)?;
+    let mut index = create(INDEX).with_context(cannot)?;
+    let mut start = 0u64;
+    loop {
+        let chunk = pairs.by_ref().take(CHUNK);
+        let chunk: Vec<Pair> = chunk.collect::<Result<_, _>>()?;
+        let n = chunk.len();
+        if n == 0 {
+            break;
+        }
+        let texts = chunk.into_iter().map(|pair| (pair.source, pair.target));
+        let (sources, targets) = texts.unzip();
+        let ids = source.encode_all(sources).into_iter();
+        let ids = ids.zip(target.encode_all(targets));
+        let (mut bytes, mut entries) = (Vec::new(), Vec::new());
+        for (source, target) in ids {
+            let lengths = source.len() as u64 | (target.len() as u64) << 32;
+            entries.extend([start, lengths]);
+            start += (source.len() + target.len()) as u64;
+            for id in source.iter().chain(&target) {
+                match width {
+                    4 => bytes.extend(id.to_ne_bytes()),
+                    _ => bytes.extend((*id as u16).to_ne_bytes()),
+                }
+            }
+        }
+        let written = index.write_all(bytemuck::cast_slice(&entries));
+        let written = written.and_then(|()| tokens.write_all(&bytes));
+        written.with_context(cannot)?;
+        notes::progress("pairs tokenised", n);
+    }
+    for file in [tokens, index] {
+        file.sync_all().with_context(cannot)?;
+    }
+    let manifest = Manifest {
+        origin: origin.clone(),
+        stats: pairs.stats(),
+        token_bytes: start * width,
+        width,
+    };
+    write_json(&folder.join(MANIFEST), &manifest).with_context(cannot)
+}

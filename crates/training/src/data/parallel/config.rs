@@ -1,0 +1,148 @@
+//! Settings of a data set that is read from parallel corpora.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::corpus::{Corpus, ReadOptions};
+use super::tokenizer::config::TokenizerConfig;
+use crate::data::bounds;
+use crate::error::UsageError;
+
+/// Treatment of pairs with a side of too many tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Overlong {
+    /// Skips such pairs.
+    #[default]
+    Drop,
+    /// Truncates the longer sides.
+    Cut,
+}
+
+impl Overlong {
+    /// Describes what happens to the pairs.
+    pub(super) fn description(self) -> &'static str {
+        match self {
+            Self::Drop => "skipped",
+            Self::Cut => "truncated",
+        }
+    }
+}
+
+/// Settings of a [`ParallelDataset`](super::ParallelDataset).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextConfig {
+    /// Pairs to train on.
+    pub train: Corpus,
+    /// Pairs for evaluation during training.
+    pub valid: Corpus,
+    /// Whether invalid UTF-8 is replaced; otherwise it is an error.
+    pub lossy: bool,
+    /// Tokenisation of sources and targets.
+    pub tokenizer: TokenizerConfig,
+    /// Maximum tokens of a source or target, without begin and end symbol.
+    pub max_length: usize,
+    /// Treatment of pairs with a side of more than `max_length` tokens.
+    pub overlong: Overlong,
+    /// Maximum tokens of each side of a batch, padding included.
+    pub batch_tokens: usize,
+    /// Folder of tokenised corpora; `None` for `cache` beside the run's folder.
+    pub cache: Option<PathBuf>,
+    /// SHA-256 of the tokenisers of sources and targets; set when a run begins.
+    pub tokenizer_sha256: Option<[String; 2]>,
+    /// Hashes of the corpora for training and validation; set when a run begins.
+    pub data: Option<[String; 2]>,
+}
+
+impl TextConfig {
+    /// Returns settings without files: byte-level BPE, at most 256 tokens a side.
+    pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
+        Self {
+            tokenizer: TokenizerConfig::new(vocab_size),
+            max_length: 256,
+            batch_tokens,
+            ..Self::default()
+        }
+    }
+
+    /// Returns how the corpora are read. Texts have far less than 64 bytes per token.
+    pub fn read_options(&self) -> ReadOptions {
+        ReadOptions {
+            lossy: self.lossy,
+            max_bytes: (64 * self.max_length).max(1 << 14),
+        }
+    }
+
+    /// Makes all paths absolute, so that a run can be resumed from any folder.
+    ///
+    /// # Errors
+    ///
+    /// A path that has no absolute form.
+    pub fn make_paths_absolute(&mut self) -> Result<(), UsageError> {
+        let paths = [
+            Some(&mut self.train.source),
+            self.train.target.as_mut(),
+            Some(&mut self.valid.source),
+            self.valid.target.as_mut(),
+            self.tokenizer.source_file.as_mut(),
+            self.tokenizer.target_file.as_mut(),
+            self.cache.as_mut(),
+        ];
+        for path in paths.into_iter().flatten() {
+            if !path.as_os_str().is_empty() {
+                *path = std::path::absolute(&*path).map_err(|error| {
+                    let expected = format!("has no absolute path ({error})");
+                    UsageError::new("file", path.display(), expected)
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks all settings that can be checked without reading a file.
+    ///
+    /// # Errors
+    ///
+    /// A number out of its bounds, or a corpus without a file.
+    pub fn check(&self) -> Result<(), UsageError> {
+        bounds::check("max_length", self.max_length, 1..=100_000)?;
+        bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
+        let vocab_size = self.tokenizer.vocab_size;
+        bounds::check("tokenizer.vocab_size", vocab_size, 5..=10_000_000)?;
+        for (corpus, setting) in [(&self.train, "data.train"), (&self.valid, "data.valid")] {
+            if corpus.source.as_os_str().is_empty() {
+                let error = UsageError::setting("data.task", "text", "needs {}");
+                return Err(error.naming([setting]));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrong_settings_are_named_by_their_paths() {
+        let mut config = TextConfig::new(100, 100);
+        let error = |config: &TextConfig| config.check().unwrap_err().to_string();
+        assert_eq!(error(&config), "data.task text: needs data.train");
+        config.train.source = "a".into();
+        assert_eq!(error(&config), "data.task text: needs data.valid");
+        config.valid.source = "b".into();
+        assert_eq!(config.check(), Ok(()));
+        config.tokenizer.vocab_size = 4;
+        let expected = "data.tokenizer.vocab_size 4: must be at least 5 and at most 10000000";
+        assert_eq!(error(&config), expected);
+    }
+
+    #[test]
+    fn names_are_those_of_configuration_files() {
+        for (overlong, name) in [(Overlong::Drop, "drop"), (Overlong::Cut, "cut")] {
+            assert_eq!(serde_json::to_value(overlong).unwrap(), name);
+        }
+    }
+}

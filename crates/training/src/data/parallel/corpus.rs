@@ -1,0 +1,288 @@
+//! Parallel corpora in files: two files of lines, a table of two columns, or JSON Lines; plain or
+//! gzip. They are read pair by pair, so that they may be larger than memory.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::fingerprint::Fingerprint;
+use super::lines::{Lines, check_regular, wrong};
+use crate::error::{UsageError, quote};
+
+/// The files of a parallel corpus.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Corpus {
+    /// File of sources, one per line. If `target` is `None`, a file of pairs: JSON Lines if its
+    /// name ends with `.jsonl`, `.ndjson` or `.json`, else lines `SOURCE<TAB>TARGET`. All files may
+    /// be compressed by gzip.
+    pub source: PathBuf,
+    /// File of targets, one per line.
+    #[serde(default)]
+    pub target: Option<PathBuf>,
+    /// Fields of source and target in JSON Lines, such as `translation.en` for a nested field;
+    /// `None` for `source` and `target`.
+    #[serde(default)]
+    pub fields: Option<[String; 2]>,
+}
+
+/// A source text and its target text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// The source.
+    pub source: String,
+    /// The target.
+    pub target: String,
+}
+
+/// Options for reading texts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReadOptions {
+    /// Whether invalid UTF-8 is replaced; otherwise it is an error.
+    pub lossy: bool,
+    /// Maximum bytes of a text. Pairs with a longer side are skipped, because the time of a
+    /// tokeniser grows with the square of the length of a word.
+    pub max_bytes: usize,
+}
+
+/// Counts of what was read from a corpus.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CorpusStats {
+    /// Number of pairs returned.
+    pub pairs: u64,
+    /// Number of pairs skipped because a side is empty or white space.
+    pub empty: u64,
+    /// Number of lines in which invalid UTF-8 was replaced.
+    pub replaced: u64,
+    /// Number of pairs skipped because a side has more bytes than [`ReadOptions::max_bytes`].
+    pub too_long: u64,
+    /// Number of lines of a table with more than two columns; the others are ignored.
+    pub extra_columns: u64,
+}
+
+impl Corpus {
+    /// Returns the paths of the files.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let files = std::iter::once(&self.source).chain(&self.target);
+        files.map(PathBuf::as_path)
+    }
+
+    /// Rejects files that cannot be read more than once.
+    ///
+    /// # Errors
+    ///
+    /// The first file that does not exist or is not a regular file.
+    pub fn check(&self) -> Result<(), UsageError> {
+        self.files().try_for_each(check_regular)
+    }
+
+    /// Opens the files and returns their pairs.
+    ///
+    /// # Errors
+    ///
+    /// A file that does not exist, is a folder, or cannot be read.
+    pub fn read(&self, options: ReadOptions) -> Result<Pairs, UsageError> {
+        let ReadOptions { lossy, max_bytes } = options;
+        let source = Lines::open(&self.source, lossy)?;
+        let format = match &self.target {
+            Some(target) => Format::TwoFiles(Lines::open(target, lossy)?),
+            None if is_json_lines(&self.source) => {
+                let default = || ["source", "target"].map(String::from);
+                Format::JsonLines(self.fields.clone().unwrap_or_else(default))
+            }
+            None => Format::Table,
+        };
+        Ok(Pairs {
+            source,
+            format,
+            max_bytes,
+            stats: CorpusStats::default(),
+            has_ended: false,
+        })
+    }
+
+    /// Returns the fingerprints of the files, in the order of [`files`](Self::files).
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn fingerprints(&self) -> Result<Vec<Fingerprint>, UsageError> {
+        self.files().map(Fingerprint::of).collect()
+    }
+}
+
+/// Whether the name of a file of pairs says that it is JSON Lines.
+pub fn is_json_lines(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    let mut endings = [".jsonl", ".ndjson", ".json"].iter();
+    endings.any(|ending| name.ends_with(ending))
+}
+
+/// Format of a corpus: where the target of a source is found.
+enum Format {
+    /// In the same line of another file.
+    TwoFiles(Lines),
+    /// In the second column.
+    Table,
+    /// In the same object; source and target are these fields.
+    JsonLines([String; 2]),
+}
+
+/// Iterates over the pairs of a corpus, in their order. Skips pairs with an empty or a too long
+/// side.
+pub struct Pairs {
+    source: Lines,
+    format: Format,
+    max_bytes: usize,
+    stats: CorpusStats,
+    has_ended: bool,
+}
+
+impl Pairs {
+    /// Returns counts of what was read so far.
+    pub fn stats(&self) -> CorpusStats {
+        let in_targets = match &self.format {
+            Format::TwoFiles(target) => target.replaced,
+            _ => 0,
+        };
+        CorpusStats {
+            replaced: self.source.replaced + in_targets,
+            ..self.stats
+        }
+    }
+
+    /// Returns the next pair, of any length.
+    fn next_pair(&mut self) -> Result<Option<Pair>, UsageError> {
+        let line = self.source.next()?;
+        match (&mut self.format, line) {
+            (Format::TwoFiles(targets), line) => match (line, targets.next()?) {
+                (Some(source), Some(target)) => Ok(Some(Pair { source, target })),
+                (None, None) => Ok(None),
+                _ => Err(different_lengths(&mut self.source, targets)?),
+            },
+            (_, None) => Ok(None),
+            (Format::Table, Some(line)) => {
+                let (pair, has_more) = columns(&self.source, &line)?;
+                self.stats.extra_columns += u64::from(has_more);
+                Ok(Some(pair))
+            }
+            // Blank lines are skipped, such as one at the end of the file.
+            (Format::JsonLines(_), Some(line)) if line.trim().is_empty() => {
+                Ok(Some(Pair::default()))
+            }
+            (Format::JsonLines(fields), Some(line)) => {
+                object(&self.source, fields, &line).map(Some)
+            }
+        }
+    }
+}
+
+/// Returns the error that two files have different numbers of lines.
+fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageError, UsageError> {
+    let (n, other) = (source.count()?, target.count()?);
+    let path = target.path.display();
+    let expected =
+        format!("has {n} lines, but {path} has {other}: line by line, they must be translations");
+    Ok(wrong(&source.path, expected))
+}
+
+/// Returns the pair of a line of a table, and whether the line has more columns.
+fn columns(lines: &Lines, line: &str) -> Result<(Pair, bool), UsageError> {
+    let mut columns = line.split('\t');
+    let (Some(source), Some(target)) = (columns.next(), columns.next()) else {
+        if line.trim().is_empty() {
+            return Ok((Pair::default(), false));
+        }
+        let what = format!("is {}, but must be SOURCE<TAB>TARGET", quote(line));
+        return Err(lines.wrong(&what));
+    };
+    let pair = Pair {
+        source: source.into(),
+        target: target.into(),
+    };
+    Ok((pair, columns.next().is_some()))
+}
+
+/// Returns the pair of a line of JSON.
+fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
+    let object: Value = serde_json::from_str(line).map_err(|error| {
+        let what = "must be one JSON object, whole on its line";
+        lines.wrong(&format!("{what} ({error}): {}", quote(line)))
+    })?;
+    let field = |name: &String| {
+        let mut path = name.split('.');
+        let nested = || path.try_fold(&object, |value, part| value.get(part));
+        match object.get(name).or_else(nested) {
+            // Line breaks are replaced, because a text must be one line.
+            Some(Value::String(text)) => Ok(text.replace(['\n', '\r'], " ")),
+            Some(other) => {
+                let (other, name) = (quote(&other.to_string()), quote(name));
+                let what = format!("has {other} in its field {name}, which must be a text");
+                Err(lines.wrong(&what))
+            }
+            None => {
+                let (name, line) = (quote(name), quote(line));
+                let what = format!("has no field {name} (name the fields with {{}}): {line}");
+                Err(lines.wrong(&what).naming(["data.train.fields"]))
+            }
+        }
+    };
+    Ok(Pair {
+        source: field(&fields[0])?,
+        target: field(&fields[1])?,
+    })
+}
+
+impl Iterator for Pairs {
+    type Item = Result<Pair, UsageError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while !self.has_ended {
+            let pair = match self.next_pair().transpose() {
+                Some(Ok(pair)) => pair,
+                end_or_error => {
+                    self.has_ended = true;
+                    return end_or_error;
+                }
+            };
+            if pair.source.trim().is_empty() || pair.target.trim().is_empty() {
+                self.stats.empty += 1;
+            } else if pair.source.len().max(pair.target.len()) > self.max_bytes {
+                self.stats.too_long += 1;
+            } else {
+                self.stats.pairs += 1;
+                return Some(Ok(pair));
+            }
+        }
+        None
+    }
+}
+
+impl CorpusStats {
+    /// Describes what was skipped or changed; empty if nothing was.
+    pub fn notes(&self) -> Vec<String> {
+        let notes = [
+            (
+                self.too_long,
+                "pairs skipped: a side has too many bytes for the maximum length",
+            ),
+            (self.empty, "pairs skipped: a side is empty"),
+            (
+                self.replaced,
+                "lines are not UTF-8: invalid bytes were replaced",
+            ),
+            (
+                self.extra_columns,
+                "lines have more than two columns: the others were ignored",
+            ),
+        ];
+        let notes = notes.into_iter().filter(|(count, _)| *count > 0);
+        let notes = notes.map(|(count, what)| format!("{count} {what}"));
+        notes.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

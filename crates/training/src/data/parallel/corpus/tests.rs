@@ -1,0 +1,144 @@
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+
+/// Creates a corpus of files with these contents, and the folder that must outlive it.
+fn corpus(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Corpus) {
+    let folder = tempfile::tempdir().unwrap();
+    let paths: Vec<PathBuf> = files
+        .iter()
+        .map(|(name, bytes)| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, bytes).unwrap();
+            path
+        })
+        .collect();
+    let corpus = Corpus {
+        source: paths[0].clone(),
+        target: paths.get(1).cloned(),
+        fields: None,
+    };
+    (folder, corpus)
+}
+
+fn read(corpus: &Corpus, lossy: bool) -> Result<(Vec<[String; 2]>, CorpusStats), String> {
+    let mut pairs = corpus
+        .read(ReadOptions {
+            lossy,
+            max_bytes: 100,
+        })
+        .map_err(|error| error.to_string())?;
+    let mut all = Vec::new();
+    for pair in pairs.by_ref() {
+        let Pair { source, target } = pair.map_err(|error| error.to_string())?;
+        all.push([source, target]);
+    }
+    Ok((all, pairs.stats()))
+}
+
+#[test]
+fn pairs_keep_their_order_and_empty_ones_are_counted() {
+    let (_folder, two) = corpus(&[
+        ("a", "\u{feff}one\n\ntwo \r\n \t\nthree".as_bytes()),
+        ("b", b"1\n2\n 3\n\n4\n"),
+    ]);
+    let (pairs, stats) = read(&two, false).unwrap();
+    assert_eq!(pairs, [["one", "1"], ["two ", " 3"], ["three", "4"]]);
+    assert_eq!((stats.pairs, stats.empty, stats.replaced), (3, 2, 0));
+    assert_eq!(stats.notes(), ["2 pairs skipped: a side is empty"]);
+}
+
+#[test]
+fn gzip_is_recognised_by_its_content_in_one_member_or_several() {
+    let gzip = |text: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let pieces = [gzip(b"a\tb\nc"), gzip(b"\td\n")].concat();
+    let (_folder, table) = corpus(&[("pairs", &pieces)]);
+    assert_eq!(read(&table, false).unwrap().0, [["a", "b"], ["c", "d"]]);
+    let (_folder, cut) = corpus(&[("pairs", &pieces[..pieces.len() - 9])]);
+    let error = read(&cut, false).unwrap_err();
+    assert!(error.contains("pairs: cannot be read"), "{error}");
+}
+
+#[test]
+fn columns_after_the_second_are_counted() {
+    let (_folder, table) = corpus(&[("a.tsv", b"a\tb\tc\n\nd\te\n")]);
+    let (pairs, stats) = read(&table, false).unwrap();
+    assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
+    assert_eq!((stats.extra_columns, stats.empty), (1, 1));
+}
+
+#[test]
+fn fields_may_be_nested() {
+    let lines = br#"{"t": {"x": "a\nb", "y": "c"}, "t.x": null}
+{"t": {"x": "d", "y": "e"}}
+
+"#;
+    let (_folder, mut objects) = corpus(&[("a.jsonl", lines)]);
+    objects.fields = Some(["t.x".into(), "t.y".into()]);
+    let error = read(&objects, false).unwrap_err();
+    assert!(
+        error.contains("line 1 has \"null\" in its field \"t.x\""),
+        "{error}"
+    );
+    let lines = String::from_utf8(lines.to_vec())
+        .unwrap()
+        .replace(", \"t.x\": null", "");
+    let (_folder, mut objects) = corpus(&[("a.jsonl", lines.as_bytes())]);
+    objects.fields = Some(["t.x".into(), "t.y".into()]);
+    assert_eq!(read(&objects, false).unwrap().0, [["a b", "c"], ["d", "e"]]);
+}
+
+#[test]
+fn invalid_utf_8_is_rejected_or_replaced() {
+    let (_folder, two) = corpus(&[("a", b"x\ny\xff\n"), ("b", b"1\n2\n")]);
+    let error = read(&two, false).unwrap_err();
+    assert!(
+        error.contains("a: line 2 is not UTF-8") && error.contains("data.lossy"),
+        "{error}"
+    );
+    let (pairs, stats) = read(&two, true).unwrap();
+    assert_eq!(pairs[1], ["y\u{fffd}", "2"]);
+    assert_eq!(stats.replaced, 1);
+}
+
+#[test]
+fn the_error_of_files_of_different_lengths_has_both() {
+    for (a, b, numbers) in [("1\n2\n3\n", "1\n", [3, 1]), ("1\n", "1\n2\n3\n4", [1, 4])] {
+        let (_folder, two) = corpus(&[("a", a.as_bytes()), ("b", b.as_bytes())]);
+        let error = read(&two, false).unwrap_err();
+        let [first, second] = numbers;
+        assert!(
+            error.contains(&format!("a: has {first} lines, but ")),
+            "{error}"
+        );
+        assert!(error.contains(&format!("b has {second}: ")), "{error}");
+    }
+}
+
+#[test]
+fn too_long_texts_are_skipped_and_counted() {
+    let long = "x".repeat(101);
+    let table = format!("a\tb\n{long}\tb\nc\t{long}\nd\te\n");
+    let (_folder, table) = corpus(&[("a.tsv", table.as_bytes())]);
+    let (pairs, stats) = read(&table, false).unwrap();
+    assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
+    assert_eq!((stats.too_long, stats.pairs), (2, 2));
+}
+
+#[test]
+fn a_fingerprint_is_of_the_content() {
+    let (_folder, one) = corpus(&[("a", b"1\n"), ("b", b"2\n")]);
+    let (_folder_2, same) = corpus(&[("c", b"1\n"), ("d", b"2\n")]);
+    let (_folder_3, other) = corpus(&[("a", b"1\n"), ("b", b"3\n")]);
+    let fingerprints = |corpus: &Corpus| corpus.fingerprints().unwrap();
+    assert_eq!(fingerprints(&one), fingerprints(&same));
+    assert_ne!(fingerprints(&one), fingerprints(&other));
+    assert_eq!(fingerprints(&one)[0].size, 2);
+}

@@ -1,0 +1,138 @@
+//! A parallel corpus as a data set.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use anyhow::Result;
+use transformer::generate::LengthLimit;
+
+use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
+use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
+use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
+
+/// A data set for translation: sources and targets are texts, with a tokeniser each.
+///
+/// A source ends with the end symbol; a target has begin and end symbol.
+pub struct ParallelDataset {
+    /// Settings, with the hashes of tokenisers and corpora.
+    pub config: TextConfig,
+    /// Tokenisers of sources and targets.
+    pub tokenizers: TokenizerPair,
+    /// Corpora of the run; `None` if the data set was opened for inference.
+    pub(super) corpora: Option<Corpora>,
+}
+
+/// The pairs that a run reads.
+pub(super) struct Corpora {
+    pub(super) cache: TokenCache,
+    pub(super) plan: BatchPlan,
+    pub(super) validation: Vec<Example>,
+    /// The targets of `validation` as they are in the file.
+    pub(super) references: Vec<String>,
+    /// Seed and number of the last epoch, and its order.
+    pub(super) epoch: Mutex<Option<(u64, u64, Arc<EpochOrder>)>>,
+}
+
+impl Corpora {
+    fn epoch(&self, seed: u64, number: u64) -> Arc<EpochOrder> {
+        let mut last = self.epoch.lock().expect("no holder panics");
+        match &*last {
+            Some((s, n, epoch)) if (*s, *n) == (seed, number) => epoch.clone(),
+            _ => {
+                let epoch = Arc::new(self.plan.epoch(seed, number));
+                *last = Some((seed, number, epoch.clone()));
+                epoch
+            }
+        }
+    }
+}
+
+impl ParallelDataset {
+    /// Returns the example of a pair of ids: truncated, with begin and end symbols.
+    pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
+        source.truncate(self.config.max_length);
+        source.push(self.tokenizers.source.eos_id);
+        target.truncate(self.config.max_length);
+        target.insert(0, self.tokenizers.target.bos_id);
+        target.push(self.tokenizers.target.eos_id);
+        Example { source, target }
+    }
+}
+
+impl Dataset for ParallelDataset {
+    fn codec(&self) -> &dyn Codec {
+        &self.tokenizers
+    }
+
+    fn limits(&self) -> Limits {
+        Limits {
+            source: self.config.max_length + 1,
+            sequence: self.config.max_length + 2,
+            bytes: Some(self.config.read_options().max_bytes),
+            // Translations are shorter than three times their source and 20 tokens.
+            output: Some(LengthLimit {
+                per_token: 3.0,
+                more: 20,
+            }),
+        }
+    }
+
+    /// # Panics
+    ///
+    /// If the data set was opened for inference.
+    fn batch(&self, seed: u64, index: usize, _: usize) -> Vec<Example> {
+        let corpora = self.corpora.as_ref();
+        let corpora = corpora.expect("a run that trains has its corpora");
+        let plan = &corpora.plan;
+        let (number, index) = ((index - 1) / plan.batches(), (index - 1) % plan.batches());
+        let epoch = corpora.epoch(seed, number as u64);
+        let example = |&pair: &u32| self.example(corpora.cache.pair(pair as usize));
+        plan.batch(&epoch, index).iter().map(example).collect()
+    }
+
+    /// Returns the first `n` pairs for validation, in their order, for every split; none if the
+    /// data set was opened for inference.
+    fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
+        let examples = self.corpora.iter().flat_map(|corpora| &corpora.validation);
+        examples.take(n).cloned().collect()
+    }
+
+    fn scorer(&self) -> &dyn Scorer {
+        self
+    }
+
+    fn batches_per_epoch(&self) -> Option<usize> {
+        self.corpora.as_ref().map(|corpora| corpora.plan.batches())
+    }
+
+    fn save(&self, run: &Path) -> Result<()> {
+        self.tokenizers.save(run)
+    }
+}
+
+impl Scorer for ParallelDataset {
+    fn accepts(&self, example: &Example, output: &[u32]) -> bool {
+        output == example.output(true)
+    }
+
+    fn reference(&self, index: usize, example: &Example) -> String {
+        let corpora = self.corpora.as_ref();
+        let text = corpora.and_then(|corpora| corpora.references.get(index).cloned());
+        text.unwrap_or_else(|| self.tokenizers.decode_target(&example.target))
+    }
+
+    fn text_scores(&self, decoded: &[Decoded]) -> Option<TextScores> {
+        let mut bleu = BleuCounts::default();
+        let mut chrf = ChrfCounts::default();
+        for (index, decoded) in decoded.iter().enumerate() {
+            let hypothesis = self.tokenizers.decode_target(&decoded.output);
+            let reference = self.reference(index, &decoded.example);
+            bleu.add(&hypothesis, &reference, Tokenizer::default());
+            chrf.add(&hypothesis, &reference);
+        }
+        Some(TextScores {
+            bleu: bleu.score().score,
+            chrf: chrf.score(),
+        })
+    }
+}

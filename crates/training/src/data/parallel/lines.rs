@@ -1,0 +1,107 @@
+//! The lines of a text file, plain or gzip.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::error::{UsageError, quote};
+use crate::files::read_line;
+
+/// Opens a file of a corpus.
+pub(super) fn open(path: &Path) -> Result<File, UsageError> {
+    // The metadata are read before the file is opened, because opening a named pipe waits for a
+    // writer.
+    let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    if metadata.is_dir() {
+        return Err(wrong(path, "is a folder, but must be a file of text"));
+    }
+    File::open(path).map_err(|error| cannot_read(path, &error))
+}
+
+/// Rejects files that cannot be read more than once, such as pipes.
+pub(super) fn check_regular(path: &Path) -> Result<(), UsageError> {
+    let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
+    if metadata.is_file() || metadata.is_dir() {
+        return Ok(());
+    }
+    let expected =
+        "is not a regular file: a corpus is read more than once, so save it in a file first";
+    Err(wrong(path, expected))
+}
+
+pub(super) fn wrong(path: &Path, expected: impl Into<String>) -> UsageError {
+    UsageError::new("corpus", path.display(), expected)
+}
+
+pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
+    wrong(path, format!("cannot be read ({error})"))
+}
+
+/// Reads the lines of one file.
+pub(super) struct Lines {
+    pub(super) path: PathBuf,
+    reader: Box<dyn BufRead + Send>,
+    lossy: bool,
+    /// Number of lines read so far.
+    pub(super) number: u64,
+    /// Number of lines in which invalid UTF-8 was replaced.
+    pub(super) replaced: u64,
+}
+
+impl Lines {
+    pub(super) fn open(path: &Path, lossy: bool) -> Result<Self, UsageError> {
+        let mut file = BufReader::with_capacity(1 << 16, open(path)?);
+        let start = file.fill_buf().map_err(|error| cannot_read(path, &error))?;
+        let is_gzip = start.starts_with(&[0x1f, 0x8b]);
+        let reader: Box<dyn BufRead + Send> = match is_gzip {
+            true => Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file))),
+            false => Box::new(file),
+        };
+        Ok(Self {
+            path: path.into(),
+            reader,
+            lossy,
+            number: 0,
+            replaced: 0,
+        })
+    }
+
+    /// Returns the next line without its line break; `None` at the end of the file.
+    pub(super) fn next(&mut self) -> Result<Option<String>, UsageError> {
+        let read = read_line(&mut self.reader);
+        let Some(mut bytes) = read.map_err(|error| cannot_read(&self.path, &error))? else {
+            return Ok(None);
+        };
+        self.number += 1;
+        if self.number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
+            bytes.drain(..3);
+        }
+        match String::from_utf8(bytes) {
+            Ok(line) => Ok(Some(line)),
+            Err(error) => {
+                let text = String::from_utf8_lossy(error.as_bytes());
+                if self.lossy {
+                    self.replaced += 1;
+                    return Ok(Some(text.into_owned()));
+                }
+                let what = "is not UTF-8 (convert the file, or replace such bytes with {})";
+                let error = self.wrong(&format!("{what}: {}", quote(&text)));
+                Err(error.naming(["data.lossy"]))
+            }
+        }
+    }
+
+    /// Returns an error about the line that was read last.
+    pub(super) fn wrong(&self, what: &str) -> UsageError {
+        wrong(&self.path, format!("line {} {what}", self.number))
+    }
+
+    /// Reads the rest of the file and returns the number of all its lines.
+    pub(super) fn count(&mut self) -> Result<u64, UsageError> {
+        self.lossy = true;
+        while self.next()?.is_some() {}
+        Ok(self.number)
+    }
+}

@@ -1,0 +1,223 @@
+//! Makes a data set from the files of its corpora and tokenisers.
+
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use anyhow::{Context, Result};
+
+use super::cache_folder::lock;
+use super::dataset::Corpora;
+use super::fingerprint::key;
+use super::lines::wrong;
+use super::train_tokenizers::read_or_train;
+use super::{
+    BatchPlan, Corpus, CorpusStats, Fingerprint, Overlong, ParallelDataset, TextConfig, TokenCache,
+    TokenizerPair,
+};
+use crate::data::Example;
+use crate::error::UsageError;
+use crate::notes;
+
+impl ParallelDataset {
+    /// Makes the data set of a new run: trains or reads its tokenisers, tokenises its corpora, and
+    /// plans its batches. Tokenisers and tokenised corpora are kept in the folder `caches`, unless
+    /// the settings name another. `eval_size` limits the number of pairs for validation.
+    ///
+    /// # Errors
+    ///
+    /// Wrong settings, corpora or tokenisers that cannot be used, or a folder that cannot be
+    /// written.
+    pub fn prepare(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
+        config.check()?;
+        let caches = caches_of(config, caches);
+        // Quick checks come before the slow work.
+        drop(lock(&caches)?);
+        config.train.check()?;
+        config.valid.check()?;
+        for pair in config.valid.read(config.read_options())? {
+            pair?;
+        }
+        let fingerprints = Fingerprints::of(config)?;
+        let tokenizers = read_or_train(config, &caches, &fingerprints.train)?;
+        let mut dataset = Self::new(config, tokenizers);
+        dataset.load(&caches, eval_size, &fingerprints)?;
+        Ok(dataset)
+    }
+
+    /// Opens the data set of a run's folder for inference: with its tokenisers, without its
+    /// corpora.
+    ///
+    /// # Errors
+    ///
+    /// Tokenisers that do not exist or are not those of the run.
+    pub fn open(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
+        let tokenizers = TokenizerPair::open(run, config.tokenizer_sha256.as_ref())?;
+        Ok(Self::new(config, tokenizers))
+    }
+
+    /// Reads the corpora, to resume a run; see [`prepare`](Self::prepare).
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`prepare`](Self::prepare), and corpora that have changed since the run began.
+    pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
+        let config = &self.config;
+        config.train.check()?;
+        config.valid.check()?;
+        let fingerprints = Fingerprints::of(config)?;
+        if let Some(expected) = &config.data {
+            let keys = fingerprints.keys(config);
+            for (side, corpus) in [&config.train, &config.valid].into_iter().enumerate() {
+                if expected[side] != keys[side] {
+                    let files = corpus.files().map(|file| file.display().to_string());
+                    let files = files.collect::<Vec<_>>().join(", ");
+                    let what = "has changed since the run began: put it back, or begin a new run";
+                    return Err(UsageError::new("corpus", files, what).into());
+                }
+            }
+        }
+        let caches = caches_of(config, caches);
+        self.load(&caches, eval_size, &fingerprints)
+    }
+
+    fn new(config: &TextConfig, tokenizers: TokenizerPair) -> Self {
+        let mut config = config.clone();
+        config.tokenizer_sha256 = Some(tokenizers.sha256());
+        Self {
+            config,
+            tokenizers,
+            corpora: None,
+        }
+    }
+
+    fn load(&mut self, caches: &Path, eval_size: usize, fingerprints: &Fingerprints) -> Result<()> {
+        let config = &self.config;
+        let most = config.max_length;
+        let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
+        let (validation, references) = self.validation(eval_size)?;
+        let cache = TokenCache::open_or_make(
+            caches,
+            &config.train,
+            &fingerprints.train,
+            config.read_options(),
+            tokenizers,
+        )?;
+        note_stats(&config.train, &cache.stats);
+        let pairs = u32::try_from(cache.pairs());
+        let pairs = pairs.context("a corpus has at most 4294967295 pairs")?;
+        let is_long = |pair: &u32| cache.lengths(*pair as usize).into_iter().any(|n| n > most);
+        let long = (0..pairs).filter(is_long).count();
+        note_long(config, long, &format!("of {pairs} pairs"));
+        // Lengths as the model reads them: sources with end symbol, targets with begin symbol.
+        let lengths = |pair: u32| cache.lengths(pair as usize).map(|n| n.min(most) + 1);
+        let is_kept = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
+        let plan = BatchPlan::new((0..pairs).filter(is_kept), lengths, config.batch_tokens);
+        if plan.batches() == 0 {
+            let error = match pairs {
+                0 => wrong(&config.train.source, "has no pair with text on both sides"),
+                _ => too_long(&config.train, most, ""),
+            };
+            return Err(error.into());
+        }
+        let [source_size, target_size] = tokenizers.map(|tokenizer| tokenizer.vocab_size);
+        let (kept, batches, padding) = (plan.pairs(), plan.batches(), 100.0 * plan.padding());
+        notes::note(&format!(
+            "{kept} pairs, {source_size} and {target_size} tokens in the vocabularies, {batches} batches an epoch, {padding:.1} % padding",
+        ));
+        self.config.data = Some(fingerprints.keys(config));
+        self.corpora = Some(Corpora {
+            cache,
+            plan,
+            validation,
+            references,
+            epoch: Mutex::new(None),
+        });
+        Ok(())
+    }
+
+    /// Returns the first `n` pairs for validation, and the texts of their targets.
+    fn validation(&self, n: usize) -> Result<(Vec<Example>, Vec<String>), UsageError> {
+        let corpus = &self.config.valid;
+        let most = self.config.max_length;
+        let mut pairs = corpus.read(self.config.read_options())?;
+        let (mut examples, mut references) = (Vec::new(), Vec::new());
+        let (mut long, mut has_rest) = (0, false);
+        for pair in pairs.by_ref() {
+            let pair = pair?;
+            if examples.len() == n {
+                has_rest = true;
+                continue;
+            }
+            let TokenizerPair { source, target } = &self.tokenizers;
+            let ids = [source.encode(&pair.source), target.encode(&pair.target)];
+            if ids.iter().any(|ids| ids.len() > most) {
+                long += 1;
+                if self.config.overlong == Overlong::Drop {
+                    continue;
+                }
+            }
+            references.push(pair.target);
+            examples.push(self.example(ids));
+        }
+        let stats = pairs.stats();
+        note_stats(corpus, &stats);
+        note_long(&self.config, long, "pairs for validation");
+        if has_rest {
+            let (path, all) = (corpus.source.display(), stats.pairs);
+            let what = format!("only the first {n} of {all} pairs are used for validation");
+            notes::note(&format!("{path}: {what}"));
+        }
+        match (examples.is_empty(), long) {
+            (false, _) => Ok((examples, references)),
+            (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
+            (true, _) => Err(too_long(corpus, most, " to validate with")),
+        }
+    }
+}
+
+/// Fingerprints of the files of both corpora. Reading the files takes time, so it is done once.
+struct Fingerprints {
+    train: Vec<Fingerprint>,
+    valid: Vec<Fingerprint>,
+}
+
+impl Fingerprints {
+    fn of(config: &TextConfig) -> Result<Self, UsageError> {
+        Ok(Self {
+            train: config.train.fingerprints()?,
+            valid: config.valid.fingerprints()?,
+        })
+    }
+
+    /// Returns hashes that identify the corpora for training and validation.
+    fn keys(&self, config: &TextConfig) -> [String; 2] {
+        [
+            key(&(&self.train, &config.train.fields)),
+            key(&(&self.valid, &config.valid.fields)),
+        ]
+    }
+}
+
+/// Returns the error of a corpus in which all pairs have more than `most` tokens.
+fn too_long(corpus: &Corpus, most: usize, purpose: &str) -> UsageError {
+    let expected = format!("has no pair of at most {{}} ({most}) tokens{purpose}");
+    wrong(&corpus.source, expected).naming(["data.max_length"])
+}
+
+fn note_long(config: &TextConfig, long: usize, pairs: &str) {
+    if long > 0 {
+        let (most, done) = (config.max_length, config.overlong.description());
+        let what = format!("have a side of more than {most} tokens: {done}");
+        notes::note(&format!("{long} {pairs} {what}"));
+    }
+}
+
+fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
+    for note in stats.notes() {
+        notes::note(&format!("{}: {note}", corpus.source.display()));
+    }
+}
+
+fn caches_of(config: &TextConfig, caches: &Path) -> PathBuf {
+    config.cache.clone().unwrap_or_else(|| caches.into())
+}

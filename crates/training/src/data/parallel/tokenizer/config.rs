@@ -1,0 +1,105 @@
+//! Settings of tokenisers.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Kind of tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenizerKind {
+    /// Byte-pair encoding of bytes. It can encode every text, and decoding returns the same text.
+    #[default]
+    Bpe,
+    /// Pieces of words by a unigram language model, as in SentencePiece. Ids of rare pieces may
+    /// differ when it is trained again.
+    Unigram,
+    /// Words and punctuation that occur at least twice.
+    Word,
+    /// Characters.
+    Char,
+}
+
+impl TokenizerKind {
+    /// All kinds.
+    pub const ALL: [Self; 4] = [Self::Bpe, Self::Unigram, Self::Word, Self::Char];
+
+    /// Returns the name in configuration files.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bpe => "bpe",
+            Self::Unigram => "unigram",
+            Self::Word => "word",
+            Self::Char => "char",
+        }
+    }
+}
+
+/// Unicode normal forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Normalization {
+    /// Canonical composition.
+    Nfc,
+    /// Canonical decomposition.
+    Nfd,
+    /// Compatibility composition, which also replaces full-width letters and ligatures by plain
+    /// ones.
+    Nfkc,
+    /// Compatibility decomposition.
+    Nfkd,
+}
+
+/// Settings of the tokenisers of sources and targets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenizerConfig {
+    /// Kind of tokens.
+    pub kind: TokenizerKind,
+    /// Number of tokens of each vocabulary, special tokens included.
+    pub vocab_size: usize,
+    /// Whether a vocabulary may be smaller if the corpus has no more tokens; otherwise that is an
+    /// error.
+    pub or_fewer: bool,
+    /// Whether sources and targets share one vocabulary.
+    pub joint: bool,
+    /// Whether all letters are made lower case.
+    pub lower_case: bool,
+    /// Unicode normal form of all texts; `None` leaves them as they are.
+    pub normalization: Option<Normalization>,
+    /// A `tokenizer.json` for sources; `None` trains a tokeniser.
+    pub source_file: Option<PathBuf>,
+    /// A `tokenizer.json` for targets; `None` trains a tokeniser.
+    pub target_file: Option<PathBuf>,
+}
+
+impl TokenizerConfig {
+    /// Returns settings of byte-level BPE with at most `vocab_size` tokens a side.
+    pub fn new(vocab_size: usize) -> Self {
+        Self {
+            vocab_size,
+            or_fewer: true,
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_configuration_files() {
+        for kind in TokenizerKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
+        for (form, name) in [
+            (Normalization::Nfc, "nfc"),
+            (Normalization::Nfd, "nfd"),
+            (Normalization::Nfkc, "nfkc"),
+            (Normalization::Nfkd, "nfkd"),
+        ] {
+            assert_eq!(serde_json::to_value(form).unwrap(), name);
+        }
+    }
+}

@@ -1,0 +1,185 @@
+#[path = "../../../../../../examples/pseudo_language/language.rs"]
+#[allow(dead_code)]
+mod language;
+
+use language::pseudo_language;
+
+use super::*;
+
+fn texts() -> impl Iterator<Item = Result<String, UsageError>> + Send {
+    (0..400).map(|index| Ok(pseudo_language(0, index).target))
+}
+
+fn trained(change: impl FnOnce(&mut TokenizerConfig)) -> Tokenizer {
+    let mut config = TokenizerConfig::new(600);
+    change(&mut config);
+    Tokenizer::train(&config, "targets", texts()).unwrap()
+}
+
+#[test]
+fn texts_are_encoded_and_decoded() {
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        for index in 0..100 {
+            let text = pseudo_language(0, index).target;
+            let ids = tokenizer.encode(&text);
+            let is_known = |id: &u32| *id > 3 && (*id as usize) < tokenizer.vocab_size;
+            let unknown = ids.iter().filter(|id| !is_known(id)).count();
+            if unknown == 0 {
+                assert_eq!(tokenizer.decode(&ids), text, "{kind:?}");
+            }
+            // Words that occur only once have no token.
+            assert!(
+                unknown == 0 || kind == TokenizerKind::Word,
+                "{kind:?}: {text}"
+            );
+        }
+        let all: Vec<String> = (0..50).map(|i| pseudo_language(1, i).target).collect();
+        let one_by_one: Vec<Vec<u32>> = all.iter().map(|t| tokenizer.encode(t)).collect();
+        assert_eq!(tokenizer.encode_all(all), one_by_one);
+    }
+}
+
+#[test]
+fn special_tokens_are_those_of_a_vocabulary() {
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        for (name, id) in [("<pad>", 0), ("<bos>", 1), ("<eos>", 2), ("<unk>", 3)] {
+            assert_eq!(tokenizer.id(name), Some(id), "{kind:?}");
+            assert_eq!(tokenizer.token(id), name);
+        }
+        // Special tokens are never encoded from a text.
+        let ids = tokenizer.encode("Der <eos><pad> tirun.");
+        assert!(
+            ids.iter().all(|id| !(0..3).contains(id)),
+            "{kind:?}: {ids:?}"
+        );
+        let ids = [&[1][..], &tokenizer.encode("Der tirun"), &[2, 0, 0]].concat();
+        assert_eq!(tokenizer.decode(&ids), "Der tirun", "{kind:?}");
+    }
+}
+
+#[test]
+fn byte_level_bpe_encodes_every_text() {
+    let tokenizer = trained(|_| ());
+    let ids = tokenizer.encode("der der é");
+    assert_eq!(tokenizer.token(ids[0]), "▁der");
+    assert_eq!(tokenizer.id("▁der"), Some(ids[0]));
+    assert_eq!(tokenizer.token(*ids.last().unwrap()), "©");
+    for text in [
+        "naïve café",
+        "猫が好き",
+        "🙂 \u{1F1EB}",
+        "a  b",
+        "x\u{0301}",
+    ] {
+        assert_eq!(tokenizer.decode(&tokenizer.encode(text)), text);
+    }
+}
+
+#[test]
+fn texts_can_be_normalised() {
+    let tokenizer = trained(|config| {
+        config.lower_case = true;
+        config.normalization = Some(Normalization::Nfkc);
+    });
+    assert_eq!(
+        tokenizer.decode(&tokenizer.encode("Ｄer ﬁTIRUN e\u{301}")),
+        "der fitirun é"
+    );
+    assert_eq!(tokenizer.encode("DER"), tokenizer.encode("der"));
+}
+
+#[test]
+fn a_trained_tokeniser_is_the_same_when_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        std::fs::write(&path, &tokenizer.json).unwrap();
+        let read = Tokenizer::read(&path).unwrap();
+        assert_eq!(read.sha256, tokenizer.sha256);
+        assert_eq!(read.vocab_size, tokenizer.vocab_size);
+        let text = pseudo_language(3, 7).target;
+        assert_eq!(read.encode(&text), tokenizer.encode(&text));
+    }
+    let json = String::from_utf8(trained(|_| ()).json).unwrap();
+    std::fs::write(&path, json.replace("<bos>", "<begin>")).unwrap();
+    let read = Tokenizer::read(&path).unwrap();
+    // Special tokens that it lacks are added after all others, and are kept.
+    assert_eq!(read.bos_id as usize, read.vocab_size - 1);
+    std::fs::write(&path, &read.json).unwrap();
+    assert_eq!(Tokenizer::read(&path).unwrap().sha256, read.sha256);
+    assert_eq!(
+        read.decode(&[&[read.bos_id], &read.encode("der")[..]].concat()),
+        "der"
+    );
+    std::fs::write(&path, json.replace("<bos>", "<s>").replace("<eos>", "</s>")).unwrap();
+    let read = Tokenizer::read(&path).unwrap();
+    assert_eq!((read.bos_id, read.eos_id), (1, 2));
+}
+
+#[test]
+fn impossible_vocabulary_sizes_are_rejected() {
+    let train = |kind, vocab_size, or_fewer| {
+        let config = TokenizerConfig {
+            kind,
+            or_fewer,
+            ..TokenizerConfig::new(vocab_size)
+        };
+        let trained = Tokenizer::train(&config, "targets", texts());
+        trained
+            .map(|one| one.vocab_size)
+            .map_err(|error| error.to_string())
+    };
+    for kind in [TokenizerKind::Word, TokenizerKind::Char] {
+        let found = train(kind, 5000, true).unwrap();
+        assert!((20..1000).contains(&found), "{found}");
+        let error = train(kind, 5000, false).unwrap_err();
+        let expected =
+            format!("data.tokenizer.vocab_size 5000: must be at most {found}: the targets have");
+        assert!(error.starts_with(&expected), "{error}");
+    }
+    let error = train(TokenizerKind::Bpe, 100, true).unwrap_err();
+    assert!(
+        error.contains("is too small: the targets need at least 260 tokens"),
+        "{error}"
+    );
+    let error = train(TokenizerKind::Unigram, 12, true).unwrap_err();
+    assert!(
+        error.starts_with("data.tokenizer.vocab_size 12: "),
+        "{error}"
+    );
+    let nothing = std::iter::empty::<Result<String, UsageError>>();
+    let config = TokenizerConfig {
+        kind: TokenizerKind::Word,
+        ..TokenizerConfig::new(100)
+    };
+    let error = Tokenizer::train(&config, "targets", nothing).err().unwrap();
+    assert!(error.to_string().contains("has no tokens"), "{error}");
+}
+
+#[test]
+fn errors_of_the_texts_are_returned() {
+    let config = TokenizerConfig::new(600);
+    let broken = texts()
+        .take(10)
+        .chain([Err(UsageError::new("corpus", "a", "is broken"))]);
+    let error = Tokenizer::train(&config, "targets", broken).err().unwrap();
+    assert_eq!(error.to_string(), "corpus a: is broken");
+}
+
+#[test]
+fn punctuation_is_attached_to_words() {
+    for (words, text) in [
+        ("Hello , world !", "Hello, world!"),
+        (
+            "it ' s well - known ( and good ) .",
+            "it's well-known (and good).",
+        ),
+        ("¿ qué ?", "¿qué?"),
+        ("", ""),
+    ] {
+        assert_eq!(attach_punctuation(words), text);
+    }
+}

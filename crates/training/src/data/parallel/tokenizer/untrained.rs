@@ -1,0 +1,98 @@
+//! Tokenisers before training.
+
+use tokenizers::models::TrainerWrapper;
+use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
+use tokenizers::models::unigram::{Unigram, UnigramTrainer};
+use tokenizers::models::wordlevel::{WordLevel, WordLevelTrainer};
+use tokenizers::normalizers::{Lowercase, NFC, NFD, NFKC, NFKD, NormalizerWrapper, Sequence};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
+use tokenizers::pre_tokenizers::whitespace::Whitespace;
+use tokenizers::{AddedToken, Tokenizer as Inner};
+use transformer::Vocabulary;
+
+use super::config::{Normalization, TokenizerConfig, TokenizerKind};
+
+/// Number of special tokens: padding, begin, end and unknown.
+pub(super) const SPECIAL: usize = 4;
+
+/// Returns a tokeniser without tokens, and its trainer. Training gives the special tokens the ids of
+/// a [`Vocabulary`].
+pub(super) fn untrained(config: &TokenizerConfig) -> tokenizers::Result<(Inner, TrainerWrapper)> {
+    let special: Vec<AddedToken> = [
+        Vocabulary::PAD,
+        Vocabulary::BOS,
+        Vocabulary::EOS,
+        Vocabulary::UNK,
+    ]
+    .map(|name| AddedToken::from(name, true))
+    .into();
+    let size = config.vocab_size;
+    // Marks blanks as SentencePiece does, so that decoding restores them.
+    let with_blanks = Metaspace::new('▁', PrependScheme::Always, true);
+    let bpe = |size| {
+        BpeTrainerBuilder::new()
+            .show_progress(false)
+            .special_tokens(special.clone())
+            .vocab_size(size)
+    };
+    let (mut inner, trainer): (Inner, TrainerWrapper) = match config.kind {
+        TokenizerKind::Bpe => {
+            let mut inner = Inner::new(BPE::default());
+            let bytes = ByteLevel::default();
+            inner.with_pre_tokenizer(Some(bytes));
+            inner.with_decoder(Some(bytes));
+            let trainer = bpe(size)
+                .min_frequency(2)
+                .initial_alphabet(ByteLevel::alphabet().into_iter().collect());
+            (inner, trainer.build().into())
+        }
+        TokenizerKind::Char => {
+            let model = BPE::builder().unk_token(Vocabulary::UNK.into()).build()?;
+            let mut inner = Inner::new(model);
+            inner.with_pre_tokenizer(Some(with_blanks.clone()));
+            inner.with_decoder(Some(with_blanks));
+            // A vocabulary size of 0 has only the alphabet, and no merges.
+            let trainer = bpe(0).limit_alphabet(size.saturating_sub(SPECIAL));
+            (inner, trainer.build().into())
+        }
+        TokenizerKind::Unigram => {
+            let mut inner = Inner::new(Unigram::default());
+            inner.with_pre_tokenizer(Some(with_blanks.clone()));
+            inner.with_decoder(Some(with_blanks));
+            let trainer = UnigramTrainer::builder()
+                .show_progress(false)
+                .special_tokens(special.clone())
+                .unk_token(Some(Vocabulary::UNK.into()))
+                .vocab_size(u32::try_from(size)?)
+                .build()?;
+            (inner, trainer.into())
+        }
+        TokenizerKind::Word => {
+            let model = WordLevel::builder()
+                .unk_token(Vocabulary::UNK.into())
+                .build()?;
+            let mut inner = Inner::new(model);
+            inner.with_pre_tokenizer(Some(Whitespace {}));
+            let trainer = WordLevelTrainer::builder()
+                .show_progress(false)
+                .special_tokens(special.clone())
+                .min_frequency(2)
+                .vocab_size(size)
+                .build()?;
+            (inner, trainer.into())
+        }
+    };
+    let mut steps: Vec<NormalizerWrapper> = Vec::new();
+    steps.extend(config.normalization.map(|form| match form {
+        Normalization::Nfc => NormalizerWrapper::from(NFC),
+        Normalization::Nfd => NFD.into(),
+        Normalization::Nfkc => NFKC.into(),
+        Normalization::Nfkd => NFKD.into(),
+    }));
+    steps.extend(config.lower_case.then(|| Lowercase.into()));
+    if !steps.is_empty() {
+        inner.with_normalizer(Some(Sequence::new(steps)))?;
+    }
+    Ok((inner, trainer))
+}

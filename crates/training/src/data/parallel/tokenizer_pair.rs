@@ -1,0 +1,145 @@
+//! The tokenisers of sources and targets.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+
+use super::tokenizer::Tokenizer;
+use crate::data::codec::{Codec, EncodeError, Vocabularies};
+use crate::error::UsageError;
+use crate::files::{remove_file, write_whole};
+
+/// File names in a run's folder: a tokeniser for each side, or one for both.
+const SOURCE: &str = "source.tokenizer.json";
+const TARGET: &str = "target.tokenizer.json";
+pub(super) const JOINT: &str = "tokenizer.json";
+
+/// The tokenisers of sources and targets, which may be the same. As a [`Codec`], it encodes every
+/// text; sources end with the end symbol.
+#[derive(Clone)]
+pub struct TokenizerPair {
+    /// The tokeniser of sources.
+    pub source: Arc<Tokenizer>,
+    /// The tokeniser of targets.
+    pub target: Arc<Tokenizer>,
+}
+
+impl TokenizerPair {
+    /// Creates a pair of tokenisers.
+    ///
+    /// # Errors
+    ///
+    /// If they have different ids for padding, since a model has only one.
+    pub fn new(source: Arc<Tokenizer>, target: Arc<Tokenizer>) -> Result<Self, UsageError> {
+        if source.pad_id != target.pad_id {
+            let expected = format!(
+                "has padding id {}, but the tokeniser of the sources has {}: a model has only one",
+                target.pad_id, source.pad_id
+            );
+            return Err(UsageError::new("tokeniser", "of the targets", expected));
+        }
+        Ok(Self { source, target })
+    }
+
+    /// Reads the tokenisers from a run's folder. `sha256` are the expected hashes, if known.
+    ///
+    /// # Errors
+    ///
+    /// Files that do not exist or are not the expected ones.
+    pub fn open(run: &Path, sha256: Option<&[String; 2]>) -> Result<Self, UsageError> {
+        let is_joint = match sha256 {
+            Some([source, target]) => source == target,
+            None => run.join(JOINT).exists(),
+        };
+        let read = |name: &str, side: usize| {
+            let path = run.join(name);
+            let tokenizer = Tokenizer::read(&path)?;
+            if sha256.is_some_and(|hashes| hashes[side] != tokenizer.sha256) {
+                let expected =
+                    "is not the tokeniser that the model was trained with: put that back";
+                return Err(UsageError::new("tokeniser", path.display(), expected));
+            }
+            Ok(Arc::new(tokenizer))
+        };
+        if is_joint {
+            let both = read(JOINT, 0)?;
+            return Self::new(both.clone(), both);
+        }
+        Self::new(read(SOURCE, 0)?, read(TARGET, 1)?)
+    }
+
+    /// Writes the tokenisers into a run's folder.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be written.
+    pub fn save(&self, run: &Path) -> Result<()> {
+        let is_joint = self.source.sha256 == self.target.sha256;
+        let files = [
+            (JOINT, is_joint.then_some(&self.source)),
+            (SOURCE, (!is_joint).then_some(&self.source)),
+            (TARGET, (!is_joint).then_some(&self.target)),
+        ];
+        for (name, tokenizer) in files {
+            let path = run.join(name);
+            let written = match tokenizer {
+                Some(tokenizer) => write_whole(&path, &tokenizer.json),
+                // A run that was killed before it began may have left one.
+                None => remove_file(&path),
+            };
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
+    }
+
+    /// Returns the SHA-256 of both tokenisers.
+    pub fn sha256(&self) -> [String; 2] {
+        [&self.source, &self.target].map(|tokenizer| tokenizer.sha256.clone())
+    }
+}
+
+impl Codec for TokenizerPair {
+    fn vocabularies(&self) -> Vocabularies {
+        Vocabularies {
+            source_size: self.source.vocab_size,
+            target_size: self.target.vocab_size,
+            pad_id: self.target.pad_id,
+            bos_id: self.target.bos_id,
+            eos_id: Some(self.target.eos_id),
+        }
+    }
+
+    fn encode_source(&self, text: &str) -> Result<Vec<u32>, EncodeError> {
+        let mut ids = self.source.encode(text);
+        ids.push(self.source.eos_id);
+        Ok(ids)
+    }
+
+    fn encode_target(&self, text: &str) -> Result<Vec<u32>, EncodeError> {
+        Ok(self.target.encode(text))
+    }
+
+    fn decode_source(&self, ids: &[u32]) -> String {
+        self.source.decode(ids)
+    }
+
+    fn decode_target(&self, ids: &[u32]) -> String {
+        self.target.decode(ids)
+    }
+
+    fn source_token(&self, id: u32) -> String {
+        self.source.token(id)
+    }
+
+    fn target_token(&self, id: u32) -> String {
+        self.target.token(id)
+    }
+
+    fn target_id(&self, name: &str) -> Result<u32, EncodeError> {
+        self.target.id(name).ok_or_else(|| EncodeError {
+            word: name.into(),
+            symbols: format!("a vocabulary of {}", self.target.vocab_size),
+        })
+    }
+}

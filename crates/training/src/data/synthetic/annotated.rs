@@ -1,0 +1,101 @@
+//! The copy task of the Annotated Transformer (its section "A First Example").
+
+use std::ops::RangeInclusive;
+
+use super::{Alphabet, SyntheticTask};
+use crate::data::{DataRng, Example};
+
+/// Sequences of 10 of the symbols `1` to `10`. The first symbol is always `1`, which is also the
+/// begin symbol of targets. Targets have no end symbol.
+#[derive(Clone, Debug)]
+pub struct AnnotatedCopy {
+    alphabet: Alphabet,
+}
+
+impl AnnotatedCopy {
+    const SYMBOLS: u32 = 10;
+    const LENGTH: usize = 10;
+
+    /// Returns `1 2 3 4 5 6 7 8 9 10`, which the article decodes after training.
+    pub fn one_to_ten() -> Example {
+        let source: Vec<u32> = (1..=Self::SYMBOLS).collect();
+        Example {
+            target: source.clone(),
+            source,
+        }
+    }
+}
+
+impl Default for AnnotatedCopy {
+    fn default() -> Self {
+        let tokens = (0..=Self::SYMBOLS).map(|id| id.to_string());
+        Self {
+            alphabet: Alphabet::from_tokens(tokens.collect(), 1, 0, 1, None),
+        }
+    }
+}
+
+impl SyntheticTask for AnnotatedCopy {
+    fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+
+    fn lengths(&self) -> RangeInclusive<usize> {
+        Self::LENGTH..=Self::LENGTH
+    }
+
+    fn pair(&self, length: usize, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
+        let mut source = self.alphabet.draw(length, rng);
+        source[0] = self.alphabet.bos_id();
+        let target = source[1..].to_vec();
+        (source, target)
+    }
+
+    fn max_tokens(&self, length: usize) -> usize {
+        length
+    }
+
+    // Draws no length, so that the sequences, and the losses in the documentation, stay the same.
+    fn draw(&self, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
+        self.pair(Self::LENGTH, rng)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::task::example;
+    use super::*;
+    use crate::data::codec::Codec;
+    use crate::data::dataset::Dataset;
+    use crate::data::split::Split;
+
+    #[test]
+    fn sequences_begin_with_1() {
+        let task = AnnotatedCopy::default();
+        for index in 0..100 {
+            let example = example(&task, 0, Split::Train, index);
+            assert_eq!(example.source.len(), 10);
+            assert_eq!(example.source[0], task.alphabet().bos_id());
+            assert_eq!(example.target, example.source);
+            assert_eq!(example.output(false), &example.source[1..]);
+        }
+        let one_to_ten = AnnotatedCopy::one_to_ten();
+        let text = task.alphabet().decode_source(&one_to_ten.source);
+        assert_eq!(text, "1 2 3 4 5 6 7 8 9 10");
+    }
+
+    #[test]
+    fn only_symbols_are_encoded() {
+        let task = AnnotatedCopy::default();
+        let codec = task.codec();
+        for word in ["0", "11", "01", "<pad>"] {
+            let error = codec.encode_source(word).unwrap_err().to_string();
+            assert!(error.ends_with("which are 1 to 10 in this run"), "{error}");
+        }
+        assert_eq!(codec.target_id("0"), Ok(0));
+        let vocabularies = codec.vocabularies();
+        assert_eq!(vocabularies.source_size, 11);
+        assert_eq!((vocabularies.pad_id, vocabularies.eos_id), (0, None));
+        assert_eq!(task.limits().sequence, 10);
+    }
+}

@@ -1,0 +1,231 @@
+//! Tasks on sequences of random symbols: copy, reverse, sort.
+
+use std::ops::RangeInclusive;
+
+use serde::{Deserialize, Serialize};
+
+use super::task::has_all_splits;
+use super::{Alphabet, SyntheticTask};
+use crate::data::{DataRng, bounds};
+use crate::error::UsageError;
+
+/// The target as a function of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// The source itself.
+    Copy,
+    /// The source backwards.
+    Reverse,
+    /// The symbols of the source in increasing order, repeated ones included.
+    Sort,
+}
+
+impl Rule {
+    /// Returns the target of a source, without begin and end symbol.
+    pub fn apply(self, source: &[u32]) -> Vec<u32> {
+        let mut target = source.to_vec();
+        match self {
+            Self::Copy => {}
+            Self::Reverse => target.reverse(),
+            Self::Sort => target.sort_unstable(),
+        }
+        target
+    }
+}
+
+/// Settings of a [`SequenceTask`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SequenceConfig {
+    /// Number of different symbols, at most 100,000.
+    pub symbols: usize,
+    /// Length of the shortest sequence, in symbols.
+    pub min_length: usize,
+    /// Length of the longest sequence, in symbols, at most 10,000.
+    pub max_length: usize,
+}
+
+impl Default for SequenceConfig {
+    /// 32 symbols, lengths 1 to 16.
+    fn default() -> Self {
+        Self {
+            symbols: 32,
+            min_length: 1,
+            max_length: 16,
+        }
+    }
+}
+
+/// Sequences of random symbols and lengths, with targets by a [`Rule`].
+#[derive(Clone, Debug)]
+pub struct SequenceTask {
+    rule: Rule,
+    alphabet: Alphabet,
+    lengths: RangeInclusive<usize>,
+}
+
+impl SequenceTask {
+    /// Creates the task.
+    ///
+    /// # Errors
+    ///
+    /// A setting out of its bounds, or too few different sequences to hold some out.
+    pub fn new(rule: Rule, config: &SequenceConfig) -> Result<Self, UsageError> {
+        let &SequenceConfig {
+            symbols,
+            min_length,
+            max_length,
+        } = config;
+        bounds::check("symbols", symbols, 1..=100_000)?;
+        bounds::check("max_length", max_length, 1..=10_000)?;
+        if min_length > max_length {
+            let expected = format!("must be at most {{}} ({max_length})");
+            let error = UsageError::setting("data.min_length", min_length, expected);
+            return Err(error.naming(["data.max_length"]));
+        }
+        bounds::check("min_length", min_length, 1..=max_length)?;
+        let names = (1..=symbols).map(|n| n.to_string());
+        let task = Self {
+            rule,
+            alphabet: Alphabet::new(names).expect("numbers are different words"),
+            lengths: min_length..=max_length,
+        };
+        if !has_all_splits(&task) {
+            let expected = format!(
+                "with lengths {min_length} to {max_length} there are too few different sequences to hold some out: raise {{}} or {{}}"
+            );
+            let error = UsageError::setting("data.symbols", symbols, expected);
+            return Err(error.naming(["data.symbols", "data.max_length"]));
+        }
+        Ok(task)
+    }
+}
+
+impl SyntheticTask for SequenceTask {
+    fn alphabet(&self) -> &Alphabet {
+        &self.alphabet
+    }
+
+    fn lengths(&self) -> RangeInclusive<usize> {
+        self.lengths.clone()
+    }
+
+    fn pair(&self, length: usize, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
+        let source = self.alphabet.draw(length, rng);
+        let target = self.rule.apply(&source);
+        (source, target)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use transformer::Vocabulary;
+
+    use super::super::task::example;
+    use super::*;
+    use crate::data::codec::Codec;
+    use crate::data::split::Split;
+
+    fn task(rule: Rule) -> SequenceTask {
+        SequenceTask::new(rule, &SequenceConfig::default()).unwrap()
+    }
+
+    fn config(symbols: usize, min_length: usize, max_length: usize) -> SequenceConfig {
+        SequenceConfig {
+            symbols,
+            min_length,
+            max_length,
+        }
+    }
+
+    #[test]
+    fn sources_have_all_lengths_and_symbols() {
+        let task = task(Rule::Copy);
+        let mut lengths = HashMap::new();
+        for index in 0..2000 {
+            let example = example(&task, 7, Split::Train, index);
+            assert_eq!(example.output(true), example.source);
+            assert!(example.source.iter().all(|&id| (4..36).contains(&id)));
+            *lengths.entry(example.source.len()).or_insert(0) += 1;
+        }
+        assert_eq!(lengths.len(), 16);
+        assert!(lengths.values().all(|&n| n > 80), "{lengths:?}");
+    }
+
+    #[test]
+    fn the_rules_share_their_sources() {
+        let tasks = [Rule::Copy, Rule::Reverse, Rule::Sort].map(task);
+        let mut repeated = 0;
+        for index in 0..200 {
+            let [copied, reversed, sorted] = tasks
+                .each_ref()
+                .map(|task| example(task, 0, Split::Train, index));
+            let source = &copied.source;
+            assert_eq!((&reversed.source, &sorted.source), (source, source));
+            let output = reversed.output(true);
+            assert_eq!(output.len(), source.len());
+            for (position, id) in output.iter().enumerate() {
+                assert_eq!(*id, source[source.len() - 1 - position]);
+            }
+            let output = sorted.output(true);
+            let count = |ids: &[u32], id| ids.iter().filter(|&&other| other == id).count();
+            assert!(output.is_sorted());
+            assert!((4..36).all(|id| count(output, id) == count(source, id)));
+            repeated += usize::from(output.windows(2).any(|pair| pair[0] == pair[1]));
+        }
+        assert!(repeated > 50, "{repeated}");
+    }
+
+    #[test]
+    fn symbols_are_sorted_as_numbers() {
+        let sort = task(Rule::Sort);
+        let codec = sort.alphabet();
+        let source = codec.encode_source("10 9 2 10 32 1").unwrap();
+        let target = codec.decode_target(&Rule::Sort.apply(&source));
+        assert_eq!(target, "1 2 9 10 10 32");
+    }
+
+    #[test]
+    fn impossible_tasks_are_rejected() {
+        let error = |symbols, min, max| {
+            let task = SequenceTask::new(Rule::Sort, &config(symbols, min, max));
+            task.unwrap_err().to_string()
+        };
+        for symbols in [0, 100_001] {
+            let expected = "must be at least 1 and at most 100000";
+            let expected = format!("data.symbols {symbols}: {expected}");
+            assert_eq!(error(symbols, 1, 4), expected);
+        }
+        assert_eq!(
+            error(9, 0, 4),
+            "data.min_length 0: must be at least 1 and at most 4"
+        );
+        assert_eq!(
+            error(9, 9, 4),
+            "data.min_length 9: must be at most data.max_length (4)"
+        );
+        for length in [0, 10_001] {
+            let expected = "must be at least 1 and at most 10000";
+            let expected = format!("data.max_length {length}: {expected}");
+            assert_eq!(error(9, 1, length), expected);
+        }
+        let few = error(1, 1, 1);
+        assert!(few.ends_with("raise data.symbols or data.max_length"));
+    }
+
+    #[test]
+    fn only_symbols_are_encoded() {
+        let copy = SequenceTask::new(Rule::Copy, &config(9, 1, 4)).unwrap();
+        let codec = copy.alphabet();
+        for word in [
+            "0", "10", "01", "+1", "x", "<pad>", "<bos>", "<eos>", "<unk>",
+        ] {
+            let error = codec.encode_source(&format!("1 {word}")).unwrap_err();
+            let expected = format!("{word:?} is not a symbol, which are 1 to 9 in this run");
+            assert_eq!(error.to_string(), expected);
+        }
+        assert_eq!(codec.target_id("<pad>"), Ok(Vocabulary::PAD_ID));
+    }
+}

@@ -1,0 +1,219 @@
+//! Errors that the user of a run can correct.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use transformer::ConfigError;
+
+/// Subject of a [`UsageError`]: what is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`.
+    Setting(String),
+    /// Anything else, in words: `line 3`, `corpus`, a flag of a program.
+    Other(String),
+}
+
+/// Error that the user can correct: a wrong setting, file or line, its value, and what is expected.
+///
+/// Displays as `SUBJECT VALUE: EXPECTED`. Settings are named by their paths; a program that sets
+/// them by flags displays the error by [`describe`](Self::describe) with its own names.
+///
+/// ```
+/// use training::error::UsageError;
+///
+/// let error = UsageError::setting("optimization.steps", 0, "must be at least 1");
+/// assert_eq!(error.to_string(), "optimization.steps 0: must be at least 1");
+/// let flag = |_path: &str| Some("--steps");
+/// assert_eq!(error.describe(flag), "--steps 0: must be at least 1");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.describe(|_| None))]
+pub struct UsageError {
+    /// What is wrong.
+    pub subject: Subject,
+    /// The value that was given; empty if there is none.
+    pub value: String,
+    /// What is expected instead. Each `{}` stands for one of `settings`, in their order.
+    pub expected: String,
+    /// Paths of other settings that `expected` mentions.
+    pub settings: Vec<String>,
+}
+
+impl UsageError {
+    /// Returns an error about anything but a setting.
+    pub fn new(
+        subject: impl Into<String>,
+        value: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self {
+            subject: Subject::Other(subject.into()),
+            value: value.to_string(),
+            expected: expected.into(),
+            settings: Vec::new(),
+        }
+    }
+
+    /// Returns an error about the setting at `path`, such as `optimization.steps`.
+    pub fn setting(
+        path: impl Into<String>,
+        value: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self {
+            subject: Subject::Setting(path.into()),
+            ..Self::new("", value, expected)
+        }
+    }
+
+    /// Returns an error about the setting at `path` unless it is valid.
+    ///
+    /// # Errors
+    ///
+    /// The error of [`setting`](Self::setting), if `is_valid` is false.
+    pub(crate) fn check(
+        is_valid: bool,
+        path: impl Into<String>,
+        value: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> Result<(), Self> {
+        match is_valid {
+            true => Ok(()),
+            false => Err(Self::setting(path, value, expected)),
+        }
+    }
+
+    /// Returns an error about a field of a structure whose settings have paths that begin with
+    /// `section`, such as `model` or `generation`.
+    pub fn of_section(section: &str, error: ConfigError) -> Self {
+        // The fields are visited from the last to the first.
+        let mentioned = RefCell::new(Vec::new());
+        let expected = error.expected_with(|field| {
+            mentioned
+                .borrow_mut()
+                .insert(0, format!("{section}.{field}"));
+            "{}".into()
+        });
+        Self {
+            settings: mentioned.into_inner(),
+            ..Self::setting(
+                format!("{section}.{}", error.field),
+                error.value,
+                format!("must be {expected}"),
+            )
+        }
+    }
+
+    /// Names the settings that the `{}` of `expected` stand for.
+    pub fn naming<'a>(mut self, settings: impl IntoIterator<Item = &'a str>) -> Self {
+        self.settings = settings.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Returns the message. Settings are named by `name`, or by their paths where it returns `None`.
+    pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
+        let mut text = match &self.subject {
+            Subject::Setting(path) => name(path).unwrap_or(path).to_owned(),
+            Subject::Other(subject) => subject.clone(),
+        };
+        if !self.value.is_empty() {
+            text.push(' ');
+            text += &self.value;
+        }
+        text += ": ";
+        text + &fill(&self.expected, &self.settings, name)
+    }
+}
+
+/// Replaces each `{}` of a text by the next setting's name.
+fn fill<'a>(
+    text: &'a str,
+    settings: &'a [String],
+    name: impl Fn(&'a str) -> Option<&'a str>,
+) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    for setting in settings {
+        let Some((before, after)) = rest.split_once("{}") else {
+            break;
+        };
+        filled += before;
+        filled += name(setting).unwrap_or(setting);
+        rest = after;
+    }
+    filled + rest
+}
+
+/// Error of a run that cannot continue, because its loss or its parameters are not finite.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.describe(|_| None))]
+pub struct DivergedError {
+    /// What happened, and what helps. Each `{}` stands for one of `settings`, in their order.
+    pub message: String,
+    /// Paths of the settings that `message` mentions.
+    pub settings: Vec<String>,
+}
+
+impl DivergedError {
+    /// Returns the message. Settings are named by `name`, or by their paths where it returns `None`.
+    pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
+        fill(&self.message, &self.settings, name)
+    }
+}
+
+impl From<ConfigError> for UsageError {
+    /// An error about a field of the model's configuration.
+    fn from(error: ConfigError) -> Self {
+        Self::of_section("model", error)
+    }
+}
+
+/// Returns the first 60 characters of a user's text, in quotation marks, with control characters
+/// escaped.
+pub fn quote(text: &str) -> String {
+    const LONGEST: usize = 60;
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{:?}...", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_text_is_one_short_line() {
+        assert_eq!(quote("1 2"), r#""1 2""#);
+        assert_eq!(quote("a\nb\u{1b}"), r#""a\nb\u{1b}""#);
+        let long = quote(&"é".repeat(10_000));
+        assert_eq!(long, format!("\"{}\"...", "é".repeat(60)));
+    }
+
+    #[test]
+    fn fields_of_the_model_are_settings() {
+        let config = transformer::TransformerConfig::new(9, 9).with_n_heads(3);
+        let error = UsageError::from(config.validate().unwrap_err());
+        let text = "model.n_heads 3: must be a divisor of model.d_model (512)";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn mentioned_settings_are_named_like_the_subject() {
+        let error = UsageError::setting("data.min_length", 9, "must be at most {} (5)")
+            .naming(["data.max_length"]);
+        let text = "data.min_length 9: must be at most data.max_length (5)";
+        assert_eq!(error.to_string(), text);
+        let flag = |path| match path {
+            "data.min_length" => Some("--min-length"),
+            "data.max_length" => Some("--max-length"),
+            _ => None,
+        };
+        let text = "--min-length 9: must be at most --max-length (5)";
+        assert_eq!(error.describe(flag), text);
+        // A message without settings keeps its braces.
+        let plain = UsageError::new("line 1", "", "is not {} JSON");
+        assert_eq!(plain.to_string(), "line 1: is not {} JSON");
+    }
+}

@@ -1,0 +1,52 @@
+//! Batches of an evaluation.
+
+use crate::data::Example;
+
+/// Maximum number of logits of one forward pass if no batch size is given: 64 MiB in f32.
+const LOGITS: usize = 1 << 24;
+
+/// Maximum number of sequences of one forward pass if no batch size is given.
+pub(super) const ROWS: usize = 250;
+
+/// Returns the indices of the examples in batches of similar lengths, `size` sequences each. `None`
+/// keeps the logits of `vocab_size` tokens small.
+pub(super) fn batches(
+    examples: &[Example],
+    vocab_size: usize,
+    size: Option<usize>,
+) -> Vec<Vec<usize>> {
+    let length = |example: &Example| example.source.len().max(example.target.len());
+    let mut indices: Vec<usize> = (0..examples.len()).collect();
+    indices.sort_by_key(|&index| (length(&examples[index]), examples[index].source.len()));
+    let mut batches: Vec<Vec<usize>> = Vec::new();
+    for index in indices {
+        let row = length(&examples[index]) * vocab_size;
+        let max_rows = size.unwrap_or((LOGITS / row).clamp(1, ROWS));
+        match batches.last_mut() {
+            Some(batch) if batch.len() < max_rows => batch.push(index),
+            _ => batches.push(vec![index]),
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_have_similar_lengths_and_few_logits() {
+        let example = |length: usize| Example {
+            source: vec![3; length],
+            target: vec![3; 2],
+        };
+        let lengths = [9, 2, 5, 3, 9, 4];
+        let examples: Vec<Example> = lengths.into_iter().map(example).collect();
+        let found = batches(&examples, 10, Some(2));
+        assert_eq!(found, [[1, 3], [5, 2], [0, 4]]);
+        assert_eq!(batches(&examples, 10, None).len(), 1);
+        // Sequences of 9 tokens have 9/16 of all logits here, those of 2 to 5 less than a half.
+        let found = batches(&examples, LOGITS / 16, None);
+        assert_eq!(found, [vec![1, 3, 5], vec![2], vec![0], vec![4]]);
+    }
+}

@@ -1,0 +1,214 @@
+//! Scores of a model by sequence length, beyond the lengths of training too.
+
+use anyhow::{Context, Result};
+use burn::module::Module;
+use burn::tensor::Device;
+use serde::{Deserialize, Serialize};
+use transformer::generate::Method;
+use transformer::{Positions, Transformer, TransformerConfig};
+
+use super::{decode, exact_match, generate_config, teacher_forced};
+use crate::data::synthetic::examples_of_length;
+use crate::data::{Dataset, Split, SyntheticTask};
+use crate::error::UsageError;
+
+/// Scores of one length: an object of `lengths.json`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthScore {
+    /// The length, in the unit of the task.
+    pub length: usize,
+    /// Number of different sequences that were decoded. It is smaller than requested if the split
+    /// has fewer, and 0 if the model has no positions for this length.
+    pub sequences: usize,
+    /// Fraction of sequences that are correct; `None` without sequences.
+    pub exact_match: Option<f64>,
+    /// Fraction of tokens predicted correctly, given the correct tokens before them; `None` without
+    /// sequences.
+    pub token_accuracy: Option<f64>,
+    /// Whether sequences of this length were trained on.
+    pub trained: bool,
+}
+
+/// Settings of an evaluation by length.
+#[derive(Clone, Debug)]
+pub struct LengthSettings {
+    /// Seed of the run.
+    pub seed: u64,
+    /// Split that the sequences are from.
+    pub split: Split,
+    /// Maximum number of different sequences of each length.
+    pub sequences: usize,
+    /// Decoding method.
+    pub method: Method,
+    /// Number of sequences of a forward pass; `None` chooses it by the length.
+    pub batch_size: Option<usize>,
+}
+
+/// Evaluates a model by length. The model gets positions for all lengths where its positional
+/// encoding allows that.
+pub struct ByLength<'a> {
+    dataset: &'a dyn Dataset,
+    task: &'a dyn SyntheticTask,
+    model: Transformer,
+    config: TransformerConfig,
+    device: Device,
+}
+
+/// Returns the configuration of the same model with positions for `lengths`. Computed positions
+/// extend to any length; learned ones do not.
+pub fn lengthened(
+    config: &TransformerConfig,
+    task: &dyn SyntheticTask,
+    lengths: &[usize],
+) -> TransformerConfig {
+    let tokens = lengths.iter().map(|&length| task.max_tokens(length));
+    let max_len = match config.positions {
+        Positions::Learned => config.max_len,
+        _ => tokens.fold(config.max_len, usize::max),
+    };
+    config.clone().with_max_len(max_len)
+}
+
+impl<'a> ByLength<'a> {
+    /// Prepares the evaluation of a model with this configuration, for `lengths`.
+    ///
+    /// # Errors
+    ///
+    /// A data set that is not [synthetic](Dataset::synthetic), or a model of another configuration.
+    pub fn new(
+        model: &Transformer,
+        config: &TransformerConfig,
+        dataset: &'a dyn Dataset,
+        lengths: &[usize],
+        device: &Device,
+    ) -> Result<Self> {
+        let task = Self::task_of(dataset)?;
+        let config = lengthened(config, task, lengths);
+        let device = device.clone().without_autodiff();
+        let longer = config.init_seeded(0, &device)?;
+        let model = longer.try_load_record(model.valid().into_record());
+        let model = model.context("the model is not of this configuration")?;
+        Ok(Self {
+            dataset,
+            task,
+            model,
+            config,
+            device,
+        })
+    }
+
+    /// Returns the task of a data set, which makes sequences of any length.
+    ///
+    /// # Errors
+    ///
+    /// A data set whose sequences are read from files.
+    pub fn task_of(dataset: &dyn Dataset) -> Result<&dyn SyntheticTask, UsageError> {
+        dataset.synthetic().ok_or_else(|| {
+            let expected =
+                "is for tasks whose sequences can be made of any length; text has its own";
+            UsageError::setting("evaluation.by_length.lengths", "", expected)
+        })
+    }
+
+    /// Decodes and scores sequences of one length.
+    pub fn of_length(&self, length: usize, settings: &LengthSettings) -> LengthScore {
+        let mut result = LengthScore {
+            length,
+            sequences: 0,
+            exact_match: None,
+            token_accuracy: None,
+            trained: self.task.lengths().contains(&length),
+        };
+        let tokens = self.task.max_tokens(length);
+        if tokens > self.config.max_len {
+            return result;
+        }
+        let LengthSettings { seed, split, .. } = *settings;
+        let examples = examples_of_length(self.task, seed, split, length, settings.sequences);
+        let generate = generate_config(self.dataset, &examples, settings.method);
+        if examples.is_empty() || generate.max_length == 0 {
+            return result;
+        }
+        let (model, dataset) = (&self.model, self.dataset);
+        let size = settings.batch_size.or(Some(self.batch_size(tokens)));
+        let decoded = decode(model, dataset, &examples, size, &generate);
+        let score = teacher_forced(model, dataset, &examples, size, &self.device);
+        result.sequences = examples.len();
+        result.exact_match = Some(exact_match(&decoded));
+        result.token_accuracy = Some(score.token_accuracy);
+        result
+    }
+
+    /// Returns the number of sequences whose logits and attention weights take at most 64 MiB.
+    fn batch_size(&self, tokens: usize) -> usize {
+        let vocab_size = self.config.target_vocab_size;
+        let row = tokens * vocab_size.max(self.config.n_heads * tokens);
+        ((1 << 24) / row).clamp(1, 250)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::RunConfig;
+
+    fn settings() -> LengthSettings {
+        LengthSettings {
+            seed: 0,
+            split: Split::Test,
+            sequences: 10,
+            method: Method::Greedy,
+            batch_size: None,
+        }
+    }
+
+    fn by_length(mut config: RunConfig, lengths: &[usize]) -> Vec<LengthScore> {
+        config.model = config.model.with_d_model(8).with_d_ff(8);
+        let dataset = config.check().unwrap().unwrap();
+        let device = Device::flex();
+        let model = config.model.init_seeded(1, &device).unwrap();
+        let by_length =
+            ByLength::new(&model, &config.model, dataset.as_ref(), lengths, &device).unwrap();
+        let of_length = |&length| by_length.of_length(length, &settings());
+        lengths.iter().map(of_length).collect()
+    }
+
+    fn copy(positions: Positions, lengths: &[usize]) -> Vec<LengthScore> {
+        let mut config = RunConfig::copy();
+        config.model.positions = positions;
+        by_length(config, lengths)
+    }
+
+    #[test]
+    fn computed_positions_extend_and_learned_ones_end() {
+        let lengths = [4, 16, 17, 40];
+        for positions in [Positions::Sinusoidal, Positions::Rotary, Positions::None] {
+            let found = copy(positions, &lengths);
+            assert!(found.iter().all(|of| of.sequences == 10), "{found:?}");
+            assert!(found.iter().all(|of| of.exact_match.is_some()));
+            let trained = found.iter().map(|of| of.trained);
+            assert!(trained.eq([true, true, false, false]));
+        }
+        let found = copy(Positions::Learned, &lengths);
+        let sequences: Vec<usize> = found.iter().map(|of| of.sequences).collect();
+        assert_eq!(sequences, [10, 10, 0, 0]);
+        assert_eq!(
+            (found[2].exact_match, found[2].token_accuracy),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn more_positions_do_not_change_scores_of_short_sequences() {
+        let short = copy(Positions::Sinusoidal, &[4, 9]);
+        let long = copy(Positions::Sinusoidal, &[4, 9, 300]);
+        assert_eq!(short, long[..2]);
+    }
+
+    #[test]
+    fn lengths_without_sequences_have_no_scores() {
+        let found = by_length(RunConfig::annotated(), &[1, 12]);
+        assert_eq!((found[0].sequences, found[0].exact_match), (0, None));
+        assert_eq!(found[1].sequences, 10);
+    }
+}

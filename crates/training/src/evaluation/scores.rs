@@ -1,0 +1,41 @@
+//! All scores of a model on some held-out examples.
+
+use burn::tensor::Device;
+
+use super::{decode_greedily, exact_match, teacher_forced};
+use crate::data::{Dataset, Decoded, Example, TextScores};
+use crate::model::SequenceModel;
+
+/// Scores of a model on held-out examples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Scores {
+    /// Mean loss per token, in nats, without label smoothing.
+    pub loss: f64,
+    /// Fraction of tokens whose most likely prediction is correct, given the correct tokens before.
+    pub token_accuracy: f64,
+    /// Fraction of sequences whose greedily decoded output is correct.
+    pub exact_match: f64,
+    /// Scores of the greedily decoded texts, where targets are texts.
+    pub texts: Option<TextScores>,
+}
+
+impl Scores {
+    /// Scores a model on the first held-out examples of a split, and returns the greedily decoded
+    /// outputs besides.
+    pub fn of<M: SequenceModel>(
+        model: &M,
+        dataset: &dyn Dataset,
+        examples: &[Example],
+        device: &Device,
+    ) -> (Self, Vec<Decoded>) {
+        let score = teacher_forced(model, dataset, examples, None, device);
+        let decoded = decode_greedily(model, dataset, examples);
+        let scores = Self {
+            loss: score.loss,
+            token_accuracy: score.token_accuracy,
+            exact_match: exact_match(&decoded),
+            texts: dataset.scorer().text_scores(&decoded),
+        };
+        (scores, decoded)
+    }
+}

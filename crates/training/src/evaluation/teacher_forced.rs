@@ -1,0 +1,56 @@
+//! Loss and accuracy of the next token, given the correct tokens before it.
+
+use burn::tensor::Device;
+use serde::Serialize;
+use transformer::CrossEntropy;
+
+use super::batches::batches;
+use crate::data::{Batch, Dataset, Example};
+use crate::model::SequenceModel;
+
+/// Scores of a model that predicts each token from the correct ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TeacherForced {
+    /// Mean cross-entropy per token, in nats, without label smoothing.
+    pub loss: f64,
+    /// Fraction of tokens whose most likely prediction is correct.
+    pub token_accuracy: f64,
+    /// Number of tokens, without padding.
+    pub tokens: usize,
+}
+
+/// Scores a model on the targets of examples, without dropout.
+///
+/// `batch_size` is the number of sequences of a forward pass; `None` chooses it by their lengths.
+pub fn teacher_forced<M: SequenceModel>(
+    model: &M,
+    dataset: &dyn Dataset,
+    examples: &[Example],
+    batch_size: Option<usize>,
+    device: &Device,
+) -> TeacherForced {
+    let device = device.clone().without_autodiff();
+    let model = model.valid();
+    let vocabularies = dataset.codec().vocabularies();
+    let pad_id = vocabularies.pad_id;
+    let criterion = CrossEntropy::new(0.0, pad_id).expect("0 is a valid smoothing");
+    let (mut loss, mut correct, mut tokens) = (0.0, 0, 0);
+    for indices in batches(examples, vocabularies.target_size, batch_size) {
+        let chunk: Vec<&Example> = indices.iter().map(|&index| &examples[index]).collect();
+        let batch = Batch::new(&chunk, pad_id, &device);
+        let logits = model.logits(&batch);
+        let [rows, length, _] = logits.dims();
+        let best = logits.clone().argmax(2).reshape([rows, length]);
+        let is_real = batch.labels.clone().not_equal_elem(pad_id);
+        let is_correct = best.equal(batch.labels.clone()).bool_and(is_real);
+        correct += is_correct.int().sum().into_scalar::<i64>();
+        let sum = criterion.sum(logits, batch.labels).sum;
+        loss += f64::from(sum.into_scalar::<f32>());
+        tokens += batch.tokens;
+    }
+    TeacherForced {
+        loss: loss / tokens as f64,
+        token_accuracy: correct as f64 / tokens as f64,
+        tokens,
+    }
+}

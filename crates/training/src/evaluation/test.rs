@@ -1,0 +1,81 @@
+//! The evaluation at the end of a run.
+
+use burn::tensor::Device;
+
+use super::{Scores, teacher_forced};
+use crate::config::RunConfig;
+use crate::data::{Dataset, Decoded, Split, TextScores};
+use crate::model::SequenceModel;
+
+/// Scores of a trained model on the test split.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TestResult {
+    /// Greedily decoded outputs of the test examples.
+    pub decoded: Vec<Decoded>,
+    /// Fraction of these outputs that are correct.
+    pub exact_match: f64,
+    /// Fraction of the test tokens whose most likely prediction is correct, given the correct ones
+    /// before.
+    pub token_accuracy: f64,
+    /// Mean loss per token on the validation split, in nats, without label smoothing.
+    pub valid_loss: f64,
+    /// Scores of the decoded texts, where targets are texts.
+    pub texts: Option<TextScores>,
+}
+
+/// Evaluates a trained model on the test split of its run, and its loss on the validation split.
+pub fn test<M: SequenceModel>(
+    model: &M,
+    dataset: &dyn Dataset,
+    config: &RunConfig,
+    device: &Device,
+) -> TestResult {
+    let _fast_paths = fused::fast_paths(config.execution.fused);
+    let (seed, sizes) = (config.seed, &config.evaluation);
+    let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
+    let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
+    let (scores, decoded) = Scores::of(model, dataset, &examples, device);
+    let valid_loss = match validation == examples {
+        true => scores.loss,
+        false => teacher_forced(model, dataset, &validation, None, device).loss,
+    };
+    TestResult {
+        decoded,
+        exact_match: scores.exact_match,
+        token_accuracy: scores.token_accuracy,
+        valid_loss,
+        texts: scores.texts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluation::{decode_greedily, exact_match};
+
+    #[test]
+    fn the_final_evaluation_scores_both_splits() {
+        let mut config = RunConfig::copy();
+        config.model = config.model.with_d_model(8).with_d_ff(8);
+        config.evaluation.test_size = 9;
+        config.evaluation.validation_size = 7;
+        let dataset = config.check().unwrap().unwrap();
+        let dataset = dataset.as_ref();
+        let device = Device::flex();
+        let model = config.model.init_seeded(1, &device).unwrap();
+        let result = test(&model, dataset, &config, &device);
+
+        let held_out = |split, n| dataset.held_out(config.seed, split, n);
+        let [tests, validation] =
+            [(Split::Test, 9), (Split::Validation, 7)].map(|(split, n)| held_out(split, n));
+        let score = |examples| teacher_forced(&model, dataset, examples, None, &device);
+        let decoded = decode_greedily(&model, dataset, &tests);
+        assert_eq!(result.exact_match, exact_match(&decoded));
+        assert_eq!(result.decoded, decoded);
+        assert_eq!(result.decoded.len(), 9);
+        assert_eq!(result.token_accuracy, score(&tests).token_accuracy);
+        assert_eq!(result.valid_loss, score(&validation).loss);
+        assert_ne!(result.valid_loss, score(&tests).loss);
+        assert_eq!(result.texts, None);
+    }
+}

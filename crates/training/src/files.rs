@@ -1,0 +1,205 @@
+//! Files and folders that appear whole: a reader never sees half of one, and neither does the next
+//! process after a failure of the machine.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it.
+///
+/// # Errors
+///
+/// If the file cannot be written. A file that was at `path` before is then untouched.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let temporary = temporary_name(path);
+    let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    written.inspect_err(|_| {
+        // A full disk can leave a part of the file, which is removed.
+        let _ = fs::remove_file(&temporary);
+    })?;
+    sync_parent(path)
+}
+
+/// Writes a value as JSON, whole or not at all.
+pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
+    let mut json = serde_json::to_vec_pretty(value)?;
+    json.push(b'\n');
+    write_whole(path, &json)
+}
+
+/// Writes a file and waits until it is on the disk.
+pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Reads a line without the `\n` or `\r\n` at its end. Returns `None` at the end of the file.
+pub(crate) fn read_line(reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    if reader.read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    for end in [b"\n", b"\r"] {
+        if bytes.ends_with(end) {
+            bytes.pop();
+        }
+    }
+    Ok(Some(bytes))
+}
+
+/// Returns the SHA-256 of bytes, in hexadecimal digits.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+/// Returns bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Waits until a folder's list of names is on the disk, where the system can do that.
+pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(path)?.sync_all()?;
+    let _ = path;
+    Ok(())
+}
+
+/// A folder that is filled under a temporary name. It is removed again when it is dropped before it
+/// [becomes](Self::becomes) another.
+#[derive(Debug)]
+pub(crate) struct TemporaryFolder {
+    path: PathBuf,
+}
+
+impl TemporaryFolder {
+    /// Creates an empty folder. A folder of the same name that a killed process has left is
+    /// removed.
+    pub(crate) fn create(path: PathBuf) -> io::Result<Self> {
+        remove_folder(&path)?;
+        fs::create_dir_all(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Creates an empty folder `PATH.PID.tmp` beside `path`.
+    pub(crate) fn beside(path: &Path) -> io::Result<Self> {
+        Self::create(temporary_name(path))
+    }
+
+    /// Returns the folder's temporary path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Renames the folder to `path`, which must be in the same folder as the temporary one, and
+    /// replaces a folder that is there. While that happens, the replaced folder has the temporary
+    /// name with the extension `old`.
+    ///
+    /// # Errors
+    ///
+    /// If a folder cannot be renamed, or its names cannot be written to the disk.
+    pub(crate) fn becomes(self, path: &Path) -> io::Result<()> {
+        sync_folder(&self.path)?;
+        let replaced = self.path.with_extension("old");
+        remove_folder(&replaced)?;
+        if path.exists() {
+            fs::rename(path, &replaced)?;
+        }
+        fs::rename(&self.path, path).inspect_err(|_| {
+            let _ = fs::rename(&replaced, path);
+        })?;
+        sync_parent(path)?;
+        remove_folder(&replaced)
+    }
+}
+
+impl Drop for TemporaryFolder {
+    fn drop(&mut self) {
+        // After `becomes`, no folder has this name.
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+/// Removes a folder and everything in it, if it is there.
+pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
+    ignore_missing(fs::remove_dir_all(path))
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    ignore_missing(fs::remove_file(path))
+}
+
+fn ignore_missing(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Returns `PATH.PID.tmp`, a name that neither the user nor another process uses.
+fn temporary_name(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    name.into()
+}
+
+fn sync_parent(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        None => Ok(()),
+        Some(folder) => sync_folder(&Path::new(".").join(folder)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn writing_a_file_whole_leaves_no_temporary_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        for bytes in [&b"longer"[..], b"short"] {
+            write_whole(&path, bytes).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+        assert_eq!(names(folder.path()), ["a"]);
+        // A folder cannot be replaced by a file.
+        let taken = folder.path().join("taken");
+        fs::create_dir_all(taken.join("inside")).unwrap();
+        assert!(write_whole(&taken, b"file").is_err());
+        assert_eq!(names(folder.path()), ["a", "taken"]);
+    }
+
+    #[test]
+    fn a_temporary_folder_replaces_another_or_is_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("whole");
+        for text in ["first", "second"] {
+            let folder = TemporaryFolder::beside(&path).unwrap();
+            fs::write(folder.path().join(text), text).unwrap();
+            folder.becomes(&path).unwrap();
+            assert_eq!(names(&path), [text]);
+            assert_eq!(names(parent.path()), ["whole"]);
+        }
+        let abandoned = TemporaryFolder::beside(&path).unwrap();
+        fs::write(abandoned.path().join("third"), "third").unwrap();
+        assert_eq!(names(parent.path()).len(), 2);
+        drop(abandoned);
+        assert_eq!(names(parent.path()), ["whole"]);
+        assert_eq!(names(&path), ["second"]);
+    }
+}

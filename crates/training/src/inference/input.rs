@@ -1,0 +1,162 @@
+//! Lines of text from stdin or a file.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use crate::error::{UsageError, quote};
+use crate::files::read_line;
+
+/// A line of text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// Number of the line, counted from 1.
+    pub number: u64,
+    /// Text without the line break.
+    pub text: String,
+}
+
+impl Line {
+    /// Whether the line has only white space.
+    pub fn is_blank(&self) -> bool {
+        self.text.trim().is_empty()
+    }
+
+    /// Returns the error of this line; `what` says what is wrong.
+    pub fn wrong(&self, what: impl Into<String>) -> UsageError {
+        UsageError::new(format!("line {}", self.number), quote(&self.text), what)
+    }
+}
+
+/// Input that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unreadable {
+    /// The line of this number is not valid UTF-8. The next line may be.
+    Line(u64, UsageError),
+    /// The rest of the input.
+    Rest(UsageError),
+}
+
+/// Iterates over the lines of stdin or a file, and reads no further than the line that it returns.
+pub struct Input {
+    name: PathBuf,
+    is_terminal: bool,
+    reader: Box<dyn BufRead>,
+    number: u64,
+}
+
+impl Input {
+    /// Opens a file, or stdin by the name `-`.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read.
+    pub fn open(path: &Path) -> Result<Self, UsageError> {
+        let is_stdin = path == Path::new("-");
+        let reader: Box<dyn BufRead> = match is_stdin {
+            true => Box::new(std::io::stdin().lock()),
+            false => {
+                let file = File::open(path).map_err(|error| cannot_read(path, &error))?;
+                Box::new(BufReader::new(file))
+            }
+        };
+        Ok(Self {
+            name: path.into(),
+            is_terminal: is_stdin && std::io::stdin().is_terminal(),
+            reader,
+            number: 0,
+        })
+    }
+
+    /// Whether the lines are typed into a terminal, so that the user waits for each result.
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Returns the file's path, or `-` for stdin.
+    pub fn name(&self) -> String {
+        self.name.display().to_string()
+    }
+}
+
+impl Iterator for Input {
+    type Item = Result<Line, Unreadable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let bytes = match read_line(&mut self.reader) {
+            Err(error) => return Some(Err(Unreadable::Rest(cannot_read(&self.name, &error)))),
+            Ok(bytes) => bytes?,
+        };
+        self.number += 1;
+        let number = self.number;
+        Some(match String::from_utf8(bytes) {
+            Ok(text) => Ok(Line { number, text }),
+            Err(error) => {
+                let text = String::from_utf8_lossy(error.as_bytes()).into_owned();
+                let error = Line { number, text }.wrong("is not UTF-8; convert the input first");
+                Err(Unreadable::Line(number, error))
+            }
+        })
+    }
+}
+
+fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
+    let expected = format!("cannot be read ({error}); name a file that can, or - for stdin");
+    UsageError::setting("input", path.display(), expected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(bytes: &'static [u8]) -> Vec<Result<Line, Unreadable>> {
+        let input = Input {
+            name: "-".into(),
+            is_terminal: false,
+            reader: Box::new(bytes),
+            number: 0,
+        };
+        input.collect()
+    }
+
+    #[test]
+    fn only_line_breaks_are_removed_from_lines() {
+        let texts = |bytes| -> Vec<String> {
+            lines(bytes)
+                .into_iter()
+                .map(|line| line.unwrap().text)
+                .collect()
+        };
+        assert_eq!(texts(b"1 2\n\n 3\t\r\n4"), ["1 2", "", " 3\t", "4"]);
+        assert_eq!(texts(b""), [""; 0]);
+        assert_eq!(texts(b"\n"), [""]);
+    }
+
+    #[test]
+    fn a_line_that_is_not_utf_8_has_a_number_and_the_next_line_is_read() {
+        let lines = lines(b"1\n\xff 2\n3\n");
+        let Err(Unreadable::Line(2, error)) = &lines[1] else {
+            panic!("{:?}", lines[1]);
+        };
+        assert!(
+            error
+                .to_string()
+                .starts_with("line 2 \"\u{fffd} 2\": is not UTF-8")
+        );
+        let third = Line {
+            number: 3,
+            text: "3".into(),
+        };
+        assert_eq!(lines[2], Ok(third));
+    }
+
+    #[test]
+    fn files_that_cannot_be_read_are_named() {
+        let error = Input::open(Path::new("/no/such/file")).err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .starts_with("input /no/such/file: cannot be read")
+        );
+    }
+}

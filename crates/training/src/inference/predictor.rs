@@ -1,0 +1,489 @@
+//! Outputs and scores for lines of text.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use transformer::generate::{GenerateConfig, GenerateError, Hypothesis, Method, TargetScore};
+
+use super::input::Line;
+use super::records::{Alignment, Rejected, Score, Target, Targets, to_line};
+use crate::data::{Codec, EncodeError};
+use crate::error::UsageError;
+use crate::run::checkpoint::TrainedRun;
+
+/// What is done with each line.
+#[derive(Clone, Debug)]
+pub enum Work {
+    /// Generates outputs for the source on a line.
+    Generate(Generation),
+    /// Scores the target on a line `SOURCE<TAB>TARGET`.
+    Score,
+}
+
+/// Settings of a generation.
+#[derive(Clone, Debug)]
+pub struct Generation {
+    /// Decoding settings. The `first_source` of sampling is ignored: the number of a line decides.
+    pub config: GenerateConfig,
+    /// Token ids that every output begins with.
+    pub prefix: Vec<u32>,
+    /// Whether the records in JSON have the cross-attention of each token.
+    pub alignments: bool,
+}
+
+/// A line as token ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Number of the line, counted from 1.
+    pub line: u64,
+    /// Source as it was written on the line.
+    pub text: String,
+    /// Token ids of the source.
+    pub source: Vec<u32>,
+    /// Token ids of the target that is scored; empty for a generation.
+    pub target: Vec<u32>,
+}
+
+/// Predicts outputs, or scores of given outputs, with the model of a run.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use training::config::RunConfig;
+/// use training::inference::{Generation, Line, Predictor, Work};
+/// use training::run::checkpoint::TrainedRun;
+/// use transformer::generate::GenerateConfig;
+///
+/// // `TrainedRun::load` reads a run folder. The model here has learned nothing.
+/// let mut config = RunConfig::copy();
+/// let dataset = config.check()?.expect("copy needs no files");
+/// let model = config.model.init_seeded(config.seed, &Device::flex())?;
+/// let run = TrainedRun { config, dataset, step: 0, model };
+///
+/// let vocabularies = run.dataset.codec().vocabularies();
+/// let generation = Generation {
+///     config: GenerateConfig::new(vocabularies.bos_id, 5).with_eos_id(vocabularies.eos_id),
+///     prefix: run.dataset.codec().encode_target("7")?,
+///     alignments: false,
+/// };
+/// let predictor = Predictor::new(&run, Work::Generate(generation), false);
+/// let line = |text: &str| Line { number: 1, text: text.into() };
+///
+/// let request = predictor.request(&line("3 1 2"))?.expect("the line is not blank");
+/// let outputs = predictor.predict(&[request])?;
+/// assert_eq!(outputs.len(), 1);
+/// assert!(outputs[0].starts_with('7') && outputs[0].ends_with('\n'));
+///
+/// let error = predictor.request(&line("3 99")).unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     r#"line 1 "3 99": "99" is not a symbol, which are 1 to 32 in this run"#
+/// );
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+pub struct Predictor<'a> {
+    run: &'a TrainedRun,
+    work: Work,
+    is_json: bool,
+}
+
+impl<'a> Predictor<'a> {
+    /// Creates a predictor whose results are lines of JSON if `is_json`, else of plain text.
+    pub fn new(run: &'a TrainedRun, work: Work, is_json: bool) -> Self {
+        Self { run, work, is_json }
+    }
+
+    /// Encodes a line; `None` for a blank one.
+    ///
+    /// # Errors
+    ///
+    /// Words that are not tokens, or more tokens than the model can take.
+    pub fn request(&self, line: &Line) -> Result<Option<Request>, UsageError> {
+        if line.is_blank() {
+            return Ok(None);
+        }
+        let max_len = self.run.config.model.max_len;
+        let (text, target) = match self.work {
+            Work::Generate(_) => (&line.text[..], ""),
+            Work::Score => match line.text.split_once('\t') {
+                Some((source, target)) if !target.contains('\t') => (source, target),
+                _ => return Err(line.wrong("must be SOURCE<TAB>TARGET, with one tab")),
+            },
+        };
+        let max_source = self.run.dataset.limits().source.min(max_len);
+        let codec = self.codec();
+        let encode = |text: &str| codec.encode_source(text);
+        let source = self.encode(line, "source", text, max_source, encode)?;
+        // The decoder reads the begin symbol before the target, and predicts the end symbol after
+        // it.
+        let encode = |text: &str| codec.encode_target(text);
+        let target = self.encode(line, "target", target, max_len - 1, encode)?;
+        if source.is_empty() {
+            return Err(line.wrong("has no source before its tab"));
+        }
+        Ok(Some(Request {
+            line: line.number,
+            text: text.into(),
+            source,
+            target,
+        }))
+    }
+
+    /// Encodes the source or target of a line; `what` says which.
+    fn encode(
+        &self,
+        line: &Line,
+        what: &str,
+        text: &str,
+        max_tokens: usize,
+        encode: impl Fn(&str) -> Result<Vec<u32>, EncodeError>,
+    ) -> Result<Vec<u32>, UsageError> {
+        let max_bytes = self.run.dataset.limits().bytes;
+        let too_long = |count, unit: &str, limit_unit: &str| {
+            line.wrong(format!(
+                "its {what} has {count} {unit}, must have at most {max_tokens}{limit_unit}, which this model can take"
+            ))
+        };
+        if max_bytes.is_some_and(|max_bytes| text.len() > max_bytes) {
+            return Err(too_long(text.len(), "bytes", " tokens"));
+        }
+        let ids = encode(text).map_err(|error| line.wrong(error.to_string()))?;
+        if ids.len() > max_tokens {
+            let unit = max_bytes.map_or("symbols", |_| "tokens");
+            return Err(too_long(ids.len(), unit, ""));
+        }
+        Ok(ids)
+    }
+
+    /// Returns the result of each request as text, with line breaks.
+    ///
+    /// # Errors
+    ///
+    /// Settings that the model cannot take.
+    pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
+        let mut results = Vec::with_capacity(requests.len());
+        for requests in requests.chunk_by(|a, b| self.can_share_a_search(a, b)) {
+            match &self.work {
+                Work::Generate(generation) => {
+                    let outputs = self.generate(requests, generation)?;
+                    let alignments = match generation.alignments {
+                        true => self.align(requests, &outputs)?,
+                        false => vec![None; requests.len()],
+                    };
+                    let outputs = outputs.into_iter().zip(alignments);
+                    for (request, (outputs, alignments)) in requests.iter().zip(outputs) {
+                        results.push(self.targets(request, outputs, alignments)?);
+                    }
+                }
+                Work::Score => {
+                    for (request, score) in requests.iter().zip(self.score(requests)?) {
+                        results.push(self.score_line(request, &score)?);
+                    }
+                }
+            }
+        }
+        Ok(results)
+    }
+
+    /// Passes the text of an output to `print` token by token, and then a line break. A score is
+    /// passed whole. `print` ends the generation by `Break`.
+    ///
+    /// # Errors
+    ///
+    /// Settings that the model cannot take, or the errors of `print`.
+    pub fn stream(
+        &self,
+        request: &Request,
+        print: impl Fn(&str) -> Result<ControlFlow<()>>,
+    ) -> Result<ControlFlow<()>> {
+        let Work::Generate(Generation { config, prefix, .. }) = &self.work else {
+            let result = self.predict(std::slice::from_ref(request))?;
+            return print(&result.concat());
+        };
+        let config = numbered(config, request.line);
+        let model = &self.run.model;
+        let steps = model.stream_completion(&[&request.source], &[prefix], &config);
+        let tokens = steps.map_err(usage_error)?.flatten().map(|step| step.token);
+        let (mut target, mut printed) = (Vec::new(), String::new());
+        for token in tokens.filter(|&token| Some(token) != config.eos_id) {
+            target.push(token);
+            let text = self.codec().decode_target(&target);
+            // The bytes of a character can be spread over several tokens.
+            let is_whole = !text.ends_with(char::REPLACEMENT_CHARACTER);
+            if let Some(new) = text.strip_prefix(&printed).filter(|_| is_whole) {
+                if print(new)?.is_break() {
+                    return Ok(ControlFlow::Break(()));
+                }
+                printed = text;
+            }
+        }
+        let text = self.codec().decode_target(&target);
+        let rest = text.strip_prefix(&printed).unwrap_or_default();
+        print(&format!("{rest}\n"))
+    }
+
+    /// Returns the result of a blank line.
+    ///
+    /// # Errors
+    ///
+    /// No error is known.
+    pub fn blank(&self, line: u64) -> Result<String> {
+        let request = Request {
+            line,
+            ..Request::default()
+        };
+        match self.work {
+            Work::Generate(_) if self.is_json => self.targets(&request, Vec::new(), None),
+            Work::Score if self.is_json => to_line(&self.score_record(&request, None)),
+            _ => Ok(self.empty_result(line)),
+        }
+    }
+
+    /// Returns the result of a line that cannot be used.
+    ///
+    /// # Errors
+    ///
+    /// No error is known.
+    pub fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
+        if self.is_json {
+            let error = error.to_string();
+            return to_line(&Rejected { line, error });
+        }
+        Ok(self.empty_result(line))
+    }
+
+    fn empty_result(&self, line: u64) -> String {
+        match self.is_n_best() {
+            true => format!("{line}\t\t\n"),
+            false => "\n".into(),
+        }
+    }
+
+    fn is_n_best(&self) -> bool {
+        matches!(&self.work, Work::Generate(generation) if generation.config.n_best > 1)
+    }
+
+    /// Whether two requests can be in one search. Samples depend on the line's number, which a
+    /// search increases by one per source.
+    fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
+        let is_sample = |method: &Method| matches!(method, Method::Sample { .. });
+        let is_sampled = matches!(&self.work, Work::Generate(all) if is_sample(&all.config.method));
+        !is_sampled || a.line + 1 == b.line
+    }
+
+    fn generate(
+        &self,
+        requests: &[Request],
+        generation: &Generation,
+    ) -> Result<Vec<Vec<Hypothesis>>> {
+        let sources = sources(requests);
+        let prefixes = vec![&generation.prefix[..]; sources.len()];
+        let config = numbered(&generation.config, requests[0].line);
+        let outputs = self.run.model.complete(&sources, &prefixes, &config);
+        outputs.map_err(usage_error)
+    }
+
+    fn score(&self, requests: &[Request]) -> Result<Vec<TargetScore>> {
+        let vocabularies = self.codec().vocabularies();
+        let (bos_id, eos_id) = (vocabularies.bos_id, vocabularies.eos_id);
+        let targets: Vec<&[u32]> = requests.iter().map(|request| &request.target[..]).collect();
+        let (model, sources) = (&self.run.model, sources(requests));
+        let scores = model.score(&sources, &targets, bos_id, eos_id);
+        scores.map_err(usage_error)
+    }
+
+    /// Returns the alignment of each output of each request.
+    fn align(
+        &self,
+        requests: &[Request],
+        outputs: &[Vec<Hypothesis>],
+    ) -> Result<Vec<Option<Vec<Alignment>>>> {
+        let (mut sources, mut targets) = (Vec::new(), Vec::new());
+        for (request, outputs) in requests.iter().zip(outputs) {
+            sources.extend(vec![&request.source[..]; outputs.len()]);
+            targets.extend(outputs.iter().map(|output| &output.tokens[..]));
+        }
+        let last_layer = self.run.config.model.n_decoder_layers - 1;
+        let bos_id = self.codec().vocabularies().bos_id;
+        let rows = self.run.model.align(&sources, &targets, bos_id, last_layer);
+        let mut rows = rows.map_err(usage_error)?.into_iter();
+        let alignment =
+            |outputs: &Vec<Hypothesis>| Some(rows.by_ref().take(outputs.len()).collect());
+        Ok(outputs.iter().map(alignment).collect())
+    }
+
+    fn targets(
+        &self,
+        request: &Request,
+        outputs: Vec<Hypothesis>,
+        alignments: Option<Vec<Alignment>>,
+    ) -> Result<String> {
+        let decode = |ids: &[u32]| self.codec().decode_target(ids);
+        if self.is_json {
+            let alignments = alignments.into_iter().flatten().map(Some);
+            let alignments = alignments.chain(std::iter::repeat(None));
+            let target = |(output, alignment): (Hypothesis, _)| Target {
+                target: decode(&output.tokens),
+                score: output.score,
+                log_probability: output.log_probability,
+                tokens: self.token_names(&output.tokens),
+                token_log_probabilities: output.token_log_probabilities,
+                finished: output.is_finished,
+                alignment,
+            };
+            return to_line(&Targets {
+                line: request.line,
+                source: &request.text,
+                hypotheses: outputs.into_iter().zip(alignments).map(target).collect(),
+            });
+        }
+        let line = |output: &Hypothesis| {
+            let target = decode(&output.tokens);
+            match self.is_n_best() {
+                true => format!("{}\t{:.4}\t{target}\n", request.line, output.score),
+                false => format!("{target}\n"),
+            }
+        };
+        Ok(outputs.iter().map(line).collect())
+    }
+
+    fn score_line(&self, request: &Request, score: &TargetScore) -> Result<String> {
+        if self.is_json {
+            return to_line(&self.score_record(request, Some(score)));
+        }
+        Ok(format!("{:.4}\n", score.log_probability))
+    }
+
+    fn score_record<'b>(&self, request: &'b Request, score: Option<&'b TargetScore>) -> Score<'b> {
+        Score {
+            line: request.line,
+            source: &request.text,
+            target: self.codec().decode_target(&request.target),
+            log_probability: score.map(|score| score.log_probability),
+            tokens: self.token_names(&request.target),
+            token_log_probabilities: score.map_or(&[], |score| &score.token_log_probabilities),
+        }
+    }
+
+    fn codec(&self) -> &dyn Codec {
+        self.run.dataset.codec()
+    }
+
+    fn token_names(&self, ids: &[u32]) -> Vec<String> {
+        let names = ids.iter().map(|&id| self.codec().target_token(id));
+        names.collect()
+    }
+}
+
+fn sources(requests: &[Request]) -> Vec<&[u32]> {
+    requests.iter().map(|request| &request.source[..]).collect()
+}
+
+/// Returns the same settings for a batch whose first source is on this line.
+fn numbered(config: &GenerateConfig, line: u64) -> GenerateConfig {
+    let mut config = config.clone();
+    if let Method::Sample { first_source, .. } = &mut config.method {
+        *first_source = line - 1;
+    }
+    config
+}
+
+/// Turns an error of a generation into one about a setting. Token ids were checked before.
+fn usage_error(error: GenerateError) -> anyhow::Error {
+    match error {
+        GenerateError::Config(error) => UsageError::of_section("generation", error).into(),
+        GenerateError::Input(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::config::RunConfig;
+
+    fn run() -> TrainedRun {
+        let mut config = RunConfig::copy();
+        config.model = config.model.with_d_model(8).with_d_ff(8);
+        let dataset = config.check().unwrap().unwrap();
+        let model = config.model.init_seeded(1, &Device::flex()).unwrap();
+        TrainedRun {
+            config,
+            dataset,
+            step: 0,
+            model,
+        }
+    }
+
+    fn line(number: u64, text: &str) -> Line {
+        let text = text.into();
+        Line { number, text }
+    }
+
+    #[test]
+    fn json_repeats_the_source_as_it_was_written() {
+        let run = run();
+        let vocabularies = run.dataset.codec().vocabularies();
+        let generation = Generation {
+            config: GenerateConfig::new(vocabularies.bos_id, 4),
+            prefix: Vec::new(),
+            alignments: true,
+        };
+        let predictor = Predictor::new(&run, Work::Generate(generation), true);
+        let request = predictor.request(&line(7, " 3  1")).unwrap().unwrap();
+        let result: Value =
+            serde_json::from_str(&predictor.predict(&[request]).unwrap().concat()).unwrap();
+        assert_eq!(
+            (&result["line"], &result["source"]),
+            (&json!(7), &json!(" 3  1"))
+        );
+        let output = &result["hypotheses"][0];
+        assert_eq!(output["tokens"].as_array().unwrap().len(), 4);
+        let alignment = output["alignment"].as_array().unwrap();
+        assert_eq!(alignment.len(), 4);
+        assert_eq!(alignment[0].as_array().unwrap().len(), 2);
+        assert_eq!(
+            predictor.blank(8).unwrap(),
+            "{\"line\":8,\"source\":\"\",\"hypotheses\":[]}\n"
+        );
+    }
+
+    #[test]
+    fn scores_are_of_the_target_after_the_tab() {
+        let run = run();
+        let predictor = Predictor::new(&run, Work::Score, true);
+        let request = |text| predictor.request(&line(1, text));
+        let (one, two) = (request("3 1\t5").unwrap(), request("3  1\t5 6").unwrap());
+        let requests = [one.unwrap(), two.unwrap()];
+        let results = predictor.predict(&requests).unwrap();
+        let [one, two] = [0, 1].map(|i| serde_json::from_str::<Value>(&results[i]).unwrap());
+        assert_eq!(
+            (&one["source"], &one["target"]),
+            (&json!("3 1"), &json!("5"))
+        );
+        assert_eq!(
+            (&two["source"], &two["target"]),
+            (&json!("3  1"), &json!("5 6"))
+        );
+        // The first token is predicted from the same source and begin symbol.
+        let first = |result: &Value| result["token_log_probabilities"][0].as_f64().unwrap();
+        assert!((first(&one) - first(&two)).abs() < 1e-5);
+        for (text, what) in [
+            ("3 1", "must be SOURCE<TAB>TARGET, with one tab"),
+            ("3\t1\t1", "must be SOURCE<TAB>TARGET, with one tab"),
+            ("\t1", "has no source before its tab"),
+            (
+                "3\t1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
+                "its target has 18 symbols, must have at most 17, which this model can take",
+            ),
+        ] {
+            let error = request(text).unwrap_err().to_string();
+            assert!(error.ends_with(what), "{error}");
+        }
+        let error = request("3").unwrap_err();
+        let rejected: Value =
+            serde_json::from_str(&predictor.rejected(1, &error).unwrap()).unwrap();
+        assert_eq!(rejected, json!({"line": 1, "error": error.to_string()}));
+    }
+}

@@ -1,0 +1,51 @@
+//! Lines of JSON.
+
+use anyhow::Result;
+use serde::Serialize;
+
+/// Cross-attention weights: a row for each target token, with a weight for each source token.
+pub(super) type Alignment = Vec<Vec<f32>>;
+
+/// The outputs for a line.
+#[derive(Serialize)]
+pub(super) struct Targets<'a> {
+    pub(super) line: u64,
+    pub(super) source: &'a str,
+    pub(super) hypotheses: Vec<Target>,
+}
+
+/// One output, its score, and the log-probability of each of its tokens.
+#[derive(Serialize)]
+pub(super) struct Target {
+    pub(super) target: String,
+    pub(super) score: f64,
+    pub(super) log_probability: f64,
+    pub(super) tokens: Vec<String>,
+    pub(super) token_log_probabilities: Vec<f32>,
+    pub(super) finished: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) alignment: Option<Alignment>,
+}
+
+/// The score of the target on a line. A blank line has no numbers.
+#[derive(Serialize)]
+pub(super) struct Score<'a> {
+    pub(super) line: u64,
+    pub(super) source: &'a str,
+    pub(super) target: String,
+    pub(super) log_probability: Option<f64>,
+    pub(super) tokens: Vec<String>,
+    pub(super) token_log_probabilities: &'a [f32],
+}
+
+/// A line that cannot be used.
+#[derive(Serialize)]
+pub(super) struct Rejected {
+    pub(super) line: u64,
+    pub(super) error: String,
+}
+
+/// Returns a value as one line of JSON, with the line break.
+pub(super) fn to_line(value: &impl Serialize) -> Result<String> {
+    Ok(serde_json::to_string(value)? + "\n")
+}

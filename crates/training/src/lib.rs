@@ -1,0 +1,109 @@
+//! Training, evaluation and inference around the `transformer` crate, for programs of your own.
+//!
+//! The program `train` is a command line and a terminal around this library. The library itself
+//! prints nothing, parses no arguments and draws no plots: what happens in a run is told to an
+//! [`Observer`](trainer::Observer), what a user should know is an event of `tracing` (see
+//! [`notes`]), and what a user did wrong is a [`UsageError`](error::UsageError) with the path of
+//! the setting.
+//!
+//! Three promises hold for every run:
+//!
+//! - **Everything is a function of the seed.** Parameters, batches and dropout depend on (seed,
+//!   step) alone. On CPU backends the same configuration gives the same losses, bit for bit, on as
+//!   many threads.
+//! - **A run is a folder that explains itself.** `config.json` repeats the run, `metrics.jsonl` has
+//!   a line for each step, `summary.json` the result, `checkpoints/step-N/` all that is needed to
+//!   continue.
+//! - **A killed run loses nothing but the steps since its last checkpoint.** Files and checkpoints
+//!   appear whole or not at all, and a resumed run repeats the unbroken one to the last bit.
+//!
+//! # A task of your own
+//!
+//! A task is an alphabet, the lengths to train on, and a pair of a given length:
+//!
+//! ```
+//! use std::ops::RangeInclusive;
+//!
+//! use burn::tensor::Device;
+//! use rand::RngExt;
+//! use training::config::RunConfig;
+//! use training::data::{Alphabet, DataConfig, DataRng, SyntheticTask};
+//! use training::evaluation;
+//! use training::run::RunFolder;
+//! use training::trainer::{Ending, Trainer};
+//!
+//! /// Repeats the first letter of a word as often as the word has letters.
+//! struct FirstLetter(Alphabet);
+//!
+//! impl SyntheticTask for FirstLetter {
+//!     fn alphabet(&self) -> &Alphabet {
+//!         &self.0
+//!     }
+//!
+//!     fn lengths(&self) -> RangeInclusive<usize> {
+//!         1..=5
+//!     }
+//!
+//!     fn pair(&self, length: usize, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
+//!         let symbols = self.0.symbols();
+//!         let word: Vec<u32> = (0..length).map(|_| rng.random_range(symbols.clone())).collect();
+//!         (word.clone(), vec![word[0]; length])
+//!     }
+//! }
+//!
+//! let task = FirstLetter(Alphabet::new(('a'..='t').map(String::from))?);
+//! let mut config = RunConfig::reverse();
+//! config.data = DataConfig::Custom { title: "first-letter".into() };
+//! config.execution.backend = "flex".into();
+//! config.optimization.steps = 5; // some hundred to learn it
+//! config.evaluation.test_size = 20;
+//! config.fit_to(&task)?;
+//!
+//! # let runs = tempfile::tempdir()?;
+//! # let path = runs.path().join("run");
+//! let folder = RunFolder::create(Some(&path), &config)?; // `None` for runs/first-letter-N
+//! let trainer = Trainer::new(&config, &task, &Device::flex(), folder)?;
+//! if let Ending::Done(finished) = trainer.train(&mut ())? {
+//!     let test = evaluation::test(&finished.model, &task, &config, &Device::flex());
+//!     println!("{:.3} of {} words are correct", test.exact_match, test.decoded.len());
+//!     let summary = finished.summary(&config, &test);
+//!     finished.folder.finish(&summary)?;
+//! }
+//! # Ok::<(), anyhow::Error>(())
+//! ```
+//!
+//! # Map
+//!
+//! Each module imports only from those above it.
+//!
+//! | module | contents |
+//! |---|---|
+//! | [`error`], [`notes`], [`files`], [`memory`] | wrong settings, messages, files that appear whole, memory of the process |
+//! | [`metrics`] | BLEU, chrF, error rates |
+//! | [`data`] | data sets, text and token ids, batches |
+//! | [`config`] | the settings of a run, presets, JSON and TOML |
+//! | [`model`] | what training knows of a model |
+//! | [`evaluation`] | teacher-forced loss, decoding, by length |
+//! | [`run`] | the run folder, its records and checkpoints |
+//! | [`trainer`] | the loop, one step, the optimizer |
+//! | [`inference`] | a finished run as a predictor of lines |
+
+#![recursion_limit = "256"]
+
+pub mod config;
+pub mod data;
+pub mod error;
+pub mod evaluation;
+pub mod files;
+pub mod inference;
+pub mod memory;
+pub mod metrics;
+pub mod model;
+pub mod notes;
+pub mod run;
+pub mod trainer;
+
+/// Compiles and runs the program of the tutorial as a doc test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/tutorial.md")]
+struct Tutorial;

@@ -1,0 +1,30 @@
+//! Words and n-grams of a text.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+/// Whether a character is white space in Python, whose `split` defines the scores.
+pub(super) fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
+}
+
+/// Returns the words of a text, which white space separates.
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(is_space).filter(|word| !word.is_empty())
+}
+
+/// Returns the number of times that each run of `n` items occurs.
+pub(super) fn n_grams<T: Hash + Eq>(items: &[T], n: usize) -> HashMap<&[T], u64> {
+    let mut counts = HashMap::new();
+    for n_gram in items.windows(n) {
+        *counts.entry(n_gram).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Returns the number of n-grams of `a` that are also in `b`; repeated ones count as often as they
+/// occur in both.
+pub(super) fn matches<K: Hash + Eq>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) -> u64 {
+    let in_both = |(n_gram, &n): (&K, &u64)| n.min(*b.get(n_gram).unwrap_or(&0));
+    a.iter().map(in_both).sum()
+}

@@ -1,0 +1,58 @@
+//! The interface between training or evaluation and a model.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+use transformer::generate::{GenerateConfig, GenerateError, Hypothesis};
+use transformer::{CrossEntropy, Transformer};
+
+use crate::data::Batch;
+
+/// A model that predicts target sequences from source sequences.
+pub trait SequenceModel: Module + Sync {
+    /// Returns the logits of the next target tokens.
+    ///
+    /// # Shapes
+    ///
+    /// - batch: sources `[B, S]`, targets `[B, T]`
+    /// - output: `[B, T, V]`
+    fn logits(&self, batch: &Batch) -> Tensor<3>;
+
+    /// Returns the sum of the losses of all labels that are not padding, `[1]`. `chunk` is the
+    /// number of tokens whose logits are held at a time; `None` for all of them.
+    fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1>;
+
+    /// Returns the outputs of each source, the best first.
+    ///
+    /// # Errors
+    ///
+    /// Sources or settings that the model cannot take.
+    fn generate(
+        &self,
+        sources: &[&[u32]],
+        config: &GenerateConfig,
+    ) -> Result<Vec<Vec<Hypothesis>>, GenerateError>;
+}
+
+impl SequenceModel for Transformer {
+    fn logits(&self, batch: &Batch) -> Tensor<3> {
+        self.forward(batch.source.clone(), batch.target.clone())
+    }
+
+    fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1> {
+        let Batch {
+            source,
+            target,
+            labels,
+            ..
+        } = batch;
+        Self::loss(self, source, target, labels, criterion, chunk).sum
+    }
+
+    fn generate(
+        &self,
+        sources: &[&[u32]],
+        config: &GenerateConfig,
+    ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
+        Self::generate(self, sources, config)
+    }
+}

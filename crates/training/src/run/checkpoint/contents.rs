@@ -1,0 +1,227 @@
+//! The files of a run's checkpoints.
+
+use std::path::Path;
+
+use burn::module::Module;
+use burn::tensor::TensorData;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use transformer::weights::{self, Parameters};
+
+use super::store::{CheckpointError, Checkpoints, LoadedCheckpoint};
+use crate::config::RunConfig;
+use crate::error::UsageError;
+use crate::notes;
+use crate::run::layout::{CONFIG, unusable};
+use crate::run::state::TrainingState;
+
+/// Parameters, as safetensors.
+pub const MODEL: &str = "model.safetensors";
+
+/// Moving average of the parameters as safetensors, where the run has one.
+pub const AVERAGE: &str = "average.safetensors";
+
+/// Moments of the optimizer, as safetensors.
+pub const OPTIMIZER: &str = "optimizer.safetensors";
+
+/// The [`TrainingState`].
+pub const STATE: &str = "state.json";
+
+/// Reads the newest checkpoint that is whole, and returns its step too. Warns of newer ones that are
+/// damaged.
+///
+/// # Errors
+///
+/// If no checkpoint can be used.
+pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
+    let found = checkpoints.newest(check_files);
+    let (step, files, skipped) = found.map_err(|error| match &error {
+        CheckpointError::Damaged { .. } if checkpoints.steps().is_empty() => {
+            let what = "has no checkpoint step-N; wait until the run has saved one, or train again";
+            unusable(checkpoints.folder(), what)
+        }
+        _ => error.into(),
+    })?;
+    for damaged in skipped {
+        notes::warn(&format!("{damaged}; going back to step {step}"));
+    }
+    Ok((step, files))
+}
+
+/// Rejects a checkpoint that lacks a file of every checkpoint, or whose state is of another step
+/// than its folder's name.
+fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
+    for name in [CONFIG, MODEL, STATE] {
+        files.get(name)?;
+    }
+    #[derive(Deserialize)]
+    struct Step {
+        step: usize,
+    }
+    let what = match serde_json::from_slice(files.get(STATE)?) {
+        Ok(Step { step: found }) if found == step => return Ok(()),
+        Ok(Step { step: found }) => format!("is of step {found}, but its folder says {step}"),
+        Err(error) => format!("is not the state of a run ({error})"),
+    };
+    Err(CheckpointError::damaged(&files.path(STATE), what))
+}
+
+/// Reads the checkpoint of a step.
+pub(super) fn at_step(
+    checkpoints: &Checkpoints,
+    step: usize,
+) -> Result<LoadedCheckpoint, UsageError> {
+    let steps = checkpoints.steps();
+    if !steps.contains(&step) {
+        let steps: Vec<String> = steps.iter().map(usize::to_string).collect();
+        let steps = steps.join(", ");
+        let what = format!("has no checkpoint of step {step}, only of {steps}");
+        return Err(unusable(checkpoints.folder(), what));
+    }
+    let files = checkpoints.read(step)?;
+    check_files(step, &files)?;
+    Ok(files)
+}
+
+/// Rejects a configuration that differs from the checkpoint's in a setting that its parameters, its
+/// optimizer state or the following steps depend on.
+///
+/// # Errors
+///
+/// The first setting that differs.
+pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
+    const FIXED: [&str; 11] = [
+        "data",
+        "model",
+        "seed",
+        "optimization.batch_size",
+        "optimization.accumulate",
+        "optimization.optimizer",
+        "optimization.ema",
+        "optimization.label_smoothing",
+        "execution.precision",
+        "execution.fused",
+        "execution.loss_chunk",
+    ];
+    // Parsed into the same type, so that numbers are rounded alike.
+    let then: RunConfig = parse(files, CONFIG, "the configuration")?;
+    let json = |config: &RunConfig| serde_json::to_value(config).expect("it is plain data");
+    let (then, now) = (json(&then), json(config));
+    let difference = FIXED.into_iter().find_map(|path| {
+        let keys = path.split('.');
+        let [then, now] = [&then, &now].map(|all| keys.clone().fold(all, |value, key| &value[key]));
+        first_difference(path.into(), then, now)
+    });
+    difference.map_or(Ok(()), |(path, then, now)| {
+        let what = format!(
+            "was made with {path} {then}, but the run's config.json says {now}: put it back there"
+        );
+        Err(unusable(&files.path(CONFIG), what))
+    })
+}
+
+/// Returns the path of the first setting at or under `path` that differs, and both its values.
+fn first_difference<'a>(
+    path: String,
+    then: &'a Value,
+    now: &'a Value,
+) -> Option<(String, &'a Value, &'a Value)> {
+    if then == now {
+        return None;
+    }
+    if let (Value::Object(_), Value::Object(keys)) = (then, now) {
+        let mut keys = keys.iter();
+        let inner = keys.find_map(|(key, now)| {
+            first_difference(format!("{path}.{key}"), &then[key.as_str()], now)
+        });
+        if inner.is_some() {
+            return inner;
+        }
+    }
+    Some((path, then, now))
+}
+
+/// Reads the state of a checkpoint.
+///
+/// # Errors
+///
+/// If the checkpoint has no valid state.
+pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, UsageError> {
+    parse(files, STATE, "the state")
+}
+
+/// Parses a JSON file of a checkpoint. `what` names the file's contents in errors.
+fn parse<T: DeserializeOwned>(
+    files: &LoadedCheckpoint,
+    name: &str,
+    what: &str,
+) -> Result<T, UsageError> {
+    serde_json::from_slice(files.get(name)?).map_err(|error| {
+        unusable(
+            &files.path(name),
+            format!("is not {what} of a run ({error})"),
+        )
+    })
+}
+
+/// Reads the parameters or moments in a file of a checkpoint.
+///
+/// # Errors
+///
+/// If the checkpoint has no such file, or it is not a safetensors file.
+pub fn read_parameters(files: &LoadedCheckpoint, name: &str) -> Result<Parameters, UsageError> {
+    weights::from_bytes(files.get(name)?)
+        .map_err(|error| unusable(&files.path(name), error.to_string()))
+}
+
+/// Returns the name of the first tensor with an element that is not finite.
+pub fn first_infinite(parameters: &Parameters) -> Option<&str> {
+    let is_infinite = |data: &TensorData| data.iter::<f32>().any(|x| !x.is_finite());
+    let found = parameters.iter().find(|(_, data)| is_infinite(data));
+    found.map(|(name, _)| name.as_str())
+}
+
+/// Returns a copy of `model` with the parameters that were read from `path`.
+///
+/// # Errors
+///
+/// If names or shapes differ from the model's, or an element is not finite.
+pub fn with_parameters<M: Module>(
+    model: &M,
+    parameters: Parameters,
+    path: &Path,
+) -> Result<M, UsageError> {
+    if let Some(name) = first_infinite(&parameters) {
+        let what = format!("tensor {name} has numbers that are not finite");
+        return Err(unusable(path, what));
+    }
+    weights::with_parameters(model, parameters).map_err(|error| {
+        let what = format!("does not fit the model of config.json: {error}");
+        unusable(path, what)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn differences_are_named_by_their_whole_path() {
+        let then = json!({"a": 1, "b": {"c": {"d": [2, 3]}, "e": null}});
+        let mut now = then.clone();
+        let difference = |now: &Value| {
+            first_difference("x".into(), &then, now)
+                .map(|(path, then, now)| format!("{path} {then} {now}"))
+        };
+        assert_eq!(difference(&now), None);
+        now["b"]["c"]["d"] = json!([2, 4]);
+        assert_eq!(difference(&now).unwrap(), "x.b.c.d [2,3] [2,4]");
+        let without = json!({"a": 1, "b": {"c": {"d": [2, 3]}}});
+        let whole = format!("x.b {} {}", then["b"], without["b"]);
+        assert_eq!(difference(&without).unwrap(), whole);
+        let other = json!({"a": 1, "b": {"c": 5}});
+        assert_eq!(difference(&other).unwrap(), r#"x.b.c {"d":[2,3]} 5"#);
+    }
+}

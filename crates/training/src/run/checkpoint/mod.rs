@@ -1,0 +1,16 @@
+//! Checkpoints: the parameters and the state of a run, written and read back.
+
+mod contents;
+mod selector;
+mod store;
+mod trained;
+
+pub use contents::{
+    AVERAGE, MODEL, OPTIMIZER, STATE, check_config, first_infinite, newest, read_parameters,
+    read_state, with_parameters,
+};
+pub use selector::CheckpointSelector;
+pub use store::{CheckpointError, Checkpoints, FORMAT, LoadedCheckpoint};
+pub use trained::{TrainedRun, load_model};
+
+pub use super::layout::CONFIG;

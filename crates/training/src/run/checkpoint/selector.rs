@@ -1,0 +1,52 @@
+//! The choice of a run's checkpoint.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Selects a checkpoint of a run.
+///
+/// ```
+/// use training::run::checkpoint::CheckpointSelector;
+///
+/// assert_eq!("average:3".parse(), Ok(CheckpointSelector::Average(3)));
+/// assert_eq!(CheckpointSelector::Step(500).to_string(), "500");
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CheckpointSelector {
+    /// The newest checkpoint that is whole.
+    #[default]
+    Last,
+    /// The checkpoint of the best evaluation.
+    Best,
+    /// The checkpoint of a step.
+    Step(usize),
+    /// The mean of the parameters of the newest checkpoints, by their number.
+    Average(usize),
+}
+
+impl FromStr for CheckpointSelector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let expected = "must be last, best, the number of a step, or average:K of the last K";
+        let average = text.strip_prefix("average:").map(str::parse);
+        match (text, text.parse(), average) {
+            ("last", ..) => Ok(Self::Last),
+            ("best", ..) => Ok(Self::Best),
+            (_, Ok(step), _) => Ok(Self::Step(step)),
+            (_, _, Some(Ok(k))) if k > 0 => Ok(Self::Average(k)),
+            _ => Err(expected.into()),
+        }
+    }
+}
+
+impl fmt::Display for CheckpointSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Last => f.write_str("last"),
+            Self::Best => f.write_str("best"),
+            Self::Step(step) => write!(f, "{step}"),
+            Self::Average(k) => write!(f, "average:{k}"),
+        }
+    }
+}

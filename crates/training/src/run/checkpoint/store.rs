@@ -1,0 +1,336 @@
+//! Folders `checkpoints/step-N`, which appear whole or not at all, with a checksum of each file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::error::UsageError;
+use crate::files::{
+    TemporaryFolder, remove_file, remove_folder, sha256, sync_folder, write_through,
+};
+use crate::run::layout::CHECKPOINTS;
+
+/// Version of the format of checkpoints.
+pub const FORMAT: u32 = 1;
+
+const MANIFEST: &str = "manifest.json";
+
+const MISSING: &str = "is missing";
+
+/// `manifest.json`: lengths and checksums of the other files.
+#[derive(Debug, Serialize, Deserialize)]
+struct Manifest {
+    format: u32,
+    files: BTreeMap<String, FileEntry>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct FileEntry {
+    bytes: u64,
+    sha256: String,
+}
+
+impl FileEntry {
+    fn of(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.len() as u64,
+            sha256: sha256(bytes),
+        }
+    }
+}
+
+/// Reason why a checkpoint cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CheckpointError {
+    /// A file differs from what was written. Other checkpoints may be whole.
+    #[error("{path}: {what}")]
+    Damaged {
+        /// The file's path.
+        path: String,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A newer version of this program wrote the checkpoint.
+    #[error(
+        "{path}: was written by a newer version of this program (format {format}, this one reads up to {FORMAT}); use that version"
+    )]
+    Newer {
+        /// The manifest's path.
+        path: String,
+        /// The checkpoint's version of the format.
+        format: u32,
+    },
+}
+
+impl CheckpointError {
+    pub(super) fn damaged(path: &Path, what: impl Into<String>) -> Self {
+        Self::Damaged {
+            path: path.display().to_string(),
+            what: what.into(),
+        }
+    }
+}
+
+impl From<CheckpointError> for UsageError {
+    fn from(error: CheckpointError) -> Self {
+        Self::setting("run", "", error.to_string())
+    }
+}
+
+/// All checkpoints of a run.
+#[derive(Clone, Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+}
+
+impl Checkpoints {
+    /// Returns the checkpoints of a run folder.
+    pub fn of(run: &Path) -> Self {
+        Self {
+            folder: run.join(CHECKPOINTS),
+        }
+    }
+
+    /// Returns the folder that holds all checkpoints.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Returns the folder of the checkpoint of a step.
+    pub fn path(&self, step: usize) -> PathBuf {
+        self.folder.join(format!("step-{step}"))
+    }
+
+    /// Whether no checkpoint was ever written.
+    ///
+    /// # Errors
+    ///
+    /// If the folder exists, but cannot be read.
+    pub fn is_new(&self) -> std::io::Result<bool> {
+        match fs::read_dir(&self.folder) {
+            Ok(entries) => Ok(entries.count() == 0),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns the steps that have a checkpoint, in increasing order.
+    pub fn steps(&self) -> Vec<usize> {
+        let step = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            name.to_str()?.strip_prefix("step-")?.parse().ok()
+        };
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let mut steps: Vec<usize> = entries.filter_map(step).collect();
+        steps.sort_unstable();
+        steps
+    }
+
+    /// Writes a checkpoint of these files (name, contents) and returns its folder. It replaces an
+    /// older checkpoint of the same step.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written. The older checkpoint is untouched then.
+    pub fn save(&self, step: usize, files: &[(&str, Vec<u8>)]) -> Result<PathBuf> {
+        let path = self.path(step);
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(&self.folder)?;
+            if let Some(run) = self.folder.parent() {
+                sync_folder(run)?;
+            }
+            let folder = TemporaryFolder::create(self.folder.join(format!(".step-{step}.new")))?;
+            let mut manifest = Manifest {
+                format: FORMAT,
+                files: BTreeMap::new(),
+            };
+            for (name, bytes) in files {
+                write_through(&folder.path().join(name), bytes)?;
+                let entry = FileEntry::of(bytes);
+                manifest.files.insert(String::from(*name), entry);
+            }
+            let manifest = serde_json::to_vec_pretty(&manifest)?;
+            write_through(&folder.path().join(MANIFEST), &manifest)?;
+            folder.becomes(&path)
+        };
+        write().with_context(|| format!("cannot write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Reads a checkpoint's files and verifies their checksums.
+    ///
+    /// # Errors
+    ///
+    /// If a file differs from what was written.
+    pub fn read(&self, step: usize) -> Result<LoadedCheckpoint, CheckpointError> {
+        let folder = self.path(step);
+        let damaged = |path: &Path, what: String| CheckpointError::damaged(path, what);
+        let read = |path: &Path| match fs::read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(damaged(path, MISSING.into())),
+            Err(error) => Err(damaged(path, format!("cannot be read ({error})"))),
+            Ok(bytes) => Ok(bytes),
+        };
+        let path = folder.join(MANIFEST);
+        let bytes = read(&path)?;
+        #[derive(Deserialize)]
+        struct Version {
+            format: u32,
+        }
+        let foreign =
+            |error| CheckpointError::damaged(&path, format!("is not a manifest ({error})"));
+        let Version { format } = serde_json::from_slice(&bytes).map_err(foreign)?;
+        if format == 0 {
+            return Err(damaged(
+                &path,
+                "is of format 0, which does not exist".into(),
+            ));
+        }
+        if format > FORMAT {
+            let path = path.display().to_string();
+            return Err(CheckpointError::Newer { path, format });
+        }
+        let manifest: Manifest = serde_json::from_slice(&bytes).map_err(foreign)?;
+        let mut files = BTreeMap::new();
+        for (name, entry) in manifest.files {
+            if Path::new(&name).file_name() != Some(name.as_ref()) {
+                let what = format!("names {name:?}, which is not a file of this folder");
+                return Err(damaged(&path, what));
+            }
+            let path = folder.join(&name);
+            let length = fs::metadata(&path).map(|file| file.len());
+            // Checked before reading: a file that has grown may not fit into memory.
+            if let Ok(length) = length
+                && length != entry.bytes
+            {
+                let what = format!("has {length} bytes, but was written with {}", entry.bytes);
+                return Err(damaged(&path, what));
+            }
+            let bytes = read(&path)?;
+            if FileEntry::of(&bytes) != entry {
+                return Err(damaged(&path, "differs from its SHA-256".into()));
+            }
+            files.insert(name, bytes);
+        }
+        Ok(LoadedCheckpoint { folder, files })
+    }
+
+    /// Reads the newest checkpoint that is whole and passes `check`. Returns its step, its files,
+    /// and the reasons why newer ones were skipped.
+    ///
+    /// # Errors
+    ///
+    /// If no checkpoint can be used, or one was written by a newer version.
+    pub fn newest(
+        &self,
+        check: impl Fn(usize, &LoadedCheckpoint) -> Result<(), CheckpointError>,
+    ) -> Result<(usize, LoadedCheckpoint, Vec<CheckpointError>), CheckpointError> {
+        let mut skipped = Vec::new();
+        let mut steps = self.steps();
+        let mut last = steps.last().copied();
+        while let Some(step) = steps.pop() {
+            let read = self.read(step);
+            match read.and_then(|files| check(step, &files).map(|()| files)) {
+                Ok(files) => return Ok((step, files, skipped)),
+                Err(newer @ CheckpointError::Newer { .. }) => return Err(newer),
+                Err(damaged) => skipped.push(damaged),
+            }
+            // A training process may have written a newer checkpoint and then removed this one.
+            let now = self.steps();
+            if now.last().copied() > last {
+                last = now.last().copied();
+                steps = now;
+                skipped.clear();
+            }
+        }
+        let what = match skipped.first() {
+            None => "has no checkpoint step-N".into(),
+            Some(first) => format!("has no checkpoint that is whole ({first})"),
+        };
+        Err(CheckpointError::damaged(&self.folder, what))
+    }
+
+    /// Removes all checkpoints but the newest `keep` and those of the steps in `also`.
+    ///
+    /// # Errors
+    ///
+    /// If a checkpoint cannot be removed.
+    pub fn prune(&self, keep: usize, also: &[usize]) -> Result<()> {
+        let steps = self.steps();
+        let old = &steps[..steps.len().saturating_sub(keep)];
+        let mut old = old.iter().filter(|step| !also.contains(step));
+        old.try_for_each(|&step| self.remove(step))
+    }
+
+    /// Removes the checkpoints after `step`, from which a resumed run will write them again.
+    ///
+    /// # Errors
+    ///
+    /// If a checkpoint cannot be removed.
+    pub fn remove_after(&self, step: usize) -> Result<()> {
+        let mut newer = self.steps().into_iter().filter(|&newer| newer > step);
+        newer.try_for_each(|newer| self.remove(newer))
+    }
+
+    fn remove(&self, step: usize) -> Result<()> {
+        let path = self.path(step);
+        // The manifest is removed first, so that a half-removed folder is not a checkpoint.
+        let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove_folder(&path));
+        removed.with_context(|| format!("cannot remove {}", path.display()))
+    }
+
+    /// Removes checkpoints that a killed process left half written, and restores those that it was
+    /// replacing.
+    pub fn tidy(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            let Some(name) = name.to_str().and_then(|name| name.strip_prefix('.')) else {
+                continue;
+            };
+            if let Some(whole) = name.strip_suffix(".old") {
+                let whole = self.folder.join(whole);
+                if !whole.exists() {
+                    let _ = fs::rename(&path, whole);
+                }
+            }
+            if name.starts_with("step-") {
+                let _ = remove_folder(&path);
+            }
+        }
+    }
+}
+
+/// The files of one checkpoint, with their checksums verified.
+#[derive(Debug)]
+pub struct LoadedCheckpoint {
+    folder: PathBuf,
+    files: BTreeMap<String, Vec<u8>>,
+}
+
+impl LoadedCheckpoint {
+    /// Returns the path of a file.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.join(name)
+    }
+
+    /// Returns the contents of a file.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint has no file of this name.
+    pub fn get(&self, name: &str) -> Result<&[u8], CheckpointError> {
+        let file = self.files.get(name).map(Vec::as_slice);
+        file.ok_or_else(|| CheckpointError::damaged(&self.path(name), MISSING))
+    }
+
+    /// Whether the checkpoint has a file of this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.files.contains_key(name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

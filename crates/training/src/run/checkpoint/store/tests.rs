@@ -1,0 +1,157 @@
+use super::*;
+
+fn checkpoints(steps: &[usize]) -> (tempfile::TempDir, Checkpoints) {
+    let run = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::of(run.path());
+    for &step in steps {
+        save(&checkpoints, step);
+    }
+    (run, checkpoints)
+}
+
+fn save(checkpoints: &Checkpoints, step: usize) {
+    let files = [("a", vec![step as u8; 5]), ("b", b"text".to_vec())];
+    checkpoints.save(step, &files).unwrap();
+}
+
+fn anything(_: usize, _: &LoadedCheckpoint) -> Result<(), CheckpointError> {
+    Ok(())
+}
+
+#[test]
+fn a_saved_checkpoint_can_be_read() {
+    let (_run, checkpoints) = checkpoints(&[3, 20, 100]);
+    assert_eq!(checkpoints.steps(), [3, 20, 100]);
+    let files = checkpoints.read(20).unwrap();
+    assert_eq!(files.get("a").unwrap(), [20; 5]);
+    assert_eq!(files.get("b").unwrap(), b"text");
+    assert!(
+        files
+            .get("c")
+            .unwrap_err()
+            .to_string()
+            .ends_with("step-20/c: is missing")
+    );
+    // A checkpoint of the same step is replaced.
+    save(&checkpoints, 20);
+    assert_eq!(checkpoints.read(20).unwrap().get("a").unwrap(), [20; 5]);
+    let names: Vec<_> = fs::read_dir(checkpoints.folder()).unwrap().collect();
+    assert_eq!(names.len(), 3);
+}
+
+#[test]
+fn a_damaged_checkpoint_is_skipped_and_named() {
+    type Damage = fn(&Path);
+    let damages: [(Damage, &str); 6] = [
+        (
+            |path| fs::write(path.join("a"), [9; 5]).unwrap(),
+            "a: differs from its SHA-256",
+        ),
+        (
+            |path| fs::write(path.join("a"), [9; 4]).unwrap(),
+            "a: has 4 bytes, but was written with 5",
+        ),
+        (
+            |path| fs::remove_file(path.join("b")).unwrap(),
+            "b: is missing",
+        ),
+        (
+            |path| fs::remove_file(path.join(MANIFEST)).unwrap(),
+            "manifest.json: is missing",
+        ),
+        (
+            |path| fs::write(path.join(MANIFEST), "{").unwrap(),
+            "manifest.json: is not a manifest",
+        ),
+        (
+            |path| {
+                fs::remove_dir_all(path)
+                    .and_then(|()| fs::create_dir(path))
+                    .unwrap()
+            },
+            "is missing",
+        ),
+    ];
+    for (damage, message) in damages {
+        let (_run, checkpoints) = checkpoints(&[3, 20]);
+        damage(&checkpoints.path(20));
+        let (step, _, skipped) = checkpoints.newest(anything).unwrap();
+        assert_eq!((step, skipped.len()), (3, 1));
+        let skipped = skipped[0].to_string();
+        assert!(
+            skipped.contains("step-20") && skipped.contains(message),
+            "{skipped}"
+        );
+        damage(&checkpoints.path(3));
+        let error = checkpoints.newest(anything).unwrap_err().to_string();
+        assert!(error.contains("no checkpoint that is whole"), "{error}");
+        // A resumed run saves the same step again.
+        save(&checkpoints, 20);
+        assert_eq!(checkpoints.newest(anything).unwrap().0, 20);
+    }
+}
+
+#[test]
+fn a_newer_format_is_not_skipped() {
+    let (_run, checkpoints) = checkpoints(&[3, 20]);
+    let manifest = r#"{"format": 2, "something": "else"}"#;
+    fs::write(checkpoints.path(20).join(MANIFEST), manifest).unwrap();
+    let error = checkpoints.newest(anything).unwrap_err();
+    assert!(
+        matches!(error, CheckpointError::Newer { format: 2, .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn only_the_newest_and_the_chosen_are_kept() {
+    let (_run, checkpoints) = checkpoints(&[1, 2, 3, 4, 5]);
+    checkpoints.prune(2, &[1]).unwrap();
+    assert_eq!(checkpoints.steps(), [1, 4, 5]);
+    checkpoints.prune(9, &[]).unwrap();
+    assert_eq!(checkpoints.steps(), [1, 4, 5]);
+}
+
+#[test]
+fn a_reader_beside_a_run_that_removes_old_ones_finds_the_newest() {
+    let (_run, checkpoints) = checkpoints(&[1]);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for step in 2..300 {
+                save(&checkpoints, step);
+                checkpoints.prune(1, &[]).unwrap();
+            }
+        });
+        while !writer.is_finished() {
+            let (_, _, skipped) = checkpoints.newest(anything).unwrap();
+            assert!(skipped.is_empty(), "{skipped:?}");
+        }
+    });
+}
+
+#[test]
+fn half_written_and_half_replaced_checkpoints_are_tidied_up() {
+    let (_run, checkpoints) = checkpoints(&[1, 2]);
+    let at = |name: &str| checkpoints.folder().join(name);
+    fs::create_dir(at(".step-3.new")).unwrap();
+    fs::rename(at("step-2"), at(".step-2.old")).unwrap();
+    fs::create_dir(at(".step-1.old")).unwrap();
+    checkpoints.tidy();
+    assert_eq!(checkpoints.steps(), [1, 2]);
+    assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 2);
+    assert_eq!(checkpoints.newest(anything).unwrap().0, 2);
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_leaves_nothing() {
+    let (_run, checkpoints) = checkpoints(&[1]);
+    // The name is in a folder that does not exist, so that writing fails.
+    let error = checkpoints.save(2, &[("a", vec![1]), ("no/where", vec![2])]);
+    let error = format!("{:#}", error.unwrap_err());
+    assert!(
+        error.contains("cannot write") && error.contains("step-2"),
+        "{error}"
+    );
+    assert_eq!(fs::read_dir(checkpoints.folder()).unwrap().count(), 1);
+    assert_eq!(checkpoints.newest(anything).unwrap().0, 1);
+}

@@ -1,0 +1,142 @@
+//! The settings and the model of a run folder.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use burn::tensor::{Device, TensorData};
+use transformer::Transformer;
+use transformer::weights::Parameters;
+
+use super::contents::at_step;
+use super::{
+    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, check_config, newest,
+    read_parameters, read_state, with_parameters,
+};
+use crate::config::RunConfig;
+use crate::data::Dataset;
+use crate::error::UsageError;
+use crate::run::layout::CONFIG;
+use crate::run::{read_config, unusable};
+
+/// A run's settings, data set and model.
+pub struct TrainedRun {
+    /// Settings of the run.
+    pub config: RunConfig,
+    /// Data set of the run, with its codec. It may lack the examples.
+    pub dataset: Box<dyn Dataset>,
+    /// Step of the checkpoint; for a mean of checkpoints, the newest step.
+    pub step: usize,
+    /// Model of the checkpoint: the moving average where the run has one.
+    pub model: Transformer,
+}
+
+impl TrainedRun {
+    /// Reads a run folder and its newest checkpoint that is whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`load_selected`](Self::load_selected).
+    pub fn load(folder: &Path, device: &Device) -> Result<Self> {
+        Self::load_selected(folder, CheckpointSelector::Last, device)
+    }
+
+    /// Reads a run folder and the selected checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// A folder that is not a run's, or whose files cannot be used; the message names the path.
+    pub fn load_selected(
+        folder: &Path,
+        selector: CheckpointSelector,
+        device: &Device,
+    ) -> Result<Self> {
+        let (config, dataset) = read_config(folder)?;
+        let (step, model) = load_model(folder, &config, selector, device)?;
+        Ok(Self {
+            config,
+            dataset,
+            step,
+            model,
+        })
+    }
+}
+
+/// Reads the model of a run folder whose configuration is known, such as that of a data set of your
+/// own. Returns the step of its checkpoint too.
+///
+/// # Errors
+///
+/// If a file cannot be used; the message names the path.
+pub fn load_model(
+    folder: &Path,
+    config: &RunConfig,
+    selector: CheckpointSelector,
+    device: &Device,
+) -> Result<(usize, Transformer), UsageError> {
+    let model = config.model.init_seeded(config.seed, device);
+    let model = model.map_err(|error| unusable(&folder.join(CONFIG), error.to_string()))?;
+    let checkpoints = Checkpoints::of(folder);
+    let (step, files) = match selector {
+        CheckpointSelector::Last => newest(&checkpoints)?,
+        CheckpointSelector::Step(step) => (step, at_step(&checkpoints, step)?),
+        CheckpointSelector::Best => {
+            let (_, last) = newest(&checkpoints)?;
+            let best = read_state(&last)?.best.ok_or_else(|| {
+                let what = "has no best checkpoint, since there was no evaluation ({})";
+                unusable(checkpoints.folder(), what).naming(["evaluation.every"])
+            })?;
+            (best.step, at_step(&checkpoints, best.step)?)
+        }
+        CheckpointSelector::Average(k) => {
+            let (step, parameters) = mean_of_last(&checkpoints, config, k)?;
+            let model = with_parameters(&model, parameters, &checkpoints.path(step))?;
+            return Ok((step, model));
+        }
+    };
+    check_config(&files, config)?;
+    let (path, parameters) = learned(&files)?;
+    Ok((step, with_parameters(&model, parameters, &path)?))
+}
+
+/// Returns the moving average of the parameters if there is one, else the parameters; and the path
+/// of their file.
+fn learned(files: &LoadedCheckpoint) -> Result<(PathBuf, Parameters), UsageError> {
+    let name = if files.has(AVERAGE) { AVERAGE } else { MODEL };
+    Ok((files.path(name), read_parameters(files, name)?))
+}
+
+/// Returns the step of the newest checkpoint, and the mean of the last `k` checkpoints' parameters.
+fn mean_of_last(
+    checkpoints: &Checkpoints,
+    config: &RunConfig,
+    k: usize,
+) -> Result<(usize, Parameters), UsageError> {
+    let steps = checkpoints.steps();
+    if steps.len() < k {
+        let what = format!("has {} checkpoints, fewer than {k} ({{}})", steps.len());
+        let error = unusable(checkpoints.folder(), what);
+        return Err(error.naming(["checkpointing.keep"]));
+    }
+    let mut sums = BTreeMap::<String, (Vec<usize>, Vec<f64>)>::new();
+    for &step in &steps[steps.len() - k..] {
+        let files = at_step(checkpoints, step)?;
+        check_config(&files, config)?;
+        for (name, data) in learned(&files)?.1 {
+            let shape = data.shape().to_vec();
+            let zeros = || (shape, vec![0.0; data.num_elements()]);
+            let (_, sum) = sums.entry(name).or_insert_with(zeros);
+            for (sum, x) in sum.iter_mut().zip(data.iter::<f64>()) {
+                *sum += x;
+            }
+        }
+    }
+    let mean = |(name, (shape, sum)): (String, (Vec<usize>, Vec<f64>))| {
+        let mean: Vec<f32> = sum.iter().map(|sum| (sum / k as f64) as f32).collect();
+        (name, TensorData::new(mean, shape))
+    };
+    Ok((
+        *steps.last().expect("k is at least 1"),
+        sums.into_iter().map(mean).collect(),
+    ))
+}

@@ -1,0 +1,68 @@
+//! A run folder's `config.json`.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+use serde_json::Value;
+
+use super::layout::{CONFIG, unusable};
+use crate::config::{RunConfig, file};
+use crate::data::{self, DataConfig, Dataset, Purpose};
+use crate::error::UsageError;
+
+/// Reads the bytes of a run folder's `config.json`.
+///
+/// # Errors
+///
+/// A folder that is not a run's.
+pub fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
+    const HINT: &str = "name the folder of a run, such as runs/copy-1";
+    let path = folder.join(CONFIG);
+    let wrong = if !folder.exists() {
+        "does not exist"
+    } else if !folder.is_dir() {
+        "is not a folder"
+    } else if !path.exists() {
+        "has no config.json"
+    } else {
+        let json = fs::read(&path);
+        return json.map_err(|error| unusable(&path, format!("cannot be read ({error})")));
+    };
+    Err(unusable(folder, format!("{wrong}; {HINT}")))
+}
+
+/// Reads the configuration of a run folder, and makes its data set for inference.
+///
+/// # Errors
+///
+/// A folder that is not a run's, settings that cannot be used, or files of the data set that cannot
+/// be read.
+pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
+    let json = read_config_json(folder)?;
+    let wrong = |what: &str| {
+        let what = what.lines().next().unwrap_or_default();
+        let what = format!("is not the configuration of a run ({what})");
+        unusable(&folder.join(CONFIG), what)
+    };
+    let file: Value = serde_json::from_slice(&json).map_err(|error| wrong(&error.to_string()))?;
+    let mut needed = ["data", "model"].into_iter();
+    let missing = needed.find(|key| file.get(key).is_none());
+    let mut config = file::over_defaults(file).map_err(|what| wrong(&what))?;
+    if let Some(key) = missing {
+        // Other missing settings have defaults, but every run has written these.
+        return Err(wrong(&format!("it has no key {key}")).into());
+    }
+    let is_text = matches!(config.data, DataConfig::Text(_));
+    let dataset = data::prepare(&mut config.data, Purpose::Inference { run: folder });
+    let fitted = dataset.and_then(|dataset| {
+        config.fit_to(dataset.as_ref())?;
+        Ok(dataset)
+    });
+    match fitted {
+        Ok(dataset) => Ok((config, dataset)),
+        // Errors about corpora and tokenizers name their own files.
+        Err(error) if is_text => Err(error),
+        Err(error) => Err(wrong(&error.to_string()).into()),
+    }
+}

@@ -1,0 +1,29 @@
+//! Names of the files in a run folder, and the error about one of them.
+
+use std::path::Path;
+
+use crate::error::UsageError;
+
+/// Configuration of the run, or of one of its checkpoints.
+pub const CONFIG: &str = "config.json";
+
+/// Metrics of every step and evaluation, a line of JSON each.
+pub const METRICS: &str = "metrics.jsonl";
+
+/// Results of the finished run.
+pub const SUMMARY: &str = "summary.json";
+
+/// Exact match by length.
+pub const LENGTHS: &str = "lengths.json";
+
+/// Folder of the checkpoints.
+pub const CHECKPOINTS: &str = "checkpoints";
+
+/// File that is locked as long as a process trains in the folder.
+pub(super) const LOCK: &str = "lock";
+
+/// Returns the error of a run whose folder or file at `path` cannot be used. The error's subject is
+/// the argument `run`.
+pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
+    UsageError::setting("run", path.display(), what)
+}

@@ -1,0 +1,26 @@
+//! A run on disk: its folder, its records, its checkpoints.
+//!
+//! A run's folder holds `config.json`, `metrics.jsonl`, `summary.json`, `checkpoints/step-N/`, and
+//! `lengths.json` after an evaluation by length. [`RunFolder`] writes it during training;
+//! [`TrainedRun`](checkpoint::TrainedRun) reads the settings and the model back.
+
+pub mod checkpoint;
+pub mod config_file;
+pub mod folder;
+pub mod layout;
+pub mod lengths;
+pub mod loss_scale;
+pub mod observer;
+pub mod records;
+pub mod state;
+#[cfg(test)]
+mod tests;
+
+pub use config_file::{read_config, read_config_json};
+pub use folder::RunFolder;
+pub use layout::unusable;
+pub use lengths::{read_lengths, save_lengths};
+pub use loss_scale::LossScale;
+pub use observer::{Event, Observer};
+pub use records::{Evaluation, StepMetrics, Summary};
+pub use state::{Best, TrainingState};

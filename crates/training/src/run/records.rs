@@ -1,0 +1,129 @@
+//! Contents of a run folder's files.
+
+use serde::Serialize;
+
+use crate::evaluation::Scores;
+
+/// A line of `metrics.jsonl`: one training step.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct StepMetrics {
+    /// Number of the step, counted from 1.
+    pub step: usize,
+    /// Mean loss per token, in nats, with label smoothing.
+    pub loss: f32,
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Global gradient norm, before clipping.
+    pub gradient_norm: f32,
+    /// Number of target tokens, without padding.
+    pub tokens: usize,
+    /// Fraction of padding among the tokens of sources and targets.
+    pub padding: f32,
+    /// Whether the step did not update the parameters, since its gradients overflowed in f16.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub skipped: bool,
+}
+
+/// A line of `metrics.jsonl`: one evaluation on the validation split.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Evaluation {
+    /// Number of steps taken before.
+    pub step: usize,
+    /// Mean loss per token, in nats, without label smoothing.
+    pub valid_loss: f64,
+    /// Fraction of tokens whose most likely prediction is correct, given the correct ones before.
+    pub token_accuracy: f64,
+    /// Fraction of sequences that greedy decoding gets right; `None` where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub exact_match: Option<f64>,
+    /// BLEU of greedy decoding, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bleu: Option<f64>,
+    /// chrF of greedy decoding, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chrf: Option<f64>,
+}
+
+impl Evaluation {
+    /// Returns the record of scores on the validation split after `step` steps.
+    pub fn new(step: usize, scores: &Scores) -> Self {
+        Self {
+            step,
+            valid_loss: scores.loss,
+            token_accuracy: scores.token_accuracy,
+            exact_match: scores.texts.is_none().then_some(scores.exact_match),
+            bleu: scores.texts.map(|texts| texts.bleu),
+            chrf: scores.texts.map(|texts| texts.chrf),
+        }
+    }
+}
+
+/// Results of a finished run: `summary.json`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Name of the task.
+    pub task: String,
+    /// Name of the backend.
+    pub backend: String,
+    /// Number of parameters.
+    pub parameters: usize,
+    /// Number of training steps.
+    pub steps: usize,
+    /// Seconds of training, without evaluations.
+    pub train_seconds: f64,
+    /// Fraction of test sequences that greedy decoding gets right.
+    pub exact_match: f64,
+    /// Number of test sequences.
+    pub test_sequences: usize,
+    /// Fraction of test tokens whose most likely prediction is correct, given the correct ones
+    /// before.
+    pub token_accuracy: f64,
+    /// Mean loss per token on the validation split, in nats, without label smoothing.
+    pub valid_loss: f64,
+    /// BLEU on the test split, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bleu: Option<f64>,
+    /// chrF on the test split, where targets are texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub chrf: Option<f64>,
+    /// Fraction of the training time that was spent waiting for data, since training was last
+    /// started or resumed.
+    pub data_wait: f64,
+    /// Target tokens per second of training, without padding.
+    pub tokens_per_second: f64,
+    /// Maximum resident memory of the process in bytes, where the system tells it (Linux).
+    pub peak_rss_bytes: Option<u64>,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Version of this program.
+    pub version: &'static str,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::TextScores;
+
+    #[test]
+    fn an_evaluation_has_exact_match_or_scores_of_texts() {
+        let mut scores = Scores {
+            loss: 1.5,
+            token_accuracy: 0.25,
+            exact_match: 0.5,
+            texts: None,
+        };
+        let json = |scores: &Scores| serde_json::to_string(&Evaluation::new(7, scores)).unwrap();
+        assert_eq!(
+            json(&scores),
+            r#"{"step":7,"valid_loss":1.5,"token_accuracy":0.25,"exact_match":0.5}"#
+        );
+        scores.texts = Some(TextScores {
+            bleu: 30.0,
+            chrf: 60.0,
+        });
+        assert_eq!(
+            json(&scores),
+            r#"{"step":7,"valid_loss":1.5,"token_accuracy":0.25,"bleu":30.0,"chrf":60.0}"#
+        );
+    }
+}

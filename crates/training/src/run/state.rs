@@ -1,0 +1,99 @@
+//! State of a training run besides its parameters and moments.
+
+use serde::{Deserialize, Serialize};
+
+use super::loss_scale::LossScale;
+use crate::config::BestBy;
+
+/// Progress of a training run: `state.json` of a checkpoint. Everything else that a step depends on
+/// is a function of the configuration and the number of the step.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TrainingState {
+    /// Number of steps taken.
+    pub step: usize,
+    /// Seed of the run.
+    pub seed: u64,
+    /// Learning rate of the last step.
+    pub learning_rate: f64,
+    /// Number of target tokens trained on, without padding.
+    pub tokens: u64,
+    /// Seconds of training, without evaluations.
+    pub train_seconds: f64,
+    /// Number of updates of the optimizer; smaller than `step` where f16 has skipped some.
+    pub updates: usize,
+    /// Number of steps that were configured when training ended; `None` while it has not.
+    pub ended_of: Option<usize>,
+    /// Length of `metrics.jsonl` at this step, in bytes.
+    pub metrics_bytes: u64,
+    /// The best evaluation so far.
+    pub best: Option<Best>,
+    /// Number of evaluations since the best one.
+    pub since_best: usize,
+    /// Factor of the loss, in f16.
+    #[serde(default)]
+    pub loss_scale: Option<LossScale>,
+    /// Number of threads of the CPU backend, on which the last bits of a sum depend.
+    pub threads: usize,
+    /// Version of the program that wrote the checkpoint.
+    pub version: String,
+}
+
+/// The best evaluation of a run so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Number of steps taken before.
+    pub step: usize,
+    /// Value of the run's measure [`BestBy`] in this evaluation.
+    pub value: f64,
+}
+
+impl TrainingState {
+    /// Records an evaluation and returns whether it is the best so far.
+    pub fn evaluated(&mut self, by: BestBy, value: f64) -> bool {
+        // Nine decimal places survive a round trip through JSON.
+        let value = (value * 1e9).round() / 1e9;
+        let is_best = match self.best {
+            None => !value.is_nan(),
+            Some(best) => by.is_better(value, best.value),
+        };
+        if is_best {
+            let step = self.step;
+            self.best = Some(Best { step, value });
+            self.since_best = 0;
+        } else {
+            self.since_best += 1;
+        }
+        is_best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_evaluation_is_the_first_of_the_best_value() {
+        let run = |by, values: &[f64]| {
+            let mut state = TrainingState::default();
+            for (i, &value) in values.iter().enumerate() {
+                state.step = 10 * (i + 1);
+                state.evaluated(by, value);
+            }
+            (state.best.map(|best| best.step), state.since_best)
+        };
+        assert_eq!(run(BestBy::Loss, &[3.0, 2.0, 2.0, 4.0]), (Some(20), 2));
+        assert_eq!(run(BestBy::ExactMatch, &[0.1, 0.9, 0.9]), (Some(20), 1));
+        assert_eq!(run(BestBy::Loss, &[f64::NAN, 5.0]), (Some(20), 0));
+        assert_eq!(run(BestBy::Loss, &[]), (None, 0));
+    }
+
+    #[test]
+    fn a_state_survives_a_round_trip_through_json() {
+        let mut state = TrainingState::default();
+        state.evaluated(BestBy::ExactMatch, 1.0 / 3.0);
+        let json = serde_json::to_string(&state).unwrap();
+        let mut read: TrainingState = serde_json::from_str(&json).unwrap();
+        assert_eq!(read, state);
+        assert!(!read.evaluated(BestBy::ExactMatch, 1.0 / 3.0));
+    }
+}

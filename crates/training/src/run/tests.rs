@@ -1,0 +1,329 @@
+//! Runs that are written and read back.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use transformer::Transformer;
+use transformer::weights::{self, Parameters};
+
+use super::checkpoint::{
+    AVERAGE, CONFIG, CheckpointSelector, Checkpoints, MODEL, STATE, TrainedRun, load_model,
+};
+use super::folder::RunFolder;
+use super::state::{Best, TrainingState};
+use crate::config::{Precision, RunConfig};
+use crate::data::DataConfig;
+
+fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
+    let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
+    let parameters = weights::to_bytes(&weights::parameters(&model)).unwrap();
+    save_parameters(config, path, step, &parameters);
+}
+
+fn state(step: usize) -> Vec<u8> {
+    let state = TrainingState {
+        step,
+        best: Some(Best {
+            step: 9,
+            value: 0.5,
+        }),
+        ..TrainingState::default()
+    };
+    serde_json::to_vec(&state).unwrap()
+}
+
+fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u8]) {
+    let config = serde_json::to_vec(config).unwrap();
+    let files = [
+        (MODEL, parameters.to_vec()),
+        (STATE, state(step)),
+        (CONFIG, config),
+    ];
+    Checkpoints::of(path).save(step, &files).unwrap();
+}
+
+/// Creates a run with checkpoints of steps 9 and 10, whose models are untrained, with seeds 1 and 2.
+fn run() -> (tempfile::TempDir, PathBuf) {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let mut config = RunConfig::copy();
+    config.model = config.model.with_d_model(4).with_d_ff(3);
+    config.check().unwrap();
+    RunFolder::create(Some(&path), &config).unwrap();
+    for (seed, step) in [(1, 9), (2, 10)] {
+        save(&config, &path, step, seed);
+    }
+    (parent, path)
+}
+
+fn load_selected(path: &Path, selector: &str) -> Result<TrainedRun, String> {
+    let selector = selector.parse()?;
+    TrainedRun::load_selected(path, selector, &Device::flex()).map_err(|error| error.to_string())
+}
+
+fn load(path: &Path) -> Result<TrainedRun, String> {
+    load_selected(path, "last")
+}
+
+fn error_of(path: &Path) -> String {
+    load(path).err().expect("the run cannot be loaded")
+}
+
+fn parameters(path: &Path, selector: &str) -> Parameters {
+    weights::parameters(&load_selected(path, selector).unwrap().model)
+}
+
+#[test]
+fn the_newest_checkpoint_is_read_to_the_last_bit() {
+    let (_parent, path) = run();
+    let checkpoints = path.join("checkpoints");
+    fs::create_dir(checkpoints.join(".step-11.new")).unwrap();
+    fs::create_dir(checkpoints.join("step-x")).unwrap();
+    let trained = load(&path).unwrap();
+    assert_eq!(trained.step, 10);
+    let device = Device::flex();
+    let saved = trained.config.model.init_seeded(2, &device).unwrap();
+    let logits = |model: &Transformer| {
+        let ids = || Tensor::<2, Int>::from_data([[5, 6, 7]], &device);
+        model.forward(ids(), ids()).into_data()
+    };
+    assert_eq!(logits(&trained.model), logits(&saved));
+    fs::remove_dir_all(checkpoints.join("step-10")).unwrap();
+    let older = load(&path).unwrap();
+    assert_eq!(older.step, 9);
+    assert_ne!(logits(&older.model), logits(&saved));
+}
+
+#[test]
+fn the_selected_checkpoint_is_read() {
+    let (_parent, path) = run();
+    let [nine, ten] = ["9", "10"].map(|step| parameters(&path, step));
+    assert_ne!(nine, ten);
+    assert_eq!(parameters(&path, "last"), ten);
+    assert_eq!(parameters(&path, "best"), nine);
+    for (name, mean) in parameters(&path, "average:2") {
+        let both = nine[&name].iter::<f64>().zip(ten[&name].iter::<f64>());
+        for (mean, (a, b)) in mean.iter::<f64>().zip(both) {
+            assert!((mean - (a + b) / 2.0).abs() < 1e-7, "{name}");
+        }
+    }
+    let error = load_selected(&path, "7").err().unwrap();
+    assert!(
+        error.ends_with("has no checkpoint of step 7, only of 9, 10"),
+        "{error}"
+    );
+    let error = load_selected(&path, "average:3").err().unwrap();
+    assert!(error.contains("has 2 checkpoints, fewer than 3"), "{error}");
+    for wrong in ["", "first", "average:0", "average:", "mean:2", "-1"] {
+        assert!(
+            load_selected(&path, wrong)
+                .err()
+                .unwrap()
+                .contains("must be last, best")
+        );
+    }
+}
+
+#[test]
+fn folders_without_a_run_say_what_is_missing() {
+    let (parent, path) = run();
+    let none = error_of(&parent.path().join("none"));
+    assert!(
+        none.contains("none: does not exist; name the folder"),
+        "{none}"
+    );
+    assert!(error_of(parent.path()).contains("has no config.json"));
+    let config = path.join("config.json");
+    let error = error_of(&config);
+    assert!(error.contains("config.json: is not a folder"), "{error}");
+
+    let json = fs::read_to_string(&config).unwrap();
+    for broken in [
+        "",
+        "{}",
+        "[1",
+        &json.replace("copy", "fly"),
+        &json[..json.len() / 2],
+    ] {
+        fs::write(&config, broken).unwrap();
+        let error = error_of(&path);
+        assert!(
+            error.contains("config.json: is not the configuration of a run ("),
+            "{error}"
+        );
+        assert_eq!(error.lines().count(), 1, "{error}");
+    }
+    fs::write(&config, json.replace("\"n_heads\": 2", "\"n_heads\": 3")).unwrap();
+    assert!(error_of(&path).contains("model.n_heads 3: must be a divisor"));
+
+    let old = r#"{"task": {"name": "copy"}, "model": {}, "steps": 5}"#;
+    fs::write(&config, old).unwrap();
+    let error = error_of(&path);
+    assert!(error.contains("is of an older version"), "{error}");
+
+    fs::write(&config, json).unwrap();
+    assert!(load(&path).is_ok());
+    fs::remove_dir_all(path.join("checkpoints")).unwrap();
+    assert!(error_of(&path).contains("checkpoints: has no checkpoint"));
+}
+
+#[test]
+fn models_of_other_runs_are_rejected() {
+    let (_parent, path) = run();
+    let config = path.join("config.json");
+    let json = fs::read_to_string(&config).unwrap();
+    let fresh = fs::read(path.join("checkpoints/step-10").join(MODEL)).unwrap();
+    for (name, value, other) in [
+        ("d_ff", 3, 5),
+        ("n_decoder_layers", 1, 2),
+        ("d_model", 4, 8),
+    ] {
+        let field = |value| format!("\"{name}\": {value}");
+        assert!(json.contains(&field(value)), "{json}");
+        fs::write(&config, json.replace(&field(value), &field(other))).unwrap();
+        let error = error_of(&path);
+        let differs = format!("was made with model.{name} {value}, but");
+        assert!(error.contains(&differs), "{error}");
+        // The change is in the run's and in the checkpoint's configuration.
+        let changed: RunConfig = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
+        save_parameters(&changed, &path, 11, &fresh);
+        let error = error_of(&path);
+        assert!(
+            error.contains("model.safetensors: does not fit the model of config.json: "),
+            "{error}"
+        );
+        fs::remove_dir_all(path.join("checkpoints/step-11")).unwrap();
+    }
+    fs::write(&config, &json).unwrap();
+    let config: RunConfig = serde_json::from_str(&json).unwrap();
+    save_parameters(&config, &path, 11, &fresh);
+    let mut parameters = parameters(&path, "last");
+    let name = "decoder.layers.0.feed_forward.w_1.bias";
+    parameters.insert(name.into(), TensorData::from([1.0, f32::NAN, 2.0]));
+    save_parameters(&config, &path, 11, &weights::to_bytes(&parameters).unwrap());
+    let error = error_of(&path);
+    assert!(
+        error.contains(&format!("tensor {name} has numbers that are not finite")),
+        "{error}"
+    );
+    save_parameters(
+        &config,
+        &path,
+        12,
+        b"something else, under a right checksum",
+    );
+    assert!(error_of(&path).contains("is not a whole safetensors file"));
+}
+
+#[test]
+fn settings_that_the_checkpoint_depends_on_are_fixed() {
+    type Change = fn(&mut RunConfig);
+    let (_parent, path) = run();
+    let json = fs::read(path.join(CONFIG)).unwrap();
+    let run: RunConfig = serde_json::from_slice(&json).unwrap();
+    let load = |change: Change| {
+        let mut config = run.clone();
+        change(&mut config);
+        load_model(&path, &config, CheckpointSelector::Last, &Device::flex())
+            .map(|(step, _)| step)
+            .map_err(|error| error.to_string())
+    };
+    let changes: [(Change, &str); 11] = [
+        (
+            |config| config.data = DataConfig::AnnotatedCopy,
+            "data.task \"copy\"",
+        ),
+        (|config| config.model.dropout = 0.5, "model.dropout 0.0"),
+        (|config| config.seed = 9, "seed 0"),
+        (
+            |config| config.optimization.batch_size = 9,
+            "optimization.batch_size 64",
+        ),
+        (
+            |config| config.optimization.accumulate = 9,
+            "optimization.accumulate 1",
+        ),
+        (
+            |config| config.optimization.optimizer.clip_norm = Some(0.5),
+            "optimization.optimizer.clip_norm null",
+        ),
+        (
+            |config| config.optimization.ema = Some(0.5),
+            "optimization.ema null",
+        ),
+        (
+            |config| config.optimization.label_smoothing = 0.5,
+            "optimization.label_smoothing 0.0",
+        ),
+        (
+            |config| config.execution.precision = Precision::Bf16,
+            "execution.precision \"f32\"",
+        ),
+        (
+            |config| config.execution.fused = false,
+            "execution.fused true",
+        ),
+        (
+            |config| config.execution.loss_chunk = Some(9),
+            "execution.loss_chunk null",
+        ),
+    ];
+    for (change, setting) in changes {
+        let error = load(change).unwrap_err();
+        let expected = format!("step-10/config.json: was made with {setting}");
+        assert!(error.contains(&expected), "{error}");
+    }
+    let free = |config: &mut RunConfig| {
+        config.optimization.steps += 1;
+        config.optimization.epochs = Some(3);
+        config.optimization.schedule.warmup += 1;
+        config.evaluation.test_size += 1;
+        config.checkpointing.keep += 1;
+        config.execution.backend = "ndarray".into();
+        config.execution.gradient_checkpointing = true;
+    };
+    assert_eq!(load(free), Ok(10));
+}
+
+#[test]
+fn the_mean_uses_moving_averages_if_the_run_has_them() {
+    let (_parent, path) = run();
+    let json = fs::read(path.join(CONFIG)).unwrap();
+    let config: RunConfig = serde_json::from_slice(&json).unwrap();
+    let bytes = |seed| {
+        let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
+        weights::to_bytes(&weights::parameters(&model)).unwrap()
+    };
+    for (step, seed) in [(11, 1), (12, 2)] {
+        let files = [
+            (MODEL, bytes(seed + 10)),
+            (AVERAGE, bytes(seed)),
+            (STATE, state(step)),
+            (CONFIG, json.clone()),
+        ];
+        Checkpoints::of(&path).save(step, &files).unwrap();
+    }
+    // The checkpoints of steps 9 and 10 have the same values as parameters.
+    let averages = parameters(&path, "average:2");
+    Checkpoints::of(&path).remove_after(10).unwrap();
+    assert_eq!(averages, parameters(&path, "average:2"));
+}
+
+#[test]
+fn flipped_bits_are_detected() {
+    let (_parent, path) = run();
+    let model = path.join("checkpoints/step-10/model.safetensors");
+    let bytes = fs::read(&model).unwrap();
+    for place in (0..bytes.len()).step_by(bytes.len() / 9) {
+        let mut bytes = bytes.clone();
+        bytes[place] ^= 1;
+        fs::write(&model, bytes).unwrap();
+        assert_eq!(load(&path).unwrap().step, 9, "byte {place}");
+        let error = load_selected(&path, "10").err().unwrap();
+        assert!(
+            error.contains("model.safetensors: differs from its SHA-256"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,537 @@
+//! The training loop.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use burn::tensor::Device;
+use transformer::{Transformer, weights};
+
+use super::precision::computing;
+use super::{Learner, StepResult};
+use crate::config::{BestBy, Precision, RunConfig};
+use crate::data::prefetcher::Prefetcher;
+use crate::data::{Batch, Dataset, Example, Split};
+use crate::error::{DivergedError, UsageError};
+use crate::evaluation::{Scores, TestResult};
+use crate::memory::peak_rss_bytes;
+use crate::model::SequenceModel;
+use crate::notes;
+use crate::run::checkpoint::{self, Checkpoints, LoadedCheckpoint};
+use crate::run::{
+    Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, Summary, TrainingState,
+};
+
+/// Steps between two evaluations where the configuration does not say.
+const EVALUATE_EVERY: usize = 100;
+
+/// Maximum steps between two evaluations where the configuration does not say.
+const LONGEST_EPOCH: usize = 5000;
+
+/// Steps between two readings of the loss. Each reading makes the host wait for the device.
+const READ_EVERY: usize = 10;
+
+/// How a run ended.
+pub enum Ending<M> {
+    /// All steps were taken, or training ended early as the configuration asks.
+    Done(Box<Finished<M>>),
+    /// The observer stopped the run; it can be resumed from a checkpoint.
+    Interrupted {
+        /// Number of steps taken.
+        step: usize,
+        /// The checkpoint's folder.
+        checkpoint: PathBuf,
+    },
+}
+
+/// A run whose training has ended.
+pub struct Finished<M> {
+    /// The trained model, without gradients: the moving average where the run has one, the best
+    /// model if training ended because no evaluation was better.
+    pub model: M,
+    /// State of the run at its last step.
+    pub state: TrainingState,
+    /// Fraction of the training time that was spent waiting for data.
+    pub data_wait: f64,
+    /// The run's folder. The run counts as unfinished until [`RunFolder::finish`], so that it can
+    /// be resumed if the process ends before.
+    pub folder: RunFolder,
+}
+
+impl<M: SequenceModel> Finished<M> {
+    /// Returns the contents of `summary.json`.
+    pub fn summary(&self, config: &RunConfig, test: &TestResult) -> Summary {
+        let train_seconds = self.state.train_seconds;
+        Summary {
+            task: config.data.name().into(),
+            backend: config.execution.backend.clone(),
+            parameters: self.model.num_params(),
+            steps: self.state.step,
+            train_seconds,
+            exact_match: test.exact_match,
+            test_sequences: test.decoded.len(),
+            token_accuracy: test.token_accuracy,
+            valid_loss: test.valid_loss,
+            bleu: test.texts.map(|scores| scores.bleu),
+            chrf: test.texts.map(|scores| scores.chrf),
+            data_wait: self.data_wait,
+            tokens_per_second: self.state.tokens as f64 / train_seconds,
+            peak_rss_bytes: peak_rss_bytes(),
+            seed: config.seed,
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}
+
+/// Trains a model and writes everything about the run to its folder.
+///
+/// Parameters, batches and dropout are functions of (seed, step). On CPU backends the same
+/// configuration therefore gives the same losses, bit for bit, however often the run is stopped
+/// and resumed.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use training::config::RunConfig;
+/// use training::evaluation;
+/// use training::run::RunFolder;
+/// use training::trainer::{Ending, Trainer};
+///
+/// let mut config = RunConfig::copy();
+/// config.optimization.steps = 3;
+/// config.evaluation.test_size = 10;
+/// config.execution.backend = "flex".into();
+/// let dataset = config.check()?.expect("copy needs no files");
+/// let device = Device::flex();
+///
+/// # let runs = tempfile::tempdir()?;
+/// # let path = runs.path().join("copy");
+/// let folder = RunFolder::create(Some(&path), &config)?;
+/// let trainer = Trainer::new(&config, dataset.as_ref(), &device, folder)?;
+/// let Ending::Done(finished) = trainer.train(&mut ())? else {
+///     unreachable!("the observer () stops no run");
+/// };
+/// let test = evaluation::test(&finished.model, dataset.as_ref(), &config, &device);
+/// let summary = finished.summary(&config, &test);
+/// finished.folder.finish(&summary)?;
+/// assert_eq!(summary.steps, 3);
+/// # Ok::<(), anyhow::Error>(())
+/// ```
+pub struct Trainer<'a, M> {
+    config: &'a RunConfig,
+    dataset: &'a dyn Dataset,
+    device: Device,
+    folder: RunFolder,
+    checkpoints: Checkpoints,
+    learner: Learner<M>,
+    state: TrainingState,
+    /// Seconds of training in earlier processes of this run.
+    seconds_before: f64,
+    /// Steps whose losses have not been read from the device yet.
+    pending: Vec<(StepMetrics, StepResult)>,
+    validation: Vec<Example>,
+    /// Step of the last checkpoint, and when it was written.
+    saved: Option<usize>,
+    saved_at: Instant,
+}
+
+impl<'a> Trainer<'a, Transformer> {
+    /// Makes the model of a configuration on a device, and gets ready to train it.
+    ///
+    /// # Errors
+    ///
+    /// A model that cannot be built.
+    pub fn new(
+        config: &'a RunConfig,
+        dataset: &'a dyn Dataset,
+        device: &Device,
+        folder: RunFolder,
+    ) -> Result<Self> {
+        let mut device = device.clone().autodiff();
+        if config.execution.gradient_checkpointing {
+            device = device.gradient_checkpointing();
+        }
+        let model = config.model.init_seeded(config.seed, &device)?;
+        Self::of_model(config, dataset, model, folder)
+    }
+}
+
+impl<'a, M: SequenceModel> Trainer<'a, M> {
+    /// Gets ready to train a model of your own, which is on a device with autodiff. The device says
+    /// whether activations are kept: `execution.gradient_checkpointing` is not read.
+    ///
+    /// # Errors
+    ///
+    /// A wrong label smoothing.
+    pub fn of_model(
+        config: &'a RunConfig,
+        dataset: &'a dyn Dataset,
+        model: M,
+        folder: RunFolder,
+    ) -> Result<Self> {
+        let device = model.devices().remove(0);
+        tracing::info!(parameters = model.num_params(), ?device, "made the model");
+        tracing::debug!(?config);
+        let size = config.evaluation.validation_size;
+        Ok(Self {
+            learner: Learner::new(config, model)?,
+            state: TrainingState {
+                seed: config.seed,
+                threads: rayon::current_num_threads(),
+                loss_scale: (config.execution.precision == Precision::F16).then(LossScale::default),
+                version: env!("CARGO_PKG_VERSION").into(),
+                ..TrainingState::default()
+            },
+            checkpoints: Checkpoints::of(folder.path()),
+            validation: dataset.held_out(config.seed, Split::Validation, size),
+            config,
+            dataset,
+            device,
+            folder,
+            seconds_before: 0.0,
+            pending: Vec::new(),
+            saved: None,
+            saved_at: Instant::now(),
+        })
+    }
+
+    /// Returns to the state of a checkpoint of this run.
+    ///
+    /// # Errors
+    ///
+    /// A checkpoint of another configuration or model. The folder is unchanged then.
+    pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
+        let state = checkpoint::read_state(files)?;
+        checkpoint::check_config(files, self.config)?;
+        let read = |name: &str| checkpoint::read_parameters(files, name);
+        let model = files.path(checkpoint::MODEL);
+        let parameters = read(checkpoint::MODEL)?;
+        let resumed = checkpoint::with_parameters(self.learner.model(), parameters, &model)?;
+        self.learner.model = Some(resumed);
+        let shapes = weights::shapes(self.learner.model());
+        let moments = read(checkpoint::OPTIMIZER)?;
+        let unfit = |name: &str, error: weights::WeightsError| {
+            UsageError::setting("run", files.path(name).display(), error.to_string())
+        };
+        if state.updates > 0 {
+            let optimizer = &mut self.learner.optimizer;
+            let loaded = optimizer.load_state(moments, state.updates, &shapes, &self.device);
+            loaded.map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
+        }
+        if let Some(average) = &mut self.learner.average {
+            let loaded = average.load(read(checkpoint::AVERAGE)?, &shapes, &self.device);
+            loaded.map_err(|error| unfit(checkpoint::AVERAGE, error))?;
+        }
+        if state.threads != self.state.threads {
+            let (then, now) = (state.threads, self.state.threads);
+            notes::warn(&format!(
+                "the run had {then} threads and has {now} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={then} repeats it exactly"
+            ));
+        }
+        self.folder.rewind(state.metrics_bytes)?;
+        self.checkpoints.remove_after(state.step)?;
+        self.saved = Some(state.step);
+        self.seconds_before = state.train_seconds;
+        self.state = TrainingState {
+            threads: self.state.threads,
+            version: std::mem::take(&mut self.state.version),
+            ..state
+        };
+        Ok(())
+    }
+
+    /// Trains until all steps are taken, training ends early, or the observer stops it.
+    ///
+    /// # Errors
+    ///
+    /// If the loss, the gradient or a parameter is not finite ([`DivergedError`]), if the folder
+    /// cannot be written, or if the observer returns an error.
+    pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
+        let _fast_paths = fused::fast_paths(self.config.execution.fused);
+        // A new run has no checkpoint yet.
+        if self.saved.is_none() {
+            self.folder.rewind(0)?;
+        }
+        // The folder is changed only now, because the checkpoint is known to fit.
+        self.folder.begin_again(self.config)?;
+        let (config, dataset) = (self.config, self.dataset);
+        let (first, steps) = (self.state.step, config.optimization.steps);
+        observer.event(Event::Begin { first, steps })?;
+        let (stop, waited) = std::thread::scope(|scope| {
+            // Dropping the prefetcher ends its thread, however training ends.
+            let optimization = &config.optimization;
+            let (accumulate, batch_size) = (optimization.accumulate, optimization.batch_size);
+            let steps = first..steps;
+            let mut prefetcher =
+                Prefetcher::start(scope, dataset, config.seed, steps, accumulate, batch_size);
+            let stop = self.take_steps(&mut prefetcher, observer);
+            (stop, prefetcher.waited())
+        });
+        let ended = observer.event(Event::End);
+        if let Some(checkpoint) = stop? {
+            let step = self.state.step;
+            return Ok(Ending::Interrupted { step, checkpoint });
+        }
+        ended?;
+        Ok(Ending::Done(Box::new(self.finish(waited))))
+    }
+
+    /// Takes the remaining steps. Returns the folder of the checkpoint to resume from, if the
+    /// observer stopped the run.
+    fn take_steps(
+        &mut self,
+        prefetcher: &mut Prefetcher,
+        observer: &mut dyn Observer,
+    ) -> Result<Option<PathBuf>> {
+        let config = self.config;
+        let steps = config.optimization.steps;
+        let every = self.evaluate_every();
+        let asks_for_last = config.evaluation.target.is_some()
+            || config.evaluation.patience.is_some()
+            || self.dataset.batches_per_epoch().is_some();
+        while self.state.step < steps && self.state.ended_of != Some(steps) {
+            self.step(prefetcher, observer)?;
+            let step = self.state.step;
+            let is_last = step == steps;
+            let (mut is_best, mut ends) = (false, false);
+            if step.is_multiple_of(every) || (is_last && asks_for_last) {
+                (is_best, ends) = self.evaluate(observer)?;
+            }
+            if is_last || ends {
+                self.state.ended_of = Some(steps);
+            }
+            let is_interrupted = observer.wants_to_stop();
+            let (every, seconds) = (config.checkpointing.every, config.checkpointing.seconds);
+            let is_regular = every.is_some_and(|every| step.is_multiple_of(every));
+            let unsaved = self.saved_at.elapsed().as_secs_f64();
+            let is_late = seconds.is_some_and(|seconds| unsaved >= seconds);
+            if is_last || ends || is_best || is_interrupted || is_regular || is_late {
+                let path = self.save(observer)?;
+                if is_interrupted && !is_last && !ends {
+                    return Ok(Some(path));
+                }
+            }
+            if ends {
+                break;
+            }
+        }
+        if self.saved.is_none() {
+            self.save(observer)?;
+        }
+        Ok(None)
+    }
+
+    /// Returns the number of steps between two evaluations: by default an epoch where the data set
+    /// has epochs, unless it is too long.
+    fn evaluate_every(&self) -> usize {
+        let accumulate = self.config.optimization.accumulate;
+        let epoch = |batches: usize| batches.div_ceil(accumulate).min(LONGEST_EPOCH);
+        let batches = self.dataset.batches_per_epoch();
+        let default = batches.map_or(EVALUATE_EVERY, epoch);
+        self.config.evaluation.every.unwrap_or(default)
+    }
+
+    fn step(&mut self, prefetcher: &mut Prefetcher, observer: &mut dyn Observer) -> Result<()> {
+        let config = self.config;
+        let steps = config.optimization.steps;
+        let begun = Instant::now();
+        let step = self.state.step + 1;
+        let examples = prefetcher.next_step();
+        let pad_id = config.model.pad_id;
+        let batch = |examples: &Vec<Example>| Batch::new(examples, pad_id, &self.device);
+        let batches: Vec<Batch> = examples.iter().map(batch).collect();
+        let total = |count: fn(&Batch) -> usize| batches.iter().map(count).sum::<usize>();
+        let tokens = total(|batch| batch.tokens);
+        let padding = total(|batch| batch.padding) as f32 / total(|batch| batch.positions) as f32;
+        self.device.seed(seed_of_step(config.seed, step));
+        let schedule = config.optimization.schedule;
+        let learning_rate = schedule.learning_rate(step, steps, config.model.d_model);
+        let scale = self.state.loss_scale.as_mut();
+        let result = self.learner.step(step, batches, learning_rate, scale);
+        self.state.updates += usize::from(!result.skipped);
+        let metrics = StepMetrics {
+            step,
+            loss: f32::NAN,
+            learning_rate,
+            gradient_norm: f32::NAN,
+            tokens,
+            padding,
+            skipped: result.skipped,
+        };
+        self.pending.push((metrics, result));
+        self.state.step = step;
+        self.state.learning_rate = learning_rate;
+        self.state.tokens += tokens as u64;
+        if step.is_multiple_of(READ_EVERY) || step == steps {
+            self.read_losses(observer)?;
+        }
+        let elapsed = begun.elapsed();
+        self.state.train_seconds += elapsed.as_secs_f64();
+        observer.event(Event::Step {
+            step,
+            tokens,
+            elapsed,
+        })
+    }
+
+    /// Waits for the losses of the pending steps, and passes them to the observer.
+    fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        for (mut metrics, result) in std::mem::take(&mut self.pending) {
+            metrics.loss = result.loss.into_scalar::<f32>();
+            metrics.gradient_norm = result.gradient_norm.into_scalar::<f32>();
+            self.folder.event(Event::Metrics(&metrics))?;
+            observer.event(Event::Metrics(&metrics))?;
+            let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
+            if !metrics.loss.is_finite() || !is_finite {
+                self.folder.flush()?;
+                return Err(self.diverged(format!(
+                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}: begin a new run with a lower {{}}, a longer {{}} or {{}}",
+                    metrics.loss, metrics.step, metrics.learning_rate, metrics.gradient_norm,
+                )));
+            }
+        }
+        self.folder.flush()
+    }
+
+    /// Evaluates on the validation split. Returns whether this evaluation is the best so far, and
+    /// whether training ends here.
+    fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, bool)> {
+        self.read_losses(observer)?;
+        let config = &self.config.evaluation;
+        let model = self.learner.evaluated_model();
+        let (scores, _) = Scores::of(&model, self.dataset, &self.validation, &self.device);
+        let evaluation = Evaluation::new(self.state.step, &scores);
+        self.folder.event(Event::Evaluation(&evaluation))?;
+        if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
+            self.save(observer)?;
+            return Err(error);
+        }
+        let value = match config.best_by {
+            BestBy::Loss => scores.loss,
+            BestBy::ExactMatch => scores.exact_match,
+            BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
+        };
+        let is_best = self.state.evaluated(config.best_by, value);
+        let target = config.target;
+        let is_reached = target.is_some_and(|target| scores.exact_match >= target);
+        if self.is_out_of_patience() {
+            let best = self.state.best.map_or(0, |best| best.step);
+            observer.event(Event::OutOfPatience { best })?;
+        }
+        Ok((is_best, is_reached || self.is_out_of_patience()))
+    }
+
+    fn is_out_of_patience(&self) -> bool {
+        let patience = self.config.evaluation.patience;
+        patience.is_some_and(|patience| self.state.since_best >= patience)
+    }
+
+    /// Writes a checkpoint, unless that of this step exists already. Returns its folder.
+    fn save(&mut self, observer: &mut dyn Observer) -> Result<PathBuf> {
+        let step = self.state.step;
+        self.read_losses(observer)?;
+        let path = self.checkpoints.path(step);
+        if self.saved == Some(step) {
+            return Ok(path);
+        }
+        let parameters = weights::parameters(self.learner.model());
+        if let Some(name) = checkpoint::first_infinite(&parameters) {
+            return Err(self.diverged(format!(
+                "after step {step}, with learning rate {:.3e}, parameter {name} has elements that are not finite: lower {{}}, raise {{}} or set {{}}",
+                self.state.learning_rate,
+            )));
+        }
+        self.state.metrics_bytes = self.folder.sync()?;
+        let moments = weights::to_bytes(&self.learner.optimizer.state())?;
+        let mut files = vec![
+            (checkpoint::MODEL, weights::to_bytes(&parameters)?),
+            (checkpoint::OPTIMIZER, moments),
+            (checkpoint::STATE, serde_json::to_vec_pretty(&self.state)?),
+            (checkpoint::CONFIG, serde_json::to_vec_pretty(self.config)?),
+        ];
+        if let Some(average) = &self.learner.average {
+            let parameters = weights::parameters(&average.module(self.learner.model()));
+            files.push((checkpoint::AVERAGE, weights::to_bytes(&parameters)?));
+        }
+        self.checkpoints.save(step, &files)?;
+        tracing::info!(path = %path.display(), "saved a checkpoint");
+        let best = self.state.best.map(|best| best.step);
+        let keep = self.config.checkpointing.keep;
+        self.checkpoints.prune(keep, best.as_slice())?;
+        self.saved = Some(step);
+        self.saved_at = Instant::now();
+        observer.event(Event::Checkpoint { step, path: &path })?;
+        Ok(path)
+    }
+
+    fn finish(self, waited: Duration) -> Finished<M> {
+        let best = self.best_model().unwrap_or_else(|error| {
+            let what = "the last model takes the place of the best one";
+            notes::warn(&format!("{error}; {what}"));
+            None
+        });
+        let model = best.unwrap_or_else(|| self.learner.evaluated_model());
+        let seconds = self.state.train_seconds - self.seconds_before;
+        let waited = waited.as_secs_f64();
+        Finished {
+            model,
+            data_wait: if seconds == 0.0 {
+                0.0
+            } else {
+                waited / seconds
+            },
+            state: self.state,
+            folder: self.folder,
+        }
+    }
+
+    /// Returns the best model, if training ended because no evaluation was better.
+    fn best_model(&self) -> Result<Option<M>> {
+        let Some(best) = self.state.best.filter(|_| self.is_out_of_patience()) else {
+            return Ok(None);
+        };
+        let files = self.checkpoints.read(best.step)?;
+        let name = match self.learner.average {
+            Some(_) => checkpoint::AVERAGE,
+            None => checkpoint::MODEL,
+        };
+        let parameters = checkpoint::read_parameters(&files, name)?;
+        let model = self.learner.model().valid();
+        let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
+        Ok(Some(computing(self.config.execution.precision, &model)))
+    }
+
+    /// Returns the error of a run that cannot continue; it names the last checkpoint. `message` has
+    /// a `{}` for each setting that helps.
+    fn diverged(&self, message: String) -> anyhow::Error {
+        let last = match self.saved {
+            Some(step) => format!("the last checkpoint is of step {step}"),
+            None => "there is no checkpoint".into(),
+        };
+        let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
+        let error = DivergedError {
+            message: format!("{message}; {last}"),
+            settings: settings.map(|name| format!("optimization.{name}")).into(),
+        };
+        error.into()
+    }
+}
+
+/// Returns the seed of a step's dropout: SplitMix64's mix of both numbers.
+fn seed_of_step(seed: u64, step: usize) -> u64 {
+    let mut x = seed ^ (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod seed_tests {
+    use super::*;
+
+    #[test]
+    fn each_step_has_its_own_seed() {
+        let seeds = |seed| (1..1000).map(move |step| seed_of_step(seed, step));
+        let all: std::collections::HashSet<u64> = seeds(0).chain(seeds(1)).collect();
+        assert_eq!(all.len(), 2 * 999);
+    }
+}

@@ -1,0 +1,153 @@
+//! A model and its optimizer: one step of training.
+
+use anyhow::Result;
+use burn::optim::{GradientsAccumulator, GradientsParams};
+use burn::tensor::Tensor;
+use transformer::CrossEntropy;
+
+use super::average::MovingAverage;
+use super::optimizer::{Optimizer, Sum, gradient_norm};
+use super::precision::{computing, master};
+use crate::config::{Precision, RunConfig};
+use crate::data::Batch;
+use crate::model::SequenceModel;
+use crate::run::loss_scale::LossScale;
+
+/// A model under training.
+pub struct Learner<M> {
+    /// `None` only during an update, so that its tensors have a single owner and can be updated in
+    /// place.
+    pub(super) model: Option<M>,
+    /// Optimizer, with the moments of all parameters.
+    pub optimizer: Optimizer,
+    /// Moving average of the parameters, if the run has one.
+    pub(super) average: Option<MovingAverage>,
+    criterion: CrossEntropy,
+    precision: Precision,
+    loss_chunk: Option<usize>,
+}
+
+/// What one training step computed. Both tensors are on the device.
+#[derive(Clone, Debug)]
+pub struct StepResult {
+    /// Mean loss per token, `[1]`.
+    pub loss: Tensor<1>,
+    /// Global gradient norm before clipping, `[1]`.
+    pub gradient_norm: Tensor<1>,
+    /// Whether the update was skipped, because gradients overflowed in f16.
+    pub skipped: bool,
+}
+
+impl<M: SequenceModel> Learner<M> {
+    /// Begins to train a model, with moments of zero.
+    ///
+    /// # Errors
+    ///
+    /// A wrong label smoothing.
+    pub fn new(config: &RunConfig, model: M) -> Result<Self> {
+        let (execution, optimization) = (&config.execution, &config.optimization);
+        let ema = optimization.ema;
+        let model = master(execution.precision, model);
+        Ok(Self {
+            optimizer: Optimizer::new(&optimization.optimizer),
+            average: ema.map(|decay| MovingAverage::new(decay, &model)),
+            criterion: CrossEntropy::new(optimization.label_smoothing, config.model.pad_id)?,
+            precision: execution.precision,
+            loss_chunk: execution.loss_chunk,
+            model: Some(model),
+        })
+    }
+
+    /// Returns the model, its parameters in f32.
+    pub fn model(&self) -> &M {
+        self.model.as_ref().expect("no update is under way")
+    }
+
+    /// Returns the model that is evaluated: the moving average where there is one, in the
+    /// precision of the run.
+    pub fn evaluated_model(&self) -> M {
+        let model = match &self.average {
+            Some(average) => average.module(self.model()),
+            None => self.model().valid(),
+        };
+        computing(self.precision, &model)
+    }
+
+    /// Takes step number `step`, counted from 1. The gradients of all batches are added up, which
+    /// gives those of one large batch. `scale` is the loss scale of f16.
+    pub fn step(
+        &mut self,
+        step: usize,
+        batches: Vec<Batch>,
+        learning_rate: f64,
+        scale: Option<&mut LossScale>,
+    ) -> StepResult {
+        let tokens = batches.iter().map(|batch| batch.tokens).sum();
+        let factor = scale.as_ref().map(|scale| scale.factor);
+        let mut accumulator = GradientsAccumulator::new();
+        let mut sum = Sum::default();
+        for batch in batches {
+            let loss = self.loss(batch, tokens);
+            sum.add(loss.clone().inner());
+            let scaled = match factor {
+                Some(factor) => loss * factor,
+                None => loss,
+            };
+            accumulator.accumulate(self.model(), self.gradients(scaled));
+        }
+        let gradients = accumulator.grads();
+        let factor = factor.unwrap_or(1.0);
+        let (mut skipped, mut norm) = (false, None);
+        if let Some(scale) = scale {
+            let computed = gradient_norm(self.model(), &gradients) / factor;
+            skipped = !scale.observe(computed.clone().into_scalar::<f32>().is_finite());
+            norm = Some(computed);
+        }
+        let gradient_norm = match norm {
+            Some(norm) if skipped => norm,
+            known => self.update(learning_rate, gradients, known, factor),
+        };
+        if let Some(average) = &mut self.average {
+            let model = self.model.as_ref().expect("no update is under way");
+            average.update(step, model);
+        }
+        StepResult {
+            loss: sum.total(),
+            gradient_norm,
+            skipped,
+        }
+    }
+
+    /// The forward pass: returns the batch's share of the mean loss over `tokens` tokens, `[1]`.
+    pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
+        fused::in_pool(&batch.source.device(), || {
+            let model = computing(self.precision, self.model());
+            model.loss(batch, &self.criterion, self.loss_chunk) / tokens as f64
+        })
+    }
+
+    /// The backward pass of a loss, which may have been multiplied by a loss scale.
+    pub fn gradients(&self, loss: Tensor<1>) -> GradientsParams {
+        fused::in_pool(&loss.device(), || {
+            GradientsParams::from_grads(loss.backward(), self.model())
+        })
+    }
+
+    /// Updates all parameters and returns the global gradient norm; see [`Optimizer::step`].
+    pub fn update(
+        &mut self,
+        learning_rate: f64,
+        gradients: GradientsParams,
+        norm: Option<Tensor<1>>,
+        loss_scale: f64,
+    ) -> Tensor<1> {
+        let model = self.model.take().expect("no update is under way");
+        let device = model.devices().remove(0);
+        let optimizer = &mut self.optimizer;
+        let (model, norm) = fused::in_pool(&device, || {
+            optimizer.step(learning_rate, model, gradients, norm, loss_scale)
+        });
+        self.model = Some(model);
+        norm
+    }
+}

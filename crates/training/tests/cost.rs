@@ -1,0 +1,62 @@
+//! The cost of a training step, counted in allocations and their bytes, which do not depend on the
+//! load of the machine. `train bench --what train` measures times.
+#![allow(unsafe_code)] // an allocator that counts
+
+use burn::tensor::Device;
+use training::config::RunConfig;
+use training::data::Batch;
+use training::trainer::Learner;
+
+#[path = "../../fused/tests/common/allocations.rs"]
+#[allow(dead_code)]
+mod allocations;
+
+use allocations::allocated;
+
+/// Allocations of a step of the default copy task on flex with two threads, their KiB, and the KiB
+/// of results from `fused`'s own memory, with room for 3 % more. Lower them when a change needs
+/// fewer; do not raise them without a measurement that gives the reason.
+const MOST: [usize; 3] = [8_280, 2_456, 17_770];
+
+// This file has only one test, so that no other test allocates at the same time.
+#[test]
+fn a_training_step_allocates_no_more_than_it_did() {
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(2)
+        .build_global()
+        .unwrap();
+    let mut config = RunConfig::copy();
+    let dataset = config.check().unwrap().unwrap();
+    let batch_size = config.optimization.batch_size;
+    let device = Device::flex().autodiff();
+    let model = config.model.clone().with_dropout(0.1);
+    let mut learner = Learner::new(&config, model.init_seeded(0, &device).unwrap()).unwrap();
+    let counters = || {
+        let [count, bytes] = allocated();
+        [count, bytes, 4 * fused::elements_taken()]
+    };
+    let mut counted = [0; 3];
+    for step in 1..=24 {
+        // The same batch every time, so that all steps have the same sizes.
+        let examples = dataset.batch(0, 1, batch_size);
+        let batch = Batch::new(&examples, config.model.pad_id, &device);
+        let before = counters();
+        let tokens = batch.tokens;
+        let gradients = learner.gradients(learner.loss(batch, tokens));
+        learner.update(1e-4, gradients, None, 1.0);
+        let after = counters();
+        // The first steps warm up: a thread that takes part for the first time, which may be late on
+        // a busy machine, allocates its scratch memory.
+        if step > 20 {
+            counted = std::array::from_fn(|i| counted[i].max(after[i] - before[i]));
+        }
+    }
+    let counted = [counted[0], counted[1] / 1024, counted[2] / 1024];
+    assert!(
+        counted
+            .iter()
+            .zip(MOST)
+            .all(|(&counted, most)| counted <= most),
+        "a step took {counted:?}: allocations, their KiB and KiB of results, more than {MOST:?}"
+    );
+}

@@ -1,0 +1,138 @@
+//! A parallel corpus as the data set of a run: new, resumed, and for inference.
+
+use std::fs;
+use std::path::Path;
+
+use training::data::parallel::{TextConfig, TokenizerKind};
+use training::data::prefetcher::Prefetcher;
+use training::data::{DataConfig, Dataset, Decoded, Purpose, Split, prepare};
+
+#[path = "../../../examples/pseudo_language/language.rs"]
+#[allow(dead_code)]
+mod language;
+
+use language::pseudo_language;
+
+fn config(folder: &Path) -> DataConfig {
+    let mut config = TextConfig::new(300, 400);
+    config.tokenizer.kind = TokenizerKind::Char;
+    for (corpus, seed, pairs) in [(&mut config.train, 0, 200), (&mut config.valid, 1, 20)] {
+        let pairs = (0..pairs).map(|index| pseudo_language(seed, index));
+        let lines: String = pairs
+            .map(|pair| format!("{}\t{}\n", pair.source, pair.target))
+            .collect();
+        corpus.source = folder.join(format!("{seed}.tsv"));
+        fs::write(&corpus.source, lines).unwrap();
+    }
+    DataConfig::Text(Box::new(config))
+}
+
+fn batches(dataset: &dyn Dataset) -> Vec<Vec<String>> {
+    let codec = dataset.codec();
+    let texts = |index| {
+        let examples = dataset.batch(3, index, 0);
+        let texts = examples.iter().map(|e| codec.decode_source(&e.source));
+        texts.collect()
+    };
+    (1..=dataset.batches_per_epoch().unwrap())
+        .map(texts)
+        .collect()
+}
+
+#[test]
+fn a_resumed_run_has_the_same_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let (caches, eval_size) = (&path.join("cache"), 10);
+    let mut config = config(path);
+    let dataset = prepare(&mut config, Purpose::NewRun { caches, eval_size }).unwrap();
+    let DataConfig::Text(text) = &config else {
+        unreachable!("it is text");
+    };
+    assert!(text.tokenizer_sha256.is_some() && text.data.is_some());
+    let all = batches(dataset.as_ref());
+    let mut sources: Vec<String> = all.concat();
+    sources.sort();
+    let mut expected: Vec<String> = (0..200)
+        .map(|index| pseudo_language(0, index).source)
+        .collect();
+    expected.sort();
+    assert!(sources == expected, "an epoch has every pair once");
+
+    dataset.save(path).unwrap();
+    let resume = Purpose::Resume {
+        run: path,
+        caches,
+        eval_size,
+    };
+    let resumed = prepare(&mut config.clone(), resume).unwrap();
+    assert_eq!(batches(resumed.as_ref()), all);
+
+    let trained = prepare(&mut config.clone(), Purpose::Inference { run: path }).unwrap();
+    assert_eq!(
+        trained.codec().vocabularies(),
+        dataset.codec().vocabularies()
+    );
+    assert!(trained.held_out(0, Split::Test, 10).is_empty());
+
+    let mut lines = fs::read_to_string(path.join("0.tsv")).unwrap();
+    lines += "a\tb\n";
+    fs::write(path.join("0.tsv"), lines).unwrap();
+    let error = prepare(&mut config, resume).err().unwrap().to_string();
+    assert!(
+        error.contains("0.tsv: has changed since the run began"),
+        "{error}"
+    );
+}
+
+#[test]
+fn references_are_the_texts_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    let purpose = Purpose::NewRun {
+        caches: &folder.path().join("cache"),
+        eval_size: 10,
+    };
+    let dataset = prepare(&mut config, purpose).unwrap();
+    let examples = dataset.held_out(0, Split::Test, 1000);
+    assert_eq!(examples.len(), 10);
+    let scorer = dataset.scorer();
+    let mut decoded = Vec::new();
+    for (index, example) in examples.into_iter().enumerate() {
+        let pair = pseudo_language(1, index as u64);
+        assert_eq!(scorer.reference(index, &example), pair.target);
+        let ids = dataset.codec().encode_source(&pair.source).unwrap();
+        assert_eq!(ids, example.source);
+        let output = dataset.codec().encode_target(&pair.target).unwrap();
+        assert!(scorer.accepts(&example, &output));
+        assert!(!scorer.accepts(&example, &output[1..]));
+        decoded.push(Decoded {
+            example,
+            output,
+            is_exact: true,
+        });
+    }
+    let scores = scorer.text_scores(&decoded).unwrap();
+    assert!((scores.bleu - 100.0).abs() < 1e-9 && (scores.chrf - 100.0).abs() < 1e-9);
+    decoded[0].output.clear();
+    assert!(scorer.text_scores(&decoded).unwrap().chrf < 99.0);
+}
+
+#[test]
+fn the_prefetcher_gives_the_batches_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(folder.path());
+    let purpose = Purpose::NewRun {
+        caches: &folder.path().join("cache"),
+        eval_size: 10,
+    };
+    let dataset = prepare(&mut config, purpose).unwrap();
+    let dataset = dataset.as_ref();
+    std::thread::scope(|scope| {
+        let mut prefetcher = Prefetcher::start(scope, dataset, 3, 5..100, 2, 7);
+        for step in 5..15 {
+            let expected = [2 * step + 1, 2 * step + 2].map(|index| dataset.batch(3, index, 7));
+            assert_eq!(prefetcher.next_step(), expected);
+        }
+    });
+}
