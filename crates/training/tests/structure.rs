@@ -62,6 +62,14 @@ fn a_cycle_is_found() {
     assert!(found[0].contains("a.rs") && found[0].contains("b.rs"));
     write("b.rs", "mod inner {\n    use super::super::a::A;\n}\n");
     assert_eq!(cycles(folder.path()).len(), 1);
+    // A parent that calls a function of a child by its path imports the child.
+    write("b.rs", "pub struct B;\n");
+    write(
+        "a.rs",
+        "mod inner;\npub struct A;\nfn f() {\n    inner::g();\n}\n",
+    );
+    write("a/inner.rs", "use super::A;\npub fn g() {}\n");
+    assert_eq!(cycles(folder.path()).len(), 1);
 }
 
 /// Returns the import cycles of a crate: one line for each, with its files.
@@ -173,7 +181,7 @@ fn read(src: &Path) -> BTreeMap<Module, File> {
         .collect()
 }
 
-/// Finds imports, paths that begin with `crate`, `self` or `super`, and re-exports.
+/// Finds imports, paths that begin with `crate`, `self`, `super` or a child module, and re-exports.
 fn parse(modules: &BTreeSet<Module>, module: &Module, path: PathBuf, text: &str) -> File {
     let code = without_comments_and_tests(text);
     let mut file = File {
@@ -264,8 +272,14 @@ fn parse(modules: &BTreeSet<Module>, module: &Module, path: PathBuf, text: &str)
             file.mentions.push((path.clone(), false));
         }
     }
-    for start in ["crate::", "self::", "super::"] {
-        for (at, _) in rest_of_code.match_indices(start) {
+    let children = modules
+        .iter()
+        .filter_map(|child| child.split_last())
+        .filter(|(_, parent)| *parent == module.as_slice())
+        .map(|(name, _)| format!("{name}::"));
+    let starts = ["crate::", "self::", "super::"].map(String::from);
+    for start in starts.into_iter().chain(children) {
+        for (at, _) in rest_of_code.match_indices(&start) {
             let is_begin = !rest_of_code[..at]
                 .ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
             if is_begin {

@@ -138,7 +138,7 @@ impl AllocationController for Buffer {
 
     fn memory(&self, _: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
         let bytes: &[u8] = bytemuck::cast_slice(self.memory.elements());
-        // SAFETY: the same memory, all of which is initialised.
+        // SAFETY: the slice has the same memory, all of which is initialised.
         Ok(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) })
     }
 }

@@ -165,7 +165,7 @@ pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
     let run = |(index, x): (usize, &mut [f32])| {
         arch.dispatch(|| {
             for x in x.iter_mut() {
-                // Not `max`, which would turn NaN into 0.
+                // `f32::max` would turn NaN into 0.
                 *x = if *x < 0.0 { 0.0 } else { *x };
             }
         });

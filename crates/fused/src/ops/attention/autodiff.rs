@@ -24,16 +24,9 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
         let prepared = SelfAttention.prepare::<C>([packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
-                let inputs = [prep.checkpoint(&packed)];
-                let packed = packed.into_primitive();
-                let (output, lse) = Inputs::of_self(packed, mask.clone(), dropout).forward();
-                let forward = Forward {
-                    inputs,
-                    mask,
-                    dropout,
-                    output: output.clone(),
-                    lse,
-                };
+                let nodes = [prep.checkpoint(&packed)];
+                let inputs = Inputs::of_self(packed.into_primitive(), mask.clone(), dropout);
+                let (forward, output) = Forward::of(nodes, mask, dropout, &inputs);
                 prep.finish(forward, output)
             }
             OpsKind::UnTracked(prep) => {
@@ -53,17 +46,10 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
         let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
-                let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
+                let nodes = [prep.checkpoint(&query), prep.checkpoint(&packed)];
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let (output, lse) =
-                    Inputs::of_cross(query, packed, mask.clone(), dropout).forward();
-                let forward = Forward {
-                    inputs,
-                    mask,
-                    dropout,
-                    output: output.clone(),
-                    lse,
-                };
+                let inputs = Inputs::of_cross(query, packed, mask.clone(), dropout);
+                let (forward, output) = Forward::of(nodes, mask, dropout, &inputs);
                 prep.finish(forward, output)
             }
             OpsKind::UnTracked(prep) => {
@@ -83,6 +69,26 @@ struct Forward<const N: usize> {
     output: FlexTensor,
     /// Log-sum-exp of each row of scores.
     lse: FlexTensor,
+}
+
+impl<const N: usize> Forward<N> {
+    /// Computes the forward pass. Returns what the backward pass reads, and the output.
+    fn of(
+        nodes: [NodeId; N],
+        mask: KeyMask<Flex>,
+        dropout: Dropout,
+        inputs: &Inputs,
+    ) -> (Self, FlexTensor) {
+        let (output, lse) = inputs.forward();
+        let forward = Self {
+            inputs: nodes,
+            mask,
+            dropout,
+            output: output.clone(),
+            lse,
+        };
+        (forward, output)
+    }
 }
 
 #[derive(Debug)]

@@ -14,8 +14,8 @@ use super::chunks_autodiff::forward_tracked;
 use super::options::LossOptions;
 use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
 
-/// The operations that are dispatched to every backend. Autodiff backends use the backward pass of
-/// this file.
+/// The operations that are dispatched to every backend. Autodiff backends use the backward
+/// pass below.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

@@ -1,0 +1,130 @@
+//! The nodes of attention in the autodiff graph.
+
+use burn::backend::autodiff::NodeId;
+use burn::backend::autodiff::checkpoint::base::Checkpointer;
+use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
+use burn::backend::autodiff::grads::Gradients;
+use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Autodiff, Backend};
+
+use super::super::mask::KeyMask;
+use super::PortableAttention;
+use super::blocks::Attention;
+use super::masks::{Masks, WeightDropout};
+use crate::backend::graph::{parents, register};
+
+impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
+    fn portable_self_attention(
+        packed: FloatTensor<Self>,
+        mask: KeyMask<Self>,
+        dropout: WeightDropout<Self>,
+    ) -> FloatTensor<Self> {
+        let masks = Masks::inner(mask, dropout);
+        let prepared = SelfAttention.prepare::<C>([packed.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let inputs = [prep.checkpoint(&packed)];
+                let attention = Attention::<B>::of_self(packed.into_primitive(), masks);
+                let (kept, output) = Kept::forward(inputs, attention);
+                prep.finish(kept, output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let attention = Attention::<B>::of_self(packed.into_primitive(), masks);
+                prep.finish(attention.forward().0)
+            }
+        }
+    }
+
+    fn portable_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        mask: KeyMask<Self>,
+        dropout: WeightDropout<Self>,
+    ) -> FloatTensor<Self> {
+        let masks = Masks::inner(mask, dropout);
+        let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
+        match prepared.compute_bound().stateful() {
+            OpsKind::Tracked(mut prep) => {
+                let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
+                let (query, packed) = (query.into_primitive(), packed.into_primitive());
+                let attention = Attention::<B>::of_cross(query, packed, masks);
+                let (kept, output) = Kept::forward(inputs, attention);
+                prep.finish(kept, output)
+            }
+            OpsKind::UnTracked(prep) => {
+                let (query, packed) = (query.into_primitive(), packed.into_primitive());
+                let attention = Attention::<B>::of_cross(query, packed, masks);
+                prep.finish(attention.forward().0)
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+struct SelfAttention;
+
+#[derive(Debug)]
+struct CrossAttention;
+
+/// Inputs and results of the forward pass that the backward pass reads.
+#[derive(Clone, Debug)]
+struct Kept<B: Backend, const N: usize> {
+    inputs: [NodeId; N],
+    masks: Masks<B>,
+    output: FloatTensor<B>,
+    /// The weights before dropout, for less than [`LONG`](super::masks::LONG) keys.
+    weights: Option<FloatTensor<B>>,
+}
+
+impl<B: Backend, const N: usize> Kept<B, N> {
+    /// Computes the forward pass. Returns what the backward pass reads, and the output.
+    fn forward(inputs: [NodeId; N], attention: Attention<B>) -> (Self, FloatTensor<B>) {
+        let (output, weights) = attention.forward();
+        let kept = Self {
+            inputs,
+            masks: attention.masks,
+            output: output.clone(),
+            weights,
+        };
+        (kept, output)
+    }
+}
+
+impl<B: Backend> Backward<B, 1> for SelfAttention {
+    type State = Kept<B, 1>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let parents = parents(&ops);
+        let kept = ops.state;
+        let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<B>(&ops.node);
+        let attention = Attention::<B>::of_self(packed, kept.masks);
+        let parts = attention.backward(kept.output, kept.weights, grad);
+        register::<B, 1>(grads, parents, [B::float_cat(parts.into(), 2)]);
+    }
+}
+
+impl<B: Backend> Backward<B, 2> for CrossAttention {
+    type State = Kept<B, 2>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let parents = parents(&ops);
+        let kept = ops.state;
+        let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<B>(&ops.node);
+        let attention = Attention::<B>::of_cross(query, packed, kept.masks);
+        let [query, key, value] = attention.backward(kept.output, kept.weights, grad);
+        register::<B, 2>(grads, parents, [query, B::float_cat(vec![key, value], 2)]);
+    }
+}

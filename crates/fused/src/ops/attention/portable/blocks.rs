@@ -1,0 +1,246 @@
+//! Forward and backward pass of attention, a block of queries at a time.
+//!
+//! With `P = softmax(Q K^T / sqrt(K))`, `D` the factors of dropout and `O = (P D) V`:
+//!
+//! ```text
+//! dV = (P D)^T dO    dP = (dO V^T) D    dS = P (dP - rowsum(dO O))
+//! dQ = dS K / sqrt(K)                   dK = dS^T Q / sqrt(K)
+//! ```
+
+use std::ops::Range;
+
+use burn::backend::tensor::{BoolTensor, FloatTensor};
+use burn::backend::{Backend, TensorMetadata};
+use burn::tensor::{Shape, Slice};
+
+use super::super::mask::KeyMask;
+use super::masks::{LONG, Masks, WeightDropout};
+use crate::backend::portable::size;
+use crate::ops::dropout::portable::{DropoutMask, dropped_by_key, scale};
+
+/// Target number of weights in a block, which are held at once, if there are [`LONG`] keys or more.
+const AT_ONCE: usize = 1 << 21;
+
+/// The inputs of attention.
+pub(super) struct Attention<B: Backend> {
+    /// Queries divided by `sqrt(K)`, `[B, H, T, K]`.
+    query: FloatTensor<B>,
+    /// Keys, `[B, H, S, K]`.
+    key: FloatTensor<B>,
+    /// Values, `[B, H, S, K]`.
+    value: FloatTensor<B>,
+    pub masks: Masks<B>,
+}
+
+/// A block of queries, and the masks of their scores.
+struct Block<B: Backend> {
+    /// `[B, H, n, K]`
+    query: FloatTensor<B>,
+    /// `[B, H, n, S]`, `true` = blocked.
+    blocked: Option<BoolTensor<B>>,
+    dropout: DropoutMask<B>,
+}
+
+impl<B: Backend> Attention<B> {
+    /// Takes queries, keys and values, `[B, T, 3 H, K]`.
+    pub(super) fn of_self(packed: FloatTensor<B>, masks: Masks<B>) -> Self {
+        let n_heads = size(&packed, 2) / 3;
+        let [query, key, value] =
+            [0, 1, 2].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
+        Self {
+            query: divided_by_root::<B>(query),
+            key,
+            value,
+            masks,
+        }
+    }
+
+    /// Takes queries, `[B, T, H, K]`, and keys and values, `[B, S, 2 H, K]`.
+    pub(super) fn of_cross(query: FloatTensor<B>, packed: FloatTensor<B>, masks: Masks<B>) -> Self {
+        let n_heads = size(&query, 2);
+        let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
+        Self {
+            query: divided_by_root::<B>(heads::<B>(query, 0, n_heads)),
+            key,
+            value,
+            masks,
+        }
+    }
+
+    fn is_short(&self) -> bool {
+        size(&self.key, 2) < LONG
+    }
+
+    /// Returns the range of queries of each block. For less than [`LONG`] keys, all queries are in
+    /// one block.
+    fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<B> {
+        let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
+        let weights_of_a_row = batch * n_heads * size(&self.key, 2);
+        let at_once = match self.is_short() {
+            true => t,
+            // A block has at least 32 queries, since each block adds to the gradients of all keys.
+            false => (AT_ONCE / weights_of_a_row).max(32),
+        };
+        (0..t)
+            .step_by(at_once)
+            .map(move |first| first..t.min(first + at_once))
+    }
+
+    fn block(&self, rows: &Range<usize>) -> Block<B> {
+        let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
+        let shape = [batch, n_heads, rows.len(), size(&self.key, 2)];
+        let blocked = match &self.masks.mask {
+            KeyMask::None => None,
+            KeyMask::Blocked(mask) => {
+                let mask = match size(mask, 2) {
+                    1 => mask.clone(),
+                    _ => B::bool_slice(mask.clone(), &of_rows(rows)),
+                };
+                Some(B::bool_expand(mask, Shape::new(shape)))
+            }
+        };
+        let dropout = match &self.masks.dropout {
+            WeightDropout::None => DropoutMask::None,
+            // All queries are in one block.
+            WeightDropout::Drawn {
+                dropped,
+                probability,
+            } => DropoutMask::Drawn {
+                dropped: dropped.clone(),
+                probability: *probability,
+            },
+            &WeightDropout::Keyed { key, probability } => {
+                let heads = (0..batch * n_heads).map(|head| head * t);
+                let indices = heads.flat_map(|head| rows.clone().map(move |row| head + row));
+                let device = self.query.device();
+                DropoutMask::Drawn {
+                    dropped: dropped_by_key::<B>(key, probability, indices, shape, &device),
+                    probability,
+                }
+            }
+        };
+        Block {
+            query: rows_of::<B>(self.query.clone(), rows),
+            blocked,
+            dropout,
+        }
+    }
+
+    /// Returns the output, `[B, T, H K]`, and the weights before dropout for less than [`LONG`]
+    /// keys.
+    pub(super) fn forward(&self) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
+        let (mut outputs, mut kept) = (Vec::new(), None);
+        for rows in self.blocks() {
+            let block = self.block(&rows);
+            let weights = block.weights(&self.key);
+            kept = self.is_short().then(|| weights.clone());
+            outputs.push(B::float_matmul(
+                block.dropout.mask(weights),
+                self.value.clone(),
+            ));
+        }
+        let output = scale::<B>(joined::<B>(outputs), self.masks.dropout.probability());
+        let output = packed::<B>(output);
+        let [batch, t, n_heads, d_head] = [0, 1, 2, 3].map(|dim| size(&output, dim));
+        let output = B::float_reshape(output, Shape::new([batch, t, n_heads * d_head]));
+        (output, kept)
+    }
+
+    /// Returns the gradients of queries, keys and values, each `[B, L, H, K]`.
+    pub(super) fn backward(
+        &self,
+        output: FloatTensor<B>,
+        mut kept: Option<FloatTensor<B>>,
+        grad: FloatTensor<B>,
+    ) -> [FloatTensor<B>; 3] {
+        let n_heads = size(&self.query, 1);
+        let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
+        let sums = B::float_sum_dim(B::float_mul(grad.clone(), output), 3);
+        // The factors of dropout and of the scores are applied to tensors `[.., K]`, which have less
+        // elements than the weights.
+        let grad = scale::<B>(grad, self.masks.dropout.probability());
+        let key = divided_by_root::<B>(self.key.clone());
+        let (mut query_grads, mut key_value_grads) = (Vec::new(), None);
+        for rows in self.blocks() {
+            let block = self.block(&rows);
+            let [grad, sums] = [&grad, &sums].map(|x| rows_of::<B>(x.clone(), &rows));
+            let weights = kept.take().unwrap_or_else(|| block.weights(&self.key));
+            let dropped = block.dropout.mask(weights.clone());
+            let value_grad = B::float_matmul(B::float_transpose(dropped), grad.clone());
+            let weights_grad = B::float_matmul(grad, B::float_transpose(self.value.clone()));
+            let weights_grad = block.dropout.mask(weights_grad);
+            let scores_grad = B::float_mul(weights, B::float_sub(weights_grad, sums));
+            query_grads.push(B::float_matmul(scores_grad.clone(), key.clone()));
+            let key_grad = B::float_matmul(B::float_transpose(scores_grad), block.query);
+            key_value_grads = Some(match key_value_grads {
+                None => (key_grad, value_grad),
+                Some((key, value)) => {
+                    (B::float_add(key, key_grad), B::float_add(value, value_grad))
+                }
+            });
+        }
+        let (key_grad, value_grad) = key_value_grads.expect("there is a query");
+        [joined::<B>(query_grads), key_grad, value_grad].map(packed::<B>)
+    }
+}
+
+impl<B: Backend> Block<B> {
+    /// Returns the weights `P`: zeros for a query whose keys are all blocked.
+    fn weights(&self, key: &FloatTensor<B>) -> FloatTensor<B> {
+        let scores = B::float_matmul(self.query.clone(), B::float_transpose(key.clone()));
+        let Some(blocked) = &self.blocked else {
+            return B::softmax(scores, 3);
+        };
+        // Blocked scores get the lowest finite value, so that the softmax is finite even if all
+        // keys are blocked.
+        let lowest = scores.dtype().finfo().expect("scores are floats").min;
+        let scores = B::float_mask_fill(scores, blocked.clone(), lowest.into());
+        B::float_mask_fill(B::softmax(scores, 3), blocked.clone(), 0.0.into())
+    }
+}
+
+/// Divides `[B, H, L, K]` by `sqrt(K)`.
+fn divided_by_root<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let factor = 1.0 / (size(&x, 3) as f64).sqrt();
+    B::float_mul_scalar(x, factor.into())
+}
+
+/// Joins blocks of `[B, H, T, K]`, without a copy if there is only one.
+fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
+    match blocks.len() {
+        1 => blocks.remove(0),
+        _ => B::float_cat(blocks, 2),
+    }
+}
+
+/// Returns a range of the queries of `[B, H, T, ..]`.
+fn rows_of<B: Backend>(x: FloatTensor<B>, rows: &Range<usize>) -> FloatTensor<B> {
+    match rows.len() == size(&x, 2) {
+        true => x,
+        false => B::float_slice(x, &of_rows(rows)),
+    }
+}
+
+fn of_rows(rows: &Range<usize>) -> [Slice; 4] {
+    let rows = Slice::from(rows.clone());
+    [Slice::full(), Slice::full(), rows, Slice::full()]
+}
+
+/// Returns `n_heads` heads of `[B, L, N, K]`, from `first` on, as `[B, H, L, K]`.
+fn heads<B: Backend>(packed: FloatTensor<B>, first: usize, n_heads: usize) -> FloatTensor<B> {
+    let some = Slice::from(first..first + n_heads);
+    let some = B::float_slice(packed, &[Slice::full(), Slice::full(), some, Slice::full()]);
+    B::float_swap_dims(some, 1, 2)
+}
+
+/// Swaps the axes of `[B, H, L, K]` to `[B, L, H, K]`.
+fn packed<B: Backend>(heads: FloatTensor<B>) -> FloatTensor<B> {
+    B::float_swap_dims(heads, 1, 2)
+}
+
+/// Splits `[B, L, H K]` into heads, `[B, H, L, K]`.
+fn split<B: Backend>(x: FloatTensor<B>, n_heads: usize) -> FloatTensor<B> {
+    let [batch, length, width] = [0, 1, 2].map(|dim| size(&x, dim));
+    let shape = Shape::new([batch, length, n_heads, width / n_heads]);
+    B::float_swap_dims(B::float_reshape(x, shape), 1, 2)
+}

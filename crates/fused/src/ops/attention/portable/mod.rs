@@ -1,0 +1,77 @@
+//! Attention in Burn's own operations (paper, section 3.2.1).
+
+mod autodiff;
+mod blocks;
+mod masks;
+
+use burn::backend::tensor::FloatTensor;
+use burn::backend::{Backend, Dispatch, backend_extension};
+use burn::tensor::{Bool, Tensor};
+
+use self::blocks::Attention;
+use self::masks::{Masks, WeightDropout};
+use super::mask::KeyMask;
+use crate::backend::portable::on_all_backends;
+
+/// The operations that are dispatched to every backend. Autodiff backends use the backward passes
+/// of `autodiff.rs`.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(feature = "_cube"),
+    Autodiff
+)]
+pub(crate) trait PortableAttention: Backend {
+    /// Returns the attention of a sequence to itself, `[B, T, H K]`, from packed queries, keys and
+    /// values, `[B, T, 3 H, K]`.
+    fn portable_self_attention(
+        packed: FloatTensor<Self>,
+        #[extension_type] mask: KeyMask<Self>,
+        #[extension_type] dropout: WeightDropout<Self>,
+    ) -> FloatTensor<Self> {
+        let masks = Masks::<Self> { mask, dropout };
+        Attention::<Self>::of_self(packed, masks).forward().0
+    }
+
+    /// Returns the attention of queries `[B, T, H, K]` to packed keys and values `[B, S, 2 H, K]`:
+    /// `[B, T, H K]`.
+    fn portable_cross_attention(
+        query: FloatTensor<Self>,
+        packed: FloatTensor<Self>,
+        #[extension_type] mask: KeyMask<Self>,
+        #[extension_type] dropout: WeightDropout<Self>,
+    ) -> FloatTensor<Self> {
+        let masks = Masks::<Self> { mask, dropout };
+        Attention::<Self>::of_cross(query, packed, masks)
+            .forward()
+            .0
+    }
+}
+
+on_all_backends!(PortableAttention);
+
+/// The portable path of self-attention, with scores of shape `[B, H, T, T]`.
+pub(super) fn self_attention(
+    packed: Tensor<4>,
+    mask: Option<&Tensor<4, Bool>>,
+    scores: [usize; 4],
+    dropout: f64,
+) -> Tensor<3> {
+    let dropout = WeightDropout::draw(scores, dropout, &packed.device());
+    let packed = packed.into_dispatch();
+    let y = Dispatch::portable_self_attention(packed, KeyMask::of(mask), dropout);
+    Tensor::from_dispatch(y)
+}
+
+/// The portable path of cross-attention, with scores of shape `[B, H, T, S]`.
+pub(super) fn cross_attention(
+    [query, packed]: [Tensor<4>; 2],
+    mask: Option<&Tensor<4, Bool>>,
+    scores: [usize; 4],
+    dropout: f64,
+) -> Tensor<3> {
+    let dropout = WeightDropout::draw(scores, dropout, &query.device());
+    let (query, packed) = (query.into_dispatch(), packed.into_dispatch());
+    let y = Dispatch::portable_cross_attention(query, packed, KeyMask::of(mask), dropout);
+    Tensor::from_dispatch(y)
+}
