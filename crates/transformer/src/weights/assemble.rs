@@ -169,7 +169,7 @@ pub(super) fn read(
     for &(rule, name) in pieces {
         let data = file.read(name)?;
         let given = data.as_slice::<f32>().expect("tensors are read as f32");
-        warnings.extend(not_finite(name, given));
+        check_finite(name, given)?;
         match filled.insert(rule.our_part.first, name) {
             None => rule.for_each_pair(shape, |there, here| values[here] = given[there]),
             Some(other) => {
@@ -189,11 +189,18 @@ pub(super) fn read(
     Ok(TensorData::new(values, shape.to_vec()))
 }
 
-/// Returns a warning if elements are infinite or NaN.
-pub(super) fn not_finite(name: &str, elements: &[f32]) -> Option<String> {
-    let (odd, all) = (
-        elements.iter().filter(|x| !x.is_finite()).count(),
-        elements.len(),
-    );
-    (odd > 0).then(|| format!("{name}: {odd} of {all} elements are not finite"))
+/// Rejects elements that are infinite or NaN.
+///
+/// # Errors
+///
+/// [`WeightsError::NotFinite`].
+pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsError> {
+    match elements.iter().filter(|x| !x.is_finite()).count() {
+        0 => Ok(()),
+        count => Err(WeightsError::NotFinite {
+            name: name.into(),
+            count,
+            total: elements.len(),
+        }),
+    }
 }

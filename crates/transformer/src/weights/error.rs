@@ -69,6 +69,16 @@ pub enum WeightsError {
         /// The supported element types.
         expected: &'static str,
     },
+    /// A tensor has elements that are infinite or NaN.
+    #[error("tensor {name} has {count} of {total} elements that are not finite: the model has diverged, or the file is damaged")]
+    NotFinite {
+        /// Name of the tensor.
+        name: String,
+        /// Number of such elements.
+        count: usize,
+        /// Number of elements.
+        total: usize,
+    },
     /// A parameter of the module is missing.
     #[error("has no tensor {name}{}", and_more(*.others))]
     Missing {

@@ -31,7 +31,7 @@ pub struct Imported {
     pub config: TransformerConfig,
     /// Parameters by their names in a whole model, even if the file holds one stack.
     pub parameters: Parameters,
-    /// Messages for the user about skipped tensors, elements that are not finite and missing biases.
+    /// Messages for the user about skipped tensors and missing biases.
     pub warnings: Vec<String>,
 }
 

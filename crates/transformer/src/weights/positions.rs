@@ -2,7 +2,7 @@
 
 use burn::tensor::TensorData;
 
-use super::assemble::not_finite;
+use super::assemble::check_finite;
 use super::error::WeightsError;
 use super::file::WeightsFile;
 use super::options::ImportOptions;
@@ -45,7 +45,7 @@ impl Recognised {
                 });
             }
             let values: Vec<f32> = data.iter::<f32>().collect();
-            warnings.extend(not_finite(name, &values));
+            check_finite(name, &values)?;
             let data = TensorData::new(values, [max_len, config.d_model]);
             let kind = match options.positions {
                 Some(Positions::Learned) => Positions::Learned,

@@ -108,7 +108,7 @@ pub(crate) fn set_matmul(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
 
 fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut [f32]]) {
     assert!(x.rows == y.len() && x.columns == w.rows && w.rows > 0);
-    arch().dispatch(Part {
+    compute(Part {
         x,
         first_row: 0,
         w,
@@ -167,9 +167,8 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             }
         }
     }
-    let arch = arch();
     let run = |mut share: Share<'_>| {
-        arch.dispatch(Part {
+        compute(Part {
             x,
             first_row: share.first_row,
             w,
@@ -184,6 +183,13 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
     } else {
         parts.into_par_iter().for_each(run);
     }
+}
+
+/// Computes a part at the level of this process. The code of all levels is large, so that it is
+/// compiled here once, and not into every caller.
+#[inline(never)]
+fn compute(part: Part<'_, '_, '_>) {
+    arch().dispatch(part);
 }
 
 impl WithSimd for Part<'_, '_, '_> {

@@ -1,0 +1,61 @@
+//! Settings come back from a file exactly as they were written.
+
+use proptest::prelude::*;
+use serde_json::Value;
+use training::config::{RunConfig, TextSize};
+use training::run::TrainingState;
+
+/// Replaces every number that is not an integer, each by the next of `floats`.
+fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> usize {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            *value = Value::from(floats.next().expect("there are enough floats"));
+            1
+        }
+        Value::Array(values) => {
+            let replaced = values.iter_mut().map(|value| replace_floats(value, floats));
+            replaced.sum()
+        }
+        Value::Object(fields) => {
+            let values = fields.values_mut();
+            values.map(|value| replace_floats(value, floats)).sum()
+        }
+        _ => 0,
+    }
+}
+
+/// Positive and negative floats of every magnitude.
+fn float() -> impl Strategy<Value = f64> {
+    proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | -1.0..1.0
+}
+
+proptest! {
+    #[test]
+    fn configurations_are_read_as_they_were_written(
+        floats in prop::collection::vec(float(), 64),
+        seed: u64,
+    ) {
+        for preset in [
+            RunConfig::copy(),
+            RunConfig::annotated(),
+            RunConfig::add(),
+            RunConfig::text(TextSize::Tiny),
+        ] {
+            let mut value = serde_json::to_value(preset).unwrap();
+            prop_assert!(replace_floats(&mut value, &mut floats.iter().copied()) > 3);
+            let mut config: RunConfig = serde_json::from_value(value).unwrap();
+            config.seed = seed;
+            let written = serde_json::to_string_pretty(&config).unwrap();
+            let read: RunConfig = serde_json::from_str(&written).unwrap();
+            prop_assert_eq!(&read, &config);
+        }
+    }
+
+    #[test]
+    fn states_are_read_as_they_were_written(train_seconds in float(), learning_rate in float()) {
+        let state = TrainingState { train_seconds, learning_rate, ..TrainingState::default() };
+        let written = serde_json::to_string_pretty(&state).unwrap();
+        let read: TrainingState = serde_json::from_str(&written).unwrap();
+        prop_assert_eq!(read, state);
+    }
+}
