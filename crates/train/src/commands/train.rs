@@ -11,7 +11,7 @@ use training::run::checkpoint::LoadedCheckpoint;
 use training::trainer::{Ending, Trainer, configure};
 use transformer::generate::Method;
 
-use super::report::report;
+use super::results::report;
 use crate::args::length_settings;
 use crate::device::DeviceName;
 use crate::terminal::{RunView, output};

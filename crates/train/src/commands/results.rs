@@ -1,4 +1,4 @@
-//! The report that `fit` prints at the end of a run.
+//! Results that `fit` and `resume` print at the end of a run.
 
 use anyhow::Result;
 use burn::tensor::Device;
