@@ -80,7 +80,9 @@ pub(super) fn train(
             finished.folder.finish(&summary)?;
             output::note(&format!("everything about this run: {}", path.display()));
         }
-        Ending::Interrupted { step, checkpoint } => output::note(&format!(
+        Ending::Stopped {
+            step, checkpoint, ..
+        } => output::note(&format!(
             "stopped after step {step}, which is saved in {}; resume with\n  train resume {}",
             checkpoint.display(),
             path.display()

@@ -196,8 +196,8 @@ impl Observer for Dashboard {
         Ok(())
     }
 
-    fn wants_to_stop(&self) -> bool {
-        self.interrupter.should_stop()
+    fn wants_to_stop(&self) -> Option<&'static str> {
+        self.interrupter.should_stop().then_some("the dashboard")
     }
 }
 

@@ -59,7 +59,7 @@ impl Drop for Listening {
     }
 }
 
-/// Whether the user asked to stop.
-pub(super) fn is_requested() -> bool {
-    REQUESTS.load(Ordering::SeqCst) > 0
+/// Returns the name of the signal by which the user asked to stop.
+pub(super) fn requested_by() -> Option<&'static str> {
+    (REQUESTS.load(Ordering::SeqCst) > 0).then_some("SIGINT")
 }

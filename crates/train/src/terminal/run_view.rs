@@ -59,9 +59,9 @@ impl Observer for RunView<'_> {
     fn event(&mut self, event: Event<'_>) -> Result<()> {
         match event {
             Event::Begin { first, steps } => self.begin(first, steps)?,
-            Event::OutOfPatience { best } => output::note(&format!(
-                "no better evaluation since step {best}: training ends"
-            )),
+            Event::Trained { step, reason } => {
+                output::note(&format!("training ended at step {step}: {reason}"));
+            }
             Event::End => {
                 self.shown = None;
                 self.listening = None;
@@ -74,8 +74,8 @@ impl Observer for RunView<'_> {
         Ok(())
     }
 
-    fn wants_to_stop(&self) -> bool {
-        let is_shown_to_stop = self.shown.as_ref().is_some_and(|it| it.wants_to_stop());
-        interrupt::is_requested() || is_shown_to_stop
+    fn wants_to_stop(&self) -> Option<&'static str> {
+        let by_shown = self.shown.as_ref().and_then(|it| it.wants_to_stop());
+        interrupt::requested_by().or(by_shown)
     }
 }
