@@ -105,6 +105,7 @@ mod tests {
     fn an_evaluation_has_the_scores_that_were_computed() {
         let mut evaluation = Evaluation {
             step: 20,
+            seconds: 1.0,
             valid_loss: 0.123_45,
             token_accuracy: 0.5,
             exact_match: None,

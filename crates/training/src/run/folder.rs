@@ -373,11 +373,13 @@ mod tests {
             gradient_norm: 2.0,
             tokens: 8,
             padding: 0.0,
+            seconds: 0.123_46,
+            tokens_per_second: 64.79,
             skipped: false,
         };
         let line = |step: usize| {
             format!(
-                r#"{{"step":{step},"loss":0.5,"learning_rate":0.25,"gradient_norm":2.0,"tokens":8,"padding":0.0}}"#
+                r#"{{"step":{step},"loss":0.5,"learning_rate":0.25,"gradient_norm":2.0,"tokens":8,"padding":0.0,"seconds":0.1235,"tokens_per_second":64.8}}"#
             )
         };
         let read = || fs::read_to_string(path.join(METRICS)).unwrap();

@@ -134,6 +134,8 @@ pub struct Trainer<'a, M> {
     seconds_before: f64,
     /// Steps whose losses have not been read from the device yet.
     pending: Vec<(StepMetrics, StepResult)>,
+    /// Seconds of training when losses were last read.
+    read_at: f64,
     validation: Vec<Example>,
     /// Step of the last checkpoint, and when it was written.
     saved: Option<usize>,
@@ -195,6 +197,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             folder,
             seconds_before: 0.0,
             pending: Vec::new(),
+            read_at: 0.0,
             saved: None,
             saved_at: Instant::now(),
         })
@@ -237,6 +240,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.checkpoints.remove_after(state.step)?;
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;
+        self.read_at = state.train_seconds;
         self.state = TrainingState {
             threads: self.state.threads,
             version: std::mem::take(&mut self.state.version),
@@ -386,17 +390,22 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             gradient_norm: f32::NAN,
             tokens,
             padding,
+            seconds: 0.0,
+            tokens_per_second: 0.0,
             skipped: result.skipped,
         };
-        self.pending.push((metrics, result));
         self.state.step = step;
         self.state.learning_rate = learning_rate;
         self.state.tokens += tokens as u64;
+        let before = self.state.train_seconds;
+        self.state.train_seconds += begun.elapsed().as_secs_f64();
+        let seconds = self.state.train_seconds;
+        self.pending
+            .push((StepMetrics { seconds, ..metrics }, result));
         if step.is_multiple_of(READ_EVERY) || step == steps {
             self.read_losses(observer)?;
         }
-        let elapsed = begun.elapsed();
-        self.state.train_seconds += elapsed.as_secs_f64();
+        let elapsed = Duration::from_secs_f64(self.state.train_seconds - before);
         observer.event(Event::Step {
             step,
             tokens,
@@ -404,11 +413,27 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
-    /// Waits for the losses of the pending steps, and passes them to the observer.
+    /// Waits for the losses of the pending steps, and passes them to the observer. The wait counts
+    /// as training.
     fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        for (mut metrics, result) in std::mem::take(&mut self.pending) {
-            metrics.loss = result.loss.into_scalar::<f32>();
-            metrics.gradient_norm = result.gradient_norm.into_scalar::<f32>();
+        let begun = Instant::now();
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let read = pending.map(|(metrics, result)| StepMetrics {
+            loss: result.loss.into_scalar(),
+            gradient_norm: result.gradient_norm.into_scalar(),
+            ..metrics
+        });
+        let mut read: Vec<StepMetrics> = read.collect();
+        let Some(last) = read.last_mut() else {
+            return Ok(());
+        };
+        self.state.train_seconds += begun.elapsed().as_secs_f64();
+        last.seconds = self.state.train_seconds;
+        let tokens: usize = read.iter().map(|metrics| metrics.tokens).sum();
+        let tokens_per_second = tokens as f64 / (self.state.train_seconds - self.read_at);
+        self.read_at = self.state.train_seconds;
+        for mut metrics in read {
+            metrics.tokens_per_second = tokens_per_second;
             self.folder.event(Event::Metrics(&metrics))?;
             observer.event(Event::Metrics(&metrics))?;
             let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
@@ -431,7 +456,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let config = &self.config.evaluation;
         let model = self.learner.evaluated_model();
         let (scores, _) = Scores::of(&model, self.dataset, &self.validation, &self.device);
-        let evaluation = Evaluation::new(self.state.step, &scores);
+        let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
         self.folder.event(Event::Evaluation(&evaluation))?;
         if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
             self.save(observer)?;
