@@ -14,7 +14,7 @@ use transformer::generate::Method;
 use super::results::report;
 use crate::args::length_settings;
 use crate::device::DeviceName;
-use crate::terminal::{RunView, output};
+use crate::terminal::{About, RunView, output};
 
 /// Returns the device of a run, in its precision.
 ///
@@ -68,7 +68,8 @@ pub(super) fn train(
     if let Some(files) = from {
         trainer.resume(files)?;
     }
-    let mut view = RunView::new(config, &path, is_plain);
+    let about = About::new(config, dataset, trainer.model(), &path);
+    let mut view = RunView::new(about, is_plain);
     match trainer.train(&mut view)? {
         Ending::Done(finished) => {
             let test = evaluation::test(&finished.model, dataset, config, device);

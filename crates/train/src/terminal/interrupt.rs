@@ -31,6 +31,7 @@ pub(super) fn listen() -> Result<Listening> {
         match REQUESTS.fetch_add(1, Ordering::SeqCst) {
             0 if !IS_TRAINING.load(Ordering::SeqCst) => {
                 output::note("stopped; `train resume` resumes the run");
+                screen::restore();
                 std::process::exit(130)
             }
             0 if screen::is_taken() => {}

@@ -203,6 +203,11 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
+    /// Returns the model, its parameters in f32.
+    pub fn model(&self) -> &M {
+        self.learner.model()
+    }
+
     /// Returns to the state of a checkpoint of this run.
     ///
     /// # Errors
