@@ -33,9 +33,17 @@ impl About {
         let parts = Parts::of(model);
         let folder = folder.display().to_string();
         let mut table = model_table(config, &parts);
-        table.push(format!("memory    {}", memory(config, parts.total())));
-        table.push(format!("data      {}", data(config, dataset)));
-        table.push(format!("device    {}", device(config)));
+        let rest = [
+            ("memory", memory(config, parts.total())),
+            ("data", data(config, dataset)),
+            ("device", vec![device(config)]),
+        ];
+        for (name, lines) in rest {
+            for (index, line) in lines.into_iter().enumerate() {
+                let name = if index == 0 { name } else { "" };
+                table.push(format!("{name:<10}{line}"));
+            }
+        }
         Self {
             task: config.data.name().into(),
             backend: config.execution.backend.clone(),
@@ -65,14 +73,14 @@ impl Parts {
     fn of_shapes(shapes: &BTreeMap<String, Vec<usize>>) -> Self {
         let mut parts = Self::default();
         for (name, shape) in shapes {
-            let part = if name.contains("embedding") {
+            let part = if name.contains(".input.") {
                 &mut parts.embeddings
-            } else if name.starts_with("encoder") {
-                &mut parts.encoder
-            } else if name.starts_with("decoder") {
-                &mut parts.decoder
-            } else {
+            } else if name.contains(".generator.") {
                 &mut parts.generator
+            } else if name.starts_with("encoder.") {
+                &mut parts.encoder
+            } else {
+                &mut parts.decoder
             };
             *part += shape.iter().product::<usize>();
         }
@@ -133,7 +141,7 @@ fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
 }
 
 /// Describes the memory that the parameters take, whatever the batch.
-fn memory(config: &RunConfig, parameters: usize) -> String {
+fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
     let single = 4 * parameters;
     let mut items = vec![
         (single, "parameters"),
@@ -152,22 +160,30 @@ fn memory(config: &RunConfig, parameters: usize) -> String {
         .into_iter()
         .map(|(size, name)| format!("{name} {}", bytes(size)))
         .collect();
-    format!("{} = {} and activations", items.join(" + "), bytes(total))
+    let total = bytes(total);
+    vec![
+        items.join(", "),
+        format!("= {total}, and the activations of a batch"),
+    ]
 }
 
-fn data(config: &RunConfig, dataset: &dyn Dataset) -> String {
-    let (evaluation, optimization) = (&config.evaluation, &config.optimization);
+fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
+    let evaluation = &config.evaluation;
+    let longest = dataset.limits().sequence;
     let examples = match dataset.batches_per_epoch() {
-        Some(batches) => format!("{} batches an epoch", grouped(batches)),
-        None => format!("new sequences in batches of {}", optimization.batch_size),
+        Some(batches) => format!(
+            "{} batches an epoch, sequences of up to {longest} tokens",
+            grouped(batches)
+        ),
+        None => format!(
+            "new sequences of up to {longest} tokens in batches of {}",
+            config.optimization.batch_size
+        ),
     };
-    let limits = dataset.limits();
-    format!(
-        "{examples}, of up to {} tokens; {} for validation, {} for the test",
-        limits.sequence,
-        grouped(evaluation.validation_size),
-        grouped(evaluation.test_size)
-    )
+    let validation = grouped(evaluation.validation_size);
+    let test = grouped(evaluation.test_size);
+    let held_out = format!("held out: {validation} for validation, {test} for the test");
+    vec![examples, held_out]
 }
 
 fn device(config: &RunConfig) -> String {
@@ -175,4 +191,65 @@ fn device(config: &RunConfig) -> String {
     let threads = rayon::current_num_threads();
     let (backend, precision) = (&execution.backend, execution.precision.name());
     format!("{backend}, {precision}, {threads} threads")
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use training::config::OptimizerKind;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_described_in_few_lines() {
+        let mut config = RunConfig::copy();
+        config.execution.backend = "flex".into();
+        config.optimization.optimizer.kind = OptimizerKind::AdamW;
+        config.optimization.ema = Some(0.999);
+        let dataset = config.check().unwrap().unwrap();
+        let model = config.model.init_seeded(0, &Device::flex()).unwrap();
+        let folder = Path::new("runs/copy-1");
+        let about = About::new(&config, dataset.as_ref(), &model, folder);
+        assert_eq!(about.parameters, 123_940);
+        assert_eq!(about.resume, "train resume runs/copy-1");
+        assert!(about.table.len() <= 12, "{:#?}", about.table);
+        assert!(
+            about.table.iter().all(|line| line.len() <= 80),
+            "{:#?}",
+            about.table
+        );
+        let row = |name: &str| {
+            let line = about.table.iter().find(|line| line.starts_with(name));
+            line.unwrap_or_else(|| panic!("no {name}")).clone()
+        };
+        assert!(row("total").ends_with(" 123,940"));
+        assert!(row("encoder").contains("d_model 64, 2 heads, d_ff 256, pre-norm"));
+        // 123,940 parameters of 4 bytes: once for parameters, gradients and the moving average,
+        // twice for the moments.
+        assert!(
+            row("memory").contains("optimizer 968 KiB"),
+            "{}",
+            row("memory")
+        );
+        assert!(about.table.concat().contains("= 2.36 MiB,"));
+        assert!(row("device").starts_with("device    flex, f32, "));
+    }
+
+    #[test]
+    fn every_parameter_belongs_to_one_part() {
+        let mut run = RunConfig::sort();
+        run.check().unwrap();
+        let config = run.model;
+        let model = config.init_seeded(0, &Device::flex()).unwrap();
+        let parts = Parts::of(&model);
+        let shapes = weights::shapes(&model);
+        let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
+        assert_eq!(parts.total(), shapes.values().map(elements).sum::<usize>());
+        let d_model = config.d_model;
+        let generator = d_model * config.target_vocab_size + config.target_vocab_size;
+        assert_eq!(parts.generator, generator);
+        let rows = config.source_vocab_size + config.target_vocab_size + 2 * config.max_len;
+        assert_eq!(parts.embeddings, rows * d_model);
+        assert!(parts.encoder < parts.decoder);
+    }
 }

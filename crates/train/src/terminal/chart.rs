@@ -65,6 +65,8 @@ pub(super) struct Chart<'a> {
     pub(super) curves: Vec<Curve<'a>>,
     /// Whether the vertical axis is logarithmic, if all values are positive.
     pub(super) is_log: bool,
+    /// Steps that the horizontal axis shows at least.
+    pub(super) steps: [f64; 2],
     /// Values that the vertical axis shows at least.
     pub(super) range: Option<[f64; 2]>,
     pub(super) has_color: bool,
@@ -73,8 +75,12 @@ pub(super) struct Chart<'a> {
 }
 
 impl Chart<'_> {
-    fn title(&self, is_log: bool) -> Line<'static> {
-        let scale = if is_log { " (log scale)" } else { "" };
+    fn title(&self, is_log: bool, width: u16) -> Line<'static> {
+        let scale = match is_log {
+            true if width < 44 => " (log)",
+            true => " (log scale)",
+            false => "",
+        };
         let mut spans = vec![Span::raw(format!("{}{scale}", self.title))];
         for curve in self.curves.iter().filter(|curve| !curve.name.is_empty()) {
             let style = curve.look.style(self.has_color);
@@ -94,8 +100,10 @@ impl Widget for Chart<'_> {
         }
         let values = || self.curves.iter().flat_map(|curve| curve.points);
         let is_log = self.is_log && values().all(|&(_, y)| y > 0.0);
-        let block = Block::new().borders(Borders::TOP).title(self.title(is_log));
-        let Some(bounds) = Bounds::of(values(), self.range, is_log) else {
+        let block = Block::new()
+            .borders(Borders::TOP)
+            .title(self.title(is_log, area.width));
+        let Some(bounds) = Bounds::of(values(), self.steps, self.range, is_log) else {
             let inner = block.inner(area);
             block.render(area, buffer);
             Paragraph::new(self.empty).centered().render(inner, buffer);
@@ -155,6 +163,7 @@ impl Bounds {
     /// Returns the bounds of all points; `None` without points.
     fn of<'a>(
         points: impl Iterator<Item = &'a (f64, f64)>,
+        steps: [f64; 2],
         range: Option<[f64; 2]>,
         is_log: bool,
     ) -> Option<Self> {
@@ -172,6 +181,7 @@ impl Bounds {
         if x[0] > x[1] {
             return None;
         }
+        steps.into_iter().for_each(|step| widen(&mut x, step));
         range
             .into_iter()
             .flatten()
@@ -211,18 +221,21 @@ mod tests {
     #[test]
     fn bounds_hold_all_points_and_the_range() {
         let points = [(1.0, 0.1), (5.0, 10.0)];
-        let bounds = Bounds::of(points.iter(), None, true).unwrap();
+        let bounds = Bounds::of(points.iter(), [2.0, 5.0], None, true).unwrap();
         assert_eq!(bounds.x, [1.0, 5.0]);
         assert_eq!(bounds.y, [-1.0, 1.0]);
-        let bounds = Bounds::of(points.iter(), Some([0.0, 20.0]), false).unwrap();
-        assert_eq!(bounds.y, [0.0, 20.0]);
-        assert_eq!(Bounds::of([].iter(), Some([0.0, 1.0]), false), None);
+        let bounds = Bounds::of(points.iter(), [1.0, 7.0], Some([0.0, 20.0]), false).unwrap();
+        assert_eq!((bounds.x, bounds.y), ([1.0, 7.0], [0.0, 20.0]));
+        assert_eq!(
+            Bounds::of([].iter(), [0.0, 9.0], Some([0.0, 1.0]), false),
+            None
+        );
     }
 
     #[test]
     fn one_point_has_bounds_around_it() {
         for is_log in [true, false] {
-            let bounds = Bounds::of([(3.0, 2.0)].iter(), None, is_log).unwrap();
+            let bounds = Bounds::of([(3.0, 2.0)].iter(), [3.0, 3.0], None, is_log).unwrap();
             let value = scale(2.0, is_log);
             assert!(bounds.x[0] < bounds.x[1]);
             assert!(bounds.y[0] < value && value < bounds.y[1]);

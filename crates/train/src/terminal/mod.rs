@@ -3,7 +3,8 @@
 mod about;
 mod capability;
 mod chart;
-pub mod color;
+mod closing;
+mod color;
 mod dashboard;
 mod interrupt;
 mod line_progress;
@@ -13,13 +14,14 @@ mod notes;
 mod number;
 pub mod output;
 mod plain;
+mod quantity;
 mod run_view;
 mod screen;
 mod series;
 mod status;
 
 pub use about::About;
-pub use color::ColorChoice;
+pub use color::{ColorChoice, Paint};
 pub use line_progress::LineProgress;
 pub use notes::end_progress;
 pub use output::Verbosity;

@@ -3,15 +3,16 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
+use ratatui::crossterm::terminal::size;
 use training::run::{Event, Observer};
 
 use super::about::About;
-use super::capability;
 use super::dashboard::Dashboard;
 use super::interrupt::{self, Listening};
 use super::live_run::LiveRun;
 use super::output;
 use super::plain::{self, Plain};
+use super::{capability, closing, color};
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
 pub struct RunView {
@@ -67,6 +68,17 @@ impl RunView {
         self.run = Some(run);
         Ok(())
     }
+
+    /// Prints the curves of a run, where stderr is a terminal that shows them.
+    fn show_curves(&self) {
+        let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
+            return;
+        };
+        let run = run.lock().unwrap_or_else(PoisonError::into_inner);
+        let (width, _) = size().unwrap_or((80, 24));
+        let charts = closing::charts(&run, width, color::on_stderr());
+        charts.iter().for_each(|line| output::note(line));
+    }
 }
 
 impl Observer for RunView {
@@ -86,6 +98,7 @@ impl Observer for RunView {
             Event::End => {
                 self.shown = None;
                 self.listening = None;
+                self.show_curves();
             }
             _ => {}
         }

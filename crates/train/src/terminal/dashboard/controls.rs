@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-use super::quantity::Quantity;
+use super::super::quantity::Quantity;
 
 /// What the user has chosen by keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,6 @@
 
 mod controls;
 mod dialog;
-mod quantity;
 mod view;
 
 use std::io;
@@ -160,3 +159,6 @@ impl io::Write for Output {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

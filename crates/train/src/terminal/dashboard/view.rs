@@ -13,9 +13,9 @@ use super::super::about::About;
 use super::super::chart::MIN_SIZE;
 use super::super::live_run::{LiveRun, score};
 use super::super::number::{bytes, clock, grouped, short};
+use super::super::quantity::Quantity;
 use super::controls::Controls;
 use super::dialog;
-use super::quantity::Quantity;
 
 /// Smallest width of the progress bar.
 const MIN_BAR: usize = 10;
@@ -57,26 +57,28 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// Returns the task, the backend, the size of the model and the end of the folder's path.
+/// Returns the task, the backend, the size of the model if there is room for it, and the end of the
+/// folder's path.
 fn header(about: &About, width: usize) -> String {
-    let About { task, backend, .. } = about;
+    let About {
+        task,
+        backend,
+        folder,
+        ..
+    } = about;
     let parameters = grouped(about.parameters);
-    let text = format!("{task} on {backend}, {parameters} parameters, in ");
-    let room = width
-        .saturating_sub(Span::raw(&text).width())
-        .max(width / 3);
-    let mut folder = about.folder.clone();
-    while Span::raw(&folder).width() > room && !folder.is_empty() {
-        let cut = folder
-            .char_indices()
-            .nth(2)
-            .map_or(folder.len(), |(at, _)| at);
-        folder = format!("…{}", &folder[cut..]);
-        if folder == "…" {
-            break;
-        }
+    let long = format!("{task} on {backend}, {parameters} parameters, in ");
+    let short = format!("{task} on {backend}, in ");
+    let columns = |text: &str| Span::raw(text).width();
+    let is_wide = columns(&long) + columns(folder).min(width / 3) <= width;
+    let text = if is_wide { long } else { short };
+    let room = width.saturating_sub(columns(&text));
+    if columns(folder) <= room {
+        return text + folder;
     }
-    text + &folder
+    let mut end = folder.chars();
+    while columns(end.as_str()) + 1 > room && end.next().is_some() {}
+    format!("{text}…{}", end.as_str())
 }
 
 /// Returns steps, a bar where there is room for it, and times.
@@ -107,7 +109,7 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
     let speed = run
         .speed
         .map_or("-".into(), |speed| grouped(speed as usize));
-    let mut training = vec![
+    let training = [
         format!("loss {}", number(metrics.map(|m| m.loss.into()))),
         format!("learning rate {}", number(metrics.map(|m| m.learning_rate))),
         format!(
@@ -116,21 +118,18 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
         ),
         format!("{speed} tokens/s"),
     ];
-    if let Some(padding) = metrics.map(|metrics| metrics.padding) {
-        training.push(format!("padding {:.0} %", 100.0 * padding));
-    }
     let mut lines = flow("", &training, width);
     lines.extend(match &run.evaluation {
         None => vec!["no evaluation yet".into()],
         Some(evaluation) => {
             let mut items = Vec::new();
             if let Some((name, value)) = score(evaluation) {
-                let (step, best) = run.best.unwrap_or((evaluation.step, value));
-                let best = match step == evaluation.step {
-                    true => "the best so far".into(),
-                    false => format!("best {} at step {}", short(best), grouped(step)),
-                };
-                items.push(format!("{name} {} ({best})", short(value)));
+                items.push(format!("{name} {}", short(value)));
+                let best = run.best.filter(|(step, _)| *step != evaluation.step);
+                items.push(match best {
+                    None => "the best so far".into(),
+                    Some((step, best)) => format!("best {} at step {}", short(best), grouped(step)),
+                });
             }
             items.push(format!("loss {}", short(evaluation.valid_loss)));
             items.push(format!(
@@ -150,6 +149,8 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
         }
     }];
     saved.extend(peak_rss_bytes().map(|peak| format!("memory at most {}", bytes(peak as usize))));
+    let padding = metrics.map(|metrics| 100.0 * metrics.padding);
+    saved.extend(padding.map(|padding| format!("padding {padding:.0} %")));
     lines.extend(flow("", &saved, width));
     lines
 }

@@ -1,9 +1,9 @@
-//! The quantities that the dashboard has charts of.
+//! The quantities of a run that have charts.
 
-use super::super::chart::{Chart, Curve, Look};
-use super::super::live_run::{LiveRun, score};
+use super::chart::{Chart, Curve, Look};
+use super::live_run::{LiveRun, score};
 
-/// What a chart of the dashboard shows.
+/// What a chart shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Loss,
@@ -71,6 +71,7 @@ impl Quantity {
             title: title.into(),
             curves: shown,
             is_log,
+            steps: [run.first + 1, run.step.max(run.first + 1)].map(|step| step as f64),
             range,
             has_color,
             empty: match self {
