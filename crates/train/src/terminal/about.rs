@@ -205,7 +205,6 @@ mod tests {
         let mut config = RunConfig::copy();
         config.execution.backend = "flex".into();
         config.optimization.optimizer.kind = OptimizerKind::AdamW;
-        config.optimization.ema = Some(0.999);
         let dataset = config.check().unwrap().unwrap();
         let model = config.model.init_seeded(0, &Device::flex()).unwrap();
         let folder = Path::new("runs/copy-1");
@@ -224,14 +223,22 @@ mod tests {
         };
         assert!(row("total").ends_with(" 123,940"));
         assert!(row("encoder").contains("d_model 64, 2 heads, d_ff 256, pre-norm"));
-        // 123,940 parameters of 4 bytes: once for parameters, gradients and the moving average,
-        // twice for the moments.
+        // 123,940 parameters of 4 bytes: once for parameters and gradients, twice for the moments.
         assert!(
             row("memory").contains("optimizer 968 KiB"),
             "{}",
             row("memory")
         );
-        assert!(about.table.concat().contains("= 2.36 MiB,"));
+        assert!(about.table.concat().contains("= 1.89 MiB,"));
+        config.optimization.ema = Some(0.999);
+        let with_average = About::new(&config, dataset.as_ref(), &model, folder);
+        assert!(
+            with_average
+                .table
+                .concat()
+                .contains("moving average 484 KiB")
+        );
+        assert!(with_average.table.concat().contains("= 2.36 MiB,"));
         assert!(row("device").starts_with("device    flex, f32, "));
     }
 

@@ -83,11 +83,14 @@ mod tests {
                 gradient_norm: 1.0,
                 tokens: 10,
                 padding: 0.0,
+                seconds: 1.0,
+                tokens_per_second: 500.0,
                 skipped: false,
             }));
             if step.is_multiple_of(10) {
                 run.event(Event::Evaluation(&Evaluation {
                     step,
+                    seconds: 1.0,
                     valid_loss: 3.0 / step as f64,
                     token_accuracy: 0.75,
                     exact_match: Some(0.5),

@@ -148,6 +148,7 @@ mod tests {
     fn evaluation(step: usize, exact_match: f64) -> Evaluation {
         Evaluation {
             step,
+            seconds: 1.0,
             valid_loss: 1.0,
             token_accuracy: 0.5,
             exact_match: Some(exact_match),

@@ -40,11 +40,14 @@ fn run() -> LiveRun {
             gradient_norm: 0.92,
             tokens: 500,
             padding: 0.25,
+            seconds: 1.0,
+            tokens_per_second: 500.0,
             skipped: false,
         }));
         if step % 100 == 0 {
             run.event(Event::Evaluation(&Evaluation {
                 step,
+                seconds: 1.0,
                 valid_loss: 3.0 / step as f64,
                 token_accuracy: 0.75,
                 exact_match: Some(step as f64 / 1000.0),
@@ -219,6 +222,8 @@ fn no_size_and_no_run_panics() {
         gradient_norm: f32::INFINITY,
         tokens: 0,
         padding: 0.0,
+        seconds: 1.0,
+        tokens_per_second: 500.0,
         skipped: true,
     }));
     for run in [&empty, &over, &run()] {
