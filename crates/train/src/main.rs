@@ -15,7 +15,7 @@
 //! | [`commands`] | a file for each command; `fit` and `resume` share `train`, which is the main job |
 //! | [`device`] | the backends of this build, and which one runs |
 //! | [`plot`] | curves, attention maps and the paper's figures, as SVG and PNG |
-//! | [`terminal`] | dashboard, progress line, notes of the library, Ctrl-C |
+//! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!
 //! A new command is a file in `args` and one in `commands`, a variant of `args::Command` and an arm
 //! in `commands::run`; `docs/architecture.md` has the steps.
@@ -34,7 +34,7 @@ use clap::Parser;
 use training::error::UsageError;
 
 use args::{Cli, flags, one_line};
-use terminal::output;
+use terminal::{Verbosity, output};
 
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
 // pages to the kernel, and each new tensor would fault them in again.
@@ -53,19 +53,19 @@ fn keep_freed_pages() {
 
 fn main() -> ExitCode {
     keep_freed_pages();
-    terminal::listen();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            output::note(&one_line(&error));
+            output::message(&one_line(&error));
             return ExitCode::from(2);
         }
         Err(help_or_version) => help_or_version.exit(),
     };
+    terminal::set_up(Verbosity::of(false, false), cli.output.color);
     match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::note(&format!("error: {}", flags::describe(&error)));
+            output::error(&flags::describe(&error));
             ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
         }
     }

@@ -11,6 +11,8 @@ mod bench;
 mod generate;
 #[path = "cli/lengths.rs"]
 mod lengths;
+#[path = "cli/runs.rs"]
+mod runs;
 #[path = "cli/score.rs"]
 mod score;
 #[path = "cli/task.rs"]
@@ -143,12 +145,23 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     assert!(folder.path().join("runs/copy-2/summary.json").exists());
 }
 
-fn losses(run: &Path) -> Vec<serde_json::Value> {
+/// Returns the lines of `metrics.jsonl`.
+fn metrics(run: &Path) -> Vec<serde_json::Value> {
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     metrics
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect()
+}
+
+/// Returns the lines of `metrics.jsonl` without times, which differ from run to run.
+fn losses(run: &Path) -> Vec<serde_json::Value> {
+    let mut lines = metrics(run);
+    for line in &mut lines {
+        let fields = line.as_object_mut().unwrap();
+        fields.retain(|name, _| !["seconds", "tokens_per_second"].contains(&name.as_str()));
+    }
+    lines
 }
 
 #[test]

@@ -149,16 +149,22 @@ fn fill<'a>(
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.describe(|_| None))]
 pub struct DivergedError {
-    /// What happened, and what helps. Each `{}` stands for one of `settings`, in their order.
-    pub message: String,
-    /// Paths of the settings that `message` mentions.
+    /// What happened, such as `the loss is NaN at step 12`.
+    pub what: String,
+    /// What helps. Each `{}` stands for one of `settings`, in their order.
+    pub advice: String,
+    /// Paths of the settings that `advice` mentions.
     pub settings: Vec<String>,
 }
 
 impl DivergedError {
     /// Returns the message. Settings are named by `name`, or by their paths where it returns `None`.
     pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
-        fill(&self.message, &self.settings, name)
+        format!(
+            "{}: {}",
+            self.what,
+            fill(&self.advice, &self.settings, name)
+        )
     }
 }
 

@@ -6,6 +6,7 @@ use super::bench::BenchArgs;
 use super::eval::EvalArgs;
 use super::fit::FitArgs;
 use super::generate::GenerateArgs;
+use super::output::OutputArgs;
 use super::plot::PlotArgs;
 use super::resume::ResumeArgs;
 use super::score::ScoreArgs;
@@ -18,6 +19,9 @@ pub struct Cli {
     /// The command; `None` for `fit`.
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Flags of every command.
+    #[command(flatten)]
+    pub output: OutputArgs,
     /// Flags of `fit`, which need no command.
     #[command(flatten)]
     pub fit: FitArgs,

@@ -227,7 +227,8 @@ mod tests {
         );
         assert!(error.is::<UsageError>());
         let error = anyhow::Error::from(DivergedError {
-            message: "the loss is NaN: lower {}".into(),
+            what: "the loss is NaN".into(),
+            advice: "lower {}".into(),
             settings: vec!["optimization.schedule.factor".into()],
         });
         assert_eq!(describe(&error), "the loss is NaN: lower --factor");

@@ -9,6 +9,7 @@ mod fit;
 pub mod flags;
 mod generate;
 mod lengths;
+mod output;
 mod parse;
 mod plot;
 mod resume;

@@ -51,8 +51,8 @@ pub(super) fn run(args: &FitArgs) -> Result<()> {
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
-        output::note(&format!(
-            "warning: the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try --preset tiny, more --epochs or smaller --batch-tokens"
+        output::warn(&format!(
+            "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try --preset tiny, more --epochs or smaller --batch-tokens"
         ));
     }
     let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;

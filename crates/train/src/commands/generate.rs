@@ -114,7 +114,7 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
             Ok(Some(request)) => batch.entries.push(Entry::Request(request)),
             Ok(None) => batch.entries.push(Entry::Output(predictor.blank(number)?)),
             Err(error) if keep_going => {
-                output::note(&format!("error: {error}"));
+                output::error(&error.to_string());
                 batch.wrong += 1;
                 let rejected = predictor.rejected(number, &error)?;
                 batch.entries.push(Entry::Output(rejected));

@@ -11,10 +11,10 @@ use training::run::checkpoint::LoadedCheckpoint;
 use training::trainer::{Ending, Trainer, configure};
 use transformer::generate::Method;
 
-use super::report::report;
+use super::results::report;
 use crate::args::length_settings;
 use crate::device::DeviceName;
-use crate::terminal::{RunView, output};
+use crate::terminal::{About, RunView, output};
 
 /// Returns the device of a run, in its precision.
 ///
@@ -68,7 +68,8 @@ pub(super) fn train(
     if let Some(files) = from {
         trainer.resume(files)?;
     }
-    let mut view = RunView::new(config, &path, is_plain);
+    let about = About::new(config, dataset, trainer.model(), &path);
+    let mut view = RunView::new(about, is_plain);
     match trainer.train(&mut view)? {
         Ending::Done(finished) => {
             let test = evaluation::test(&finished.model, dataset, config, device);
@@ -80,7 +81,9 @@ pub(super) fn train(
             finished.folder.finish(&summary)?;
             output::note(&format!("everything about this run: {}", path.display()));
         }
-        Ending::Interrupted { step, checkpoint } => output::note(&format!(
+        Ending::Stopped {
+            step, checkpoint, ..
+        } => output::note(&format!(
             "stopped after step {step}, which is saved in {}; resume with\n  train resume {}",
             checkpoint.display(),
             path.display()

@@ -31,6 +31,7 @@ pub(super) fn listen() -> Result<Listening> {
         match REQUESTS.fetch_add(1, Ordering::SeqCst) {
             0 if !IS_TRAINING.load(Ordering::SeqCst) => {
                 output::note("stopped; `train resume` resumes the run");
+                screen::restore();
                 std::process::exit(130)
             }
             0 if screen::is_taken() => {}
@@ -59,7 +60,7 @@ impl Drop for Listening {
     }
 }
 
-/// Whether the user asked to stop.
-pub(super) fn is_requested() -> bool {
-    REQUESTS.load(Ordering::SeqCst) > 0
+/// Returns the name of the signal by which the user asked to stop.
+pub(super) fn requested_by() -> Option<&'static str> {
+    (REQUESTS.load(Ordering::SeqCst) > 0).then_some("SIGINT")
 }

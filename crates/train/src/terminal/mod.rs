@@ -1,15 +1,40 @@
 //! Output for the user: results on stdout, progress and notes on stderr.
 
+mod about;
+mod capability;
+mod chart;
+mod closing;
+mod color;
 mod dashboard;
 mod interrupt;
 mod line_progress;
+mod live_run;
+mod modes;
 mod notes;
+mod number;
 pub mod output;
 mod plain;
+mod quantity;
 mod run_view;
 mod screen;
+mod series;
 mod status;
 
+pub use about::About;
+pub use color::{ColorChoice, Paint};
 pub use line_progress::LineProgress;
-pub use notes::{end_progress, listen};
+pub use notes::end_progress;
+pub use output::Verbosity;
 pub use run_view::RunView;
+
+/// Prepares the terminal: how much is printed, in which colours, and how a panic leaves the screen.
+pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
+    output::choose(verbosity);
+    color::choose(color);
+    notes::listen();
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        screen::restore();
+        print(panic);
+    }));
+}

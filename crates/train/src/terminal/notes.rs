@@ -1,6 +1,7 @@
 //! Messages and progress of the `training` library, which are events of `tracing`.
 
 use std::fmt::Debug;
+use std::io;
 use std::sync::Mutex;
 
 use tracing::field::{Field, Visit};
@@ -11,23 +12,59 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, fmt, registry};
 use training::notes::{NOTE, PROGRESS};
 
+use super::color;
 use super::line_progress::LineProgress;
-use super::output;
+use super::output::{self, Verbosity};
 
 /// Progress that is shown.
 static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 
+/// Events that `--verbose` shows where `RUST_LOG` does not choose: those of this workspace.
+const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=info";
+
 /// Begins to show the library's messages and progress. Of all other events, `RUST_LOG` chooses
 /// which are shown; by default, only errors.
-pub fn listen() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("error"));
+pub(super) fn listen() {
+    let default = match output::verbosity() {
+        Verbosity::Verbose => VERBOSE,
+        _ => "error",
+    };
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
     let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
-    let log = fmt::layer().with_writer(std::io::stderr);
+    let log = fmt::layer()
+        .with_writer(LogLine::default)
+        .with_ansi(color::on_stderr());
     let ours = Targets::new().with_targets([(NOTE, Level::INFO), (PROGRESS, Level::INFO)]);
     registry()
         .with(log.with_filter(filter.and(others)))
         .with(Notes.with_filter(ours))
         .init();
+}
+
+/// A line of the log, which is printed when it is complete. Like other lines, it must not break a
+/// progress bar, and it waits while the dashboard has the screen.
+#[derive(Default)]
+struct LogLine(Vec<u8>);
+
+impl io::Write for LogLine {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for LogLine {
+    fn drop(&mut self) {
+        let line = String::from_utf8_lossy(&self.0);
+        let line = line.trim_end();
+        if !line.is_empty() {
+            output::message(line);
+        }
+    }
 }
 
 /// Removes the progress that the library has shown.
@@ -46,7 +83,7 @@ impl<S: Subscriber> Layer<S> for Notes {
             return show_progress(fields.what, fields.count);
         }
         match *event.metadata().level() {
-            Level::WARN => output::note(&format!("warning: {}", fields.message)),
+            Level::WARN => output::warn(&fields.message),
             _ => output::note(&fields.message),
         }
     }

@@ -2,27 +2,68 @@
 
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use anyhow::{Context, Result};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use super::screen;
+use super::color::Paint;
+use super::screen::{self, Stream};
+
+/// How much the program says besides its results.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verbosity {
+    /// Only warnings, errors and the final result.
+    Quiet,
+    /// Also progress and notes.
+    #[default]
+    Normal,
+    /// Also the log of the program's own crates.
+    Verbose,
+}
+
+impl Verbosity {
+    /// Returns what the flags `--quiet` and `--verbose` stand for.
+    pub fn of(quiet: bool, verbose: bool) -> Self {
+        match (quiet, verbose) {
+            (true, _) => Self::Quiet,
+            (_, true) => Self::Verbose,
+            _ => Self::Normal,
+        }
+    }
+}
+
+static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
 /// The progress bar on stderr, which lines must not break.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Notes that wait until the dashboard leaves the screen.
-static HELD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// Sets how much the program says. Only the first call counts.
+pub(super) fn choose(verbosity: Verbosity) {
+    let _ = VERBOSITY.set(verbosity);
+}
 
-/// Prints a line of a result. A closed stdout, as in `train | head`, is not an error: the run's
-/// folder has everything.
+/// Returns how much the program says.
+pub(super) fn verbosity() -> Verbosity {
+    VERBOSITY.get().copied().unwrap_or_default()
+}
+
+/// Whether only warnings, errors and the final result are printed.
+pub fn is_quiet() -> bool {
+    verbosity() == Verbosity::Quiet
+}
+
+/// Prints a line of a result; while the dashboard has the screen, the line waits. A closed stdout,
+/// as in `train | head`, is not an error: the run's folder has everything.
 ///
 /// # Errors
 ///
 /// If stdout cannot be written for another reason.
 pub fn result(line: &str) -> Result<()> {
+    if screen::hold(Stream::Stdout, line) {
+        return Ok(());
+    }
     stream(&format!("{line}\n")).map(|_| ())
 }
 
@@ -56,22 +97,29 @@ pub fn stream(text: &str) -> Result<ControlFlow<()>> {
     }
 }
 
-/// Prints a line on stderr; while the dashboard has the screen, the line waits. A stderr that
-/// cannot be written is not an error.
+/// Prints a line on stderr, unless the program is quiet.
 pub fn note(line: &str) {
-    if screen::is_taken() {
-        HELD.lock()
-            .expect("no thread panics with it")
-            .push(line.into());
-        return;
+    if !is_quiet() {
+        message(line);
     }
-    let _ = beside_bar(|| writeln!(std::io::stderr(), "{line}"));
 }
 
-/// Prints the notes that have waited for the dashboard to leave the screen.
-pub(super) fn release_notes() {
-    let held = std::mem::take(&mut *HELD.lock().expect("no thread panics with it"));
-    held.iter().for_each(|line| note(line));
+/// Prints a warning on stderr.
+pub fn warn(line: &str) {
+    message(&format!("{} {line}", Paint::Warning.on_stderr("warning:")));
+}
+
+/// Prints an error on stderr.
+pub fn error(line: &str) {
+    message(&format!("{} {line}", Paint::Bad.on_stderr("error:")));
+}
+
+/// Prints a line on stderr, also if the program is quiet. While the dashboard has the screen, the
+/// line waits. A stderr that cannot be written is not an error.
+pub fn message(line: &str) {
+    if !screen::hold(Stream::Stderr, line) {
+        let _ = beside_bar(|| writeln!(std::io::stderr(), "{line}"));
+    }
 }
 
 /// Sets or removes the bar that lines must not break.

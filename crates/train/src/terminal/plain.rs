@@ -1,12 +1,10 @@
-//! A training run as a progress bar, or as lines; results on stdout.
+//! A training run as a progress bar, or as lines.
 
 use std::time::Instant;
 
-use anyhow::Result;
 use indicatif::ProgressBar;
-use training::run::{Evaluation, Event, Observer};
+use training::run::{Evaluation, Event};
 
-use super::output;
 use super::status::Status;
 
 /// Steps, loss, tokens per second and time left.
@@ -33,6 +31,15 @@ impl Plain {
         }
     }
 
+    /// Takes in an event.
+    pub(super) fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Step { step, tokens, .. } => self.step(step, tokens),
+            Event::Metrics(metrics) => self.loss = Some(metrics.loss),
+            _ => {}
+        }
+    }
+
     fn step(&mut self, step: usize, tokens: usize) {
         self.tokens += tokens;
         let seconds = self.begun.elapsed().as_secs_f64();
@@ -54,18 +61,6 @@ impl Plain {
         let left = seconds / (step - self.first) as f64 * (self.steps - step) as f64;
         let state = self.state(seconds);
         format!("step {step}/{}, {state}, {left:.0}s left", self.steps)
-    }
-}
-
-impl Observer for Plain {
-    fn event(&mut self, event: Event<'_>) -> Result<()> {
-        match event {
-            Event::Step { step, tokens, .. } => self.step(step, tokens),
-            Event::Metrics(metrics) => self.loss = Some(metrics.loss),
-            Event::Evaluation(evaluation) => output::result(&line(evaluation))?,
-            _ => {}
-        }
-        Ok(())
     }
 }
 
@@ -105,6 +100,7 @@ mod tests {
     fn an_evaluation_has_the_scores_that_were_computed() {
         let mut evaluation = Evaluation {
             step: 20,
+            seconds: 1.0,
             valid_loss: 0.123_45,
             token_accuracy: 0.5,
             exact_match: None,

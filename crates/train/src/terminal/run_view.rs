@@ -1,33 +1,41 @@
 //! A training run on the terminal.
 
-use std::io::IsTerminal;
-use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
-use training::config::RunConfig;
+use ratatui::crossterm::terminal::size;
 use training::run::{Event, Observer};
 
+use super::about::About;
 use super::dashboard::Dashboard;
 use super::interrupt::{self, Listening};
+use super::live_run::LiveRun;
 use super::output;
-use super::plain::Plain;
+use super::plain::{self, Plain};
+use super::{capability, closing, color};
 
 /// Shows a training run on the terminal, and passes on the user's requests to stop.
-pub struct RunView<'a> {
-    config: &'a RunConfig,
-    folder: &'a Path,
+pub struct RunView {
+    about: About,
     is_plain: bool,
-    shown: Option<Box<dyn Observer>>,
+    run: Option<Arc<Mutex<LiveRun>>>,
+    shown: Option<Shown>,
     listening: Option<Listening>,
 }
 
-impl<'a> RunView<'a> {
+/// How a run is shown.
+enum Shown {
+    Dashboard(Dashboard),
+    Plain(Plain),
+}
+
+impl RunView {
     /// Prepares to show a run whose training begins later. `is_plain` switches the dashboard off.
-    pub fn new(config: &'a RunConfig, folder: &'a Path, is_plain: bool) -> Self {
+    pub fn new(about: About, is_plain: bool) -> Self {
         Self {
-            config,
-            folder,
+            about,
             is_plain,
+            run: None,
             shown: None,
             listening: None,
         }
@@ -38,44 +46,73 @@ impl<'a> RunView<'a> {
             0 => "training".into(),
             step => format!("resuming after step {step}:"),
         };
-        let (task, backend) = (self.config.data.name(), &self.config.execution.backend);
-        let folder = self.folder.display();
+        let About {
+            task,
+            backend,
+            folder,
+            table,
+            ..
+        } = &self.about;
         output::note(&format!(
             "{begins} {task} on {backend}, {steps} steps, in {folder}"
         ));
-        let is_terminal = std::io::stdout().is_terminal()
-            && std::io::stderr().is_terminal()
-            && std::io::stdin().is_terminal();
-        self.shown = Some(match is_terminal && !self.is_plain {
-            true => Box::new(Dashboard::new(task, first, steps)),
-            false => Box::new(Plain::new(first, steps)),
-        });
+        table.iter().for_each(|line| output::note(line));
         self.listening = Some(interrupt::listen()?);
+        let run = Arc::new(Mutex::new(LiveRun::new(first, steps)));
+        let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
+        let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
+        self.shown = Some(match dashboard.flatten() {
+            Some(dashboard) => Shown::Dashboard(dashboard),
+            None => Shown::Plain(Plain::new(first, steps)),
+        });
+        self.run = Some(run);
         Ok(())
+    }
+
+    /// Prints the curves of a run, where stderr is a terminal that shows them.
+    fn show_curves(&self) {
+        let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
+            return;
+        };
+        let run = run.lock().unwrap_or_else(PoisonError::into_inner);
+        let (width, _) = size().unwrap_or((80, 24));
+        let charts = closing::charts(&run, width, color::on_stderr());
+        charts.iter().for_each(|line| output::note(line));
     }
 }
 
-impl Observer for RunView<'_> {
+impl Observer for RunView {
     fn event(&mut self, event: Event<'_>) -> Result<()> {
+        if let Some(run) = &self.run {
+            let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
+            run.event(event);
+        }
         match event {
             Event::Begin { first, steps } => self.begin(first, steps)?,
-            Event::OutOfPatience { best } => output::note(&format!(
-                "no better evaluation since step {best}: training ends"
-            )),
+            Event::Trained { step, reason } => {
+                output::note(&format!("training ended at step {step}: {reason}"));
+            }
+            Event::Evaluation(evaluation) if !output::is_quiet() => {
+                output::result(&plain::line(evaluation))?;
+            }
             Event::End => {
                 self.shown = None;
                 self.listening = None;
+                self.show_curves();
             }
-            event => self
-                .shown
-                .iter_mut()
-                .try_for_each(|shown| shown.event(event))?,
+            _ => {}
+        }
+        if let Some(Shown::Plain(plain)) = &mut self.shown {
+            plain.event(event);
         }
         Ok(())
     }
 
-    fn wants_to_stop(&self) -> bool {
-        let is_shown_to_stop = self.shown.as_ref().is_some_and(|it| it.wants_to_stop());
-        interrupt::is_requested() || is_shown_to_stop
+    fn wants_to_stop(&self) -> Option<&'static str> {
+        let by_user = match &self.shown {
+            Some(Shown::Dashboard(dashboard)) => dashboard.wants_to_stop(),
+            _ => None,
+        };
+        interrupt::requested_by().or(by_user)
     }
 }

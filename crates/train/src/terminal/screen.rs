@@ -1,15 +1,62 @@
-//! The terminal's screen and modes, while the dashboard has them.
+//! The terminal's screen, while the dashboard has it, and the lines that wait until it is restored.
 
+use std::collections::VecDeque;
+use std::io::{Write, stderr, stdout};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
 
-pub(super) use terminal::{let_signals_through, remember_modes};
+use super::modes;
 
 /// Whether the dashboard has the screen.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Marks the screen as taken by the dashboard.
-pub(super) fn take() {
-    IS_TAKEN.store(true, Ordering::SeqCst);
+/// Lines that wait.
+static HELD: Mutex<Held> = Mutex::new(Held {
+    lines: VecDeque::new(),
+    dropped: 0,
+});
+
+/// Held by the thread that writes to the screen.
+static WRITING: Mutex<()> = Mutex::new(());
+
+/// Held by the thread that restores the screen.
+static RESTORING: Mutex<()> = Mutex::new(());
+
+/// Time that a thread at the end of the process waits for one that writes. A terminal that is
+/// suspended does not take what is written.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Maximum number of waiting lines; `RUST_LOG=debug` would have millions.
+const MAX_HELD: usize = 10_000;
+
+/// Alternate screen, empty, without a cursor.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
+
+/// No style, with a cursor, the screen as it was before.
+const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
+
+/// The stream that a line belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stream {
+    Stdout,
+    Stderr,
+}
+
+struct Held {
+    lines: VecDeque<(Stream, String)>,
+    /// Number of the oldest lines that were too many.
+    dropped: usize,
+}
+
+/// Gives the screen to the dashboard. Returns whether the terminal allows it.
+pub(super) fn take() -> bool {
+    let has_keys = modes::pass_keys();
+    if has_keys {
+        IS_TAKEN.store(true, Ordering::SeqCst);
+        draw(ENTER);
+    }
+    has_keys
 }
 
 /// Whether the dashboard has the screen.
@@ -17,54 +64,76 @@ pub(super) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::SeqCst)
 }
 
-/// Restores the terminal as it was before the dashboard; does nothing without one. It may be called
-/// at the end of a process whose other threads are still drawing.
+/// Writes to the screen, if the dashboard has it. A terminal that cannot be written is not an error.
+pub(super) fn draw(bytes: &[u8]) {
+    let _writing = lock(&WRITING);
+    if is_taken() {
+        write(bytes);
+    }
+}
+
+/// Keeps a line until the screen is restored. Returns `false` if the dashboard does not have the
+/// screen, so that the line can be printed at once.
+pub(super) fn hold(stream: Stream, line: &str) -> bool {
+    let mut held = lock(&HELD);
+    let is_taken = is_taken();
+    if is_taken {
+        held.lines.push_back((stream, line.into()));
+        if held.lines.len() > MAX_HELD {
+            held.lines.pop_front();
+            held.dropped += 1;
+        }
+    }
+    is_taken
+}
+
+/// Restores the terminal as it was before the dashboard, and prints the lines that have waited. It
+/// does nothing without a dashboard. Every way out of the process calls it, also while other threads
+/// are still drawing.
 pub(super) fn restore() {
-    if IS_TAKEN.swap(false, Ordering::SeqCst) {
-        terminal::restore();
+    let _restoring = lock_for(&RESTORING, PATIENCE);
+    if !IS_TAKEN.swap(false, Ordering::SeqCst) {
+        return;
+    }
+    if let Some(_writing) = lock_for(&WRITING, PATIENCE) {
+        write(LEAVE);
+    }
+    modes::restore();
+    let held = {
+        let mut held = lock(&HELD);
+        let dropped = std::mem::take(&mut held.dropped);
+        (std::mem::take(&mut held.lines), dropped)
+    };
+    let (lines, dropped) = held;
+    if dropped > 0 {
+        let _ = writeln!(stderr(), "{dropped} lines were too many for the dashboard");
+    }
+    for (stream, line) in lines {
+        let _ = match stream {
+            Stream::Stdout => writeln!(stdout(), "{line}"),
+            Stream::Stderr => writeln!(stderr(), "{line}"),
+        };
     }
 }
 
-#[cfg(unix)]
-mod terminal {
-    use std::io::Write;
-    use std::sync::Mutex;
-
-    use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
-
-    static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
-
-    /// Remembers the terminal's modes. Call it before the dashboard changes them.
-    pub fn remember_modes() {
-        *BEFORE.lock().expect("no thread panics with it") = tcgetattr(std::io::stdin()).ok();
-    }
-
-    /// Makes Ctrl-C send a signal again, which the dashboard switches off to receive all keys.
-    pub fn let_signals_through() {
-        if let Ok(mut modes) = tcgetattr(std::io::stdin())
-            && !modes.local_modes.contains(LocalModes::ISIG)
-        {
-            modes.local_modes |= LocalModes::ISIG;
-            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, &modes);
-        }
-    }
-
-    /// Switches mouse events off, leaves the alternate screen, shows the cursor, and restores the
-    /// modes.
-    pub(super) fn restore() {
-        let mut stdout = std::io::stdout();
-        let _ =
-            stdout.write_all(b"\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1049l\x1b[?25h");
-        let _ = stdout.flush();
-        if let Some(modes) = &*BEFORE.lock().expect("no thread panics with it") {
-            let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, modes);
-        }
-    }
+fn write(bytes: &[u8]) {
+    let mut stdout = stdout().lock();
+    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
-#[cfg(not(unix))]
-mod terminal {
-    pub fn remember_modes() {}
-    pub fn let_signals_through() {}
-    pub(super) fn restore() {}
+/// A thread that panics leaves nothing half done here.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn lock_for<T>(mutex: &Mutex<T>, patience: Duration) -> Option<MutexGuard<'_, T>> {
+    let begun = Instant::now();
+    loop {
+        match mutex.try_lock() {
+            Ok(guard) => return Some(guard),
+            Err(TryLockError::Poisoned(error)) => return Some(error.into_inner()),
+            Err(TryLockError::WouldBlock) if begun.elapsed() > patience => return None,
+            Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+        }
+    }
 }

@@ -1,13 +1,13 @@
-//! Progress on stderr: a bar on a terminal, else a line every few seconds.
+//! Progress on stderr: a bar on a terminal that can draw it, else a line every few seconds. A quiet
+//! program shows neither.
 
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::output;
+use super::{capability, output};
 
-/// Time between two lines where stderr is not a terminal.
+/// Time between two lines where there is no bar.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A progress display. Dropping it removes the bar.
@@ -17,9 +17,10 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Shows a bar with a template of `indicatif` if stderr is a terminal.
+    /// Shows a bar with a template of `indicatif` if stderr is a terminal that can draw it.
     pub(super) fn new(bar: impl FnOnce() -> ProgressBar, template: &str) -> Self {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let has_bar = capability::has_bar() && !output::is_quiet();
+        let bar = has_bar.then(|| {
             let style = ProgressStyle::with_template(template).expect("the template is valid");
             bar().with_style(style.progress_chars("=> "))
         });

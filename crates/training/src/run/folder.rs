@@ -1,8 +1,8 @@
 //! The folder that a run writes everything about itself into.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufWriter, ErrorKind, Read, Seek, SeekFrom, Write};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
@@ -10,7 +10,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::checkpoint::Checkpoints;
-use super::layout::{CONFIG, LOCK, METRICS, SUMMARY};
+use super::layout::{CONFIG, LOCK, METRICS, SUMMARY, cannot_write};
+use super::lock::{lock, open};
+use super::status::{EndReason, StatusWriter};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
@@ -28,7 +30,9 @@ const RUN: &str = "run";
 pub struct RunFolder {
     path: PathBuf,
     metrics: BufWriter<File>,
-    /// The locked file. The system unlocks it when the process ends, even if it is killed.
+    status: StatusWriter,
+    /// The locked file. It is the last field, so that the folder is unlocked after the last status
+    /// is written.
     _lock: File,
 }
 
@@ -64,9 +68,12 @@ impl RunFolder {
         let written = write_json(&path.join(CONFIG), config);
         let metrics = written.and_then(|()| File::create(path.join(METRICS)));
         let metrics = metrics.map_err(|error| cannot_write(RUN_DIR, &path, &error))?;
+        let mut status = StatusWriter::new(&path);
+        status.begin(0, config.optimization.steps)?;
         Ok(Self {
             path,
             metrics: BufWriter::new(metrics),
+            status,
             _lock: lock,
         })
     }
@@ -113,6 +120,7 @@ impl RunFolder {
         Ok(Self {
             path: path.into(),
             metrics: BufWriter::new(metrics),
+            status: StatusWriter::new(path),
             _lock: lock,
         })
     }
@@ -149,14 +157,40 @@ impl RunFolder {
         summary.get("steps")?.as_u64()?.try_into().ok()
     }
 
-    /// Replaces `config.json`, and removes `summary.json` until the run ends again.
+    /// Replaces `config.json`, removes `summary.json` until the run ends again, and records that the
+    /// run is running after `step` steps.
     ///
     /// # Errors
     ///
     /// If one of the files cannot be replaced or removed.
-    pub fn begin_again(&self, config: &RunConfig) -> Result<()> {
+    pub fn begin_again(&mut self, config: &RunConfig, step: usize) -> Result<()> {
         write_json(&self.path.join(CONFIG), config).context("cannot write config.json")?;
+        self.status.begin(step, config.optimization.steps)?;
         remove_file(&self.path.join(SUMMARY)).context("cannot remove summary.json")
+    }
+
+    /// Records in `status.json` how many steps were taken, and why training ended if it has.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn record_progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
+        self.status.progress(step, end)
+    }
+
+    /// Records in `status.json` that `by`, such as `SIGINT`, stopped the run.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn record_stop(&mut self, by: &str) -> Result<()> {
+        self.status.stop(by)
+    }
+
+    /// Records in `status.json` the error that ended the run. A file that cannot be written is not
+    /// an error, because the first one is the one to report.
+    pub fn record_failure(&mut self, error: &anyhow::Error) {
+        let _ = self.status.fail(error);
     }
 
     /// Returns the folder's path.
@@ -193,14 +227,15 @@ impl RunFolder {
     }
 
     /// Writes `summary.json` and the last lines of `metrics.jsonl`. From now on, the run counts as
-    /// ended.
+    /// finished.
     ///
     /// # Errors
     ///
     /// If one of the files cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<()> {
         self.sync()?;
-        write_json(&self.path.join(SUMMARY), summary).context("cannot write summary.json")
+        write_json(&self.path.join(SUMMARY), summary).context("cannot write summary.json")?;
+        self.status.finish()
     }
 }
 
@@ -212,48 +247,6 @@ impl Observer for RunFolder {
             _ => Ok(()),
         }
     }
-}
-
-/// Locks a folder, which the argument `argument` names, against other processes until the file is
-/// closed.
-fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
-    let cannot = |error: io::Error| cannot_write(argument, folder, &error);
-    let mut file = open(&folder.join(LOCK)).map_err(cannot)?;
-    match file.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut process = String::new();
-            let _ = file.read_to_string(&mut process);
-            let process = process.trim();
-            let what = format!("is in use by another process ({process}); wait until it has ended");
-            return Err(UsageError::setting(argument, folder.display(), what));
-        }
-        // Some network file systems have no locks.
-        Err(TryLockError::Error(_)) => return Ok(file),
-    }
-    let name = format!("process {}\n", std::process::id());
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.write_all(name.as_bytes()));
-    written.map_err(cannot)?;
-    Ok(file)
-}
-
-/// Opens a file to read and write it, and creates it if it does not exist.
-fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(path)
-}
-
-/// Returns the error of a folder that cannot be written. `argument` names the folder.
-fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
-    let expected = format!("cannot be written ({error}); name a folder that can");
-    UsageError::setting(argument, path.display(), expected)
 }
 
 /// Creates the folder at this path, or rejects one that is not empty.
@@ -380,11 +373,13 @@ mod tests {
             gradient_norm: 2.0,
             tokens: 8,
             padding: 0.0,
+            seconds: 0.123_46,
+            tokens_per_second: 64.79,
             skipped: false,
         };
         let line = |step: usize| {
             format!(
-                r#"{{"step":{step},"loss":0.5,"learning_rate":0.25,"gradient_norm":2.0,"tokens":8,"padding":0.0}}"#
+                r#"{{"step":{step},"loss":0.5,"learning_rate":0.25,"gradient_norm":2.0,"tokens":8,"padding":0.0,"seconds":0.1235,"tokens_per_second":64.8}}"#
             )
         };
         let read = || fs::read_to_string(path.join(METRICS)).unwrap();

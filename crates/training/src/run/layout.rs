@@ -1,5 +1,6 @@
 //! Names of the files in a run folder, and the error about one of them.
 
+use std::io;
 use std::path::Path;
 
 use crate::error::UsageError;
@@ -12,6 +13,9 @@ pub const METRICS: &str = "metrics.jsonl";
 
 /// Results of the finished run.
 pub const SUMMARY: &str = "summary.json";
+
+/// How the run stands, and why it ended.
+pub const STATUS: &str = "status.json";
 
 /// Exact match by length.
 pub const LENGTHS: &str = "lengths.json";
@@ -26,4 +30,10 @@ pub(super) const LOCK: &str = "lock";
 /// the argument `run`.
 pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
     UsageError::setting("run", path.display(), what)
+}
+
+/// Returns the error of a folder that cannot be written. The argument `argument` names the folder.
+pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
+    let expected = format!("cannot be written ({error}); name a folder that can");
+    UsageError::setting(argument, path.display(), expected)
 }

@@ -1,7 +1,7 @@
 //! A run on disk: its folder, its records, its checkpoints.
 //!
-//! A run's folder holds `config.json`, `metrics.jsonl`, `summary.json`, `checkpoints/step-N/`, and
-//! `lengths.json` after an evaluation by length. [`RunFolder`] writes it during training;
+//! A run's folder holds `config.json`, `metrics.jsonl`, `status.json`, `summary.json`,
+//! `checkpoints/step-N/`, and `lengths.json` after an evaluation by length. [`RunFolder`] writes it during training;
 //! [`TrainedRun`](checkpoint::TrainedRun) reads the settings and the model back.
 
 pub mod checkpoint;
@@ -9,10 +9,12 @@ pub mod config_file;
 pub mod folder;
 pub mod layout;
 pub mod lengths;
+mod lock;
 pub mod loss_scale;
 pub mod observer;
 pub mod records;
 pub mod state;
+pub mod status;
 #[cfg(test)]
 mod tests;
 
@@ -24,3 +26,4 @@ pub use loss_scale::LossScale;
 pub use observer::{Event, Observer};
 pub use records::{Evaluation, StepMetrics, Summary};
 pub use state::{Best, TrainingState};
+pub use status::{EndReason, RunStatus, Status, read_status, record_stop};

@@ -6,6 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::records::{Evaluation, StepMetrics};
+use super::status::EndReason;
 
 /// Something that happened in a training run.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +38,15 @@ pub enum Event<'a> {
         /// Folder of the checkpoint.
         path: &'a Path,
     },
-    /// Training ends early: no evaluation was better since the one at `best`.
-    OutOfPatience {
-        /// Step of the best evaluation.
-        best: usize,
+    /// Training has ended by itself: the model is trained. A run that is stopped or fails has no such
+    /// event.
+    Trained {
+        /// Number of steps taken.
+        step: usize,
+        /// Why it ended.
+        reason: &'a EndReason,
     },
-    /// Training has ended, for any reason. This is the last event.
+    /// Training has ended, was stopped or has failed. This is the last event.
     End,
 }
 
@@ -56,9 +60,10 @@ pub trait Observer {
     /// ends; after [`Event::Evaluation`], it saves a checkpoint first.
     fn event(&mut self, event: Event<'_>) -> Result<()>;
 
-    /// Whether the run should save a checkpoint and stop after the current step.
-    fn wants_to_stop(&self) -> bool {
-        false
+    /// Returns what asks the run to save a checkpoint and stop after the current step, such as
+    /// `SIGINT`; `None` to go on.
+    fn wants_to_stop(&self) -> Option<&'static str> {
+        None
     }
 }
 

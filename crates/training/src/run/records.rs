@@ -1,6 +1,6 @@
 //! Contents of a run folder's files.
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::evaluation::Scores;
 
@@ -19,6 +19,13 @@ pub struct StepMetrics {
     pub tokens: usize,
     /// Fraction of padding among the tokens of sources and targets.
     pub padding: f32,
+    /// Seconds of training since the run began, without evaluations, in all its processes together.
+    #[serde(serialize_with = "four_decimals")]
+    pub seconds: f64,
+    /// Target tokens per second, without padding: the mean over the steps whose losses were read
+    /// from the device together, which are at most ten.
+    #[serde(serialize_with = "one_decimal")]
+    pub tokens_per_second: f64,
     /// Whether the step did not update the parameters, since its gradients overflowed in f16.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
@@ -29,6 +36,9 @@ pub struct StepMetrics {
 pub struct Evaluation {
     /// Number of steps taken before.
     pub step: usize,
+    /// Seconds of training since the run began, without evaluations, in all its processes together.
+    #[serde(serialize_with = "four_decimals")]
+    pub seconds: f64,
     /// Mean loss per token, in nats, without label smoothing.
     pub valid_loss: f64,
     /// Fraction of tokens whose most likely prediction is correct, given the correct ones before.
@@ -45,10 +55,12 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Returns the record of scores on the validation split after `step` steps.
-    pub fn new(step: usize, scores: &Scores) -> Self {
+    /// Returns the record of scores on the validation split after `step` steps and `seconds` of
+    /// training.
+    pub fn new(step: usize, seconds: f64, scores: &Scores) -> Self {
         Self {
             step,
+            seconds,
             valid_loss: scores.loss,
             token_accuracy: scores.token_accuracy,
             exact_match: scores.texts.is_none().then_some(scores.exact_match),
@@ -56,6 +68,16 @@ impl Evaluation {
             chrf: scores.texts.map(|texts| texts.chrf),
         }
     }
+}
+
+/// Writes seconds with four decimal places, since clocks are not more exact.
+fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 1e4).round() / 1e4)
+}
+
+/// Writes a rate with one decimal place.
+fn one_decimal<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64((value * 10.0).round() / 10.0)
 }
 
 /// Results of a finished run: `summary.json`.
@@ -112,10 +134,12 @@ mod tests {
             exact_match: 0.5,
             texts: None,
         };
-        let json = |scores: &Scores| serde_json::to_string(&Evaluation::new(7, scores)).unwrap();
+        let json = |scores: &Scores| {
+            serde_json::to_string(&Evaluation::new(7, 1.0 / 3.0, scores)).unwrap()
+        };
         assert_eq!(
             json(&scores),
-            r#"{"step":7,"valid_loss":1.5,"token_accuracy":0.25,"exact_match":0.5}"#
+            r#"{"step":7,"seconds":0.3333,"valid_loss":1.5,"token_accuracy":0.25,"exact_match":0.5}"#
         );
         scores.texts = Some(TextScores {
             bleu: 30.0,
@@ -123,7 +147,7 @@ mod tests {
         });
         assert_eq!(
             json(&scores),
-            r#"{"step":7,"valid_loss":1.5,"token_accuracy":0.25,"bleu":30.0,"chrf":60.0}"#
+            r#"{"step":7,"seconds":0.3333,"valid_loss":1.5,"token_accuracy":0.25,"bleu":30.0,"chrf":60.0}"#
         );
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::loss_scale::LossScale;
+use super::status::EndReason;
 use crate::config::BestBy;
 
 /// Progress of a training run: `state.json` of a checkpoint. Everything else that a step depends on
@@ -23,6 +24,9 @@ pub struct TrainingState {
     pub updates: usize,
     /// Number of steps that were configured when training ended; `None` while it has not.
     pub ended_of: Option<usize>,
+    /// Why training ended; `None` while it has not.
+    #[serde(default)]
+    pub end_reason: Option<EndReason>,
     /// Length of `metrics.jsonl` at this step, in bytes.
     pub metrics_bytes: u64,
     /// The best evaluation so far.

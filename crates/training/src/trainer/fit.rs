@@ -19,7 +19,8 @@ use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, Checkpoints, LoadedCheckpoint};
 use crate::run::{
-    Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, Summary, TrainingState,
+    EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, Summary,
+    TrainingState,
 };
 
 /// Steps between two evaluations where the configuration does not say.
@@ -31,12 +32,17 @@ const LONGEST_EPOCH: usize = 5000;
 /// Steps between two readings of the loss. Each reading makes the host wait for the device.
 const READ_EVERY: usize = 10;
 
+/// What asked to stop a run, and the folder of the checkpoint to resume from.
+type Stop = (&'static str, PathBuf);
+
 /// How a run ended.
 pub enum Ending<M> {
     /// All steps were taken, or training ended early as the configuration asks.
     Done(Box<Finished<M>>),
     /// The observer stopped the run; it can be resumed from a checkpoint.
-    Interrupted {
+    Stopped {
+        /// What the observer named, such as `SIGINT`.
+        by: &'static str,
         /// Number of steps taken.
         step: usize,
         /// The checkpoint's folder.
@@ -128,6 +134,8 @@ pub struct Trainer<'a, M> {
     seconds_before: f64,
     /// Steps whose losses have not been read from the device yet.
     pending: Vec<(StepMetrics, StepResult)>,
+    /// Seconds of training when losses were last read.
+    read_at: f64,
     validation: Vec<Example>,
     /// Step of the last checkpoint, and when it was written.
     saved: Option<usize>,
@@ -189,9 +197,15 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             folder,
             seconds_before: 0.0,
             pending: Vec::new(),
+            read_at: 0.0,
             saved: None,
             saved_at: Instant::now(),
         })
+    }
+
+    /// Returns the model, its parameters in f32.
+    pub fn model(&self) -> &M {
+        self.learner.model()
     }
 
     /// Returns to the state of a checkpoint of this run.
@@ -231,6 +245,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.checkpoints.remove_after(state.step)?;
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;
+        self.read_at = state.train_seconds;
         self.state = TrainingState {
             threads: self.state.threads,
             version: std::mem::take(&mut self.state.version),
@@ -246,15 +261,36 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// If the loss, the gradient or a parameter is not finite ([`DivergedError`]), if the folder
     /// cannot be written, or if the observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
+        match self.train_steps(observer) {
+            Ok((Some((by, checkpoint)), _)) => {
+                self.folder.record_stop(by)?;
+                let step = self.state.step;
+                Ok(Ending::Stopped {
+                    by,
+                    step,
+                    checkpoint,
+                })
+            }
+            Ok((None, waited)) => Ok(Ending::Done(Box::new(self.finish(waited)))),
+            Err(error) => {
+                self.folder.record_failure(&error);
+                Err(error)
+            }
+        }
+    }
+
+    /// Takes the remaining steps, with the prefetcher beside them. Returns why the run was stopped
+    /// and the time that was spent waiting for data.
+    fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
         let _fast_paths = fused::fast_paths(self.config.execution.fused);
         // A new run has no checkpoint yet.
         if self.saved.is_none() {
             self.folder.rewind(0)?;
         }
         // The folder is changed only now, because the checkpoint is known to fit.
-        self.folder.begin_again(self.config)?;
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
+        self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         let (stop, waited) = std::thread::scope(|scope| {
             // Dropping the prefetcher ends its thread, however training ends.
@@ -267,21 +303,19 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             (stop, prefetcher.waited())
         });
         let ended = observer.event(Event::End);
-        if let Some(checkpoint) = stop? {
-            let step = self.state.step;
-            return Ok(Ending::Interrupted { step, checkpoint });
+        let stop = stop?;
+        if stop.is_none() {
+            ended?;
         }
-        ended?;
-        Ok(Ending::Done(Box::new(self.finish(waited))))
+        Ok((stop, waited))
     }
 
-    /// Takes the remaining steps. Returns the folder of the checkpoint to resume from, if the
-    /// observer stopped the run.
+    /// Takes the remaining steps. Returns why the observer stopped the run, if it did.
     fn take_steps(
         &mut self,
         prefetcher: &mut Prefetcher,
         observer: &mut dyn Observer,
-    ) -> Result<Option<PathBuf>> {
+    ) -> Result<Option<Stop>> {
         let config = self.config;
         let steps = config.optimization.steps;
         let every = self.evaluate_every();
@@ -292,30 +326,36 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             self.step(prefetcher, observer)?;
             let step = self.state.step;
             let is_last = step == steps;
-            let (mut is_best, mut ends) = (false, false);
+            let (mut is_best, mut end) = (false, None);
             if step.is_multiple_of(every) || (is_last && asks_for_last) {
-                (is_best, ends) = self.evaluate(observer)?;
+                (is_best, end) = self.evaluate(observer)?;
             }
-            if is_last || ends {
-                self.state.ended_of = Some(steps);
+            if is_last && end.is_none() {
+                end = Some(EndReason::AllSteps { steps });
             }
-            let is_interrupted = observer.wants_to_stop();
+            let has_ended = end.is_some();
+            self.state.ended_of = has_ended.then_some(steps);
+            self.state.end_reason = end;
+            let stopped_by = observer.wants_to_stop();
             let (every, seconds) = (config.checkpointing.every, config.checkpointing.seconds);
             let is_regular = every.is_some_and(|every| step.is_multiple_of(every));
             let unsaved = self.saved_at.elapsed().as_secs_f64();
             let is_late = seconds.is_some_and(|seconds| unsaved >= seconds);
-            if is_last || ends || is_best || is_interrupted || is_regular || is_late {
+            if has_ended || is_best || stopped_by.is_some() || is_regular || is_late {
                 let path = self.save(observer)?;
-                if is_interrupted && !is_last && !ends {
-                    return Ok(Some(path));
+                if let (Some(by), false) = (stopped_by, has_ended) {
+                    return Ok(Some((by, path)));
                 }
-            }
-            if ends {
-                break;
             }
         }
         if self.saved.is_none() {
             self.save(observer)?;
+        }
+        let step = self.state.step;
+        self.folder
+            .record_progress(step, self.state.end_reason.as_ref())?;
+        if let Some(reason) = &self.state.end_reason {
+            observer.event(Event::Trained { step, reason })?;
         }
         Ok(None)
     }
@@ -355,17 +395,22 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             gradient_norm: f32::NAN,
             tokens,
             padding,
+            seconds: 0.0,
+            tokens_per_second: 0.0,
             skipped: result.skipped,
         };
-        self.pending.push((metrics, result));
         self.state.step = step;
         self.state.learning_rate = learning_rate;
         self.state.tokens += tokens as u64;
+        let before = self.state.train_seconds;
+        self.state.train_seconds += begun.elapsed().as_secs_f64();
+        let seconds = self.state.train_seconds;
+        self.pending
+            .push((StepMetrics { seconds, ..metrics }, result));
         if step.is_multiple_of(READ_EVERY) || step == steps {
             self.read_losses(observer)?;
         }
-        let elapsed = begun.elapsed();
-        self.state.train_seconds += elapsed.as_secs_f64();
+        let elapsed = Duration::from_secs_f64(self.state.train_seconds - before);
         observer.event(Event::Step {
             step,
             tokens,
@@ -373,33 +418,50 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
-    /// Waits for the losses of the pending steps, and passes them to the observer.
+    /// Waits for the losses of the pending steps, and passes them to the observer. The wait counts
+    /// as training.
     fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        for (mut metrics, result) in std::mem::take(&mut self.pending) {
-            metrics.loss = result.loss.into_scalar::<f32>();
-            metrics.gradient_norm = result.gradient_norm.into_scalar::<f32>();
+        let begun = Instant::now();
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let read = pending.map(|(metrics, result)| StepMetrics {
+            loss: result.loss.into_scalar(),
+            gradient_norm: result.gradient_norm.into_scalar(),
+            ..metrics
+        });
+        let mut read: Vec<StepMetrics> = read.collect();
+        let Some(last) = read.last_mut() else {
+            return Ok(());
+        };
+        self.state.train_seconds += begun.elapsed().as_secs_f64();
+        last.seconds = self.state.train_seconds;
+        let tokens: usize = read.iter().map(|metrics| metrics.tokens).sum();
+        let tokens_per_second = tokens as f64 / (self.state.train_seconds - self.read_at);
+        self.read_at = self.state.train_seconds;
+        for mut metrics in read {
+            metrics.tokens_per_second = tokens_per_second;
             self.folder.event(Event::Metrics(&metrics))?;
             observer.event(Event::Metrics(&metrics))?;
             let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
             if !metrics.loss.is_finite() || !is_finite {
                 self.folder.flush()?;
-                return Err(self.diverged(format!(
-                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}: begin a new run with a lower {{}}, a longer {{}} or {{}}",
+                let what = format!(
+                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}",
                     metrics.loss, metrics.step, metrics.learning_rate, metrics.gradient_norm,
-                )));
+                );
+                return Err(self.diverged(what));
             }
         }
         self.folder.flush()
     }
 
     /// Evaluates on the validation split. Returns whether this evaluation is the best so far, and
-    /// whether training ends here.
-    fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, bool)> {
+    /// why training ends here, if it does.
+    fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, Option<EndReason>)> {
         self.read_losses(observer)?;
         let config = &self.config.evaluation;
         let model = self.learner.evaluated_model();
         let (scores, _) = Scores::of(&model, self.dataset, &self.validation, &self.device);
-        let evaluation = Evaluation::new(self.state.step, &scores);
+        let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
         self.folder.event(Event::Evaluation(&evaluation))?;
         if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
             self.save(observer)?;
@@ -411,13 +473,17 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
         };
         let is_best = self.state.evaluated(config.best_by, value);
-        let target = config.target;
-        let is_reached = target.is_some_and(|target| scores.exact_match >= target);
-        if self.is_out_of_patience() {
-            let best = self.state.best.map_or(0, |best| best.step);
-            observer.event(Event::OutOfPatience { best })?;
-        }
-        Ok((is_best, is_reached || self.is_out_of_patience()))
+        let exact_match = scores.exact_match;
+        let reached = config.target.filter(|&target| exact_match >= target);
+        let reached = reached.map(|target| EndReason::TargetReached {
+            exact_match,
+            target,
+            step: self.state.step,
+        });
+        let out_of_patience = self.is_out_of_patience().then(|| EndReason::OutOfPatience {
+            best: self.state.best.map_or(0, |best| best.step),
+        });
+        Ok((is_best, reached.or(out_of_patience)))
     }
 
     fn is_out_of_patience(&self) -> bool {
@@ -436,7 +502,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let parameters = weights::parameters(self.learner.model());
         if let Some(name) = checkpoint::first_infinite(&parameters) {
             return Err(self.diverged(format!(
-                "after step {step}, with learning rate {:.3e}, parameter {name} has elements that are not finite: lower {{}}, raise {{}} or set {{}}",
+                "after step {step}, with learning rate {:.3e}, parameter {name} has elements that are not finite",
                 self.state.learning_rate,
             )));
         }
@@ -459,6 +525,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.checkpoints.prune(keep, best.as_slice())?;
         self.saved = Some(step);
         self.saved_at = Instant::now();
+        self.folder.record_progress(step, None)?;
         observer.event(Event::Checkpoint { step, path: &path })?;
         Ok(path)
     }
@@ -500,16 +567,17 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok(Some(computing(self.config.execution.precision, &model)))
     }
 
-    /// Returns the error of a run that cannot continue; it names the last checkpoint. `message` has
-    /// a `{}` for each setting that helps.
-    fn diverged(&self, message: String) -> anyhow::Error {
+    /// Returns the error of a run that cannot continue, because of `what` happened. It names the last
+    /// checkpoint.
+    fn diverged(&self, what: String) -> anyhow::Error {
         let last = match self.saved {
             Some(step) => format!("the last checkpoint is of step {step}"),
             None => "there is no checkpoint".into(),
         };
         let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
         let error = DivergedError {
-            message: format!("{message}; {last}"),
+            what,
+            advice: format!("begin a new run with a lower {{}}, a longer {{}} or {{}}; {last}"),
             settings: settings.map(|name| format!("optimization.{name}")).into(),
         };
         error.into()

@@ -30,7 +30,7 @@ fn small() -> RunConfig {
     config
 }
 
-/// The parameters after the last step, and every line of `metrics.jsonl`.
+/// The parameters after the last step, and every line of `metrics.jsonl` without its times.
 fn run(config: &RunConfig) -> (weights::Parameters, Vec<serde_json::Value>) {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
@@ -46,7 +46,12 @@ fn run(config: &RunConfig) -> (weights::Parameters, Vec<serde_json::Value>) {
 
 fn metrics(run: &Path) -> Vec<serde_json::Value> {
     let metrics = std::fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    let lines = metrics.lines().map(|l| serde_json::from_str(l).unwrap());
+    let lines = metrics.lines().map(|line| {
+        let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let fields = line.as_object_mut().unwrap();
+        fields.retain(|name, _| !["seconds", "tokens_per_second"].contains(&name.as_str()));
+        line
+    });
     lines.collect()
 }
 

@@ -87,7 +87,7 @@ pub fn complete(
     let config: Config = match serde_json::from_slice(&json) {
         Ok(config) => config,
         Err(error) => {
-            output::note(&format!("warning: {shown} cannot be read ({error})"));
+            output::warn(&format!("{shown} cannot be read ({error})"));
             return Ok(None);
         }
     };

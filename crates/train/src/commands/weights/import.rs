@@ -59,7 +59,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
 /// Prints what the file holds, and the settings that it does not name.
 fn describe(imported: &Imported) {
     for warning in &imported.warnings {
-        output::note(&format!("warning: {}", shown(warning)));
+        output::warn(&shown(warning));
     }
     let config = &imported.config;
     let layers = match imported.contents {

@@ -1,4 +1,4 @@
-//! The report that `fit` prints at the end of a run.
+//! Results that `fit` and `resume` print at the end of a run.
 
 use anyhow::Result;
 use burn::tensor::Device;
@@ -12,12 +12,12 @@ use transformer::Transformer;
 
 use super::lengths;
 use crate::plot;
-use crate::terminal::output;
+use crate::terminal::{Paint, output};
 
 /// Maximum number of decoded sequences that are printed, and of wrong outputs among the others.
 const SHOWN: usize = 5;
 
-/// Prints some outputs and the scores; evaluates by length, and plots the run's curves.
+/// Prints some outputs, unless the program is quiet, and the scores; evaluates by length, and plots the run's curves.
 ///
 /// # Errors
 ///
@@ -31,7 +31,8 @@ pub(super) fn report(
     summary: &Summary,
     by_length: Option<LengthSettings>,
 ) -> Result<()> {
-    if config.data == DataConfig::AnnotatedCopy {
+    let samples = if output::is_quiet() { 0 } else { SHOWN };
+    if config.data == DataConfig::AnnotatedCopy && samples > 0 {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
         for decoded in decode_greedily(&finished.model, dataset, &one_to_ten) {
             print_decoded(dataset, 0, &decoded)?;
@@ -41,7 +42,7 @@ pub(super) fn report(
     let took = format!("{steps} steps, {seconds:.1} s of training");
     let shown = test.decoded.iter().enumerate();
     if let Some(scores) = test.texts {
-        for (index, decoded) in shown.take(SHOWN) {
+        for (index, decoded) in shown.take(samples) {
             let source = dataset.codec().decode_source(&decoded.example.source);
             output::result(&format!("source   {source}"))?;
             print_pair(dataset, index, decoded, "")?;
@@ -57,7 +58,7 @@ pub(super) fn report(
     } else {
         let others = shown.clone().skip(SHOWN);
         let wrong = others.filter(|(_, decoded)| !decoded.is_exact);
-        for (index, decoded) in shown.take(SHOWN).chain(wrong.take(SHOWN)) {
+        for (index, decoded) in shown.take(samples).chain(wrong.take(samples)) {
             print_decoded(dataset, index, decoded)?;
         }
         output::result(&format!(
@@ -75,9 +76,12 @@ pub(super) fn report(
 }
 
 fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Result<()> {
-    let (right, wrong) = ("  (right)", "  (wrong)");
-    let mark = if decoded.is_exact { right } else { wrong };
-    print_pair(dataset, index, decoded, mark)
+    let (paint, mark) = match decoded.is_exact {
+        true => (Paint::Good, "(right)"),
+        false => (Paint::Bad, "(wrong)"),
+    };
+    let mark = format!("  {}", paint.on_stdout(mark));
+    print_pair(dataset, index, decoded, &mark)
 }
 
 /// Prints the reference and the output of held-out example `index`.

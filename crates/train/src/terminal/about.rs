@@ -1,0 +1,262 @@
+//! What is known of a run before it begins: model, data, device.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use training::config::{Precision, RunConfig};
+use training::data::Dataset;
+use transformer::{Choice, Transformer, weights};
+
+use super::number::{bytes, grouped};
+
+/// A run, as it is described before it begins.
+#[derive(Clone, Debug)]
+pub struct About {
+    pub(super) task: String,
+    pub(super) backend: String,
+    pub(super) parameters: usize,
+    pub(super) folder: String,
+    /// The command that resumes the run.
+    pub(super) resume: String,
+    /// A table of the model, its memory, the data and the device.
+    pub(super) table: Vec<String>,
+}
+
+impl About {
+    /// Describes a run of a configuration that has been fitted to `dataset`.
+    pub fn new(
+        config: &RunConfig,
+        dataset: &dyn Dataset,
+        model: &Transformer,
+        folder: &Path,
+    ) -> Self {
+        let parts = Parts::of(model);
+        let folder = folder.display().to_string();
+        let mut table = model_table(config, &parts);
+        let rest = [
+            ("memory", memory(config, parts.total())),
+            ("data", data(config, dataset)),
+            ("device", vec![device(config)]),
+        ];
+        for (name, lines) in rest {
+            for (index, line) in lines.into_iter().enumerate() {
+                let name = if index == 0 { name } else { "" };
+                table.push(format!("{name:<10}{line}"));
+            }
+        }
+        Self {
+            task: config.data.name().into(),
+            backend: config.execution.backend.clone(),
+            parameters: parts.total(),
+            resume: format!("train resume {folder}"),
+            folder,
+            table,
+        }
+    }
+}
+
+/// Number of parameters by part of the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Parts {
+    /// Embeddings, and positions if they are learned.
+    embeddings: usize,
+    encoder: usize,
+    decoder: usize,
+    generator: usize,
+}
+
+impl Parts {
+    fn of(model: &Transformer) -> Self {
+        Self::of_shapes(&weights::shapes(model))
+    }
+
+    fn of_shapes(shapes: &BTreeMap<String, Vec<usize>>) -> Self {
+        let mut parts = Self::default();
+        for (name, shape) in shapes {
+            let part = if name.contains(".input.") {
+                &mut parts.embeddings
+            } else if name.contains(".generator.") {
+                &mut parts.generator
+            } else if name.starts_with("encoder.") {
+                &mut parts.encoder
+            } else {
+                &mut parts.decoder
+            };
+            *part += shape.iter().product::<usize>();
+        }
+        parts
+    }
+
+    fn total(&self) -> usize {
+        self.embeddings + self.encoder + self.decoder + self.generator
+    }
+}
+
+fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
+    let model = &config.model;
+    let d_model = model.d_model;
+    let attention = format!("{} heads, d_ff {}", model.n_heads, model.d_ff);
+    let norm = format!("{}-norm", model.norm_placement.name());
+    let rows = [
+        (
+            "embeddings",
+            None,
+            parts.embeddings,
+            format!(
+                "vocabularies of {} and {}, {} positions",
+                grouped(model.source_vocab_size),
+                grouped(model.target_vocab_size),
+                model.positions.name()
+            ),
+        ),
+        (
+            "encoder",
+            Some(model.n_encoder_layers),
+            parts.encoder,
+            format!("d_model {d_model}, {attention}, {norm}"),
+        ),
+        (
+            "decoder",
+            Some(model.n_decoder_layers),
+            parts.decoder,
+            format!("{}, dropout {}", model.activation.name(), model.dropout),
+        ),
+        (
+            "generator",
+            None,
+            parts.generator,
+            format!("weight tying: {}", model.weight_tying.name()),
+        ),
+        ("total", None, parts.total(), String::new()),
+    ];
+    let mut lines = vec!["model     layers   parameters".to_string()];
+    lines.extend(rows.into_iter().map(|(name, layers, parameters, detail)| {
+        let layers = layers.map_or(String::new(), |layers: usize| layers.to_string());
+        let parameters = grouped(parameters);
+        format!("{name:<10}{layers:>6}{parameters:>13}  {detail}")
+            .trim_end()
+            .into()
+    }));
+    lines
+}
+
+/// Describes the memory that the parameters take, whatever the batch.
+fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
+    let single = 4 * parameters;
+    let mut items = vec![
+        (single, "parameters"),
+        (single, "gradients"),
+        (2 * single, "optimizer"),
+    ];
+    if config.optimization.ema.is_some() {
+        items.push((single, "moving average"));
+    }
+    if config.execution.precision != Precision::F32 {
+        let name = config.execution.precision.name();
+        items.push((2 * parameters, name));
+    }
+    let total: usize = items.iter().map(|(size, _)| size).sum();
+    let items: Vec<String> = items
+        .into_iter()
+        .map(|(size, name)| format!("{name} {}", bytes(size)))
+        .collect();
+    let total = bytes(total);
+    vec![
+        items.join(", "),
+        format!("= {total}, and the activations of a batch"),
+    ]
+}
+
+fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
+    let evaluation = &config.evaluation;
+    let longest = dataset.limits().sequence;
+    let examples = match dataset.batches_per_epoch() {
+        Some(batches) => format!(
+            "{} batches an epoch, sequences of up to {longest} tokens",
+            grouped(batches)
+        ),
+        None => format!(
+            "new sequences of up to {longest} tokens in batches of {}",
+            config.optimization.batch_size
+        ),
+    };
+    let validation = grouped(evaluation.validation_size);
+    let test = grouped(evaluation.test_size);
+    let held_out = format!("held out: {validation} for validation, {test} for the test");
+    vec![examples, held_out]
+}
+
+fn device(config: &RunConfig) -> String {
+    let execution = &config.execution;
+    let threads = rayon::current_num_threads();
+    let (backend, precision) = (&execution.backend, execution.precision.name());
+    format!("{backend}, {precision}, {threads} threads")
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+    use training::config::OptimizerKind;
+
+    use super::*;
+
+    #[test]
+    fn a_run_is_described_in_few_lines() {
+        let mut config = RunConfig::copy();
+        config.execution.backend = "flex".into();
+        config.optimization.optimizer.kind = OptimizerKind::AdamW;
+        let dataset = config.check().unwrap().unwrap();
+        let model = config.model.init_seeded(0, &Device::flex()).unwrap();
+        let folder = Path::new("runs/copy-1");
+        let about = About::new(&config, dataset.as_ref(), &model, folder);
+        assert_eq!(about.parameters, 123_940);
+        assert_eq!(about.resume, "train resume runs/copy-1");
+        assert!(about.table.len() <= 12, "{:#?}", about.table);
+        assert!(
+            about.table.iter().all(|line| line.len() <= 80),
+            "{:#?}",
+            about.table
+        );
+        let row = |name: &str| {
+            let line = about.table.iter().find(|line| line.starts_with(name));
+            line.unwrap_or_else(|| panic!("no {name}")).clone()
+        };
+        assert!(row("total").ends_with(" 123,940"));
+        assert!(row("encoder").contains("d_model 64, 2 heads, d_ff 256, pre-norm"));
+        // 123,940 parameters of 4 bytes: once for parameters and gradients, twice for the moments.
+        assert!(
+            row("memory").contains("optimizer 968 KiB"),
+            "{}",
+            row("memory")
+        );
+        assert!(about.table.concat().contains("= 1.89 MiB,"));
+        config.optimization.ema = Some(0.999);
+        let with_average = About::new(&config, dataset.as_ref(), &model, folder);
+        assert!(
+            with_average
+                .table
+                .concat()
+                .contains("moving average 484 KiB")
+        );
+        assert!(with_average.table.concat().contains("= 2.36 MiB,"));
+        assert!(row("device").starts_with("device    flex, f32, "));
+    }
+
+    #[test]
+    fn every_parameter_belongs_to_one_part() {
+        let mut run = RunConfig::sort();
+        run.check().unwrap();
+        let config = run.model;
+        let model = config.init_seeded(0, &Device::flex()).unwrap();
+        let parts = Parts::of(&model);
+        let shapes = weights::shapes(&model);
+        let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
+        assert_eq!(parts.total(), shapes.values().map(elements).sum::<usize>());
+        let d_model = config.d_model;
+        let generator = d_model * config.target_vocab_size + config.target_vocab_size;
+        assert_eq!(parts.generator, generator);
+        let rows = config.source_vocab_size + config.target_vocab_size + 2 * config.max_len;
+        assert_eq!(parts.embeddings, rows * d_model);
+        assert!(parts.encoder < parts.decoder);
+    }
+}

@@ -1,0 +1,250 @@
+//! Curves in characters.
+
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+use ratatui::symbols::Marker;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{
+    Axis, Block, Borders, Chart as Axes, Dataset, GraphType, Paragraph, Widget,
+};
+
+use super::number::{grouped, short};
+
+/// Smallest area that has room for axes and a curve.
+pub(super) const MIN_SIZE: (u16, u16) = (24, 5);
+
+/// One of the curves of a chart.
+#[derive(Clone, Debug)]
+pub(super) struct Curve<'a> {
+    /// Name in the title; empty if the title names the curve already.
+    pub(super) name: &'static str,
+    /// Values by step.
+    pub(super) points: &'a [(f64, f64)],
+    pub(super) look: Look,
+}
+
+/// How a curve looks. The looks differ in shape as well, for terminals without colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Look {
+    /// A thin line, for values of each step.
+    Line,
+    /// A dot for each value, for evaluations.
+    Dots,
+}
+
+impl Look {
+    fn marker(self) -> Marker {
+        match self {
+            Self::Line => Marker::Braille,
+            Self::Dots => Marker::Dot,
+        }
+    }
+
+    /// Returns the marker of the title.
+    fn sample(self) -> &'static str {
+        match self {
+            Self::Line => "⠒⠒",
+            Self::Dots => "•",
+        }
+    }
+
+    fn style(self, has_color: bool) -> Style {
+        match self {
+            _ if !has_color => Style::new(),
+            Self::Line => Style::new().fg(Color::Cyan),
+            Self::Dots => Style::new().fg(Color::Yellow),
+        }
+    }
+}
+
+/// Curves over steps, below a title.
+#[derive(Clone, Debug)]
+pub(super) struct Chart<'a> {
+    pub(super) title: String,
+    pub(super) curves: Vec<Curve<'a>>,
+    /// Whether the vertical axis is logarithmic, if all values are positive.
+    pub(super) is_log: bool,
+    /// Steps that the horizontal axis shows at least.
+    pub(super) steps: [f64; 2],
+    /// Values that the vertical axis shows at least.
+    pub(super) range: Option<[f64; 2]>,
+    pub(super) has_color: bool,
+    /// Text in place of curves without points.
+    pub(super) empty: &'static str,
+}
+
+impl Chart<'_> {
+    fn title(&self, is_log: bool, width: u16) -> Line<'static> {
+        let scale = match is_log {
+            true if width < 44 => " (log)",
+            true => " (log scale)",
+            false => "",
+        };
+        let mut spans = vec![Span::raw(format!("{}{scale}", self.title))];
+        for curve in self.curves.iter().filter(|curve| !curve.name.is_empty()) {
+            let style = curve.look.style(self.has_color);
+            spans.push(Span::raw("  "));
+            spans.push(Span::styled(curve.look.sample(), style));
+            spans.push(Span::raw(format!(" {}", curve.name)));
+        }
+        spans.push(Span::raw(" "));
+        Line::from(spans)
+    }
+}
+
+impl Widget for Chart<'_> {
+    fn render(self, area: Rect, buffer: &mut Buffer) {
+        if area.width < MIN_SIZE.0 || area.height < MIN_SIZE.1 {
+            return;
+        }
+        let values = || self.curves.iter().flat_map(|curve| curve.points);
+        let is_log = self.is_log && values().all(|&(_, y)| y > 0.0);
+        let block = Block::new()
+            .borders(Borders::TOP)
+            .title(self.title(is_log, area.width));
+        let Some(bounds) = Bounds::of(values(), self.steps, self.range, is_log) else {
+            let inner = block.inner(area);
+            block.render(area, buffer);
+            Paragraph::new(self.empty).centered().render(inner, buffer);
+            return;
+        };
+        let scaled: Vec<Vec<(f64, f64)>> = self
+            .curves
+            .iter()
+            .map(|curve| {
+                curve
+                    .points
+                    .iter()
+                    .map(|&(x, y)| (x, scale(y, is_log)))
+                    .collect()
+            })
+            .collect();
+        let datasets = self.curves.iter().zip(&scaled).map(|(curve, points)| {
+            let kind = match curve.look {
+                Look::Line => GraphType::Line,
+                Look::Dots => GraphType::Scatter,
+            };
+            Dataset::default()
+                .data(points)
+                .marker(curve.look.marker())
+                .graph_type(kind)
+                .style(curve.look.style(self.has_color))
+        });
+        let x_labels = labels(bounds.x, if area.width < 60 { 2 } else { 3 }, |x| {
+            grouped(x.round().max(0.0) as usize)
+        });
+        let y_count = match area.height {
+            ..8 => 2,
+            8..14 => 3,
+            _ => 5,
+        };
+        let y_labels = labels(bounds.y, y_count, |y| {
+            let label = short(if is_log { 10_f64.powf(y) } else { y });
+            format!("{label:>8}")
+        });
+        Axes::new(datasets.collect())
+            .block(block)
+            .legend_position(None)
+            .x_axis(Axis::default().bounds(bounds.x).labels(x_labels))
+            .y_axis(Axis::default().bounds(bounds.y).labels(y_labels))
+            .render(area, buffer);
+    }
+}
+
+/// The bounds of both axes, after scaling.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Bounds {
+    x: [f64; 2],
+    y: [f64; 2],
+}
+
+impl Bounds {
+    /// Returns the bounds of all points; `None` without points.
+    fn of<'a>(
+        points: impl Iterator<Item = &'a (f64, f64)>,
+        steps: [f64; 2],
+        range: Option<[f64; 2]>,
+        is_log: bool,
+    ) -> Option<Self> {
+        let (mut x, mut y) = (
+            [f64::INFINITY, f64::NEG_INFINITY],
+            [f64::INFINITY, f64::NEG_INFINITY],
+        );
+        let widen = |bounds: &mut [f64; 2], value: f64| {
+            *bounds = [bounds[0].min(value), bounds[1].max(value)];
+        };
+        for &(step, value) in points {
+            widen(&mut x, step);
+            widen(&mut y, scale(value, is_log));
+        }
+        if x[0] > x[1] {
+            return None;
+        }
+        steps.into_iter().for_each(|step| widen(&mut x, step));
+        range
+            .into_iter()
+            .flatten()
+            .for_each(|value| widen(&mut y, value));
+        // Equal values are a line in the middle.
+        let room = if is_log {
+            0.02
+        } else {
+            0.02 * y[1].abs().max(1e-9)
+        };
+        if y[1] - y[0] < room {
+            y = [y[0] - room, y[1] + room];
+        }
+        if x[0] == x[1] {
+            x[1] += 1.0;
+        }
+        Some(Self { x, y })
+    }
+}
+
+fn scale(value: f64, is_log: bool) -> f64 {
+    if is_log { value.log10() } else { value }
+}
+
+/// Returns labels at equal distances, the first and last at the bounds.
+fn labels(bounds: [f64; 2], count: usize, label: impl Fn(f64) -> String) -> Vec<String> {
+    let [low, high] = bounds;
+    let last = (count - 1) as f64;
+    let at = |index| low + (high - low) * index as f64 / last;
+    (0..count).map(|index| label(at(index))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_all_points_and_the_range() {
+        let points = [(1.0, 0.1), (5.0, 10.0)];
+        let bounds = Bounds::of(points.iter(), [2.0, 5.0], None, true).unwrap();
+        assert_eq!(bounds.x, [1.0, 5.0]);
+        assert_eq!(bounds.y, [-1.0, 1.0]);
+        let bounds = Bounds::of(points.iter(), [1.0, 7.0], Some([0.0, 20.0]), false).unwrap();
+        assert_eq!((bounds.x, bounds.y), ([1.0, 7.0], [0.0, 20.0]));
+        assert_eq!(
+            Bounds::of([].iter(), [0.0, 9.0], Some([0.0, 1.0]), false),
+            None
+        );
+    }
+
+    #[test]
+    fn one_point_has_bounds_around_it() {
+        for is_log in [true, false] {
+            let bounds = Bounds::of([(3.0, 2.0)].iter(), [3.0, 3.0], None, is_log).unwrap();
+            let value = scale(2.0, is_log);
+            assert!(bounds.x[0] < bounds.x[1]);
+            assert!(bounds.y[0] < value && value < bounds.y[1]);
+        }
+    }
+
+    #[test]
+    fn labels_have_equal_distances() {
+        let text = |value: f64| format!("{value}");
+        assert_eq!(labels([0.0, 8.0], 3, text), ["0", "4", "8"]);
+    }
+}

@@ -1,0 +1,153 @@
+//! Colours of lines, by flag, environment and stream.
+
+use std::io::IsTerminal;
+use std::sync::OnceLock;
+
+use clap::ValueEnum;
+
+use super::capability::{is_dumb, variable};
+
+/// When output has colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ColorChoice {
+    /// On terminals, unless NO_COLOR is set; everywhere if CLICOLOR_FORCE is set
+    #[default]
+    Auto,
+    /// Everywhere
+    Always,
+    /// Nowhere
+    Never,
+}
+
+/// The choice of `--color`.
+static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
+
+/// Sets the choice of `--color`. Only the first call counts.
+pub(super) fn choose(choice: ColorChoice) {
+    let _ = CHOICE.set(choice);
+}
+
+/// A meaning that has a colour.
+#[derive(Clone, Copy, Debug)]
+pub enum Paint {
+    /// Correct results.
+    Good,
+    /// Wrong results and errors.
+    Bad,
+    /// Warnings.
+    Warning,
+}
+
+impl Paint {
+    /// Returns `text` with the colour, if stdout has colours.
+    pub fn on_stdout(self, text: &str) -> String {
+        self.paint(text, on_stdout())
+    }
+
+    /// Returns `text` with the colour, if stderr has colours.
+    pub(super) fn on_stderr(self, text: &str) -> String {
+        self.paint(text, on_stderr())
+    }
+
+    fn paint(self, text: &str, has_color: bool) -> String {
+        let code = match self {
+            Self::Good => 32,
+            Self::Bad => 31,
+            Self::Warning => 33,
+        };
+        match has_color {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.into(),
+        }
+    }
+}
+
+/// Whether lines on stdout have colours.
+pub(super) fn on_stdout() -> bool {
+    Rules::of_process().allow(std::io::stdout().is_terminal())
+}
+
+/// Whether lines on stderr have colours.
+pub(super) fn on_stderr() -> bool {
+    Rules::of_process().allow(std::io::stderr().is_terminal())
+}
+
+/// What decides on colours besides the stream, the strongest first.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rules {
+    choice: ColorChoice,
+    /// `NO_COLOR` is set (<https://no-color.org>).
+    no_color: bool,
+    /// `CLICOLOR_FORCE` is set, and not to 0 (<https://bixense.com/clicolors>).
+    is_forced: bool,
+    /// `CLICOLOR` is 0.
+    is_off: bool,
+    is_dumb: bool,
+}
+
+impl Rules {
+    fn of_process() -> Self {
+        Self {
+            choice: CHOICE.get().copied().unwrap_or_default(),
+            no_color: variable("NO_COLOR").is_some(),
+            is_forced: variable("CLICOLOR_FORCE").is_some_and(|value| value != "0"),
+            is_off: variable("CLICOLOR").is_some_and(|value| value == "0"),
+            is_dumb: is_dumb(),
+        }
+    }
+
+    fn allow(self, is_terminal: bool) -> bool {
+        match self.choice {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto if self.no_color => false,
+            ColorChoice::Auto if self.is_forced => true,
+            ColorChoice::Auto => is_terminal && !self.is_off && !self.is_dumb,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_stronger_than_the_environment_and_that_than_the_stream() {
+        let auto = Rules::default();
+        assert!(auto.allow(true) && !auto.allow(false));
+        let no_color = Rules {
+            no_color: true,
+            is_forced: true,
+            ..auto
+        };
+        assert!(!no_color.allow(true));
+        let forced = Rules {
+            is_forced: true,
+            is_dumb: true,
+            ..auto
+        };
+        assert!(forced.allow(false));
+        for rules in [
+            Rules {
+                is_off: true,
+                ..auto
+            },
+            Rules {
+                is_dumb: true,
+                ..auto
+            },
+        ] {
+            assert!(!rules.allow(true), "{rules:?}");
+        }
+        let choice = ColorChoice::Always;
+        assert!(Rules { choice, ..no_color }.allow(false));
+        let choice = ColorChoice::Never;
+        assert!(!Rules { choice, ..forced }.allow(true));
+    }
+
+    #[test]
+    fn painted_text_ends_its_colour() {
+        assert_eq!(Paint::Good.paint("(right)", true), "\x1b[32m(right)\x1b[0m");
+        assert_eq!(Paint::Good.paint("(right)", false), "(right)");
+    }
+}

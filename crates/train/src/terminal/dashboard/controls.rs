@@ -1,0 +1,116 @@
+//! The keys of the dashboard.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+
+use super::super::quantity::Quantity;
+
+/// What the user has chosen by keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Controls {
+    /// Index of the first chart in [`Quantity::ALL`].
+    pub(super) chart: usize,
+    /// Whether charts that can have a logarithmic scale have it.
+    pub(super) is_log: bool,
+    /// Whether the dialog asks if training should stop.
+    pub(super) asks: bool,
+    /// Whether training stops after this step.
+    pub(super) stops: bool,
+}
+
+impl Default for Controls {
+    fn default() -> Self {
+        Self {
+            chart: 0,
+            is_log: true,
+            asks: false,
+            stops: false,
+        }
+    }
+}
+
+/// What a key asks for beyond another view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Request {
+    /// Save a checkpoint after this step, and stop.
+    Stop,
+    /// Ctrl-C where it sends no signal.
+    Interrupt,
+}
+
+impl Controls {
+    /// Takes in a key.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Option<Request> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return (key.code == KeyCode::Char('c')).then_some(Request::Interrupt);
+        }
+        if self.asks {
+            match key.code {
+                KeyCode::Enter | KeyCode::Char('y' | 'Y') => {
+                    (self.asks, self.stops) = (false, true);
+                    return Some(Request::Stop);
+                }
+                KeyCode::Esc | KeyCode::Char('n' | 'N' | 'q' | 'Q') => self.asks = false,
+                _ => {}
+            }
+            return None;
+        }
+        let charts = Quantity::ALL.len();
+        match key.code {
+            KeyCode::Char('q' | 'Q') => self.asks = !self.stops,
+            KeyCode::Char('l' | 'L') => self.is_log = !self.is_log,
+            KeyCode::Tab | KeyCode::Right => self.chart = (self.chart + 1) % charts,
+            KeyCode::BackTab | KeyCode::Left => self.chart = (self.chart + charts - 1) % charts,
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn press(controls: &mut Controls, code: KeyCode) -> Option<Request> {
+        controls.key(KeyEvent::new(code, KeyModifiers::NONE))
+    }
+
+    #[test]
+    fn training_stops_only_if_the_dialog_is_confirmed() {
+        for cancel in [KeyCode::Esc, KeyCode::Char('n'), KeyCode::Char('q')] {
+            let mut controls = Controls::default();
+            assert_eq!(press(&mut controls, KeyCode::Char('q')), None);
+            assert!(controls.asks);
+            assert_eq!(press(&mut controls, cancel), None);
+            assert_eq!(controls, Controls::default());
+            assert_eq!(press(&mut controls, KeyCode::Enter), None);
+        }
+        for confirm in [KeyCode::Enter, KeyCode::Char('y')] {
+            let mut controls = Controls::default();
+            press(&mut controls, KeyCode::Char('q'));
+            assert_eq!(press(&mut controls, confirm), Some(Request::Stop));
+            assert!(controls.stops && !controls.asks);
+            // The question is answered already.
+            press(&mut controls, KeyCode::Char('q'));
+            assert!(!controls.asks);
+        }
+    }
+
+    #[test]
+    fn tab_goes_through_all_charts_in_both_directions() {
+        let mut controls = Controls::default();
+        let charts = Quantity::ALL.len();
+        for chart in (1..charts).chain([0]) {
+            press(&mut controls, KeyCode::Tab);
+            assert_eq!(controls.chart, chart);
+        }
+        press(&mut controls, KeyCode::BackTab);
+        assert_eq!(controls.chart, charts - 1);
+        press(&mut controls, KeyCode::Char('l'));
+        assert!(!controls.is_log);
+        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert_eq!(controls.key(control_c), Some(Request::Interrupt));
+    }
+}

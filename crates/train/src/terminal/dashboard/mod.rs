@@ -1,0 +1,164 @@
+//! A training run on the whole screen.
+
+mod controls;
+mod dialog;
+mod view;
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use ratatui::Terminal;
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::event::{self, Event};
+
+use super::about::About;
+use super::live_run::LiveRun;
+use super::{color, interrupt, screen};
+use controls::{Controls, Request};
+
+/// Maximum time between a key and its effect, and minimum time between two frames.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Time between two frames while no key is pressed.
+const FRAME: Duration = Duration::from_millis(250);
+
+/// The dashboard of a run, which a thread draws. Dropping it restores the screen.
+pub(super) struct Dashboard {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread of the dashboard and that of training share.
+struct Shared {
+    run: Arc<Mutex<LiveRun>>,
+    /// Whether the user has asked to stop training.
+    wants_to_stop: AtomicBool,
+    /// Whether the thread should end.
+    ends: AtomicBool,
+}
+
+impl Dashboard {
+    /// Opens the dashboard of a run; `None` if the terminal cannot show it.
+    pub(super) fn open(run: Arc<Mutex<LiveRun>>, about: About) -> Option<Self> {
+        if !screen::take() {
+            return None;
+        }
+        let shared = Arc::new(Shared {
+            run,
+            wants_to_stop: AtomicBool::new(false),
+            ends: AtomicBool::new(false),
+        });
+        let seen = Arc::clone(&shared);
+        let show = move || {
+            if show(&seen, &about).is_err() {
+                screen::restore();
+            }
+        };
+        let thread = thread::Builder::new().name("dashboard".into()).spawn(show);
+        if thread.is_err() {
+            screen::restore();
+        }
+        Some(Self {
+            shared,
+            thread: Some(thread.ok()?),
+        })
+    }
+
+    /// Returns the name of the dashboard if the user has asked there to stop training.
+    pub(super) fn wants_to_stop(&self) -> Option<&'static str> {
+        let is_asked = self.shared.wants_to_stop.load(Ordering::SeqCst);
+        is_asked.then_some("the dashboard")
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        self.shared.ends.store(true, Ordering::SeqCst);
+        screen::restore();
+        // A terminal that takes no output must not keep the thread, and the process with it.
+        let begun = Instant::now();
+        let thread = self.thread.take().expect("it is dropped once");
+        while !thread.is_finished() && begun.elapsed() < 5 * TICK {
+            thread::sleep(TICK / 20);
+        }
+    }
+}
+
+/// Draws the run and receives keys until the dashboard ends.
+fn show(shared: &Shared, about: &About) -> io::Result<()> {
+    let mut terminal = Terminal::new(CrosstermBackend::new(Output::default()))?;
+    let mut controls = Controls::default();
+    let has_color = color::on_stdout();
+    let mut drawn: Option<Instant> = None;
+    while !shared.ends.load(Ordering::SeqCst) {
+        let has_key = receive(shared, &mut controls);
+        controls.stops |= interrupt::requested_by().is_some();
+        if drawn.is_some_and(|at| at.elapsed() < FRAME) && !has_key {
+            continue;
+        }
+        drawn = Some(Instant::now());
+        terminal.draw(|frame| {
+            let run = shared.run.lock().unwrap_or_else(PoisonError::into_inner);
+            view::draw(frame, &run, about, &controls, has_color, Instant::now());
+        })?;
+    }
+    Ok(())
+}
+
+/// Waits for a tick and takes in the keys that were pressed. Returns whether something happened
+/// that a frame should show.
+fn receive(shared: &Shared, controls: &mut Controls) -> bool {
+    let begun = Instant::now();
+    let mut has_key = false;
+    loop {
+        match event::poll(TICK.saturating_sub(begun.elapsed())) {
+            Ok(true) => {}
+            Ok(false) => return has_key,
+            // A terminal that is gone has no keys, but the run goes on.
+            Err(_) => {
+                thread::sleep(TICK.saturating_sub(begun.elapsed()));
+                return has_key;
+            }
+        }
+        match event::read() {
+            Ok(Event::Key(key)) => match controls.key(key) {
+                Some(Request::Stop) => shared.wants_to_stop.store(true, Ordering::SeqCst),
+                Some(Request::Interrupt) if shared.wants_to_stop.load(Ordering::SeqCst) => {
+                    screen::restore();
+                    std::process::exit(130);
+                }
+                Some(Request::Interrupt) => {
+                    controls.stops = true;
+                    shared.wants_to_stop.store(true, Ordering::SeqCst);
+                }
+                None => {}
+            },
+            Ok(_) => {}
+            Err(_) => thread::sleep(TICK.saturating_sub(begun.elapsed())),
+        }
+        has_key = true;
+    }
+}
+
+/// Collects what a frame writes, and writes it in one piece if the dashboard still has the screen.
+#[derive(Default)]
+struct Output(Vec<u8>);
+
+impl io::Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        screen::draw(&self.0);
+        self.0.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

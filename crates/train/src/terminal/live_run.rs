@@ -1,0 +1,199 @@
+//! What is known of a run while it trains.
+
+use std::time::{Duration, Instant};
+
+use training::run::{Evaluation, Event, StepMetrics};
+
+use super::series::Series;
+
+/// Time over which the speed is measured.
+const SPEED_WINDOW: Duration = Duration::from_secs(2);
+
+/// A run while it trains: its progress, its newest values and its curves.
+#[derive(Clone, Debug)]
+pub(super) struct LiveRun {
+    /// Step after which this process began.
+    pub(super) first: usize,
+    /// Step after which training ends.
+    pub(super) steps: usize,
+    /// Last step that was taken.
+    pub(super) step: usize,
+    pub(super) begun: Instant,
+    /// Time of the last step.
+    stepped: Instant,
+    pub(super) metrics: Option<StepMetrics>,
+    /// Target tokens per second of the last seconds.
+    pub(super) speed: Option<f64>,
+    /// Tokens and time since the speed was measured.
+    since: (usize, Duration),
+    pub(super) evaluation: Option<Evaluation>,
+    /// Step and score of the best evaluation, see [`score`].
+    pub(super) best: Option<(usize, f64)>,
+    /// Step of the last checkpoint, and when it was written.
+    pub(super) checkpoint: Option<(usize, Instant)>,
+    pub(super) curves: Curves,
+}
+
+/// The curves of a run.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Curves {
+    pub(super) loss: Series,
+    pub(super) valid_loss: Series,
+    /// Exact match or BLEU, see [`score`].
+    pub(super) score: Series,
+    pub(super) token_accuracy: Series,
+    pub(super) learning_rate: Series,
+    pub(super) gradient_norm: Series,
+    pub(super) speed: Series,
+}
+
+/// Returns the name and value of the score that the task has besides its loss: exact match from 0
+/// to 1, or BLEU from 0 to 100.
+pub(super) fn score(evaluation: &Evaluation) -> Option<(&'static str, f64)> {
+    let exact_match = evaluation.exact_match.map(|value| ("exact match", value));
+    exact_match.or_else(|| evaluation.bleu.map(|value| ("BLEU", value)))
+}
+
+impl LiveRun {
+    /// Begins a run that has taken `first` of `steps` steps.
+    pub(super) fn new(first: usize, steps: usize) -> Self {
+        let now = Instant::now();
+        Self {
+            first,
+            steps,
+            step: first,
+            begun: now,
+            stepped: now,
+            metrics: None,
+            speed: None,
+            since: (0, Duration::ZERO),
+            evaluation: None,
+            best: None,
+            checkpoint: None,
+            curves: Curves::default(),
+        }
+    }
+
+    /// Takes in an event.
+    pub(super) fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Step {
+                step,
+                tokens,
+                elapsed,
+            } => self.step(step, tokens, elapsed),
+            Event::Metrics(metrics) => {
+                let curves = &mut self.curves;
+                curves.loss.push(metrics.step, metrics.loss.into());
+                let norm = metrics.gradient_norm.into();
+                curves.gradient_norm.push(metrics.step, norm);
+                let learning_rate = metrics.learning_rate;
+                curves.learning_rate.push(metrics.step, learning_rate);
+                self.metrics = Some(*metrics);
+            }
+            Event::Evaluation(evaluation) => self.evaluation(*evaluation),
+            Event::Checkpoint { step, .. } => self.checkpoint = Some((step, Instant::now())),
+            _ => {}
+        }
+    }
+
+    fn step(&mut self, step: usize, tokens: usize, elapsed: Duration) {
+        self.step = step;
+        self.stepped = Instant::now();
+        self.since.0 += tokens;
+        self.since.1 += elapsed;
+        // The first value comes early; the losses of ten steps are read at once, and those steps
+        // take longer than the others.
+        let is_first = self.speed.is_none() && step >= self.first + 10;
+        if is_first || self.since.1 >= SPEED_WINDOW {
+            let speed = self.since.0 as f64 / self.since.1.as_secs_f64();
+            self.since = (0, Duration::ZERO);
+            self.speed = Some(speed);
+            self.curves.speed.push(step, speed);
+        }
+    }
+
+    fn evaluation(&mut self, evaluation: Evaluation) {
+        let step = evaluation.step;
+        let curves = &mut self.curves;
+        curves.valid_loss.push(step, evaluation.valid_loss);
+        curves.token_accuracy.push(step, evaluation.token_accuracy);
+        if let Some((_, value)) = score(&evaluation) {
+            curves.score.push(step, value);
+            if self.best.is_none_or(|(_, best)| value > best) {
+                self.best = Some((step, value));
+            }
+        }
+        self.evaluation = Some(evaluation);
+    }
+
+    /// Returns the time that the remaining steps will take at the average speed of this process,
+    /// evaluations included; `None` before the first step.
+    pub(super) fn left(&self, now: Instant) -> Option<Duration> {
+        let taken = self
+            .step
+            .checked_sub(self.first)
+            .filter(|&taken| taken > 0)?;
+        let seconds = (self.stepped - self.begun).as_secs_f64() / taken as f64;
+        let left = seconds * self.steps.saturating_sub(self.step) as f64;
+        let since = now.saturating_duration_since(self.stepped).as_secs_f64();
+        Duration::try_from_secs_f64((left - since).max(0.0)).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn evaluation(step: usize, exact_match: f64) -> Evaluation {
+        Evaluation {
+            step,
+            seconds: 1.0,
+            valid_loss: 1.0,
+            token_accuracy: 0.5,
+            exact_match: Some(exact_match),
+            bleu: None,
+            chrf: None,
+        }
+    }
+
+    #[test]
+    fn the_time_left_counts_only_the_steps_of_this_process() {
+        let mut run = LiveRun::new(75, 100);
+        assert_eq!(run.left(run.begun), None);
+        run.step = 80;
+        run.stepped = run.begun + Duration::from_secs(2);
+        let left = |after| run.left(run.begun + Duration::from_secs(after));
+        assert_eq!(left(2), Some(Duration::from_secs(8)));
+        // It counts down during a long step.
+        assert_eq!(left(5), Some(Duration::from_secs(5)));
+        assert_eq!(left(100), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn the_best_evaluation_is_the_first_of_the_best_score() {
+        let mut run = LiveRun::new(0, 100);
+        for (step, score) in [(10, 0.2), (20, 0.7), (30, 0.7), (40, 0.1)] {
+            run.event(Event::Evaluation(&evaluation(step, score)));
+        }
+        assert_eq!(run.best, Some((20, 0.7)));
+        assert_eq!(run.curves.score.points().len(), 4);
+        assert_eq!(run.evaluation.unwrap().step, 40);
+    }
+
+    #[test]
+    fn speed_is_that_of_the_last_seconds() {
+        let mut run = LiveRun::new(0, 100);
+        let step = |step, millis| Event::Step {
+            step,
+            tokens: 100,
+            elapsed: Duration::from_millis(millis),
+        };
+        (1..10).for_each(|n| run.event(step(n, 100)));
+        assert_eq!(run.speed, None);
+        run.event(step(10, 100));
+        assert!((run.speed.unwrap() - 1000.0).abs() < 1e-6);
+        run.event(step(11, 4000));
+        assert!((run.speed.unwrap() - 25.0).abs() < 1e-6);
+    }
+}

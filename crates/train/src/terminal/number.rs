@@ -1,0 +1,119 @@
+//! Numbers and times as people read them.
+
+use std::time::Duration;
+
+/// Returns a number with three significant digits, as `0.0312`, `12.3`, `1230` or `3.12e-5`.
+pub(super) fn short(value: f64) -> String {
+    let size = value.abs();
+    if !value.is_finite() || value == 0.0 {
+        return format!("{value}");
+    }
+    if !(1e-3..1e6).contains(&size) {
+        return format!("{value:.2e}");
+    }
+    // Rounding may add a digit: 9.996 is 10.0.
+    let rounded: f64 = format!("{size:.2e}").parse().expect("it is a number");
+    let decimals = 2 - rounded.log10().floor() as i32;
+    format!("{value:.*}", decimals.max(0) as usize)
+}
+
+/// Returns a whole number with its thousands apart, as `123,940`.
+pub(super) fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Returns a time, as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
+pub(super) fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match (days, hours) {
+        (0, 0) => format!("{minutes}:{:02}", seconds % 60),
+        (0, hours) => format!("{hours}:{:02}:{:02}", minutes % 60, seconds % 60),
+        (days, hours) => format!("{days} d {:02}:{:02}", hours % 24, minutes % 60),
+    }
+}
+
+/// Returns a size in bytes, as `484 KiB` or `1.23 GiB`.
+pub(super) fn bytes(bytes: usize) -> String {
+    let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
+    let mut size = bytes as f64;
+    let mut unit = 0;
+    while size >= 999.5 && unit + 1 < units.len() {
+        size /= 1024.0;
+        unit += 1;
+    }
+    match unit {
+        0 => format!("{bytes} bytes"),
+        _ => format!("{} {}", short(size), units[unit]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_number_has_three_digits_at_any_size() {
+        for (value, text) in [
+            (0.0, "0"),
+            (1.0, "1.00"),
+            (0.123_45, "0.123"),
+            (0.001, "0.00100"),
+            (9.996, "10.0"),
+            (-12.34, "-12.3"),
+            (123.4, "123"),
+            (61_234.0, "61234"),
+            (3.123e-5, "3.12e-5"),
+            (1.5e9, "1.50e9"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(short(value), text);
+        }
+    }
+
+    #[test]
+    fn thousands_are_apart() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1000, "1,000"),
+            (123_940, "123,940"),
+            (6_123_940, "6,123,940"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+
+    #[test]
+    fn a_clock_has_the_units_that_it_needs() {
+        for (seconds, text) in [
+            (7, "0:07"),
+            (754, "12:34"),
+            (3723, "1:02:03"),
+            (2 * 86_400 + 3 * 3600 + 4 * 60, "2 d 03:04"),
+        ] {
+            assert_eq!(clock(Duration::from_secs(seconds)), text);
+        }
+    }
+
+    #[test]
+    fn sizes_have_binary_units() {
+        for (size, text) in [
+            (12, "12 bytes"),
+            (495_760, "484 KiB"),
+            (1024 * 1024, "1.00 MiB"),
+            (5 << 30, "5.00 GiB"),
+        ] {
+            assert_eq!(bytes(size), text);
+        }
+    }
+}

@@ -1,0 +1,135 @@
+use super::*;
+use crate::run::lock::lock;
+
+fn status_of(folder: &Path) -> (Status, Option<String>) {
+    let read = read_status(folder).unwrap().unwrap();
+    (read.status, read.reason)
+}
+
+#[test]
+fn a_run_that_no_process_trains_is_killed_unless_it_says_why_it_ended() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    assert_eq!(read_status(folder).unwrap(), None);
+    let held = lock(folder, "run").unwrap();
+    let mut writer = StatusWriter::new(folder);
+    writer.begin(3, 9).unwrap();
+    assert_eq!(status_of(folder), (Status::Running, None));
+    let file = fs::read(folder.join(STATUS)).unwrap();
+    drop(held);
+    let killed = read_status(folder).unwrap().unwrap();
+    assert_eq!((killed.step, killed.steps), (3, 9));
+    assert_eq!(killed.status, Status::Killed);
+    assert!(killed.reason.unwrap().contains("without recording why"));
+    // Reading changes nothing.
+    assert_eq!(fs::read(folder.join(STATUS)).unwrap(), file);
+    // A copy of the folder of a running run has no process.
+    let held = lock(folder, "run").unwrap();
+    let copy = tempfile::tempdir().unwrap();
+    fs::copy(folder.join(STATUS), copy.path().join(STATUS)).unwrap();
+    assert_eq!(status_of(copy.path()).0, Status::Killed);
+    assert_eq!(status_of(folder).0, Status::Running);
+    drop(held);
+}
+
+#[test]
+fn the_first_end_of_a_run_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let mut writer = StatusWriter::new(folder);
+    writer.stop("SIGINT").unwrap();
+    assert_eq!(read_status(folder).unwrap(), None);
+    writer.begin(0, 9).unwrap();
+    writer.progress(5, None).unwrap();
+    writer.stop("SIGINT").unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    let read = read_status(folder).unwrap().unwrap();
+    let stopped = RunStatus {
+        status: Status::Stopped,
+        step: 5,
+        steps: 9,
+        reason: Some("stopped by SIGINT".into()),
+    };
+    assert_eq!(read, stopped);
+    record_stop(folder, "SIGTERM").unwrap();
+    assert_eq!(read_status(folder).unwrap(), Some(stopped));
+}
+
+#[test]
+fn errors_and_panics_are_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let begin = || {
+        let mut writer = StatusWriter::new(folder);
+        writer.begin(0, 9).unwrap();
+        writer
+    };
+    let diverged = DivergedError {
+        what: "the loss is NaN at step 4".into(),
+        advice: "use a lower {}".into(),
+        settings: vec!["optimization.schedule.factor".into()],
+    };
+    begin().fail(&diverged.into()).unwrap();
+    let what = Some("the loss is NaN at step 4".into());
+    assert_eq!(status_of(folder), (Status::Diverged, what));
+    let error = anyhow::anyhow!("no space left").context("cannot write metrics.jsonl");
+    begin().fail(&error).unwrap();
+    let what = Some("cannot write metrics.jsonl: no space left".into());
+    assert_eq!(status_of(folder), (Status::Failed, what));
+    drop(begin());
+    let (status, reason) = status_of(folder);
+    assert_eq!(status, Status::Failed);
+    assert!(reason.unwrap().contains("before it wrote the results"));
+    let writer = begin();
+    let panics = std::thread::spawn(move || {
+        let _writer = writer;
+        panic!("for the test");
+    });
+    assert!(panics.join().is_err());
+    let panicked = Some("the program panicked".into());
+    assert_eq!(status_of(folder), (Status::Failed, panicked));
+    // The other thread of a process that exits at once.
+    let writer = begin();
+    record_stop(folder, "SIGTERM").unwrap();
+    let stopped = Some("stopped by SIGTERM".into());
+    assert_eq!(status_of(folder), (Status::Stopped, stopped));
+    drop(writer);
+}
+
+#[test]
+fn a_damaged_file_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join(STATUS), "{\"status\":\"lost\"}").unwrap();
+    let error = read_status(folder.path()).unwrap_err().to_string();
+    assert!(error.contains("status.json: is damaged"), "{error}");
+}
+
+#[test]
+fn reasons_are_short_and_exact() {
+    let target = |exact_match, target| {
+        let step = 300;
+        EndReason::TargetReached {
+            exact_match,
+            target,
+            step,
+        }
+        .to_string()
+    };
+    assert_eq!(
+        target(0.71, 0.7),
+        "target reached: exact match 0.71 >= 0.7 at step 300"
+    );
+    assert!(target(0.999_99, 0.9).contains("0.9999 >= 0.9 "));
+    // The rounded score is never below the target.
+    assert!(target(2.0 / 3.0, 0.666_66).contains("0.6666666666666666 >= 0.66666 "));
+    assert_eq!(
+        EndReason::AllSteps { steps: 12 }.to_string(),
+        "all 12 steps taken"
+    );
+    assert_eq!(
+        EndReason::OutOfPatience { best: 2 }.to_string(),
+        "no better evaluation since step 2"
+    );
+    assert_eq!(format!("{:<9}|", Status::Killed), "killed   |");
+}
