@@ -280,9 +280,10 @@ fn parse(modules: &BTreeSet<Module>, module: &Module, path: PathBuf, text: &str)
     let starts = ["crate::", "self::", "super::"].map(String::from);
     for start in starts.into_iter().chain(children) {
         for (at, _) in rest_of_code.match_indices(&start) {
-            let is_begin = !rest_of_code[..at]
-                .ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-            if is_begin {
+            let before = &rest_of_code[..at];
+            let is_begin = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
+            // A visibility imports nothing.
+            if is_begin && !before.ends_with("pub(in ") {
                 let is_path = |c: &char| c.is_alphanumeric() || matches!(c, '_' | ':');
                 let path: String = rest_of_code[at..].chars().take_while(is_path).collect();
                 let segments = path.split("::").filter(|s| !s.is_empty()).map(String::from);

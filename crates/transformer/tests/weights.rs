@@ -552,7 +552,9 @@ fn position_tables_are_recognised_by_their_elements() {
     );
     let error = with(|i, x| if i == 20 { f32::NAN } else { x }).unwrap_err();
     assert!(
-        error.starts_with(&format!("tensor {name} has 1 of 54 elements that are not finite")),
+        error.starts_with(&format!(
+            "tensor {name} has 1 of 54 elements that are not finite"
+        )),
         "{error}"
     );
 }

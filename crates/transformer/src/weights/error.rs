@@ -70,7 +70,9 @@ pub enum WeightsError {
         expected: &'static str,
     },
     /// A tensor has elements that are infinite or NaN.
-    #[error("tensor {name} has {count} of {total} elements that are not finite: the model has diverged, or the file is damaged")]
+    #[error(
+        "tensor {name} has {count} of {total} elements that are not finite: the model has diverged, or the file is damaged"
+    )]
     NotFinite {
         /// Name of the tensor.
         name: String,
