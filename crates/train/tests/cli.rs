@@ -13,6 +13,8 @@ mod generate;
 mod lengths;
 #[path = "cli/runs.rs"]
 mod runs;
+#[path = "cli/report.rs"]
+mod report;
 #[path = "cli/score.rs"]
 mod score;
 #[path = "cli/task.rs"]

@@ -38,12 +38,12 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         }
     }
     tell_apart(&mut runs, &args.runs);
+    write(&path, &page(&runs)?)?;
     for run in &runs {
         for note in run.notes() {
             output::note(&format!("{}: {note}", run.name));
         }
     }
-    write(&path, &page(&runs)?)?;
     output::result(&path.display().to_string())
 }
 

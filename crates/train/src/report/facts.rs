@@ -164,10 +164,9 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
             });
         }
     }
-    let has_test = !scores.is_empty();
     for (field, label, kind, is_more_better) in MEASURES {
-        // The test split says the same as these, on more sequences.
-        if has_test && kind != "loss" {
+        // The first measure of quality is enough, and the test split has more sequences.
+        if kind != "loss" && !scores.is_empty() {
             continue;
         }
         if let Some((step, value)) = best(metrics.field(field), is_more_better) {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use training::error::UsageError;
 use training::evaluation::LengthScore;
 use training::run::layout::{CONFIG, SUMMARY};
-use training::run::{read_config_json, read_lengths, unusable};
+use training::run::{read_config_json, read_lengths, read_status, unusable};
 
 use super::curve::{Curve, rounded};
 use super::examples::Examined;
@@ -155,16 +155,16 @@ fn shortened(score: LengthScore) -> LengthScore {
     }
 }
 
-/// Returns the status of a run.
+/// Returns the status of a run. One of an earlier version has no `status.json`; it has finished if
+/// it has its results.
 fn status(folder: &Path) -> Result<StatusText, UsageError> {
-    let has_ended = folder.join(SUMMARY).exists();
-    let name = if has_ended {
-        "finished"
-    } else {
-        "not finished"
+    let (name, reason) = match read_status(folder)? {
+        Some(status) => (status.status.name(), status.reason),
+        None if folder.join(SUMMARY).exists() => ("finished", None),
+        None => ("not finished", None),
     };
     Ok(StatusText {
         name: name.into(),
-        reason: None,
+        reason,
     })
 }

@@ -44,7 +44,7 @@ function attentionPanel(data) {
       runs.length > 1 && choice("Run", runs.map((run, i) => [i, run.name]), state.run, (run) => { state.run = run; drawControls(); draw(); }),
       choice("Attention", maps.map(({ kind }) => [kind, KINDS[kind] ?? kind]).reverse(), map().kind, (kind) => { state.kind = kind; draw(); }),
       last > 0 && slider("Example", { min: 0, max: last, step: 1 }, state.example, words, (example) => { state.example = example; draw(); }),
-      checkbox("darkest colour for the largest weight of the map", state.isOwnScale, (isOwn) => { state.isOwnScale = isOwn; draw(); }),
+      checkbox("full colour for the largest weight of the map", state.isOwnScale, (isOwn) => { state.isOwnScale = isOwn; draw(); }),
     ].filter(Boolean));
   }
 
@@ -53,7 +53,7 @@ function attentionPanel(data) {
     state.layer = Math.min(state.layer, all.length - 1);
     state.head = Math.min(state.head, all[state.layer].length - 1);
     const { rows, columns } = map();
-    const color = getComputedStyle(large).getPropertyValue("--heat").trim();
+    const color = getComputedStyle(document.documentElement).getPropertyValue("--heat").trim();
     const buttons = all.map((layer, l) => layer.map((weights, h) => {
       const isChosen = l === state.layer && h === state.head;
       const name = `layer ${l + 1}, ${headName(h, l)}`;
@@ -125,7 +125,7 @@ function cut(text, most = 14) {
 
 function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, columnLabel, readout, title }) {
   const longest = (tokens) => Math.max(...tokens.map((token) => [...cut(token)].length));
-  const cell = Math.max(16, Math.min(36, 620 / Math.max(rows.length, columns.length)));
+  const cell = Math.max(16, Math.min(30, 600 / Math.max(rows.length, columns.length)));
   const isTurned = longest(columns) * 7.5 > cell;
   const left = 34 + longest(rows) * 7.4;
   const top = 30 + (isTurned ? longest(columns) * 5.6 + 12 : 14);

@@ -99,7 +99,7 @@ function lineChart(series, options) {
     const ratio = options.isLog ? Math.log(maxY / minY) : maxY - minY;
     const toX = (x) => area.left + ((x - minX) / (maxX - minX)) * (area.right - area.left);
     const toY = (y) => area.bottom - ((options.isLog ? Math.log(y / minY) : y - minY) / ratio) * (area.bottom - area.top);
-    scale = { minX, maxX, toX, toY, area, width };
+    scale = { minX, maxX, toX, toY, area, width, measured: body.clientWidth };
     plot.setAttribute("viewBox", `0 0 ${width} ${height}`);
     plot.setAttribute("height", height);
     const parts = [];
@@ -210,7 +210,8 @@ function lineChart(series, options) {
   plot.addEventListener("focus", () => move(cursor ?? scale?.maxX));
   plot.addEventListener("keydown", onkeydown);
   group?.push(show);
-  new ResizeObserver(draw).observe(body);
+  // Drawing changes the height, which must not be observed in the same frame.
+  new ResizeObserver(() => requestAnimationFrame(() => body.clientWidth !== scale?.measured && draw())).observe(body);
   figure.redraw = draw;
   return figure;
 }

@@ -91,6 +91,7 @@ function curvesPanel(data) {
     if (isSingle) charts[0]?.classList.add("wide");
     if ((charts.length - (isSingle ? 1 : 0)) % 2 === 1) charts.at(-1)?.classList.add("wide");
     grid.replaceChildren(...charts);
+    if (grid.isConnected) charts.forEach((chart) => chart.redraw());
   }
 
   const logBox = checkbox("logarithmic loss", false, (isLog) => { state.isLog = isLog; draw(); });
