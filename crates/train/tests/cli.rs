@@ -11,10 +11,10 @@ mod bench;
 mod generate;
 #[path = "cli/lengths.rs"]
 mod lengths;
-#[path = "cli/runs.rs"]
-mod runs;
 #[path = "cli/report.rs"]
 mod report;
+#[path = "cli/runs.rs"]
+mod runs;
 #[path = "cli/score.rs"]
 mod score;
 #[path = "cli/task.rs"]
