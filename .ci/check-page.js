@@ -99,6 +99,7 @@ async function checkAttention() {
   press(heads()[1], "ArrowDown");
   check("the down arrow chooses the next layer", /layer 2, head 2/.test(title()));
   const slider = one('input[type="range"]', panel);
+  check("the first example is the longest", attention.every(({ maps }) => maps[0].rows.length <= attention[slider.value].maps[0].rows.length));
   input(slider, 1);
   check("the slider chooses an example", one("figure .note", panel).textContent.endsWith(attention[1].source));
   const heat = () => one(".heat", panel);

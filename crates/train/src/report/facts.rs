@@ -88,6 +88,7 @@ impl Facts {
         });
         let data = &config["data"];
         let task = data["title"].as_str().or(data["task"].as_str());
+        let task = task.or(summary["task"].as_str());
         let optimization = &config["optimization"];
         let last = |name: &str| metrics.field(name).last().copied();
         let logged = last("loss").or(last("valid_loss"));
@@ -95,6 +96,7 @@ impl Facts {
         let seconds = [&summary, &state].map(|file| file["train_seconds"].as_f64());
         let logged_seconds = last("seconds").map(|(_, seconds)| seconds);
         let backend = config["execution"]["backend"].as_str();
+        let backend = backend.or(summary["backend"].as_str());
         Self {
             task: task.unwrap_or("unknown").into(),
             backend: backend.filter(|name| !name.is_empty()).map(String::from),

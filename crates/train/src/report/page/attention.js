@@ -13,7 +13,8 @@ function meanOf(heads) {
 
 function attentionPanel(data) {
   const runs = data.runs.filter((run) => run.examples?.attention.length);
-  const state = { run: 0, example: 0, kind: "cross", layer: 0, head: 0, isOwnScale: true };
+  const sizes = runs[0].examples.attention.map(({ maps }) => maps[0].rows.length);
+  const state = { run: 0, example: sizes.indexOf(Math.max(...sizes)), kind: "cross", layer: 0, head: 0, isOwnScale: true };
   const controls = html("div", { class: "controls" });
   const heads = html("div", { class: "heads", role: "radiogroup", "aria-label": "Layer and head" });
   const large = html("figure", { class: "card map" });
@@ -129,12 +130,13 @@ function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, colum
   const isTurned = longest(columns) * 7.5 > cell;
   const left = 34 + longest(rows) * 7.4;
   const top = 30 + (isTurned ? longest(columns) * 5.6 + 12 : 14);
-  const [width, height] = [left + columns.length * cell + (isTurned ? 40 : 8), top + rows.length * cell + 6];
+  // The label of the rows needs some height, even where there are few.
+  const [width, height] = [Math.max(left + columns.length * cell + (isTurned ? 40 : 8), 200), Math.max(top + rows.length * cell + 6, 160)];
   const largest = isOwnScale ? Math.max(...weights, 1e-9) : 1;
   const parts = [];
   const middle = (count) => (count * cell) / 2;
-  parts.push(svg("text", { class: "faint", x: left + middle(columns.length), y: 13, "text-anchor": "middle" }, columnLabel));
-  parts.push(svg("text", { class: "faint", transform: `translate(12 ${top + middle(rows.length)}) rotate(-90)`, "text-anchor": "middle" }, rowLabel));
+  parts.push(svg("text", { class: "faint", x: Math.max(left + middle(columns.length), 100), y: 13, "text-anchor": "middle" }, columnLabel));
+  parts.push(svg("text", { class: "faint", transform: `translate(12 ${Math.max(top + middle(rows.length), 80)}) rotate(-90)`, "text-anchor": "middle" }, rowLabel));
   columns.forEach((token, i) => {
     const at = `translate(${left + (i + 0.5) * cell + (isTurned ? 4 : 0)} ${top - 7})`;
     const turn = isTurned ? " rotate(-45)" : "";

@@ -63,7 +63,7 @@ function spread(labels, gap, top, bottom) {
 }
 
 // Draws a chart. Each series has `label`, `x`, `y` (null leaves a gap), `color` and `dash`, and maybe
-// `isFaint` (drawn thin, without label and value) and `hasMarkers`. `options`: `title`, `note`,
+// `isFaint` (drawn thin, without label and value), `hasMarkers`, and the curve `raw` that it smooths. `options`: `title`, `note`,
 // `xLabel`, `xWords`, `isLog`, `range` of y, `band` of x, `marks` (vertical lines), `limits`
 // (horizontal lines), `yWords`, `group` (charts whose pointers move together), `height`.
 function lineChart(series, options) {
@@ -171,11 +171,16 @@ function lineChart(series, options) {
     tip.replaceChildren(
       html("strong", {}, `${options.xLabel} ${xWords(anchor.x)}`),
       ...found.map(({ one, x: own, y }) => html("div", {}, swatch(one), html("span", {}, one.label),
-        html("b", {}, (own === anchor.x ? "" : `at ${xWords(own)}: `) + (y == null ? "not finite" : yWords(y))))),
+        html("b", {}, (own === anchor.x ? "" : `at ${xWords(own)}: `) + (y == null ? "not finite" : yWords(y)), unsmoothed(one.raw, own)))),
     );
     const isLeft = at > width / 2;
     tip.style.left = isLeft ? "" : `${(at / width) * 100}%`;
     tip.style.right = isLeft ? `${100 - (at / width) * 100}%` : "";
+  }
+
+  function unsmoothed(raw, x) {
+    const y = raw && raw.y[nearest(raw.x, x)];
+    return raw && html("small", {}, y == null ? " (not finite)" : ` (unsmoothed ${yWords(y)})`);
   }
 
   function move(x) {

@@ -47,15 +47,16 @@ function curvesPanel(data) {
       const name = isSingle ? label : run.name;
       const raw = { ...over(run, curve), ...style, label: name };
       if (!isSmoothed || state.weight === 0) return [{ ...raw, hasMarkers: !isSmoothed }];
-      return [{ ...raw, dash: "", isFaint: true }, { ...over(run, smoothed(curve, state.weight)), ...style, label: name }];
+      return [{ ...raw, dash: "", isFaint: true }, { ...over(run, smoothed(curve, state.weight)), ...style, label: name, raw }];
     });
   }
 
   // Returns the titles and lines of the charts that show some fields: of one run in one chart, of
   // several runs in a chart for each field.
   function of(title, fields) {
-    if (isSingle) return [[title, fields.flatMap(([field, label, isSmoothed], index) => lines(field, label, index, isSmoothed))]];
-    return fields.map(([field, label, isSmoothed]) => [`${title}, ${label}`, lines(field, label, 0, isSmoothed)]);
+    const present = fields.filter(([field]) => runs[0].curves[field]);
+    if (isSingle && present.length !== 1) return [[title, fields.flatMap(([field, label, isSmoothed], index) => lines(field, label, index, isSmoothed))]];
+    return (isSingle ? present : fields).map(([field, label, isSmoothed]) => [`${title}, ${label}`, lines(field, label, 0, isSmoothed)]);
   }
 
   function draw() {
