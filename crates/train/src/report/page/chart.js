@@ -64,7 +64,7 @@ function spread(labels, gap, top, bottom) {
 
 // Draws a chart. Each series has `label`, `x`, `y` (null leaves a gap), `color` and `dash`, and maybe
 // `isFaint` (drawn thin, without label and value), `hasMarkers`, and the curve `raw` that it smooths. `options`: `title`, `note`,
-// `xLabel`, `xWords`, `isLog`, `range` of y, `band` of x, `marks` (vertical lines), `limits`
+// `xLabel`, `xRange`, `xWords`, `isLog`, `range` of y, `band` of x, `marks` (vertical lines), `limits`
 // (horizontal lines), `yWords`, `group` (charts whose pointers move together), `height`.
 function lineChart(series, options) {
   const { title, xWords = grouped, yWords = short, group } = options;
@@ -87,7 +87,7 @@ function lineChart(series, options) {
     const area = { left: 52, top: 10, right: width - right, bottom: height - 38 };
     const all = series.flatMap((one) => one.y.filter((y) => y != null && (!options.isLog || y > 0)));
     const xs = series.flatMap((one) => [one.x[0], one.x[one.x.length - 1]]);
-    let [minX, maxX] = options.xRange ?? [Math.min(...xs, options.xFrom ?? Infinity), Math.max(...xs)];
+    let [minX, maxX] = options.xRange ?? [Math.min(...xs), Math.max(...xs)];
     if (minX === maxX) [minX, maxX] = [minX - 0.5, maxX + 0.5];
     let [minY, maxY] = options.range ?? [options.isLog ? Infinity : 0, -Infinity];
     if (!options.range) {

@@ -63,10 +63,13 @@ function curvesPanel(data) {
     const group = [];
     const charts = [];
     const [only] = runs;
+    // All charts have the same x axis, so that a step is in the same place in each.
+    const ends = runs.flatMap((run) => Object.values(run.curves).map((curve) => over(run, { x: curve.x.slice(-1), y: [] }).x[0]));
+    const xRange = [0, Math.max(...ends)];
     const xLabel = state.x === "step" ? "step" : "training time";
     const add = (options) => ([title, series]) => {
       if (series.length === 0) return;
-      charts.push(lineChart(series, { title, xLabel, xFrom: 0, group, xWords: state.x === "step" ? grouped : (x) => duration(x), ...options }));
+      charts.push(lineChart(series, { title, xLabel, xRange, group, xWords: state.x === "step" ? grouped : (x) => duration(x), ...options }));
     };
     const smoothing = Math.max(...runs.map((run) => run.label_smoothing));
     const loss = runs.flatMap((run) => [run.curves.loss, run.curves.valid_loss]).flatMap((curve) => curve?.y ?? []);

@@ -11,7 +11,7 @@ function short(value, digits = 4) {
   if (value == null || !Number.isFinite(value)) return MISSING;
   const size = Math.abs(value);
   if (size === 0) return "0";
-  if (size < 1e-3 || size >= 1e7) return value.toExponential(digits - 2).replace(/\.?0+e/, "e").replace("e+", "e");
+  if (size < 1e-4 || size >= 1e7) return value.toExponential(digits - 2).replace(/\.?0+e/, "e").replace("e+", "e");
   if (size >= 1000) return grouped(value);
   const text = value.toPrecision(digits);
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;

@@ -42,5 +42,5 @@ function environmentPanel(data) {
   const value = (run, name) => run.environment.find((entry) => entry[0] === name)?.[1] ?? MISSING;
   const rows = names.map((name) => [name, ...data.runs.map((run) => value(run, name))]);
   const head = ["", ...(data.runs.length === 1 ? ["value"] : data.runs.map((run) => run.name))];
-  return [table("Environment", head, rows, "settings")];
+  return [table("Environment", head, rows, "environment")];
 }
