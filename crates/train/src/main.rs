@@ -15,6 +15,7 @@
 //! | [`commands`] | a file for each command; `fit` and `resume` share `train`, which is the main job |
 //! | [`device`] | the backends of this build, and which one runs |
 //! | [`plot`] | curves, attention maps and the paper's figures, as SVG and PNG |
+//! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!
 //! A new command is a file in `args` and one in `commands`, a variant of `args::Command` and an arm
@@ -26,6 +27,7 @@ mod args;
 mod commands;
 mod device;
 mod plot;
+mod report;
 mod terminal;
 
 use std::process::ExitCode;

@@ -11,6 +11,8 @@ mod bench;
 mod generate;
 #[path = "cli/lengths.rs"]
 mod lengths;
+#[path = "cli/report.rs"]
+mod report;
 #[path = "cli/runs.rs"]
 mod runs;
 #[path = "cli/score.rs"]

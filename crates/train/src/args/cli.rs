@@ -8,6 +8,7 @@ use super::fit::FitArgs;
 use super::generate::GenerateArgs;
 use super::output::OutputArgs;
 use super::plot::PlotArgs;
+use super::report::ReportArgs;
 use super::resume::ResumeArgs;
 use super::score::ScoreArgs;
 use super::weights::{ExportArgs, ImportArgs, InspectArgs};
@@ -42,6 +43,8 @@ pub enum Command {
     Score(ScoreArgs),
     /// Plot a run's curves and attention, as SVG and PNG
     Plot(PlotArgs),
+    /// Write runs as one HTML page: curves, attention, samples, settings
+    Report(ReportArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
     Import(Box<ImportArgs>),
     /// Export a model's weights so that PyTorch's classes load them

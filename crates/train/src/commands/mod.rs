@@ -8,6 +8,7 @@ mod generate;
 mod lengths;
 
 mod plot;
+mod report;
 mod results;
 mod resume;
 mod run;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::{backends, bench, eval, fit, generate, plot, resume, score, weights};
+use super::{backends, bench, eval, fit, generate, plot, report, resume, score, weights};
 use crate::args::{Cli, Command};
 use crate::terminal::output;
 
@@ -20,6 +20,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Some(Command::Eval(args)) => eval::run(args),
         Some(Command::Score(args)) => score::run(args),
         Some(Command::Plot(args)) => plot::run(args),
+        Some(Command::Report(args)) => report::run(args),
         Some(Command::Import(args)) => weights::import(args),
         Some(Command::Export(args)) => weights::export(args),
         Some(Command::Inspect(args)) => weights::inspect(args),

@@ -16,7 +16,7 @@ mod language;
 use language::pseudo_corpus;
 
 /// Writes a small corpus, two files for each split, and returns its flags.
-fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
+pub fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
     let mut flags = Vec::new();
     for (split, seed, pairs) in [("train", 0, pairs), ("valid", 1, 20)] {
         for (side, text) in ["source", "target"]
@@ -31,7 +31,7 @@ fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
 }
 
 /// Flags of a model that is too small to learn anything.
-const TINY: [&str; 13] = [
+pub const TINY: [&str; 13] = [
     "fit",
     "--task",
     "text",

@@ -1,0 +1,86 @@
+//! `train report`: runs as one HTML page.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use anyhow::Result;
+use burn::tensor::Device;
+use training::error::UsageError;
+use training::files::write_whole;
+
+use crate::args::flags::describe;
+use crate::args::{ReportArgs, reject};
+use crate::report::{Examined, RunReport, page};
+use crate::terminal::output;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// The flags are wrong, a run cannot be read, a device that was asked for does not start, or the
+/// page cannot be written.
+pub(super) fn run(args: &ReportArgs) -> Result<()> {
+    args.check()?;
+    let path = args.path();
+    check_output(&path)?;
+    let backend = args.backend.choose()?;
+    let runs = args.runs.iter().map(|folder| RunReport::read(folder));
+    let mut runs: Vec<RunReport> = runs.collect::<Result<_, _>>()?;
+    if args.examples > 0 {
+        let device = match backend.open() {
+            // The page is worth having without the model.
+            Err(error) if args.backend.backend.is_none() => Err(describe(&error)),
+            device => Ok(device?),
+        };
+        for (run, folder) in runs.iter_mut().zip(&args.runs) {
+            let device = device.as_ref().map_err(String::clone);
+            run.add_examples(device.and_then(|device| examine(args, folder, device)));
+        }
+    }
+    tell_apart(&mut runs, &args.runs);
+    write(&path, &page(&runs)?)?;
+    for run in &runs {
+        for note in run.notes() {
+            output::note(&format!("{}: {note}", run.name));
+        }
+    }
+    output::result(&path.display().to_string())
+}
+
+fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined, String> {
+    let examined = Examined::of(folder, args.checkpoint, device, args.examples);
+    examined.map_err(|error| describe(&error))
+}
+
+/// Gives runs in folders of the same name the paths of their folders as names.
+fn tell_apart<P: AsRef<Path>>(runs: &mut [RunReport], folders: &[P]) {
+    let names: HashSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
+    if names.len() < runs.len() {
+        for (run, folder) in runs.iter_mut().zip(folders) {
+            run.name = folder.as_ref().display().to_string();
+        }
+    }
+}
+
+/// Rejects a path that no page can be written to, before the runs are read.
+fn check_output(path: &Path) -> Result<(), UsageError> {
+    let folder = path.is_dir().then(|| path.display());
+    reject(
+        "--output",
+        folder,
+        "is a folder; name a file, such as report.html",
+    )
+}
+
+/// Writes the page, and creates its folder.
+fn write(path: &Path, html: &str) -> Result<(), UsageError> {
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
+    let created = folder.map_or(Ok(()), std::fs::create_dir_all);
+    let written = created.and_then(|()| write_whole(path, html.as_bytes()));
+    written.map_err(|error| {
+        let expected = format!("cannot be written ({error}); name another file");
+        UsageError::new("--output", path.display(), expected)
+    })
+}

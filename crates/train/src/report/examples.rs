@@ -1,0 +1,201 @@
+//! What a run's model does with examples of the validation split: outputs and attention weights.
+
+use std::path::Path;
+
+use anyhow::Result;
+use burn::module::Module;
+use burn::tensor::Device;
+use serde::Serialize;
+use training::data::parallel::TextConfig;
+use training::data::{DataConfig, Dataset, Decoded, Example, Split};
+use training::evaluation::decode_greedily;
+use training::run::checkpoint::{CheckpointSelector, TrainedRun};
+use training::run::unusable;
+
+use super::marks::{Marked, marked};
+use crate::plot::attention::{AttentionMaps, attention_maps};
+
+/// Maximum number of examples whose attention a page shows.
+const MAPS: usize = 8;
+
+/// Maximum number of attention weights of a run. A weight takes two bytes.
+const WEIGHTS: usize = 600_000;
+
+/// Maximum number of source tokens of an example whose attention a page shows.
+const TOKENS: usize = 64;
+
+/// Outputs and attention weights of a model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Examined {
+    /// Step of the checkpoint.
+    step: usize,
+    /// Number of parameters.
+    #[serde(skip)]
+    pub parameters: u64,
+    /// Greedily decoded examples.
+    samples: Vec<Sample>,
+    /// Attention weights of some examples.
+    attention: Vec<Attention>,
+}
+
+/// An example and the model's output.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Sample {
+    source: String,
+    reference: Vec<Marked>,
+    output: Vec<Marked>,
+    /// Whether the data set accepts the output as correct.
+    is_exact: bool,
+}
+
+/// The attention weights for one source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Attention {
+    source: String,
+    maps: Vec<Map>,
+}
+
+/// The attention weights of one stack.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+struct Map {
+    /// `encoder`, `decoder` or `cross`.
+    kind: &'static str,
+    row_label: &'static str,
+    column_label: &'static str,
+    rows: Vec<String>,
+    columns: Vec<String>,
+    is_causal: bool,
+    /// Weights of each layer and head as [`encode`] writes them.
+    weights: Vec<Vec<String>>,
+}
+
+impl Examined {
+    /// Loads the model of a run, and lets it decode the first `n` examples of the validation split.
+    ///
+    /// # Errors
+    ///
+    /// A run that has no such checkpoint, whose files cannot be used, or that has no examples.
+    pub fn of(
+        folder: &Path,
+        selector: CheckpointSelector,
+        device: &Device,
+        n: usize,
+    ) -> Result<Self> {
+        let run = TrainedRun::load_selected(folder, selector, device)?;
+        let dataset = run.dataset.as_ref();
+        let examples = match &run.config.data {
+            DataConfig::Text(config) => first_pairs(config, dataset, n)?,
+            _ => dataset.held_out(run.config.seed, Split::Validation, n),
+        };
+        if examples.is_empty() {
+            return Err(unusable(folder, "has no examples of the validation split").into());
+        }
+        let decoded = decode_greedily(&run.model, dataset, &examples);
+        let samples = decoded.iter().enumerate();
+        let samples = samples.map(|(index, decoded)| sample(dataset, index, decoded));
+        let mut attention = Vec::new();
+        let mut weights = 0;
+        for example in &examples {
+            if attention.len() == MAPS || example.source.len() > TOKENS {
+                continue;
+            }
+            let maps = attention_maps(&run.model, dataset, &example.source, "")?;
+            weights += maps.iter().map(count).sum::<usize>();
+            if weights > WEIGHTS && !attention.is_empty() {
+                break;
+            }
+            attention.push(Attention {
+                source: dataset.codec().decode_source(&example.source),
+                maps: maps.into_iter().map(Map::from).collect(),
+            });
+        }
+        Ok(Self {
+            step: run.step,
+            parameters: run.model.num_params() as u64,
+            samples: samples.collect(),
+            attention,
+        })
+    }
+
+    /// Whether there are attention weights of an example.
+    pub fn has_attention(&self) -> bool {
+        !self.attention.is_empty()
+    }
+}
+
+/// Reads the first pairs for validation that the model can take. A data set of text that was opened
+/// for inference has none itself.
+fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<Vec<Example>> {
+    let (codec, longest) = (dataset.codec(), dataset.limits().source);
+    let vocabularies = codec.vocabularies();
+    let mut examples = Vec::with_capacity(n);
+    for pair in config.valid.read(config.read_options())? {
+        let pair = pair?;
+        let source = codec.encode_source(&pair.source)?;
+        let output = codec.encode_target(&pair.target)?;
+        if source.len() > longest || output.len() > longest {
+            continue;
+        }
+        let begin = [vocabularies.bos_id].into_iter();
+        let target = begin.chain(output).chain(vocabularies.eos_id).collect();
+        examples.push(Example { source, target });
+        if examples.len() == n {
+            break;
+        }
+    }
+    Ok(examples)
+}
+
+fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
+    let reference = dataset.scorer().reference(index, &decoded.example);
+    let output = dataset.codec().decode_target(&decoded.output);
+    let [reference, output] = marked(&reference, &output, decoded.is_exact);
+    Sample {
+        source: dataset.codec().decode_source(&decoded.example.source),
+        reference,
+        output,
+        is_exact: decoded.is_exact,
+    }
+}
+
+fn count(maps: &AttentionMaps) -> usize {
+    maps.weights.iter().flatten().map(Vec::len).sum()
+}
+
+impl From<AttentionMaps> for Map {
+    fn from(maps: AttentionMaps) -> Self {
+        let heads = |layer: &Vec<Vec<f32>>| layer.iter().map(|head| encode(head)).collect();
+        Self {
+            kind: maps.name.strip_prefix("attention-").unwrap_or(maps.name),
+            row_label: maps.row_label,
+            column_label: maps.column_label,
+            weights: maps.weights.iter().map(heads).collect(),
+            rows: maps.rows,
+            columns: maps.columns,
+            is_causal: maps.is_causal,
+        }
+    }
+}
+
+/// Writes weights from 0 to 1 as thousandths: two digits of base 36 each.
+fn encode(weights: &[f32]) -> String {
+    let digit = |value: u32| char::from_digit(value, 36).expect("it is below 36");
+    let digits = weights.iter().flat_map(|weight| {
+        let thousandths = (weight.clamp(0.0, 1.0) * 1000.0).round() as u32;
+        [digit(thousandths / 36), digit(thousandths % 36)]
+    });
+    digits.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_take_two_characters() {
+        assert_eq!(encode(&[0.0, 0.001, 0.0356, 0.5, 1.0]), "000110dwrs");
+        let read = |text: &str| u32::from_str_radix(text, 36).unwrap();
+        assert_eq!((read("10"), read("dw"), read("rs")), (36, 500, 1000));
+        assert_eq!(encode(&[f32::NAN, 2.0]), "00rs");
+    }
+}

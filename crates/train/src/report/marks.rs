@@ -1,0 +1,97 @@
+//! Errors of an output, word by word.
+
+use serde::Serialize;
+
+/// A word, and whether it differs between output and reference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Marked(String, #[serde(serialize_with = "as_digit")] bool);
+
+/// Maximum number of words that are compared; the time grows with its square.
+const WORDS: usize = 1000;
+
+fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_u8((*flag).into())
+}
+
+/// Returns the words of the reference and those of the output. Words outside of a longest common
+/// subsequence are marked: those of the reference are missing in the output, those of the output
+/// are wrong. A correct output has no marks, even where it differs from the reference.
+pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 2] {
+    let words = |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
+    let (a, b) = (words(reference), words(output));
+    let (mut in_a, mut in_b) = (vec![is_correct; a.len()], vec![is_correct; b.len()]);
+    if !is_correct && a.len().max(b.len()) <= WORDS {
+        let lengths = common_lengths(&a, &b);
+        let (mut i, mut j) = (0, 0);
+        while i < a.len() && j < b.len() {
+            if a[i] == b[j] {
+                (in_a[i], in_b[j]) = (true, true);
+                (i, j) = (i + 1, j + 1);
+            } else if lengths[i + 1][j] >= lengths[i][j + 1] {
+                i += 1;
+            } else {
+                j += 1;
+            }
+        }
+    }
+    let pairs = |words: Vec<String>, common: Vec<bool>| {
+        let pairs = words.into_iter().zip(common);
+        pairs
+            .map(|(word, is_common)| Marked(word, !is_common))
+            .collect()
+    };
+    [pairs(a, in_a), pairs(b, in_b)]
+}
+
+/// Returns the lengths of the longest common subsequences of all suffixes of `a` and `b`.
+fn common_lengths(a: &[String], b: &[String]) -> Vec<Vec<u16>> {
+    let mut lengths = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in (0..a.len()).rev() {
+        for j in (0..b.len()).rev() {
+            lengths[i][j] = match a[i] == b[j] {
+                true => lengths[i + 1][j + 1] + 1,
+                false => lengths[i + 1][j].max(lengths[i][j + 1]),
+            };
+        }
+    }
+    lengths
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Writes marked words in brackets.
+    fn show(reference: &str, output: &str, is_correct: bool) -> [String; 2] {
+        marked(reference, output, is_correct).map(|words| {
+            let words = words.iter().map(|Marked(word, is_marked)| match is_marked {
+                true => format!("[{word}]"),
+                false => word.clone(),
+            });
+            words.collect::<Vec<_>>().join(" ")
+        })
+    }
+
+    #[test]
+    fn words_outside_of_the_common_ones_are_marked() {
+        assert_eq!(show("3 1 4", "3 1 4", true), ["3 1 4", "3 1 4"]);
+        assert_eq!(
+            show("3 1 4 1", "3 4 4 1", false),
+            ["3 [1] 4 1", "3 4 [4] 1"]
+        );
+        assert_eq!(show("a b c", "b c d", false), ["[a] b c", "b c [d]"]);
+        assert_eq!(show("a b", "", false), ["[a] [b]", ""]);
+        assert_eq!(show("", "x", false), ["", "[x]"]);
+        // A sum may have more than one correct form.
+        assert_eq!(show("a b", "c", true), ["a b", "c"]);
+        let json = serde_json::to_string(&marked("a", "b", false)).unwrap();
+        assert_eq!(json, r#"[[["a",1]],[["b",1]]]"#);
+    }
+
+    #[test]
+    fn very_long_texts_are_not_compared() {
+        let long = "w ".repeat(WORDS + 1);
+        let [reference, output] = marked(&long, &format!("{long} x"), false);
+        assert!(reference.iter().chain(&output).all(|word| word.1));
+    }
+}

@@ -1,0 +1,120 @@
+//! The numbers in a run's `metrics.jsonl`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde_json::{Map, Value};
+use training::error::UsageError;
+use training::run::layout::METRICS;
+use training::run::unusable;
+
+use super::curve::Point;
+
+/// The numbers of every step and evaluation, by the name of their field.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics(BTreeMap<String, Vec<Point>>);
+
+impl Metrics {
+    /// Reads the file of a run folder; `None` if it has none.
+    ///
+    /// # Errors
+    ///
+    /// A file that cannot be read, or a damaged line; the message names both.
+    pub fn read(folder: &Path) -> Result<Option<Self>, UsageError> {
+        let path = folder.join(METRICS);
+        match fs::read(&path) {
+            Ok(text) => Self::parse(&text)
+                .map(Some)
+                .map_err(|what| unusable(&path, what)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(unusable(&path, format!("cannot be read ({error})"))),
+        }
+    }
+
+    /// Parses lines. The later line counts where a step occurs twice. An incomplete last line,
+    /// which a killed process leaves, is skipped.
+    fn parse(text: &[u8]) -> Result<Self, String> {
+        let mut fields: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
+        for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let object: Map<String, Value> = match serde_json::from_slice(line) {
+                Ok(object) => object,
+                Err(_) if !line.ends_with(b"\n") => break,
+                Err(error) => {
+                    let what = "is damaged, must be a JSON object";
+                    return Err(format!("line {number} {what} ({error})"));
+                }
+            };
+            let Some(step) = object.get("step").and_then(Value::as_u64) else {
+                continue;
+            };
+            for (name, value) in object {
+                let value = match value {
+                    // JSON has no NaN.
+                    Value::Null => f64::NAN,
+                    value => match value.as_f64() {
+                        Some(value) => value,
+                        None => continue,
+                    },
+                };
+                fields.entry(name).or_default().insert(step, value);
+            }
+        }
+        fields.retain(|_, curve| curve.values().any(|value| value.is_finite()));
+        let fields = fields.into_iter();
+        let fields = fields.map(|(name, curve)| (name, curve.into_iter().collect()));
+        Ok(Self(fields.collect()))
+    }
+
+    /// Returns the values of a field by step; NaN where a value was not finite. Empty if there is
+    /// no finite value.
+    pub fn field(&self, name: &str) -> &[Point] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Metrics {
+        Metrics::parse(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn lines_of_steps_and_evaluations_become_curves() {
+        let metrics = parse(
+            "{\"step\":1,\"loss\":3.5,\"tokens\":7,\"skipped\":true,\"new\":[1]}\n\
+             {\"step\":2,\"loss\":null,\"tokens\":8}\n\
+             {\"step\":2,\"valid_loss\":3.1,\"exact_match\":null}\n\
+             \n\
+             {\"event\":\"resumed\"}\n\
+             {\"step\":2,\"loss\":3,\"tok",
+        );
+        assert_eq!(metrics.field("tokens"), [(1, 7.0), (2, 8.0)]);
+        assert_eq!(metrics.field("valid_loss"), [(2, 3.1)]);
+        assert_eq!(metrics.field("loss")[0], (1, 3.5));
+        assert!(metrics.field("loss")[1].1.is_nan());
+        for absent in ["exact_match", "skipped", "new"] {
+            assert!(metrics.field(absent).is_empty(), "{absent}");
+        }
+        let repeated = parse("{\"step\":1,\"loss\":3}\n{\"step\":1,\"loss\":4}\n");
+        assert_eq!(repeated.field("loss"), [(1, 4.0)]);
+    }
+
+    #[test]
+    fn damaged_lines_are_named_and_missing_files_are_none() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(Metrics::read(folder.path()).unwrap(), None);
+        fs::write(folder.path().join(METRICS), "{}\nx\n{}\n").unwrap();
+        let error = Metrics::read(folder.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("metrics.jsonl: line 2 is damaged"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,136 @@
+// The page: a summary, tabs, and the switch between light and dark.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const { runs } = data;
+const isSingle = runs.length === 1;
+
+function pill(status) {
+  return html("span", { class: "pill", "data-status": status.name }, status.name);
+}
+
+function steps(run) {
+  return run.steps && run.steps !== run.step ? `${grouped(run.step)} of ${grouped(run.steps)}` : grouped(run.step);
+}
+
+// A value with its name above.
+function tile(label, value, detail) {
+  return html("div", { class: "tile" }, html("dt", {}, label), html("dd", {}, value, detail && html("small", {}, detail)));
+}
+
+function summaryOf(run) {
+  return html("dl", { class: "tiles" },
+    run.scores.map((one) => tile(one.label, score(one), one.detail)),
+    tile("task", run.task),
+    tile("backend", run.backend ?? MISSING),
+    tile("parameters", count(run.parameters)),
+    tile("steps", steps(run)),
+    tile("training time", duration(run.seconds)),
+  );
+}
+
+function summaryOfAll() {
+  const labels = [...new Set(runs.flatMap((run) => run.scores.map((one) => one.label)))];
+  const rows = runs.map((run, i) => [
+    html("th", { scope: "row" }, swatch(lineStyle(i)), " ", run.name),
+    html("td", {}, pill(run.status)),
+    ...labels.map((label) => {
+      const found = run.scores.find((one) => one.label === label);
+      return html("td", { title: found?.detail }, found ? score(found) : MISSING);
+    }),
+    run.task, run.backend ?? MISSING, count(run.parameters), steps(run), duration(run.seconds),
+  ]);
+  return table("Runs", ["run", "status", ...labels, "task", "backend", "parameters", "steps", "time"], rows, "numbers");
+}
+
+// Light, dark, or what the system has. The choice is kept where the browser allows it.
+function themeSwitch() {
+  const stored = () => { try { return localStorage.getItem("report-theme"); } catch { return null; } };
+  const store = (theme) => { try { localStorage.setItem("report-theme", theme); } catch { /* a page without storage */ } };
+  const apply = (theme) => {
+    document.documentElement.dataset.theme = theme;
+    document.dispatchEvent(new Event("themechange"));
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => document.dispatchEvent(new Event("themechange")));
+  const theme = ["light", "dark"].includes(stored()) ? stored() : "auto";
+  apply(theme);
+  return choice("Theme", [["auto", "auto"], ["light", "light"], ["dark", "dark"]], theme, (theme) => { store(theme); apply(theme); });
+}
+
+// Tabs whose panels are drawn when they are first shown, or before printing.
+function tabs(panels) {
+  const all = panels.map(([name, content]) => {
+    const id = newId();
+    const panel = html("section", { role: "tabpanel", id: `${id}-panel`, "aria-labelledby": id, hidden: true, tabindex: -1 }, html("h2", {}, name));
+    const button = html("button", { type: "button", role: "tab", id, "aria-controls": panel.id, "aria-selected": false, tabindex: -1, onclick: () => show(button) }, name);
+    return { name, button, panel, content, isDrawn: false };
+  });
+  function draw(tab) {
+    if (tab.isDrawn) return;
+    tab.isDrawn = true;
+    tab.panel.append(...tab.content().filter(Boolean));
+  }
+  function show(button) {
+    for (const tab of all) {
+      const isShown = tab.button === button;
+      tab.button.setAttribute("aria-selected", isShown);
+      tab.button.tabIndex = isShown ? 0 : -1;
+      tab.panel.hidden = !isShown;
+      if (isShown) draw(tab);
+    }
+  }
+  function onkeydown(event) {
+    const at = all.findIndex((tab) => tab.button === document.activeElement);
+    const next = moved(event.key, at, all.length);
+    if (next == null) return;
+    event.preventDefault();
+    show(all[next].button);
+    all[next].button.focus();
+  }
+  // Charts measure their width, so that all panels must be shown before they are printed.
+  let shown = null;
+  addEventListener("beforeprint", () => {
+    shown = all.find((tab) => !tab.panel.hidden);
+    document.documentElement.classList.add("printed");
+    all.forEach((tab) => { tab.panel.hidden = false; draw(tab); });
+    document.querySelectorAll("figure").forEach((figure) => figure.redraw?.());
+    document.dispatchEvent(new Event("themechange"));
+  });
+  addEventListener("afterprint", () => {
+    document.documentElement.classList.remove("printed");
+    show(shown.button);
+    document.dispatchEvent(new Event("themechange"));
+  });
+  show(all[0].button);
+  return [html("div", { class: "tabs", role: "tablist", "aria-label": "Parts of the report", onkeydown }, all.map((tab) => tab.button)), all.map((tab) => tab.panel)];
+}
+
+function missing() {
+  const notes = runs.flatMap((run) => run.notes.map((note) => (isSingle ? note : `${run.name}: ${note}`)));
+  if (notes.length === 0) return null;
+  return html("details", { class: "missing-parts", open: isSingle },
+    html("summary", {}, `Not in this report (${notes.length})`),
+    html("ul", {}, notes.map((note) => html("li", {}, note))));
+}
+
+const some = (test) => runs.some(test);
+const panels = [
+  some((run) => Object.keys(run.curves).length) && ["Curves", () => curvesPanel(data)],
+  some((run) => run.lengths.length) && ["Lengths", () => lengthsPanel(data)],
+  some((run) => run.examples?.attention.length) && ["Attention", () => attentionPanel(data)],
+  some((run) => run.examples) && ["Samples", () => samplesPanel(data)],
+  ["Settings", () => settingsPanel(data)],
+  ["Environment", () => environmentPanel(data)],
+].filter(Boolean);
+
+document.getElementById("report").replaceChildren(
+  html("header", {},
+    html("div", { class: "title" },
+      html("div", {},
+        html("h1", {}, isSingle ? runs[0].name : `${runs.length} runs`, isSingle && pill(runs[0].status)),
+        isSingle && runs[0].status.reason && html("p", { class: "reason" }, runs[0].status.reason)),
+      themeSwitch()),
+    isSingle ? summaryOf(runs[0]) : summaryOfAll(),
+    missing() ?? ""),
+  ...tabs(panels).flat(),
+  html("footer", {}, `Written by train ${data.version}`),
+);

@@ -1,0 +1,170 @@
+//! A run as the page shows it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::Value;
+use training::error::UsageError;
+use training::evaluation::LengthScore;
+use training::run::layout::{CONFIG, SUMMARY};
+use training::run::{read_config_json, read_lengths, read_status, unusable};
+
+use super::curve::{Curve, rounded};
+use super::examples::Examined;
+use super::facts::Facts;
+use super::metrics::Metrics;
+
+/// Fields of `metrics.jsonl` that the page shows as curves.
+const CURVES: [&str; 9] = [
+    "loss",
+    "valid_loss",
+    "token_accuracy",
+    "exact_match",
+    "bleu",
+    "chrf",
+    "learning_rate",
+    "gradient_norm",
+    "tokens_per_second",
+];
+
+/// A run as the page shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunReport {
+    /// Name that tells the run from the others of the page.
+    pub name: String,
+    status: StatusText,
+    #[serde(flatten)]
+    facts: Facts,
+    curves: BTreeMap<&'static str, Curve>,
+    /// Seconds of training by step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seconds_by_step: Option<Curve>,
+    lengths: Vec<LengthScore>,
+    examples: Option<Examined>,
+    /// What the page lacks, and how the run would have it.
+    notes: Vec<String>,
+    #[serde(skip)]
+    config: Value,
+}
+
+/// The status of a run in words.
+#[derive(Clone, Debug, Serialize)]
+struct StatusText {
+    name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+impl RunReport {
+    /// Reads the files of a run folder. What is missing becomes a note.
+    ///
+    /// # Errors
+    ///
+    /// The folder is not a run's, or its files are damaged; the message names the path.
+    pub fn read(folder: &Path) -> Result<Self, UsageError> {
+        let config: Option<Value> = serde_json::from_slice(&read_config_json(folder)?).ok();
+        let config = config
+            .filter(Value::is_object)
+            .ok_or_else(|| unusable(&folder.join(CONFIG), "is not the configuration of a run"))?;
+        let metrics = Metrics::read(folder)?;
+        let mut notes = Vec::new();
+        let metrics = metrics.unwrap_or_else(|| {
+            notes.push("There are no curves: the run has no metrics.jsonl.".into());
+            Metrics::default()
+        });
+        let status = status(folder)?;
+        let facts = Facts::of(folder, &config, &metrics);
+        // The path `.` has no name, so the name is that of the whole path.
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
+        let name = whole.file_name().unwrap_or(whole.as_os_str());
+        let name = name.to_string_lossy().into_owned();
+        let curve = |field| {
+            let points = metrics.field(field);
+            (!points.is_empty()).then(|| (field, Curve::new(points)))
+        };
+        let curves: BTreeMap<_, _> = CURVES.into_iter().filter_map(curve).collect();
+        let seconds = metrics.field("seconds");
+        let seconds_by_step = (!seconds.is_empty()).then(|| Curve::increasing(seconds));
+        let lengths = read_lengths(folder)?.unwrap_or_default();
+        if !curves.is_empty() && !curves.contains_key("valid_loss") {
+            notes.push("There are no validation curves: the run has not been evaluated.".into());
+        }
+        if !curves.is_empty() && !curves.contains_key("tokens_per_second") {
+            let what = "There is no throughput: an earlier version of train wrote metrics.jsonl.";
+            notes.push(what.into());
+        }
+        if lengths.is_empty() && facts.task != "text" {
+            notes.push(format!(
+                "There is no exact match by length: `train eval {} --eval-lengths 1..32` measures it.",
+                folder.display()
+            ));
+        }
+        if !folder.join(SUMMARY).exists() {
+            let what = "There are no scores of the test split: the run has no summary.json, which \
+                        it writes when training has ended.";
+            notes.push(what.into());
+        }
+        Ok(Self {
+            name,
+            status,
+            facts,
+            curves,
+            seconds_by_step,
+            lengths: lengths.into_iter().map(shortened).collect(),
+            examples: None,
+            notes,
+            config,
+        })
+    }
+
+    /// Adds what the run's model does with some examples, or the reason why that is missing.
+    pub fn add_examples(&mut self, examined: Result<Examined, String>) {
+        match examined {
+            Ok(examined) => {
+                if !examined.has_attention() {
+                    let what = "There is no attention: all examples are too long to show it.";
+                    self.notes.push(what.into());
+                }
+                self.facts.parameters = self.facts.parameters.or(Some(examined.parameters));
+                self.examples = Some(examined);
+            }
+            Err(why) => self
+                .notes
+                .push(format!("There are no samples and no attention: {why}.")),
+        }
+    }
+
+    /// Returns the contents of `config.json`.
+    pub fn config(&self) -> &Value {
+        &self.config
+    }
+
+    /// Returns what the page lacks, a sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+fn shortened(score: LengthScore) -> LengthScore {
+    let short = |share: Option<f64>| share.map(|share| rounded(share, 4));
+    LengthScore {
+        exact_match: short(score.exact_match),
+        token_accuracy: short(score.token_accuracy),
+        ..score
+    }
+}
+
+/// Returns the status of a run. One of an earlier version has no `status.json`; it has finished if
+/// it has its results.
+fn status(folder: &Path) -> Result<StatusText, UsageError> {
+    let (name, reason) = match read_status(folder)? {
+        Some(status) => (status.status.name(), status.reason),
+        None if folder.join(SUMMARY).exists() => ("finished", None),
+        None => ("not finished", None),
+    };
+    Ok(StatusText {
+        name: name.into(),
+        reason,
+    })
+}

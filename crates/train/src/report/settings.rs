@@ -1,0 +1,231 @@
+//! The settings of runs side by side, and those that differ from the preset.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use training::config::{RunConfig, TextSize};
+
+use crate::args::flags::flag_of;
+
+/// Sections of `config.json`, in the order of the page. Settings at the top belong to `run`.
+const SECTIONS: [&str; 7] = [
+    "run",
+    "data",
+    "model",
+    "optimization",
+    "evaluation",
+    "checkpointing",
+    "execution",
+];
+
+/// Settings that are not a choice of the user: they follow from the data, or from the machine.
+const DERIVED: [&str; 7] = [
+    "data.data",
+    "data.tokenizer_sha256",
+    "execution.backend",
+    "model.max_len",
+    "model.pad_id",
+    "model.source_vocab_size",
+    "model.target_vocab_size",
+];
+
+/// A setting of all runs of a page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Setting {
+    /// Section of `config.json`.
+    section: &'static str,
+    /// Path in `config.json`, such as `model.d_model`.
+    path: String,
+    /// Flag that sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flag: Option<String>,
+    /// Value of each run; `None` where a run has no such setting.
+    values: Vec<Option<String>>,
+    /// Value of each run's preset where it differs from the run's own value.
+    presets: Vec<Option<String>>,
+}
+
+/// Compares the settings of runs, each the contents of a `config.json`.
+pub fn settings(configs: &[&Value]) -> Vec<Setting> {
+    let flat: Vec<Map<String, Value>> = configs.iter().map(|config| flatten(config)).collect();
+    let presets: Vec<_> = flat.iter().map(preset).collect();
+    let paths: BTreeSet<&String> = flat.iter().flat_map(Map::keys).collect();
+    let setting = |path: &String| {
+        let value = |run: &Map<String, Value>| run.get(path).map(words);
+        let preset = |(run, preset): (&Map<String, Value>, &Option<Map<String, Value>>)| {
+            let theirs = words(preset.as_ref()?.get(path)?);
+            let differs = value(run)? != theirs && !is_derived(path, run);
+            differs.then_some(theirs)
+        };
+        Setting {
+            section: section(path),
+            path: path.clone(),
+            flag: flag_of(path)
+                .filter(|flag| flag.starts_with("--"))
+                .map(String::from),
+            values: flat.iter().map(value).collect(),
+            presets: flat.iter().zip(&presets).map(preset).collect(),
+        }
+    };
+    let mut settings: Vec<Setting> = paths.into_iter().map(setting).collect();
+    let rank = |section| SECTIONS.iter().position(|known| *known == section);
+    // The sort is stable, so that paths stay in order.
+    settings.sort_by_key(|setting| rank(setting.section));
+    settings
+}
+
+fn section(path: &str) -> &'static str {
+    let first = path.split_once('.').map_or("run", |(section, _)| section);
+    let known = SECTIONS.iter().find(|known| **known == first);
+    known.copied().unwrap_or("run")
+}
+
+/// Whether a setting of a run follows from others or from the machine.
+fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
+    let has_epochs = run
+        .get("optimization.epochs")
+        .is_some_and(|epochs| !epochs.is_null());
+    DERIVED.contains(&path) || (path == "optimization.steps" && has_epochs)
+}
+
+/// Returns the settings of the preset of a run's task; of several presets, those that differ least
+/// from the run's. `None` for a task of another program.
+fn preset(run: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let task = run.get("data.task")?.as_str()?;
+    let presets = match task {
+        "text" => [TextSize::Small, TextSize::Tiny, TextSize::Base]
+            .map(RunConfig::text)
+            .to_vec(),
+        task => vec![RunConfig::of_task(task)?],
+    };
+    let presets = presets.iter().map(|preset| {
+        // Text has the digits of f32 that config.json has; a value would have those of f64.
+        let text = serde_json::to_string(preset).expect("it is plain data");
+        flatten(&serde_json::from_str(&text).expect("it was written as JSON"))
+    });
+    let differences = |preset: &Map<String, Value>| {
+        let differs = |(path, value): &(&String, &Value)| run.get(*path) != Some(*value);
+        preset.iter().filter(differs).count()
+    };
+    presets.min_by_key(differences)
+}
+
+/// Returns the values of nested objects by their paths.
+fn flatten(config: &Value) -> Map<String, Value> {
+    fn add(value: &Value, path: &str, found: &mut Map<String, Value>) {
+        match value {
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    let dot = if path.is_empty() { "" } else { "." };
+                    add(value, &format!("{path}{dot}{key}"), found);
+                }
+            }
+            value => {
+                found.insert(path.into(), value.clone());
+            }
+        }
+    }
+    let mut found = Map::new();
+    add(config, "", &mut found);
+    found
+}
+
+/// Returns a value as a reader would write it. Whole numbers in a row are ranges, `1..24`.
+fn words(value: &Value) -> String {
+    match value {
+        Value::Null => "none".into(),
+        Value::Bool(true) => "yes".into(),
+        Value::Bool(false) => "no".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(values) => {
+            let numbers: Option<Vec<u64>> = values.iter().map(Value::as_u64).collect();
+            let parts: Vec<String> = match numbers {
+                Some(numbers) => numbers
+                    .chunk_by(|a, b| a + 1 == *b)
+                    .map(|row| match row {
+                        [first, .., last] if row.len() > 2 => format!("{first}..{last}"),
+                        row => row
+                            .iter()
+                            .map(u64::to_string)
+                            .collect::<Vec<_>>()
+                            .join(", "),
+                    })
+                    .collect(),
+                None => values.iter().map(words).collect(),
+            };
+            parts.join(", ")
+        }
+        value => value.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn config(change: impl FnOnce(&mut RunConfig)) -> Value {
+        let mut config = RunConfig::copy();
+        config.check().unwrap();
+        change(&mut config);
+        serde_json::from_str(&serde_json::to_string(&config).unwrap()).unwrap()
+    }
+
+    fn find<'a>(settings: &'a [Setting], path: &str) -> &'a Setting {
+        settings
+            .iter()
+            .find(|setting| setting.path == path)
+            .unwrap()
+    }
+
+    #[test]
+    fn settings_that_differ_from_the_preset_have_its_value() {
+        let plain = config(|_| {});
+        let changed = config(|config| {
+            config.model.d_model = 128;
+            config.model.max_len = 99;
+            config.optimization.optimizer.clip_norm = Some(0.5);
+            config.execution.backend = "flex".into();
+        });
+        let found = settings(&[&plain, &changed]);
+        let d_model = find(&found, "model.d_model");
+        assert_eq!(d_model.values, [Some("64".into()), Some("128".into())]);
+        assert_eq!(d_model.presets, [None, Some("64".into())]);
+        assert_eq!(d_model.flag.as_deref(), Some("--d-model"));
+        let clip = find(&found, "optimization.optimizer.clip_norm");
+        assert_eq!(clip.presets, [None, Some("none".into())]);
+        assert_eq!(clip.section, "optimization");
+        let marked = found.iter().filter(|setting| setting.presets[1].is_some());
+        assert_eq!(marked.count(), 2);
+        assert_eq!(found[0].path, "seed");
+        let sections: Vec<_> = found.iter().map(|setting| setting.section).collect();
+        assert!(sections.is_sorted_by_key(|name| SECTIONS.iter().position(|s| s == name)));
+    }
+
+    #[test]
+    fn runs_of_different_tasks_and_unknown_settings_stand_side_by_side() {
+        let copy = config(|_| {});
+        let other = json!({"data": {"task": "custom", "title": "<b>"}, "new": [1, 2, 3, 5]});
+        let found = settings(&[&copy, &other]);
+        assert_eq!(find(&found, "new").values, [None, Some("1..3, 5".into())]);
+        assert_eq!(find(&found, "data.title").values[1].as_deref(), Some("<b>"));
+        assert_eq!(find(&found, "model.d_model").values[1], None);
+        assert!(found.iter().all(|setting| setting.presets[1].is_none()));
+        assert_eq!(settings(&[]), []);
+    }
+
+    #[test]
+    fn the_preset_of_a_text_is_the_nearest() {
+        let text = |size, d_ff| {
+            let mut config = RunConfig::text(size);
+            config.model.d_ff = d_ff;
+            serde_json::to_value(&config).unwrap()
+        };
+        let found = settings(&[&text(TextSize::Base, 77), &text(TextSize::Tiny, 77)]);
+        let d_ff = find(&found, "model.d_ff");
+        assert_eq!(d_ff.presets, [Some("2048".into()), Some("256".into())]);
+        assert_eq!(find(&found, "model.d_model").presets, [None, None]);
+    }
+}
