@@ -17,6 +17,9 @@ mod report;
 mod runs;
 #[path = "cli/score.rs"]
 mod score;
+#[cfg(target_os = "linux")]
+#[path = "cli/screen.rs"]
+mod screen;
 #[path = "cli/task.rs"]
 mod task;
 
