@@ -7,6 +7,8 @@ use assert_cmd::Command;
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/export.rs"]
+mod export;
 #[path = "cli/generate.rs"]
 mod generate;
 #[path = "cli/lengths.rs"]
@@ -25,6 +27,9 @@ mod task;
 
 #[path = "cli/text.rs"]
 mod text_task;
+
+#[path = "cli/tokenize.rs"]
+mod tokenize;
 
 #[path = "cli/training.rs"]
 mod training;

@@ -11,6 +11,7 @@ use super::plot::PlotArgs;
 use super::report::ReportArgs;
 use super::resume::ResumeArgs;
 use super::score::ScoreArgs;
+use super::tokenize::TokenizeArgs;
 use super::weights::{ExportArgs, ImportArgs, InspectArgs};
 
 /// Trains Transformers on any Burn backend. Without a command: trains the copy task.
@@ -41,6 +42,8 @@ pub enum Command {
     Eval(EvalArgs),
     /// Score texts against references: BLEU, chrF, error rates
     Score(ScoreArgs),
+    /// Turn lines of text into tokens by a run's tokeniser, and back
+    Tokenize(TokenizeArgs),
     /// Plot a run's curves and attention, as SVG and PNG
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, samples, settings

@@ -18,8 +18,8 @@ pub struct PlotArgs {
     /// Draw only these plots of the run [default: all that it has data for]
     #[arg(long, value_name = "PLOT,...", value_delimiter = ',')]
     pub only: Vec<RunPlot>,
-    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 sequences of the test split]
-    #[arg(long, value_name = "SYMBOLS")]
+    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 of the test split with at most 32 tokens]
+    #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
     /// Draw dimensions 4 to 7 of a sinusoidal positional encoding with 20 dimensions; needs no run
     #[arg(long)]

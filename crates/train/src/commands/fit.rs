@@ -1,12 +1,13 @@
 //! `train fit`: train a model, evaluate it, report.
 
 use anyhow::Result;
+use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
 use super::resume;
 use super::train::{check_lengths, open_device, train};
-use crate::args::FitArgs;
+use crate::args::{FitArgs, Preset};
 use crate::terminal::{end_progress, output};
 
 /// Runs the command.
@@ -51,8 +52,11 @@ pub(super) fn run(args: &FitArgs) -> Result<()> {
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
+        let tiny = RunConfig::text(TextSize::Tiny).model.d_model;
+        let is_large = config.model.d_model > tiny && args.preset != Some(Preset::Tiny);
+        let preset = if is_large { "--preset tiny, " } else { "" };
         output::warn(&format!(
-            "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try --preset tiny, more --epochs or smaller --batch-tokens"
+            "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try {preset}a smaller --warmup, more --epochs or smaller --batch-tokens"
         ));
     }
     let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;

@@ -13,6 +13,7 @@ mod results;
 mod resume;
 mod run;
 mod score;
+mod tokenize;
 mod train;
 mod trained;
 mod translations;

@@ -3,14 +3,13 @@
 use anyhow::Result;
 use clap::ValueEnum;
 
-use training::data::Split;
 use training::error::{UsageError, quote};
 use training::run::checkpoint::TrainedRun;
 
 use crate::args::PlotArgs;
 use crate::args::flags::describe;
 use crate::device::DeviceName;
-use crate::plot::attention::{AttentionMaps, attention_maps};
+use crate::plot::attention::{AttentionMaps, attention_maps, example_source};
 use crate::plot::{Plot, Run, RunPlot, positional_encoding, warmup};
 use crate::terminal::output;
 
@@ -75,11 +74,9 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
             .encode_source(words)
             .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
         None => {
-            let examples = dataset.held_out(trained.config.seed, Split::Test, 8);
-            let sources = examples.into_iter().map(|example| example.source);
             let what = "has no test sequences: say which with --source";
             let wrong = || UsageError::setting("run", run.folder.display(), what);
-            sources.max_by_key(Vec::len).ok_or_else(wrong)?
+            example_source(dataset, trained.config.seed).ok_or_else(wrong)?
         }
     };
     let name = format!("{}, step {}", run.name, trained.step);

@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 
-use super::{backends, bench, eval, fit, generate, plot, report, resume, score, weights};
+use super::{
+    backends, bench, eval, fit, generate, plot, report, resume, score, tokenize, weights,
+};
 use crate::args::{Cli, Command};
 use crate::terminal::output;
 
@@ -19,6 +21,7 @@ pub fn run(cli: &Cli) -> Result<()> {
         Some(Command::Generate(args)) => generate::run(args),
         Some(Command::Eval(args)) => eval::run(args),
         Some(Command::Score(args)) => score::run(args),
+        Some(Command::Tokenize(args)) => tokenize::run(args),
         Some(Command::Plot(args)) => plot::run(args),
         Some(Command::Report(args)) => report::run(args),
         Some(Command::Import(args)) => weights::import(args),

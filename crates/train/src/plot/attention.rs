@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use transformer::generate::GenerateConfig;
 use transformer::{LayerTrace, Transformer, pad_sequences};
 
-use training::data::Dataset;
+use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
 
 /// The attention weights of one stack, for one source.
@@ -33,6 +33,9 @@ pub struct AttentionMaps {
 
 /// The maximum number of source tokens, because more cannot be told apart in a plot.
 const MAX_TOKENS: usize = 512;
+
+/// Maximum number of tokens whose labels a plot shows all.
+const EASILY_READ: usize = 32;
 
 /// Returns the attention weights while the model decodes a source greedily: those of the encoder,
 /// of the decoder's self-attention, and of its cross-attention.
@@ -82,8 +85,8 @@ pub fn attention_maps(
     let cross = inspection.decoder.iter();
     let cross = cross.filter_map(|layer| layer.cross_attention.clone());
     let tokens =
-        |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_token(id)).collect() };
-    let source_tokens = source.iter().map(|&id| codec.source_token(id));
+        |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_label(id)).collect() };
+    let source_tokens = source.iter().map(|&id| codec.source_label(id));
     let source_tokens: Vec<String> = source_tokens.collect();
     let target = codec.decode_target(&hypothesis.tokens);
     let encoder = AttentionMaps {
@@ -119,6 +122,24 @@ pub fn attention_maps(
     };
     let maps = [encoder, decoder, cross].into_iter();
     Ok(maps.filter(|maps| !maps.weights.is_empty()).collect())
+}
+
+/// Returns a source that a plot shows well: the longest of at most [`EASILY_READ`] tokens among the
+/// first eight of the test split, or the shortest if all of them are longer. `None` without examples.
+pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
+    let examples = dataset.held_out(seed, Split::Test, 8);
+    let sources = examples.into_iter().map(|example| example.source);
+    sources.reduce(|best, source| {
+        let (short, long) = match best.len() <= source.len() {
+            true => (best, source),
+            false => (source, best),
+        };
+        if long.len() <= EASILY_READ {
+            long
+        } else {
+            short
+        }
+    })
 }
 
 /// Returns the weights of each head of the only sequence, row by row.

@@ -48,7 +48,7 @@ pub const TINY: [&str; 13] = [
 ];
 
 /// Trains a tiny model for some steps.
-fn fit(folder: &Path, run: &str, steps: &str, flags: &[impl AsRef<str>]) -> Output {
+pub fn fit(folder: &Path, run: &str, steps: &str, flags: &[impl AsRef<str>]) -> Output {
     let mut command = train(folder);
     command
         .args(TINY)

@@ -64,6 +64,17 @@ pub trait Codec: Send + Sync {
     /// Returns the name of a token of targets.
     fn target_token(&self, id: u32) -> String;
 
+    /// Returns a token of sources as people read it, for a plot: without the marks that tokenisers
+    /// have for blanks and parts of words. By default, its name.
+    fn source_label(&self, id: u32) -> String {
+        self.source_token(id)
+    }
+
+    /// Returns a token of targets as people read it; see [`source_label`](Self::source_label).
+    fn target_label(&self, id: u32) -> String {
+        self.target_token(id)
+    }
+
     /// Returns the id of a token of targets, special tokens included.
     ///
     /// # Errors

@@ -75,6 +75,11 @@ impl TextConfig {
         }
     }
 
+    /// Returns whether a side of a pair of ids has too many tokens.
+    pub(super) fn is_overlong(&self, ids: &[Vec<u32>; 2]) -> bool {
+        ids.iter().any(|ids| ids.len() > self.max_length)
+    }
+
     /// Makes all paths absolute, so that a run can be resumed from any folder.
     ///
     /// # Errors

@@ -90,11 +90,13 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first `n` pairs for validation, in their order, for every split; none if the
-    /// data set was opened for inference.
+    /// Returns the first `n` pairs for validation, in their order, for every split. A data set that
+    /// was opened for inference reads them from their files, and returns none if it cannot.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
-        let examples = self.corpora.iter().flat_map(|corpora| &corpora.validation);
-        examples.take(n).cloned().collect()
+        match &self.corpora {
+            Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),
+            None => self.read_validation(n),
+        }
     }
 
     fn scorer(&self) -> &dyn Scorer {

@@ -23,5 +23,5 @@ pub use config::{Overlong, TextConfig};
 pub use corpus::{Corpus, CorpusStats, Pair, Pairs, ReadOptions, is_json_lines};
 pub use dataset::ParallelDataset;
 pub use fingerprint::Fingerprint;
-pub use tokenizer::{Normalization, Tokenizer, TokenizerConfig, TokenizerKind};
+pub use tokenizer::{Normalization, Pieces, Tokenizer, TokenizerConfig, TokenizerKind};
 pub use tokenizer_pair::TokenizerPair;

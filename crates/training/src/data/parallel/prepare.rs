@@ -135,6 +135,19 @@ impl ParallelDataset {
         Ok(())
     }
 
+    /// Returns the first `n` pairs for validation; fewer where their files cannot be read.
+    pub(super) fn read_validation(&self, n: usize) -> Vec<Example> {
+        let Ok(pairs) = self.config.valid.read(self.config.read_options()) else {
+            return Vec::new();
+        };
+        let examples = pairs.map_while(Result::ok).filter_map(|pair| {
+            let ids = self.tokenizers.encode(&pair);
+            let is_kept = self.config.overlong == Overlong::Cut || !self.config.is_overlong(&ids);
+            is_kept.then(|| self.example(ids))
+        });
+        examples.take(n).collect()
+    }
+
     /// Returns the first `n` pairs for validation, and the texts of their targets.
     fn validation(&self, n: usize) -> Result<(Vec<Example>, Vec<String>), UsageError> {
         let corpus = &self.config.valid;
@@ -148,9 +161,8 @@ impl ParallelDataset {
                 has_rest = true;
                 continue;
             }
-            let TokenizerPair { source, target } = &self.tokenizers;
-            let ids = [source.encode(&pair.source), target.encode(&pair.target)];
-            if ids.iter().any(|ids| ids.len() > most) {
+            let ids = self.tokenizers.encode(&pair);
+            if self.config.is_overlong(&ids) {
                 long += 1;
                 if self.config.overlong == Overlong::Drop {
                     continue;

@@ -1,6 +1,8 @@
 //! Tokenisers, trained on a corpus or read from a `tokenizer.json` of Hugging Face.
 
 pub mod config;
+mod label;
+pub mod pieces;
 mod untrained;
 
 use std::path::Path;
@@ -12,6 +14,7 @@ use tokenizers::{AddedToken, Encoding, Tokenizer as Inner};
 use transformer::Vocabulary;
 
 pub use config::{Normalization, TokenizerConfig, TokenizerKind};
+pub use pieces::Pieces;
 
 use crate::error::UsageError;
 use crate::files::sha256;
@@ -199,6 +202,13 @@ impl Tokenizer {
         }
     }
 
+    /// Returns the names of all tokens: [`token`](Self::token) where that is unique, else the name
+    /// in the vocabulary.
+    pub fn pieces(&self) -> Pieces {
+        let own = |id| self.inner.id_to_token(id).unwrap_or_default();
+        Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))
+    }
+
     /// Returns the name of a token, with `▁` for blanks.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
@@ -209,6 +219,30 @@ impl Tokenizer {
             // A part of a character has the name of its bytes.
             Ok(text) if !text.contains(char::REPLACEMENT_CHARACTER) => text.replace(' ', "▁"),
             _ => name,
+        }
+    }
+
+    /// Returns a token as people read it, for a plot: without the marks that a tokeniser has for
+    /// blanks, words and their parts. Special tokens have their names, bytes that are a part of a
+    /// character have hexadecimal digits.
+    pub fn label(&self, id: u32) -> String {
+        let name = self.inner.id_to_token(id).unwrap_or_default();
+        let special = [self.pad_id, self.bos_id, self.eos_id];
+        if special.contains(&id) || self.unk_id == Some(id) {
+            return name;
+        }
+        // Decoders treat the first token of a text differently, so another one is before this one.
+        let Some(&before) = self.encode("a").last() else {
+            return name;
+        };
+        let decode = |ids: &[u32]| self.inner.decode(ids, false).unwrap_or_default();
+        let both = decode(&[before, id]);
+        match both.strip_prefix(&decode(&[before])) {
+            Some(text) if text.contains(char::REPLACEMENT_CHARACTER) => {
+                label::of_bytes(&name).unwrap_or(name)
+            }
+            Some(text) => label::of_text(text),
+            None => name,
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
+use super::corpus::Pair;
 use super::tokenizer::Tokenizer;
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
 use crate::error::UsageError;
@@ -67,6 +68,14 @@ impl TokenizerPair {
             return Self::new(both.clone(), both);
         }
         Self::new(read(SOURCE, 0)?, read(TARGET, 1)?)
+    }
+
+    /// Returns the ids of both sides of a pair, without begin and end symbols.
+    pub fn encode(&self, pair: &Pair) -> [Vec<u32>; 2] {
+        [
+            self.source.encode(&pair.source),
+            self.target.encode(&pair.target),
+        ]
     }
 
     /// Writes the tokenisers into a run's folder.
@@ -134,6 +143,14 @@ impl Codec for TokenizerPair {
 
     fn target_token(&self, id: u32) -> String {
         self.target.token(id)
+    }
+
+    fn source_label(&self, id: u32) -> String {
+        self.source.label(id)
+    }
+
+    fn target_label(&self, id: u32) -> String {
+        self.target.label(id)
     }
 
     fn target_id(&self, name: &str) -> Result<u32, EncodeError> {

@@ -78,6 +78,47 @@ fn byte_level_bpe_encodes_every_text() {
 }
 
 #[test]
+fn labels_have_no_marks_of_the_tokeniser() {
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        let text = pseudo_language(0, 3).target;
+        let ids = tokenizer.encode(&text);
+        let labels: Vec<String> = ids.iter().map(|&id| tokenizer.label(id)).collect();
+        let marks = ['▁', 'Ġ'];
+        assert!(
+            !labels.iter().any(|label| label.contains(marks)),
+            "{labels:?}"
+        );
+        // In their order, the labels are the text.
+        let join = |text: &str| text.replace([' ', '␣'], "");
+        assert_eq!(
+            join(&labels.concat()),
+            join(&tokenizer.decode(&ids)),
+            "{kind:?}"
+        );
+        assert_eq!(tokenizer.label(tokenizer.eos_id), "<eos>");
+    }
+    let tokenizer = trained(|_| ());
+    let ids = tokenizer.encode("é");
+    let labels: Vec<String> = ids.iter().map(|&id| tokenizer.label(id)).collect();
+    assert_eq!(labels, ["␣", "0xC3", "0xA9"]);
+}
+
+#[test]
+fn pieces_are_read_back() {
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        let pieces = tokenizer.pieces();
+        assert_eq!(pieces.len(), tokenizer.vocab_size);
+        for id in 0..pieces.len() as u32 {
+            let name = pieces.name(id).unwrap();
+            assert_eq!(pieces.id(name), Some(id), "{kind:?} {name}");
+            assert!(!name.contains(' '), "{kind:?} {name}");
+        }
+    }
+}
+
+#[test]
 fn texts_can_be_normalised() {
     let tokenizer = trained(|config| {
         config.lower_case = true;

@@ -1,0 +1,34 @@
+//! Flags of `tokenize`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+/// Flags of `tokenize`.
+#[derive(Clone, Debug, Args)]
+pub struct TokenizeArgs {
+    /// Folder of a run, or a tokenizer.json
+    #[arg(value_name = "TOKENIZER")]
+    pub tokenizer: PathBuf,
+    /// Tokeniser of the run to use [default: source]
+    #[arg(long)]
+    pub side: Option<Side>,
+    /// Print the ids of tokens instead of their names; with --decode, read ids
+    #[arg(long)]
+    pub ids: bool,
+    /// Turn lines of tokens, separated by blanks, back into text
+    #[arg(long)]
+    pub decode: bool,
+    /// File of lines; - for standard input
+    #[arg(long, value_name = "FILE", default_value = "-")]
+    pub input: PathBuf,
+}
+
+/// One of the two tokenisers of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Side {
+    /// The tokeniser of what the encoder reads
+    Source,
+    /// The tokeniser of what the decoder writes
+    Target,
+}
