@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use training::error::UsageError;
 use training::run::checkpoint::CheckpointSelector;
-use transformer::weights::{ImportOptions, Layout, Precision};
+use transformer::weights::{Dtype, ImportOptions, Layout};
 use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
 use super::check::needs;
@@ -122,8 +122,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Number format of the --output file
-    #[arg(long, default_value = "f32", requires = "output", value_parser = named::<Precision>())]
-    pub dtype: Precision,
+    #[arg(long, default_value = "f32", requires = "output", value_parser = named::<Dtype>())]
+    pub dtype: Dtype,
     /// Replace the --output file if it exists
     #[arg(long, requires = "output")]
     pub force: bool,
@@ -166,8 +166,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
     /// Number format of the file
-    #[arg(long, default_value = "f32", value_parser = named::<Precision>())]
-    pub dtype: Precision,
+    #[arg(long, default_value = "f32", value_parser = named::<Dtype>())]
+    pub dtype: Dtype,
     /// Checkpoint of the run: last, best, the number of a step, or average:K for the mean of the
     /// last K
     #[arg(long, value_name = "WHICH", default_value = "last")]
