@@ -13,6 +13,10 @@ mod export;
 mod generate;
 #[path = "cli/lengths.rs"]
 mod lengths;
+#[path = "cli/limits.rs"]
+mod limits;
+#[path = "cli/plot.rs"]
+mod plot;
 #[path = "cli/report.rs"]
 mod report;
 #[path = "cli/runs.rs"]
@@ -22,23 +26,18 @@ mod score;
 #[cfg(target_os = "linux")]
 #[path = "cli/screen.rs"]
 mod screen;
+#[path = "cli/sides.rs"]
+mod sides;
 #[path = "cli/task.rs"]
 mod task;
-
 #[path = "cli/text.rs"]
 mod text_task;
-
 #[path = "cli/tokenize.rs"]
 mod tokenize;
-
 #[path = "cli/training.rs"]
 mod training;
-
 #[path = "cli/weights.rs"]
 mod weights;
-
-#[path = "cli/plot.rs"]
-mod plot;
 
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();

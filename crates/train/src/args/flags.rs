@@ -15,6 +15,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("data.symbols", "--symbols"),
     ("data.min_length", "--min-length"),
     ("data.max_length", "--max-length"),
+    ("data.max_length.source", "--source-max-length"),
+    ("data.max_length.target", "--target-max-length"),
     ("data.max_digits", "--max-digits"),
     (
         "data.train",
@@ -33,6 +35,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("data.lossy", "--lossy"),
     ("data.tokenizer.kind", "--tokenizer"),
     ("data.tokenizer.vocab_size", "--vocab-size"),
+    ("data.tokenizer.vocab_size.source", "--source-vocab-size"),
+    ("data.tokenizer.vocab_size.target", "--target-vocab-size"),
     ("data.tokenizer.joint", "--joint-vocabulary"),
     ("data.tokenizer.lower_case", "--lower-case"),
     ("data.tokenizer.normalization", "--normalize"),
@@ -144,7 +148,8 @@ mod tests {
         "model.source_vocab_size",
         "model.target_vocab_size",
         // `--vocab-size` switches it off.
-        "data.tokenizer.or_fewer",
+        "data.tokenizer.or_fewer.source",
+        "data.tokenizer.or_fewer.target",
         "evaluation.test_size",
         "evaluation.validation_size",
         "model.final_norm",

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use training::data::{Codec, Dataset};
 use training::error::{UsageError, quote};
+use training::positions::max_tokens;
 use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, Method};
 
@@ -152,9 +153,9 @@ impl GenerateArgs {
     ) -> Result<GenerateConfig, UsageError> {
         let (codec, limits) = (dataset.codec(), dataset.limits());
         // The longest target has a begin symbol, which is not generated.
-        let max_length = self.max_length.unwrap_or(limits.sequence - 1);
-        if max_length > model.max_len {
-            let most = model.max_len;
+        let max_length = self.max_length.unwrap_or(limits.target - 1);
+        let most = max_tokens(model);
+        if max_length > most {
             let expected = format!("must be at most what the model can take ({most})");
             return Err(UsageError::new("--max-length", max_length, expected));
         }
@@ -281,8 +282,8 @@ mod tests {
     #[test]
     fn wrong_values_are_named_by_their_flags() {
         let error = |flags| config(flags).unwrap_err().describe(flag_of);
-        let limit = "--max-length 19: must be at most what the model can take (18)";
-        assert_eq!(error("--max-length 19"), limit);
+        let limit = "--max-length 10001: must be at most what the model can take (10000)";
+        assert_eq!(error("--max-length 10001"), limit);
         assert_eq!(
             error("--max-length 0"),
             "--max-length 0: must be at least 1"

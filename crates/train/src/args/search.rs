@@ -78,7 +78,8 @@ pub fn check_generation(
     /// Maximum elements of a cache: 16 GB of them.
     const MOST: usize = 4_000_000_000;
     config.validate().map_err(|error| wrong(&error))?;
-    let cache = 2 * model.n_decoder_layers * model.d_model * model.max_len;
+    let length = model.max_len.max(config.max_length);
+    let cache = 2 * model.n_decoder_layers * model.d_model * length;
     let max_rows = (MOST / cache.max(model.target_vocab_size)).max(1);
     let rows = config.rows_per_source();
     let at_most = |flag, value, most: usize| {

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use training::config::RunConfig;
-use training::data::DataConfig;
+use training::data::{DataConfig, Sides};
 use training::error::UsageError;
 
 use super::check::{reject, set};
@@ -68,7 +68,7 @@ impl TaskArgs {
                 reject_all(&[symbols, min_length, max_length], expected)
             }
             DataConfig::Text(config) => {
-                set(&mut config.max_length, self.max_length);
+                set(&mut config.max_length, self.max_length.map(Sides::both));
                 reject_all(&[symbols, min_length], "is not a flag of --task text")?;
                 reject_all(&[max_digits], "is a flag of --task add only")
             }

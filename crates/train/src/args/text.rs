@@ -9,7 +9,7 @@ use training::data::parallel::{
 };
 use training::error::UsageError;
 
-use super::check::set;
+use super::check::{reject, set};
 use super::parse::{fields, listed, whole_number};
 use super::values::{NORMALIZATION, OVERLONG, TOKENIZER};
 
@@ -51,6 +51,12 @@ pub struct TextArgs {
     /// 16000]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub vocab_size: Option<usize>,
+    /// Tokens of the vocabulary of sources [default: --vocab-size]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub source_vocab_size: Option<usize>,
+    /// Tokens of the vocabulary of targets [default: --vocab-size]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub target_vocab_size: Option<usize>,
     /// Use one vocabulary for sources and targets
     #[arg(long)]
     pub joint_vocabulary: bool,
@@ -63,7 +69,7 @@ pub struct TextArgs {
     /// A tokenizer.json for both sides, instead of a trained one
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "source_tokenizer_file", "target_tokenizer_file", "tokenizer", "vocab_size",
-        "joint_vocabulary", "lower_case", "normalize",
+        "source_vocab_size", "target_vocab_size", "joint_vocabulary", "lower_case", "normalize",
     ])]
     pub tokenizer_file: Option<PathBuf>,
     /// A tokenizer.json for sources
@@ -72,6 +78,12 @@ pub struct TextArgs {
     /// A tokenizer.json for targets
     #[arg(long, value_name = "FILE", conflicts_with = "joint_vocabulary")]
     pub target_tokenizer_file: Option<PathBuf>,
+    /// Maximum tokens of a source [default: --max-length]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub source_max_length: Option<usize>,
+    /// Maximum tokens of a target [default: --max-length]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub target_max_length: Option<usize>,
     /// Treatment of pairs with a side longer than --max-length [default: drop]
     #[arg(long, value_name = "WHAT", value_parser = listed::<Overlong>(OVERLONG))]
     pub overlong: Option<Overlong>,
@@ -126,9 +138,24 @@ impl TextArgs {
         config.lossy |= self.lossy;
         let tokenizer = &mut config.tokenizer;
         set(&mut tokenizer.kind, self.tokenizer);
-        if let Some(size) = self.vocab_size {
-            tokenizer.vocab_size = size;
-            tokenizer.or_fewer = false;
+        let sizes = &mut tokenizer.vocab_size;
+        let or_fewer = &mut tokenizer.or_fewer;
+        for (size, or_fewer, given) in [
+            (
+                &mut sizes.source,
+                &mut or_fewer.source,
+                self.source_vocab_size,
+            ),
+            (
+                &mut sizes.target,
+                &mut or_fewer.target,
+                self.target_vocab_size,
+            ),
+        ] {
+            if let Some(given) = given.or(self.vocab_size) {
+                *size = given;
+                *or_fewer = false;
+            }
         }
         tokenizer.joint |= self.joint_vocabulary;
         tokenizer.lower_case |= self.lower_case;
@@ -153,6 +180,23 @@ impl TextArgs {
                 "is for tokenisers that are trained, but both sides have one from a file";
             return Err(UsageError::new(*flag, "", expected));
         }
+        for (flag, size, file) in [
+            (
+                "--source-vocab-size",
+                self.source_vocab_size,
+                &tokenizer.source_file,
+            ),
+            (
+                "--target-vocab-size",
+                self.target_vocab_size,
+                &tokenizer.target_file,
+            ),
+        ] {
+            let expected = "is for a tokeniser that is trained, but this side has one from a file";
+            reject(flag, size.filter(|_| file.is_some()), expected)?;
+        }
+        set(&mut config.max_length.source, self.source_max_length);
+        set(&mut config.max_length.target, self.target_max_length);
         set(&mut config.overlong, self.overlong);
         set(&mut config.batch_tokens, self.batch_tokens);
         if let Some(path) = &self.cache {

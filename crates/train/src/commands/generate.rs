@@ -34,6 +34,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
         false => Work::Generate(Generation {
             prefix: args.prefix(run.dataset.codec(), config.max_length)?,
             alignments: args.alignments,
+            extends: args.max_length.is_none(),
             config,
         }),
     };

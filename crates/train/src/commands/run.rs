@@ -2,9 +2,7 @@
 
 use anyhow::Result;
 
-use super::{
-    backends, bench, eval, fit, generate, plot, report, resume, score, tokenize, weights,
-};
+use super::{backends, bench, eval, fit, generate, plot, report, resume, score, tokenize, weights};
 use crate::args::{Cli, Command};
 use crate::terminal::output;
 

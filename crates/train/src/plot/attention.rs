@@ -62,7 +62,7 @@ pub fn attention_maps(
         return Err(wrong(expected).into());
     }
     let positions = model.decoder.max_len().unwrap_or(usize::MAX);
-    let max_length = (dataset.limits().sequence - 1).max(2 * source.len());
+    let max_length = (dataset.limits().target - 1).max(2 * source.len());
     let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
     let config = GenerateConfig::new(vocabularies.bos_id, max_length);
     let found = model.generate(&[source], &config.with_eos_id(vocabularies.eos_id));
@@ -75,7 +75,7 @@ pub fn attention_maps(
     let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
-    let ids = |ids: &[u32]| pad_sequences(&[ids], vocabularies.pad_id, &device);
+    let ids = |ids: &[u32]| pad_sequences(&[ids], model.pad_id(), &device);
     let inspection = model.inspect(ids(source), ids(&inputs));
 
     let self_attention = |layers: &[LayerTrace]| {

@@ -61,6 +61,6 @@ fn export_prints_the_module_that_the_file_fits() {
     ] {
         let arguments = ["export", run, "--layout", layout, "--output", "y"];
         let subject = format!("--layout {layout}: cannot represent the model, which has");
-        refused(folder, &arguments, &[&subject, expected]);
+        refused(folder, &arguments, &[&subject[..], expected]);
     }
 }

@@ -54,8 +54,8 @@ fn texts_survive_a_round_trip() {
     for (arguments, input, expected) in [
         (
             &["run", "--decode"][..],
-            "▁der\nder qqq\n",
-            "line 2 \"der qqq\": \"qqq\" is not a token of this tokeniser",
+            "FIRST\nFIRST qqq\n",
+            "qqq\": \"qqq\" is not a token of this tokeniser",
         ),
         (
             &["run", "--decode", "--ids"],
@@ -81,6 +81,7 @@ fn texts_survive_a_round_trip() {
         ),
     ] {
         let mut command = train(folder);
+        let input = input.replace("FIRST", pieces.split_whitespace().next().unwrap());
         command.arg("tokenize").args(arguments).write_stdin(input);
         let output = command.output().unwrap();
         let stderr = text(&output.stderr);

@@ -1,5 +1,6 @@
 //! Translation between text and token ids.
 
+use super::sides::Sides;
 use crate::error::quote;
 
 /// Sizes and special tokens of the two vocabularies.
@@ -9,8 +10,8 @@ pub struct Vocabularies {
     pub source_size: usize,
     /// Number of token ids of targets.
     pub target_size: usize,
-    /// Id of the padding token.
-    pub pad_id: u32,
+    /// Ids of the padding tokens of sources and targets.
+    pub pad_ids: Sides<u32>,
     /// Id of the begin symbol, the first token of every target.
     pub bos_id: u32,
     /// Id of the end symbol, the last token of every target; `None` if targets have none.

@@ -13,6 +13,7 @@ pub mod example;
 pub mod parallel;
 pub mod prefetcher;
 mod prepare;
+pub mod sides;
 pub mod split;
 pub mod synthetic;
 
@@ -22,5 +23,6 @@ pub use config::DataConfig;
 pub use dataset::{Dataset, Limits, Scorer, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
 pub use prepare::{Purpose, prepare};
+pub use sides::Sides;
 pub use split::Split;
 pub use synthetic::{Alphabet, SyntheticTask};

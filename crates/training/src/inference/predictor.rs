@@ -1,14 +1,18 @@
 //! Outputs and scores for lines of text.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
+use transformer::Transformer;
 use transformer::generate::{GenerateConfig, GenerateError, Hypothesis, Method, TargetScore};
 
 use super::input::Line;
 use super::records::{Alignment, Rejected, Score, Target, Targets, to_line};
 use crate::data::{Codec, EncodeError};
 use crate::error::UsageError;
+use crate::notes;
+use crate::positions::{max_output, max_tokens, truncate_source, with_room};
 use crate::run::checkpoint::TrainedRun;
 
 /// What is done with each line.
@@ -29,6 +33,9 @@ pub struct Generation {
     pub prefix: Vec<u32>,
     /// Whether the records in JSON have the cross-attention of each token.
     pub alignments: bool,
+    /// Whether sources that are longer than those of training may have outputs of more than
+    /// `config.max_length` tokens.
+    pub extends: bool,
 }
 
 /// A line as token ids.
@@ -64,6 +71,7 @@ pub struct Request {
 ///     config: GenerateConfig::new(vocabularies.bos_id, 5).with_eos_id(vocabularies.eos_id),
 ///     prefix: run.dataset.codec().encode_target("7")?,
 ///     alignments: false,
+///     extends: true,
 /// };
 /// let predictor = Predictor::new(&run, Work::Generate(generation), false);
 /// let line = |text: &str| Line { number: 1, text: text.into() };
@@ -92,16 +100,17 @@ impl<'a> Predictor<'a> {
         Self { run, work, is_json }
     }
 
-    /// Encodes a line; `None` for a blank one.
+    /// Encodes a line; `None` for a blank one. Texts of more tokens than the model can take are
+    /// truncated, with a warning.
     ///
     /// # Errors
     ///
-    /// Words that are not tokens, or more tokens than the model can take.
+    /// Words that are not tokens, or more symbols than the model can take.
     pub fn request(&self, line: &Line) -> Result<Option<Request>, UsageError> {
         if line.is_blank() {
             return Ok(None);
         }
-        let max_len = self.run.config.model.max_len;
+        let max_tokens = max_tokens(&self.run.config.model);
         let (text, target) = match self.work {
             Work::Generate(_) => (&line.text[..], ""),
             Work::Score => match line.text.split_once('\t') {
@@ -109,14 +118,13 @@ impl<'a> Predictor<'a> {
                 _ => return Err(line.wrong("must be SOURCE<TAB>TARGET, with one tab")),
             },
         };
-        let max_source = self.run.dataset.limits().source.min(max_len);
         let codec = self.codec();
         let encode = |text: &str| codec.encode_source(text);
-        let source = self.encode(line, "source", text, max_source, encode)?;
+        let source = self.encode(line, "source", text, max_tokens, encode)?;
         // The decoder reads the begin symbol before the target, and predicts the end symbol after
         // it.
         let encode = |text: &str| codec.encode_target(text);
-        let target = self.encode(line, "target", target, max_len - 1, encode)?;
+        let target = self.encode(line, "target", target, max_tokens - 1, encode)?;
         if source.is_empty() {
             return Err(line.wrong("has no source before its tab"));
         }
@@ -138,18 +146,26 @@ impl<'a> Predictor<'a> {
         encode: impl Fn(&str) -> Result<Vec<u32>, EncodeError>,
     ) -> Result<Vec<u32>, UsageError> {
         let max_bytes = self.run.dataset.limits().bytes;
-        let too_long = |count, unit: &str, limit_unit: &str| {
-            line.wrong(format!(
-                "its {what} has {count} {unit}, must have at most {max_tokens}{limit_unit}, which this model can take"
-            ))
-        };
-        if max_bytes.is_some_and(|max_bytes| text.len() > max_bytes) {
-            return Err(too_long(text.len(), "bytes", " tokens"));
+        if let Some(most) = max_bytes.filter(|&most| text.len() > most) {
+            let count = text.len();
+            let limit = format!("too many for the maximum length, at most {most}");
+            return Err(line.wrong(format!("its {what} has {count} bytes, {limit}")));
         }
-        let ids = encode(text).map_err(|error| line.wrong(error.to_string()))?;
-        if ids.len() > max_tokens {
-            let unit = max_bytes.map_or("symbols", |_| "tokens");
-            return Err(too_long(ids.len(), unit, ""));
+        let mut ids = encode(text).map_err(|error| line.wrong(error.to_string()))?;
+        let count = ids.len();
+        if count <= max_tokens {
+            return Ok(ids);
+        }
+        let limit = format!("more than the {max_tokens} that this model can take");
+        if max_bytes.is_none() {
+            return Err(line.wrong(format!("its {what} has {count} symbols, {limit}")));
+        }
+        let error = line.wrong(format!("its {what} has {count} tokens, {limit}: truncated"));
+        notes::warn(&error.to_string());
+        if what == "source" {
+            truncate_source(&mut ids, max_tokens);
+        } else {
+            ids.truncate(max_tokens);
         }
         Ok(ids)
     }
@@ -199,8 +215,8 @@ impl<'a> Predictor<'a> {
             let result = self.predict(std::slice::from_ref(request))?;
             return print(&result.concat());
         };
-        let config = numbered(config, request.line);
-        let model = &self.run.model;
+        let config = numbered(config, request.line, self.max_output(request));
+        let model = self.model(std::slice::from_ref(request), config.max_length);
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
         let tokens = steps.map_err(usage_error)?.flatten().map(|step| step.token);
         let (mut target, mut printed) = (Vec::new(), String::new());
@@ -267,7 +283,36 @@ impl<'a> Predictor<'a> {
     fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
         let is_sample = |method: &Method| matches!(method, Method::Sample { .. });
         let is_sampled = matches!(&self.work, Work::Generate(all) if is_sample(&all.config.method));
-        !is_sampled || a.line + 1 == b.line
+        let is_next = !is_sampled || a.line + 1 == b.line;
+        is_next && self.max_output(a) == self.max_output(b)
+    }
+
+    /// Returns the maximum number of tokens of the output for a request.
+    fn max_output(&self, request: &Request) -> usize {
+        let Work::Generate(Generation {
+            config, extends, ..
+        }) = &self.work
+        else {
+            return 0;
+        };
+        // Without an end symbol, all outputs have the same length.
+        match *extends && config.eos_id.is_some() {
+            true => {
+                let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
+                max_output(request.source.len(), config.max_length, &limits, model)
+            }
+            false => config.max_length,
+        }
+    }
+
+    /// Returns the model with positions for the sources and targets of some requests, and for
+    /// outputs of `max_length` tokens.
+    fn model(&self, requests: &[Request], max_length: usize) -> Cow<'_, Transformer> {
+        // The decoder reads the begin symbol before the target.
+        let tokens = |request: &Request| request.source.len().max(request.target.len() + 1);
+        let longest = requests.iter().map(tokens).max().unwrap_or(0);
+        let tokens = longest.max(max_length);
+        with_room(&self.run.model, &self.run.config.model, tokens)
     }
 
     fn generate(
@@ -277,8 +322,10 @@ impl<'a> Predictor<'a> {
     ) -> Result<Vec<Vec<Hypothesis>>> {
         let sources = sources(requests);
         let prefixes = vec![&generation.prefix[..]; sources.len()];
-        let config = numbered(&generation.config, requests[0].line);
-        let outputs = self.run.model.complete(&sources, &prefixes, &config);
+        let max_length = self.max_output(&requests[0]);
+        let config = numbered(&generation.config, requests[0].line, max_length);
+        let model = self.model(requests, max_length);
+        let outputs = model.complete(&sources, &prefixes, &config);
         outputs.map_err(usage_error)
     }
 
@@ -286,7 +333,7 @@ impl<'a> Predictor<'a> {
         let vocabularies = self.codec().vocabularies();
         let (bos_id, eos_id) = (vocabularies.bos_id, vocabularies.eos_id);
         let targets: Vec<&[u32]> = requests.iter().map(|request| &request.target[..]).collect();
-        let (model, sources) = (&self.run.model, sources(requests));
+        let (model, sources) = (self.model(requests, 0), sources(requests));
         let scores = model.score(&sources, &targets, bos_id, eos_id);
         scores.map_err(usage_error)
     }
@@ -304,7 +351,9 @@ impl<'a> Predictor<'a> {
         }
         let last_layer = self.run.config.model.n_decoder_layers - 1;
         let bos_id = self.codec().vocabularies().bos_id;
-        let rows = self.run.model.align(&sources, &targets, bos_id, last_layer);
+        let longest = targets.iter().map(|target| target.len() + 1).max();
+        let model = self.model(requests, longest.unwrap_or(0));
+        let rows = model.align(&sources, &targets, bos_id, last_layer);
         let mut rows = rows.map_err(usage_error)?.into_iter();
         let alignment =
             |outputs: &Vec<Hypothesis>| Some(rows.by_ref().take(outputs.len()).collect());
@@ -378,9 +427,11 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Returns the same settings for a batch whose first source is on this line.
-fn numbered(config: &GenerateConfig, line: u64) -> GenerateConfig {
+/// Returns the same settings for a batch whose first source is on this line, with outputs of at
+/// most `max_length` tokens.
+fn numbered(config: &GenerateConfig, line: u64, max_length: usize) -> GenerateConfig {
     let mut config = config.clone();
+    config.max_length = max_length;
     if let Method::Sample { first_source, .. } = &mut config.method {
         *first_source = line - 1;
     }
@@ -429,6 +480,7 @@ mod tests {
             config: GenerateConfig::new(vocabularies.bos_id, 4),
             prefix: Vec::new(),
             alignments: true,
+            extends: false,
         };
         let predictor = Predictor::new(&run, Work::Generate(generation), true);
         let request = predictor.request(&line(7, " 3  1")).unwrap().unwrap();
@@ -469,13 +521,14 @@ mod tests {
         // The first token is predicted from the same source and begin symbol.
         let first = |result: &Value| result["token_log_probabilities"][0].as_f64().unwrap();
         assert!((first(&one) - first(&two)).abs() < 1e-5);
+        let long = format!("3\t{}", "1 ".repeat(10_000));
         for (text, what) in [
             ("3 1", "must be SOURCE<TAB>TARGET, with one tab"),
             ("3\t1\t1", "must be SOURCE<TAB>TARGET, with one tab"),
             ("\t1", "has no source before its tab"),
             (
-                "3\t1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
-                "its target has 18 symbols, must have at most 17, which this model can take",
+                &long[..],
+                "its target has 10000 symbols, more than the 9999 that this model can take",
             ),
         ] {
             let error = request(text).unwrap_err().to_string();

@@ -180,8 +180,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
         let size = config.evaluation.validation_size;
+        let pad_ids = dataset.codec().vocabularies().pad_ids;
         Ok(Self {
-            learner: Learner::new(config, model)?,
+            learner: Learner::new(config, model, pad_ids.target)?,
             state: TrainingState {
                 seed: config.seed,
                 threads: rayon::current_num_threads(),
@@ -376,8 +377,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let begun = Instant::now();
         let step = self.state.step + 1;
         let examples = prefetcher.next_step();
-        let pad_id = config.model.pad_id;
-        let batch = |examples: &Vec<Example>| Batch::new(examples, pad_id, &self.device);
+        let pad_ids = self.dataset.codec().vocabularies().pad_ids;
+        let batch = |examples: &Vec<Example>| Batch::new(examples, pad_ids, &self.device);
         let batches: Vec<Batch> = examples.iter().map(batch).collect();
         let total = |count: fn(&Batch) -> usize| batches.iter().map(count).sum::<usize>();
         let tokens = total(|batch| batch.tokens);

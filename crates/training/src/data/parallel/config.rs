@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::corpus::{Corpus, ReadOptions};
 use super::tokenizer::config::TokenizerConfig;
 use crate::data::bounds;
+use crate::data::sides::Sides;
 use crate::error::UsageError;
 
 /// Treatment of pairs with a side of too many tokens.
@@ -42,9 +43,9 @@ pub struct TextConfig {
     pub lossy: bool,
     /// Tokenisation of sources and targets.
     pub tokenizer: TokenizerConfig,
-    /// Maximum tokens of a source or target, without begin and end symbol.
-    pub max_length: usize,
-    /// Treatment of pairs with a side of more than `max_length` tokens.
+    /// Maximum tokens of a source and of a target, without begin and end symbol.
+    pub max_length: Sides<usize>,
+    /// Treatment of pairs with a side of more than its `max_length` tokens.
     pub overlong: Overlong,
     /// Maximum tokens of each side of a batch, padding included.
     pub batch_tokens: usize,
@@ -61,7 +62,7 @@ impl TextConfig {
     pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
         Self {
             tokenizer: TokenizerConfig::new(vocab_size),
-            max_length: 256,
+            max_length: Sides::both(256),
             batch_tokens,
             ..Self::default()
         }
@@ -69,15 +70,17 @@ impl TextConfig {
 
     /// Returns how the corpora are read. Texts have far less than 64 bytes per token.
     pub fn read_options(&self) -> ReadOptions {
+        let [source, target] = self.max_length.each();
         ReadOptions {
             lossy: self.lossy,
-            max_bytes: (64 * self.max_length).max(1 << 14),
+            max_bytes: (64 * source.max(target)).max(1 << 14),
         }
     }
 
     /// Returns whether a side of a pair of ids has too many tokens.
     pub(super) fn is_overlong(&self, ids: &[Vec<u32>; 2]) -> bool {
-        ids.iter().any(|ids| ids.len() > self.max_length)
+        let limits = self.max_length.each();
+        ids.iter().zip(limits).any(|(ids, most)| ids.len() > most)
     }
 
     /// Makes all paths absolute, so that a run can be resumed from any folder.
@@ -112,10 +115,21 @@ impl TextConfig {
     ///
     /// A number out of its bounds, or a corpus without a file.
     pub fn check(&self) -> Result<(), UsageError> {
-        bounds::check("max_length", self.max_length, 1..=100_000)?;
+        for (setting, length) in self.max_length.with_paths("max_length") {
+            bounds::check(&setting, length, 1..=100_000)?;
+        }
         bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
         let vocab_size = self.tokenizer.vocab_size;
-        bounds::check("tokenizer.vocab_size", vocab_size, 5..=10_000_000)?;
+        for (setting, size) in vocab_size.with_paths("tokenizer.vocab_size") {
+            bounds::check(&setting, size, 5..=10_000_000)?;
+        }
+        if self.tokenizer.joint && vocab_size.source != vocab_size.target {
+            let path = "data.tokenizer.vocab_size.target";
+            let expected = format!("must be {{}} ({}), because of {{}}", vocab_size.source);
+            let error = UsageError::setting(path, vocab_size.target, expected);
+            let mentioned = ["data.tokenizer.vocab_size.source", "data.tokenizer.joint"];
+            return Err(error.naming(mentioned));
+        }
         for (corpus, setting) in [(&self.train, "data.train"), (&self.valid, "data.valid")] {
             if corpus.source.as_os_str().is_empty() {
                 let error = UsageError::setting("data.task", "text", "needs {}");
@@ -139,8 +153,24 @@ mod tests {
         assert_eq!(error(&config), "data.task text: needs data.valid");
         config.valid.source = "b".into();
         assert_eq!(config.check(), Ok(()));
-        config.tokenizer.vocab_size = 4;
+        config.tokenizer.vocab_size = Sides::both(4);
         let expected = "data.tokenizer.vocab_size 4: must be at least 5 and at most 10000000";
+        assert_eq!(error(&config), expected);
+        config.tokenizer.vocab_size = Sides {
+            source: 500,
+            target: 4,
+        };
+        let expected =
+            "data.tokenizer.vocab_size.target 4: must be at least 5 and at most 10000000";
+        assert_eq!(error(&config), expected);
+        config.tokenizer.vocab_size.target = 600;
+        assert_eq!(config.check(), Ok(()));
+        config.tokenizer.joint = true;
+        let expected = "data.tokenizer.vocab_size.target 600: must be \
+                        data.tokenizer.vocab_size.source (500), because of data.tokenizer.joint";
+        assert_eq!(error(&config), expected);
+        config.max_length.target = 0;
+        let expected = "data.max_length.target 0: must be at least 1 and at most 100000";
         assert_eq!(error(&config), expected);
     }
 

@@ -50,9 +50,9 @@ impl Corpora {
 impl ParallelDataset {
     /// Returns the example of a pair of ids: truncated, with begin and end symbols.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
-        source.truncate(self.config.max_length);
+        source.truncate(self.config.max_length.source);
         source.push(self.tokenizers.source.eos_id);
-        target.truncate(self.config.max_length);
+        target.truncate(self.config.max_length.target);
         target.insert(0, self.tokenizers.target.bos_id);
         target.push(self.tokenizers.target.eos_id);
         Example { source, target }
@@ -66,8 +66,8 @@ impl Dataset for ParallelDataset {
 
     fn limits(&self) -> Limits {
         Limits {
-            source: self.config.max_length + 1,
-            sequence: self.config.max_length + 2,
+            source: self.config.max_length.source + 1,
+            target: self.config.max_length.target + 2,
             bytes: Some(self.config.read_options().max_bytes),
             // Translations are shorter than three times their source and 20 tokens.
             output: Some(LengthLimit {

@@ -14,7 +14,7 @@ use super::{
     BatchPlan, Corpus, CorpusStats, Fingerprint, Overlong, ParallelDataset, TextConfig, TokenCache,
     TokenizerPair,
 };
-use crate::data::Example;
+use crate::data::{Example, Sides};
 use crate::error::UsageError;
 use crate::notes;
 
@@ -92,7 +92,7 @@ impl ParallelDataset {
 
     fn load(&mut self, caches: &Path, eval_size: usize, fingerprints: &Fingerprints) -> Result<()> {
         let config = &self.config;
-        let most = config.max_length;
+        let most = config.max_length.each();
         let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
         let (validation, references) = self.validation(eval_size)?;
         let cache = TokenCache::open_or_make(
@@ -105,17 +105,23 @@ impl ParallelDataset {
         note_stats(&config.train, &cache.stats);
         let pairs = u32::try_from(cache.pairs());
         let pairs = pairs.context("a corpus has at most 4294967295 pairs")?;
-        let is_long = |pair: &u32| cache.lengths(*pair as usize).into_iter().any(|n| n > most);
+        let is_long = |pair: &u32| {
+            let lengths = cache.lengths(*pair as usize);
+            lengths.into_iter().zip(most).any(|(n, most)| n > most)
+        };
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
         // Lengths as the model reads them: sources with end symbol, targets with begin symbol.
-        let lengths = |pair: u32| cache.lengths(pair as usize).map(|n| n.min(most) + 1);
+        let lengths = |pair: u32| {
+            let [source, target] = cache.lengths(pair as usize);
+            [source.min(most[0]) + 1, target.min(most[1]) + 1]
+        };
         let is_kept = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
         let plan = BatchPlan::new((0..pairs).filter(is_kept), lengths, config.batch_tokens);
         if plan.batches() == 0 {
             let error = match pairs {
                 0 => wrong(&config.train.source, "has no pair with text on both sides"),
-                _ => too_long(&config.train, most, ""),
+                _ => too_long(&config.train, config.max_length, ""),
             };
             return Err(error.into());
         }
@@ -151,7 +157,6 @@ impl ParallelDataset {
     /// Returns the first `n` pairs for validation, and the texts of their targets.
     fn validation(&self, n: usize) -> Result<(Vec<Example>, Vec<String>), UsageError> {
         let corpus = &self.config.valid;
-        let most = self.config.max_length;
         let mut pairs = corpus.read(self.config.read_options())?;
         let (mut examples, mut references) = (Vec::new(), Vec::new());
         let (mut long, mut has_rest) = (0, false);
@@ -182,7 +187,10 @@ impl ParallelDataset {
         match (examples.is_empty(), long) {
             (false, _) => Ok((examples, references)),
             (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
-            (true, _) => Err(too_long(corpus, most, " to validate with")),
+            (true, _) => {
+                let most = self.config.max_length;
+                Err(too_long(corpus, most, " to validate with"))
+            }
         }
     }
 }
@@ -210,16 +218,31 @@ impl Fingerprints {
     }
 }
 
-/// Returns the error of a corpus in which all pairs have more than `most` tokens.
-fn too_long(corpus: &Corpus, most: usize, purpose: &str) -> UsageError {
-    let expected = format!("has no pair of at most {{}} ({most}) tokens{purpose}");
-    wrong(&corpus.source, expected).naming(["data.max_length"])
+/// Returns the error of a corpus in which all pairs have a side of more than `most` tokens.
+fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
+    if most.source == most.target {
+        let most = most.source;
+        let expected = format!("has no pair of at most {{}} ({most}) tokens{purpose}");
+        return wrong(&corpus.source, expected).naming(["data.max_length"]);
+    }
+    let expected = format!(
+        "has no pair of at most {{}} ({}) and {{}} ({}) tokens{purpose}",
+        most.source, most.target
+    );
+    let named = ["data.max_length.source", "data.max_length.target"];
+    wrong(&corpus.source, expected).naming(named)
 }
 
 fn note_long(config: &TextConfig, long: usize, pairs: &str) {
     if long > 0 {
-        let (most, done) = (config.max_length, config.overlong.description());
-        let what = format!("have a side of more than {most} tokens: {done}");
+        let done = config.overlong.description();
+        let most = match config.max_length.each() {
+            [source, target] if source == target => format!("a side of more than {source} tokens"),
+            [source, target] => {
+                format!("a source of more than {source} tokens or a target of more than {target}")
+            }
+        };
+        let what = format!("have {most}: {done}");
         notes::note(&format!("{long} {pairs} {what}"));
     }
 }

@@ -174,7 +174,7 @@ mod tests {
         let expected = "\"-\" is not a symbol, which are 0 to 9, + in this run";
         assert_eq!(error, expected);
         assert_eq!(codec.vocabularies().source_size, 15);
-        assert_eq!(task.limits().sequence, 9);
+        assert_eq!(task.limits().sequence(), 9);
         assert_eq!(task.max_tokens(1), 4);
     }
 

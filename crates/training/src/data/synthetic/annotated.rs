@@ -95,7 +95,10 @@ mod tests {
         assert_eq!(codec.target_id("0"), Ok(0));
         let vocabularies = codec.vocabularies();
         assert_eq!(vocabularies.source_size, 11);
-        assert_eq!((vocabularies.pad_id, vocabularies.eos_id), (0, None));
-        assert_eq!(task.limits().sequence, 10);
+        assert_eq!(
+            (vocabularies.pad_ids.source, vocabularies.eos_id),
+            (0, None)
+        );
+        assert_eq!(task.limits().sequence(), 10);
     }
 }

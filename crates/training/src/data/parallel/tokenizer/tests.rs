@@ -13,7 +13,7 @@ fn texts() -> impl Iterator<Item = Result<String, UsageError>> + Send {
 fn trained(change: impl FnOnce(&mut TokenizerConfig)) -> Tokenizer {
     let mut config = TokenizerConfig::new(600);
     change(&mut config);
-    Tokenizer::train(&config, "targets", texts()).unwrap()
+    Tokenizer::train(&config, Texts::Targets, texts()).unwrap()
 }
 
 #[test]
@@ -165,10 +165,10 @@ fn impossible_vocabulary_sizes_are_rejected() {
     let train = |kind, vocab_size, or_fewer| {
         let config = TokenizerConfig {
             kind,
-            or_fewer,
+            or_fewer: Sides::both(or_fewer),
             ..TokenizerConfig::new(vocab_size)
         };
-        let trained = Tokenizer::train(&config, "targets", texts());
+        let trained = Tokenizer::train(&config, Texts::Targets, texts());
         trained
             .map(|one| one.vocab_size)
             .map_err(|error| error.to_string())
@@ -196,7 +196,9 @@ fn impossible_vocabulary_sizes_are_rejected() {
         kind: TokenizerKind::Word,
         ..TokenizerConfig::new(100)
     };
-    let error = Tokenizer::train(&config, "targets", nothing).err().unwrap();
+    let error = Tokenizer::train(&config, Texts::Targets, nothing)
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("has no tokens"), "{error}");
 }
 
@@ -206,7 +208,9 @@ fn errors_of_the_texts_are_returned() {
     let broken = texts()
         .take(10)
         .chain([Err(UsageError::new("corpus", "a", "is broken"))]);
-    let error = Tokenizer::train(&config, "targets", broken).err().unwrap();
+    let error = Tokenizer::train(&config, Texts::Targets, broken)
+        .err()
+        .unwrap();
     assert_eq!(error.to_string(), "corpus a: is broken");
 }
 
