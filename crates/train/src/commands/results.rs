@@ -12,7 +12,7 @@ use training::trainer::Finished;
 use transformer::Transformer;
 
 use super::lengths;
-use crate::plot::attention::{attention_maps, example_source};
+use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, output};
 
@@ -90,7 +90,13 @@ fn draw_attention(
     };
     let folder = finished.folder.path();
     let run = plot::Run::read(folder)?.name;
-    for maps in attention_maps(&finished.model.valid(), dataset, &source, &run)? {
+    for maps in attention_maps(
+        &finished.model.valid(),
+        dataset,
+        &source,
+        &run,
+        &MapOptions::default(),
+    )? {
         maps.save(&folder.join("pictures").join(format!("{}.svg", maps.name)))?;
     }
     Ok(())
