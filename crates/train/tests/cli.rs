@@ -11,12 +11,17 @@ mod bench;
 mod export;
 #[path = "cli/generate.rs"]
 mod generate;
+#[path = "cli/hypotheses.rs"]
+mod hypotheses;
 #[path = "cli/lengths.rs"]
 mod lengths;
 #[path = "cli/limits.rs"]
 mod limits;
 #[path = "cli/plot.rs"]
 mod plot;
+#[cfg(unix)]
+#[path = "cli/prompt.rs"]
+mod prompt;
 #[path = "cli/report.rs"]
 mod report;
 #[path = "cli/runs.rs"]

@@ -95,6 +95,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("generation.min_length", "--min-length"),
     ("generation.n_best", "--n-best"),
     ("generation.repetition_penalty", "--repetition-penalty"),
+    ("generation.no_repeat_ngram", "--no-repeat-ngram"),
     ("generation.forbidden", "--forbid"),
     ("generation.temperature", "--temperature"),
     ("generation.top_k", "--top-k"),

@@ -18,7 +18,8 @@ use super::trained::TrainedArgs;
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
 Input: one source per line, its symbols separated by white space; for a run on texts, one text per
-line. The output for a blank line is blank.
+line. The output for a blank line is blank. At a terminal there is a prompt, with a history; a wrong
+line is reported and the next one is read, Ctrl-C leaves a line and Ctrl-D ends.
 
 Output: for each line of the input, in the same order,
   one line with the target;
@@ -30,7 +31,7 @@ Output: for each line of the input, in the same order,
   could choose from. Its alignment has a row for each token, with a weight for each symbol of the
   source.
 
-Exit code: 2 if a line of the input is wrong. The outputs for all lines before it are written; with
+Exit code: 2 if a line of a file or a pipe is wrong. The outputs for all lines before it are written; with
 --keep-going, those for the lines after it, too.")]
 pub struct GenerateArgs {
     /// The model.
@@ -39,7 +40,7 @@ pub struct GenerateArgs {
     /// File of sources, - for standard input
     #[arg(long, value_name = "FILE", default_value = "-")]
     pub input: PathBuf,
-    /// Lines in a batch [default: 64; 1 if standard input is a terminal]
+    /// Lines in a batch [default: 64]; always 1 at a terminal
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,
     /// Round the weight matrices of the linear layers to eight bits first
@@ -84,6 +85,10 @@ pub struct GenerateArgs {
     /// [default: 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true)]
     pub repetition_penalty: Option<f64>,
+    /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token is
+    /// forbidden ends early [default: 0]
+    #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub no_repeat_ngram: Option<usize>,
     /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
     /// be forbidden, too
     #[arg(long, value_name = "SYMBOL")]
@@ -103,8 +108,8 @@ pub struct GenerateArgs {
     /// Read lines `SOURCE<TAB>TARGET` and print the log-probability of each target
     #[arg(long, conflicts_with_all = [
         "beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p",
-        "seed", "min_length", "max_length", "repetition_penalty", "forbid", "prefix", "alignments",
-        "stream",
+        "seed", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram", "forbid",
+        "prefix", "alignments", "stream",
     ])]
     pub score: bool,
 }
@@ -166,6 +171,7 @@ impl GenerateArgs {
             .with_method(self.method()?)
             .with_n_best(self.n_best.unwrap_or(1))
             .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
+            .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(0))
             .with_forbidden(self.forbidden(codec)?)
             .with_length_limit(limits.output.filter(|_| self.max_length.is_none()));
         check_generation(&config, model, batch_size)?;

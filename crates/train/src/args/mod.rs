@@ -35,7 +35,7 @@ pub use parse::name_of;
 pub use plot::PlotArgs;
 pub use report::ReportArgs;
 pub use resume::ResumeArgs;
-pub use score::{MetricArgs, ScoreArgs};
+pub use score::{Bootstrap, MetricArgs, ScoreArgs};
 pub use search::{check_batch_size, check_generation};
 pub use tokenize::{Side, TokenizeArgs};
 pub use trained::TrainedArgs;

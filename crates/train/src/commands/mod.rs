@@ -2,9 +2,11 @@
 
 mod backends;
 mod bench;
+mod dialog;
 mod eval;
 mod fit;
 mod generate;
+mod hypotheses;
 mod lengths;
 
 mod plot;
@@ -13,6 +15,7 @@ mod results;
 mod resume;
 mod run;
 mod score;
+mod text_scorer;
 mod tokenize;
 mod train;
 mod trained;

@@ -13,7 +13,8 @@ use training::positions::{max_output, max_tokens, truncate_source, with_room};
 use training::run::checkpoint::TrainedRun;
 use transformer::generate::{GenerateConfig, Method};
 
-use super::score::{Scores, TextScorer};
+use super::hypotheses::HypothesesFile;
+use super::text_scorer::{Scores, TextScorer};
 use super::trained::{Trained, beam_width};
 use crate::args::{EvalArgs, check_generation};
 use crate::terminal::{LineProgress, output};
@@ -65,15 +66,18 @@ pub(super) fn run(
     let generation = GenerateConfig::new(vocabularies.bos_id, limits.target - 1)
         .with_eos_id(vocabularies.eos_id)
         .with_method(method)
+        .with_no_repeat_ngram(args.no_repeat_ngram.unwrap_or(0))
         .with_length_limit(limits.output);
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
+    let inputs = [Some(&corpus.source), corpus.target.as_ref()];
+    let mut hypotheses = HypothesesFile::of_flag(args.hypotheses.as_deref(), inputs)?;
     let begun = Instant::now();
     let mut pairs = corpus.read(ReadOptions {
         lossy: config.lossy || args.lossy,
         ..config.read_options()
     })?;
-    let mut scorer = TextScorer::new(args.metric);
+    let mut scorer = TextScorer::new(args.metric, 1);
     let mut progress = LineProgress::new("pairs");
     let (mut loss, mut correct, mut tokens, mut truncated) = (0.0, 0.0, 0, 0);
     loop {
@@ -87,7 +91,11 @@ pub(super) fn run(
         let size = args.batch_size;
         let decoded = decode(run, &examples, size, &generation);
         for (decoded, pair) in decoded.iter().zip(&chunk) {
-            scorer.add(&codec.decode_target(&decoded.output), &pair.target);
+            let hypothesis = codec.decode_target(&decoded.output);
+            scorer.add(&hypothesis, &[&pair.target]);
+            if let Some(file) = &mut hypotheses {
+                file.add(&pair.source, &pair.target, &hypothesis)?;
+            }
         }
         let tokens_of = |example: &Example| example.source.len().max(example.target.len() - 1);
         let longest = examples.iter().map(tokens_of).max().unwrap_or(0);
@@ -99,6 +107,7 @@ pub(super) fn run(
         progress.add(chunk.len());
     }
     drop(progress);
+    hypotheses.map_or(Ok(()), HypothesesFile::close)?;
     for note in pairs.stats().notes() {
         output::note(&format!("{}: {note}", corpus.source.display()));
     }

@@ -8,7 +8,7 @@ use transformer::generate::LengthLimit;
 
 use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
 use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
-use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
+use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
@@ -129,8 +129,10 @@ impl Scorer for ParallelDataset {
         for (index, decoded) in decoded.iter().enumerate() {
             let hypothesis = self.tokenizers.decode_target(&decoded.output);
             let reference = self.reference(index, &decoded.example);
-            bleu.add(&hypothesis, &reference, Tokenizer::default());
-            chrf.add(&hypothesis, &reference);
+            let (text, references) = (&hypothesis[..], [&reference[..]]);
+            let tokenizer = Tokenizer::default();
+            bleu.add(&BleuCounts::of_segment(text, &references, tokenizer));
+            chrf.add(&ChrfCounts::of_segment(text, &references));
         }
         Some(TextScores {
             bleu: bleu.score().score,
