@@ -31,6 +31,8 @@ mod score;
 #[cfg(target_os = "linux")]
 #[path = "cli/screen.rs"]
 mod screen;
+#[path = "cli/settings.rs"]
+mod settings;
 #[path = "cli/sides.rs"]
 mod sides;
 #[path = "cli/task.rs"]
@@ -421,7 +423,10 @@ fn wrong_values_are_rejected_in_one_line() {
         (&["--steps", "1e3"], &["--steps", "1e3", "whole number"]),
         (
             &["--task", "copy", "--preset", "annotated"],
-            &["--preset annotated", "goes with no --task"],
+            &[
+                "--preset annotated-copy",
+                "is for --task annotated-copy, not copy",
+            ],
         ),
         (
             &["--backend", "nonsense"],
@@ -455,7 +460,7 @@ fn wrong_values_are_rejected_in_one_line() {
         ),
         (
             &["--preset", "annotated", "--symbols", "5"],
-            &["--symbols 5", "fixed in --preset annotated"],
+            &["--symbols 5", "is not a flag of --task annotated-copy"],
         ),
         (&["--norm", "middle"], &["--norm", "middle", "post, pre"]),
         (&["--task", "fly"], &["--task", "fly", "copy"]),

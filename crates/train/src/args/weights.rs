@@ -9,7 +9,8 @@ use transformer::weights::{Dtype, ImportOptions, Layout};
 use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
 use super::check::needs;
-use super::parse::{named, whole_number};
+use super::flags::flag_of;
+use super::parse::{FRACTION, named, number, whole_number};
 use super::task::TaskArgs;
 
 /// Flags about the names of tensors in a file.
@@ -64,7 +65,7 @@ pub struct ModelArgs {
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_len: Option<usize>,
     /// Epsilon of the layer norms [default: 1e-5; annotated: 2e-6]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "EPSILON", allow_negative_numbers = true, value_parser = number::<f64>("a number above 0, such as 1e-5"))]
     pub norm_epsilon: Option<f64>,
     /// Divisor of the layer norms' variance [default: biased; annotated: unbiased]
     #[arg(long, value_parser = named::<NormVariance>())]
@@ -76,7 +77,7 @@ pub struct ModelArgs {
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<u32>)]
     pub pad_id: Option<u32>,
     /// Dropout probability for further training [default: 0.1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>(FRACTION))]
     pub dropout: Option<f64>,
     /// Vocabulary matrices that are shared [default: those that are equal]
     #[arg(long, value_parser = named::<WeightTying>())]
@@ -148,8 +149,12 @@ impl ImportArgs {
         }
         let has_run = self.run_dir.is_some();
         needs("--task", self.task.task.as_ref(), "--run-dir", has_run)?;
-        let mut numbers = self.task.numbers().into_iter();
-        numbers.try_for_each(|(flag, value)| needs(flag, value, "--run-dir", has_run))
+        let given = self.task.given().next();
+        given.map_or(Ok(()), |(setting, value)| {
+            let path = format!("data.{setting}");
+            let flag = flag_of(&path).unwrap_or(setting);
+            needs(flag, Some(value), "--run-dir", has_run)
+        })
     }
 }
 

@@ -3,13 +3,17 @@
 mod backends;
 mod bench;
 mod dialog;
+mod dry_run;
 mod eval;
 mod fit;
 mod generate;
 mod hypotheses;
+mod init;
+mod install;
 mod lengths;
 
 mod plot;
+mod presets;
 mod report;
 mod results;
 mod resume;

@@ -1,13 +1,14 @@
 //! `train eval` for texts: translate a corpus, and score the translations by its targets.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig};
+use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig, ValidationPairs};
 use training::data::{Codec, Decoded, Example};
-use training::error::UsageError;
+use training::error::{Subject, UsageError};
 use training::evaluation;
 use training::positions::{max_output, max_tokens, truncate_source, with_room};
 use training::run::checkpoint::TrainedRun;
@@ -46,7 +47,8 @@ pub(super) fn run(
 ) -> Result<()> {
     let Trained { run, device, .. } = trained;
     let corpus = match (&args.source, &args.pairs) {
-        (None, None) => config.valid.clone(),
+        (None, None) if config.has_validation_corpus() => config.valid.clone(),
+        (None, None) => config.train.clone(),
         (None, Some(pairs)) => Corpus {
             source: pairs.clone(),
             target: None,
@@ -73,15 +75,29 @@ pub(super) fn run(
     let inputs = [Some(&corpus.source), corpus.target.as_ref()];
     let mut hypotheses = HypothesesFile::of_flag(args.hypotheses.as_deref(), inputs)?;
     let begun = Instant::now();
-    let mut pairs = corpus.read(ReadOptions {
+    let options = ReadOptions {
         lossy: config.lossy || args.lossy,
         ..config.read_options()
-    })?;
+    };
+    let is_of_run = args.source.is_none() && args.pairs.is_none();
+    let name = |error: UsageError| match is_of_run {
+        true => config.name_file(error),
+        false => name_flag(args, error),
+    };
+    let pairs = match is_of_run {
+        true => ValidationPairs::of_run(config, options),
+        false => ValidationPairs::of_corpus(&corpus, options),
+    };
+    let mut pairs = pairs.map_err(name)?;
     let mut scorer = TextScorer::new(args.metric, 1);
     let mut progress = LineProgress::new("pairs");
     let (mut loss, mut correct, mut tokens, mut truncated) = (0.0, 0.0, 0, 0);
     loop {
-        let chunk: Vec<Pair> = pairs.by_ref().take(CHUNK).collect::<Result<_, _>>()?;
+        let chunk: Vec<Pair> = pairs
+            .by_ref()
+            .take(CHUNK)
+            .collect::<Result<_, _>>()
+            .map_err(name)?;
         if chunk.is_empty() {
             break;
         }
@@ -120,7 +136,8 @@ pub(super) fn run(
     }
     if tokens == 0 {
         let what = "has no pair with text on both sides";
-        return Err(UsageError::new("corpus", corpus.source.display(), what).into());
+        let error = UsageError::new("corpus", corpus.source.display(), what);
+        return Err(name(error).into());
     }
     let loss = loss / tokens as f64;
     let evaluation = Evaluation {
@@ -143,6 +160,22 @@ pub(super) fn run(
             evaluation.seconds
         )
     })
+}
+
+/// Names the flag of the file that an error is about.
+fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
+    let files = [
+        ("--source", &args.source),
+        ("--target", &args.target),
+        ("--pairs", &args.pairs),
+    ];
+    for (flag, file) in files {
+        let is_it = |file: &PathBuf| file.display().to_string() == error.value;
+        if error.subject == Subject::Other("corpus".into()) && file.as_ref().is_some_and(is_it) {
+            error.subject = Subject::Other(flag.into());
+        }
+    }
+    error
 }
 
 /// Decodes the sources of examples. Sources that are longer than those of training may have longer

@@ -1,5 +1,6 @@
 //! The configuration of a run: one structure for each concern, and presets.
 
+mod assign;
 mod checkpointing;
 mod checks;
 mod evaluation;
@@ -14,6 +15,6 @@ pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
 pub use execution::{ExecutionConfig, Precision};
 pub use optimization::{OptimizationConfig, OptimizerConfig, OptimizerKind};
-pub use presets::TextSize;
+pub use presets::{Preset, TextSize};
 pub use run::RunConfig;
 pub use schedule::{Schedule, ScheduleKind};

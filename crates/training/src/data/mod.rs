@@ -19,7 +19,7 @@ pub mod synthetic;
 
 pub use batch::Batch;
 pub use codec::{Codec, EncodeError, Vocabularies};
-pub use config::DataConfig;
+pub use config::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 pub use dataset::{Dataset, Limits, Scorer, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
 pub use prepare::{Purpose, prepare};

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::cache::FORMAT;
 use super::cache_folder::{self, TOKENIZER};
 use super::fingerprint::key;
+use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
 use super::tokenizer_pair::JOINT;
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
@@ -17,11 +18,13 @@ use crate::error::UsageError;
 use crate::notes;
 
 /// Reads the tokenisers that the settings name and trains the others on the training corpus, unless
-/// the folder of caches has them. `fingerprints` are those of the training corpus.
+/// the folder of caches has them. `fingerprints` are those of the training corpus; pairs that are
+/// held out from it are not read.
 pub(super) fn read_or_train(
     config: &TextConfig,
     caches: &Path,
     fingerprints: &[Fingerprint],
+    held_out: Option<&HeldOut>,
 ) -> Result<TokenizerPair> {
     let TokenizerConfig {
         source_file,
@@ -31,7 +34,7 @@ pub(super) fn read_or_train(
     } = &config.tokenizer;
     let get = |file: &Option<PathBuf>, texts| match file {
         Some(path) => Ok(Arc::new(Tokenizer::read(path)?)),
-        None => cached_or_trained(config, caches, fingerprints, texts),
+        None => cached_or_trained(config, caches, fingerprints, held_out, texts),
     };
     let (source, target) = match (source_file, target_file) {
         (Some(source), Some(target)) if source == target => {
@@ -54,6 +57,7 @@ fn cached_or_trained(
     config: &TextConfig,
     caches: &Path,
     fingerprints: &[Fingerprint],
+    held_out: Option<&HeldOut>,
     texts: Texts,
 ) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
@@ -73,6 +77,7 @@ fn cached_or_trained(
         config.read_options(),
         settings,
         texts,
+        held_out.map(|_| config.valid_share),
     );
     let name = format!("{TOKENIZER}{}", key(&origin));
     let open = |folder: &Path| -> Result<Option<Arc<Tokenizer>>> {
@@ -82,16 +87,23 @@ fn cached_or_trained(
     };
     cache_folder::open_or_make(caches, &name, open, |folder| {
         let path = folder.join(JOINT);
-        let tokenizer = train(config, texts)?;
+        let tokenizer = train(config, held_out, texts)?;
         let written = fs::write(&path, &tokenizer.json);
         written.with_context(|| format!("cannot write {}", path.display()))
     })
 }
 
-fn train(config: &TextConfig, texts: Texts) -> Result<Tokenizer, UsageError> {
+fn train(
+    config: &TextConfig,
+    held_out: Option<&HeldOut>,
+    texts: Texts,
+) -> Result<Tokenizer, UsageError> {
     let name = texts.name();
     notes::note(&format!("training a tokeniser on the {name} ..."));
     let pairs = config.train.read(config.read_options())?;
+    let held_out = held_out.cloned().unwrap_or_default();
+    let pairs = pairs.zip(0..);
+    let pairs = pairs.filter_map(move |(pair, index)| (!held_out.has(index)).then_some(pair));
     let read = pairs.flat_map(move |pair| match (pair, texts) {
         (Ok(pair), Texts::Sources) => vec![Ok(pair.source)],
         (Ok(pair), Texts::Targets) => vec![Ok(pair.target)],
