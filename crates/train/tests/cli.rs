@@ -37,6 +37,9 @@ mod settings;
 mod sides;
 #[path = "cli/task.rs"]
 mod task;
+#[path = "cli/tensorboard.rs"]
+mod tensorboard;
+
 #[path = "cli/text.rs"]
 mod text_task;
 #[path = "cli/tokenize.rs"]

@@ -14,6 +14,7 @@ use super::plot::PlotArgs;
 use super::presets::{InitArgs, PresetsArgs};
 use super::report::ReportArgs;
 use super::resume::ResumeArgs;
+use super::runs::{CompareArgs, RunsArgs};
 use super::score::ScoreArgs;
 use super::tokenize::TokenizeArgs;
 use super::weights::{ExportArgs, ImportArgs, InspectArgs};
@@ -68,6 +69,10 @@ pub enum Command {
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, samples, settings
     Report(ReportArgs),
+    /// List the runs in a folder: what differs from the preset, steps, best metric, time, status
+    Runs(RunsArgs),
+    /// Compare runs: settings that differ, and metrics side by side
+    Compare(CompareArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
     Import(Box<ImportArgs>),
     /// Export a model's weights so that PyTorch's classes load them

@@ -7,14 +7,15 @@ use clap::Args;
 use training::error::UsageError;
 
 use super::check::needs;
+use super::run_folder::run_folder;
 use crate::plot::attention::MapOptions;
 use crate::plot::{CurveOptions, Progress, RunPlot};
 
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
 pub struct PlotArgs {
-    /// Folder of a run; the plots of several runs have a line for each run
-    #[arg(value_name = "RUN")]
+    /// Folder of a run, or `latest`; the plots of several runs have a line for each run
+    #[arg(value_name = "RUN", value_parser = run_folder())]
     pub runs: Vec<PathBuf>,
     /// Draw only these plots of the run [default: all that it has data for, except perplexity]
     #[arg(long, value_name = "PLOT,...", value_delimiter = ',')]

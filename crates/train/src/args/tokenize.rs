@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+use super::run_folder::run_folder;
+
 /// Flags of `tokenize`.
 #[derive(Clone, Debug, Args)]
 pub struct TokenizeArgs {
-    /// Folder of a run, or a tokenizer.json
-    #[arg(value_name = "TOKENIZER")]
+    /// Folder of a run, `latest`, or a tokenizer.json
+    #[arg(value_name = "TOKENIZER", value_parser = run_folder())]
     pub tokenizer: PathBuf,
     /// Tokeniser of the run to use [default: source]
     #[arg(long)]

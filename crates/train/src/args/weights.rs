@@ -11,6 +11,7 @@ use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTyin
 use super::check::needs;
 use super::flags::flag_of;
 use super::parse::{FRACTION, named, number, whole_number};
+use super::run_folder::run_folder;
 use super::task::TaskArgs;
 
 /// Flags about the names of tensors in a file.
@@ -161,8 +162,8 @@ impl ImportArgs {
 /// Flags of `export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// Folder of a run, or a file that `import` wrote
-    #[arg(value_name = "RUN")]
+    /// Folder of a run, `latest`, or a file that `import` wrote
+    #[arg(value_name = "RUN", value_parser = run_folder())]
     pub source: PathBuf,
     /// Layout of the written file
     #[arg(long, value_parser = named::<Layout>())]

@@ -5,7 +5,7 @@ use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
-use super::train::{check_lengths, open_device, train};
+use super::train::{Shown, check_lengths, open_device, train};
 use super::{dry_run, resume};
 use crate::args::FitArgs;
 use crate::terminal::{end_progress, output};
@@ -71,12 +71,9 @@ pub(super) fn run(args: &FitArgs) -> Result<()> {
         return dry_run::run(&config, dataset.as_ref(), &device);
     }
     let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;
-    train(
-        &config,
-        dataset.as_ref(),
-        &device,
-        folder,
-        None,
-        args.settings.plain,
-    )
+    let shown = Shown {
+        is_plain: args.settings.plain,
+        tensorboard: args.run.tensorboard,
+    };
+    train(&config, dataset.as_ref(), &device, folder, None, shown)
 }

@@ -18,6 +18,7 @@ mod report;
 mod results;
 mod resume;
 mod run;
+mod runs;
 mod score;
 mod text_scorer;
 mod tokenize;

@@ -3,8 +3,8 @@
 use anyhow::Result;
 
 use super::{
-    backends, bench, eval, fit, generate, init, install, plot, presets, report, resume, score,
-    tokenize, weights,
+    backends, bench, eval, fit, generate, init, install, plot, presets, report, resume, runs,
+    score, tokenize, weights,
 };
 use crate::args::{Cli, Command};
 use crate::terminal::output;
@@ -25,6 +25,8 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Tokenize(args) => tokenize::run(args),
         Command::Plot(args) => plot::run(args),
         Command::Report(args) => report::run(args),
+        Command::Runs(args) => runs::list(args),
+        Command::Compare(args) => runs::compare(args),
         Command::Import(args) => weights::import(args),
         Command::Export(args) => weights::export(args),
         Command::Inspect(args) => weights::inspect(args),

@@ -20,6 +20,7 @@ mod run_view;
 mod screen;
 mod series;
 mod status;
+pub mod table;
 
 pub use about::About;
 pub use color::{ColorChoice, Paint};

@@ -3,6 +3,7 @@
 mod assign;
 mod checkpointing;
 mod checks;
+pub mod differences;
 mod evaluation;
 mod execution;
 pub mod file;

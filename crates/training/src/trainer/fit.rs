@@ -18,6 +18,7 @@ use crate::memory::peak_rss_bytes;
 use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, Checkpoints, LoadedCheckpoint};
+use crate::run::environment::{self, Environment};
 use crate::run::{
     EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, Summary,
     TrainingState,
@@ -84,7 +85,12 @@ impl<M: SequenceModel> Finished<M> {
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,
-            version: env!("CARGO_PKG_VERSION"),
+            reason: self.state.end_reason.as_ref().map(ToString::to_string),
+            date: environment::now(),
+            environment: match self.folder.environment() {
+                Some(environment) => environment.clone(),
+                None => Environment::current(),
+            },
         }
     }
 }

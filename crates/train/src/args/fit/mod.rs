@@ -137,8 +137,9 @@ impl FitArgs {
         allowed.optimization.steps = self.optimization.steps;
         allowed.execution.backend = self.execution.backend.clone();
         allowed.settings.plain = self.settings.plain;
+        allowed.run.tensorboard = self.run.tensorboard;
         if allowed != *self {
-            let expected = "goes with no other flags than --steps, --backend and --plain: the settings of a run do not change";
+            let expected = "goes with no other flags than --steps, --backend, --tensorboard and --plain: the settings of a run do not change";
             return Err(UsageError::new("--resume", run.display(), expected));
         }
         Ok(ResumeArgs {
@@ -146,6 +147,7 @@ impl FitArgs {
             steps: self.optimization.steps,
             backend: self.execution.backend.backend.clone(),
             plain: self.settings.plain,
+            tensorboard: self.run.tensorboard,
         })
     }
 }

@@ -7,6 +7,7 @@ use training::config::CheckpointingConfig;
 
 use crate::args::check::set;
 use crate::args::parse::{POSITIVE, number, whole_number};
+use crate::args::run_folder::run_folder;
 
 /// Flags of `fit` about the run's folder and its checkpoints.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -14,9 +15,12 @@ pub struct RunArgs {
     /// Folder of the run, new or empty [default: runs/TASK-N]
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,
-    /// Resume the run in this folder, as `train resume` does
-    #[arg(long, value_name = "RUN")]
+    /// Resume the run in this folder, or the `latest`, as `train resume` does
+    #[arg(long, value_name = "RUN", value_parser = run_folder())]
     pub resume: Option<PathBuf>,
+    /// Write event files for TensorBoard into the run's folder
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Steps between checkpoints [default: none]
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub checkpoint_every: Option<usize>,
