@@ -30,12 +30,12 @@ mod plot;
 mod report;
 mod terminal;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
 use training::error::UsageError;
 
-use args::{Cli, flags, one_line};
+use args::{Cli, describe_mistake, flags};
 use terminal::{Verbosity, output};
 
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
@@ -55,15 +55,22 @@ fn keep_freed_pages() {
 
 fn main() -> ExitCode {
     keep_freed_pages();
-    let cli = match Cli::try_parse() {
+    let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
-            output::message(&one_line(&error));
+            output::message(&describe_mistake(&error, &words));
             return ExitCode::from(2);
         }
         Err(help_or_version) => help_or_version.exit(),
     };
-    terminal::set_up(Verbosity::of(false, false), cli.output.color);
+    terminal::set_up(
+        Verbosity::of(cli.global.quiet, cli.global.verbose),
+        cli.global.color,
+    );
+    if words.is_empty() {
+        output::note("training the copy task; `train --help` lists commands and examples");
+    }
     match commands::run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -7,30 +7,47 @@ use assert_cmd::Command;
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/export.rs"]
+mod export;
 #[path = "cli/generate.rs"]
 mod generate;
+#[path = "cli/hypotheses.rs"]
+mod hypotheses;
 #[path = "cli/lengths.rs"]
 mod lengths;
+#[path = "cli/limits.rs"]
+mod limits;
+#[path = "cli/plot.rs"]
+mod plot;
+#[cfg(unix)]
+#[path = "cli/prompt.rs"]
+mod prompt;
 #[path = "cli/report.rs"]
 mod report;
 #[path = "cli/runs.rs"]
 mod runs;
 #[path = "cli/score.rs"]
 mod score;
+#[cfg(target_os = "linux")]
+#[path = "cli/screen.rs"]
+mod screen;
+#[path = "cli/settings.rs"]
+mod settings;
+#[path = "cli/sides.rs"]
+mod sides;
 #[path = "cli/task.rs"]
 mod task;
+#[path = "cli/tensorboard.rs"]
+mod tensorboard;
 
 #[path = "cli/text.rs"]
 mod text_task;
-
+#[path = "cli/tokenize.rs"]
+mod tokenize;
 #[path = "cli/training.rs"]
 mod training;
-
 #[path = "cli/weights.rs"]
 mod weights;
-
-#[path = "cli/plot.rs"]
-mod plot;
 
 fn train(folder: &Path) -> Command {
     let mut command = Command::cargo_bin("train").unwrap();
@@ -409,7 +426,10 @@ fn wrong_values_are_rejected_in_one_line() {
         (&["--steps", "1e3"], &["--steps", "1e3", "whole number"]),
         (
             &["--task", "copy", "--preset", "annotated"],
-            &["--preset annotated", "goes with no --task"],
+            &[
+                "--preset annotated-copy",
+                "is for --task annotated-copy, not copy",
+            ],
         ),
         (
             &["--backend", "nonsense"],
@@ -443,7 +463,7 @@ fn wrong_values_are_rejected_in_one_line() {
         ),
         (
             &["--preset", "annotated", "--symbols", "5"],
-            &["--symbols 5", "fixed in --preset annotated"],
+            &["--symbols 5", "is not a flag of --task annotated-copy"],
         ),
         (&["--norm", "middle"], &["--norm", "middle", "post, pre"]),
         (&["--task", "fly"], &["--task", "fly", "copy"]),

@@ -83,6 +83,7 @@
 //! | [`data`] | data sets, text and token ids, batches |
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
 //! | [`model`] | what training knows of a model |
+//! | [`positions`] | sequences longer than those of training |
 //! | [`evaluation`] | teacher-forced loss, decoding, by length |
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the loop, one step, the optimizer |
@@ -100,6 +101,7 @@ pub mod memory;
 pub mod metrics;
 pub mod model;
 pub mod notes;
+pub mod positions;
 pub mod run;
 pub mod trainer;
 

@@ -30,7 +30,9 @@ fn a_training_step_allocates_no_more_than_it_did() {
     let batch_size = config.optimization.batch_size;
     let device = Device::flex().autodiff();
     let model = config.model.clone().with_dropout(0.1);
-    let mut learner = Learner::new(&config, model.init_seeded(0, &device).unwrap()).unwrap();
+    let pad_ids = dataset.codec().vocabularies().pad_ids;
+    let model = model.init_seeded(0, &device).unwrap();
+    let mut learner = Learner::new(&config, model, pad_ids.target).unwrap();
     let counters = || {
         let [count, bytes] = allocated();
         [count, bytes, 4 * fused::elements_taken()]
@@ -39,7 +41,7 @@ fn a_training_step_allocates_no_more_than_it_did() {
     for step in 1..=24 {
         // The same batch every time, so that all steps have the same sizes.
         let examples = dataset.batch(0, 1, batch_size);
-        let batch = Batch::new(&examples, config.model.pad_id, &device);
+        let batch = Batch::new(&examples, pad_ids, &device);
         let before = counters();
         let tokens = batch.tokens;
         let gradients = learner.gradients(learner.loss(batch, tokens));

@@ -73,7 +73,11 @@ fn a_resumed_run_has_the_same_data() {
         trained.codec().vocabularies(),
         dataset.codec().vocabularies()
     );
-    assert!(trained.held_out(0, Split::Test, 10).is_empty());
+    let held_out = |dataset: &dyn Dataset| dataset.held_out(0, Split::Test, 10);
+    assert_eq!(held_out(trained.as_ref()), held_out(dataset.as_ref()));
+    fs::rename(path.join("1.tsv"), path.join("away.tsv")).unwrap();
+    assert_eq!(held_out(trained.as_ref()), []);
+    fs::rename(path.join("away.tsv"), path.join("1.tsv")).unwrap();
 
     let mut lines = fs::read_to_string(path.join("0.tsv")).unwrap();
     lines += "a\tb\n";

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use training::metrics::{BleuCounts, ChrfCounts, Tokenizer};
+use training::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/scores")
@@ -49,7 +49,7 @@ fn scores_agree_with_sacrebleu() {
             for tokenizer in [Tokenizer::Mteval13a, Tokenizer::None] {
                 let mut counts = BleuCounts::default();
                 for (hypothesis, reference) in &pairs {
-                    counts.add(hypothesis, reference, tokenizer);
+                    counts.add(&BleuCounts::of_segment(hypothesis, &[reference], tokenizer));
                 }
                 let bleu = counts.score();
                 let mut found = vec![bleu.score];
@@ -69,7 +69,7 @@ fn scores_agree_with_sacrebleu() {
             }
             let mut counts = ChrfCounts::default();
             for (hypothesis, reference) in &pairs {
-                counts.add(hypothesis, reference);
+                counts.add(&ChrfCounts::of_segment(hypothesis, &[reference]));
             }
             let (found, expected) = (counts.score(), numbers(format!("chrf.{named}"))[0]);
             assert!(

@@ -184,7 +184,9 @@ pub struct TransformerConfig {
     /// Sharing of the vocabulary matrices.
     #[config(default = "WeightTying::None")]
     pub weight_tying: WeightTying,
-    /// Token id that pads short sequences; must be in both vocabularies.
+    /// Token id that pads short sources, a token of the source vocabulary. Keys with this id are
+    /// blocked. Targets may be padded with any token, because the causal mask hides what follows a
+    /// target; [`CrossEntropy::new`](crate::CrossEntropy::new) takes the id that pads labels.
     #[config(default = 0)]
     pub pad_id: u32,
 }
@@ -262,12 +264,12 @@ impl TransformerConfig {
                 "a positive number",
             ));
         }
-        let vocab_size = self.source_vocab_size.min(self.target_vocab_size);
+        let vocab_size = self.source_vocab_size;
         if self.pad_id as usize >= vocab_size {
             return Err(ConfigError::new(
                 "pad_id",
                 self.pad_id,
-                format!("less than both vocabulary sizes ({vocab_size})"),
+                format!("less than the size of the source vocabulary ({vocab_size})"),
             ));
         }
         if self.weight_tying == WeightTying::All && self.source_vocab_size != self.target_vocab_size

@@ -177,7 +177,7 @@ pub struct Decoder {
     pub final_norm: Option<LayerNorm>,
     /// Linear layer from states to logits.
     pub generator: Generator,
-    rotary: Option<RotaryEncoding>,
+    pub(crate) rotary: Option<RotaryEncoding>,
 }
 
 impl Decoder {

@@ -109,7 +109,7 @@ pub struct Encoder {
     pub layers: Vec<EncoderLayer>,
     /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
-    rotary: Option<RotaryEncoding>,
+    pub(crate) rotary: Option<RotaryEncoding>,
 }
 
 impl Encoder {

@@ -3,7 +3,7 @@
 use burn::module::Module;
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::config::TransformerConfig;
+use crate::config::{Positions, TransformerConfig};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
 use crate::error::ConfigError;
@@ -11,6 +11,7 @@ use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, Memory};
 use crate::norm::LayerNorm;
+use crate::position::{PositionEncoding, RotaryEncoding};
 
 impl TransformerConfig {
     /// Builds a model whose parameters are drawn from the device's random generator.
@@ -160,12 +161,45 @@ impl Transformer {
         self.decoder.new_cache()
     }
 
+    /// Returns the model with positions for sequences of up to `max_len` tokens.
+    ///
+    /// `config` is the model's configuration. Sinusoidal and rotary positions are computed anew, and
+    /// the model keeps its parameters. Learned positions are parameters, so that a model with them
+    /// stays as it is, like one without positions.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_max_len(8);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    /// assert_eq!(model.encoder.max_len(), Some(8));
+    /// let longer = model.with_max_len(&config, 100);
+    /// assert_eq!(longer.encoder.max_len(), Some(100));
+    /// # Ok::<(), transformer::ConfigError>(())
+    /// ```
+    pub fn with_max_len(mut self, config: &TransformerConfig, max_len: usize) -> Self {
+        if config.positions == Positions::Learned {
+            return self;
+        }
+        let config = config.clone().with_max_len(max_len);
+        let device = self.decoder.input.table().device();
+        let mut init = Init::new(&device);
+        for input in [&mut self.encoder.input, &mut self.decoder.input] {
+            input.position = PositionEncoding::build(&config, &mut init);
+        }
+        for rotary in [&mut self.encoder.rotary, &mut self.decoder.rotary] {
+            *rotary = RotaryEncoding::build(&config, &init);
+        }
+        self
+    }
+
     /// Returns the size of the source vocabulary, in tokens.
     pub fn source_vocab_size(&self) -> usize {
         self.source_table().dims()[0]
     }
 
-    /// Returns the token id that pads short sequences.
+    /// Returns the token id that pads short sources.
     pub fn pad_id(&self) -> u32 {
         self.pad_id
     }

@@ -192,23 +192,16 @@ impl Vocabulary {
 
     /// Writes the tokens as a JSON list.
     ///
-    /// The list is written to a temporary file first, so that a failure does not damage an existing
-    /// file.
-    ///
     /// # Errors
     ///
     /// The file cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), VocabularyError> {
         let path = path.as_ref();
         let json = serde_json::to_vec(&self.tokens).expect("strings are valid JSON");
-        let mut temporary = path.as_os_str().to_owned();
-        temporary.push(".tmp");
-        std::fs::write(&temporary, json)
-            .and_then(|()| std::fs::rename(&temporary, path))
-            .map_err(|source| VocabularyError::Io {
-                path: path.into(),
-                source,
-            })
+        std::fs::write(path, json).map_err(|source| VocabularyError::Io {
+            path: path.into(),
+            source,
+        })
     }
 
     /// Reads a vocabulary that [`save`](Self::save) wrote.

@@ -83,7 +83,7 @@ fn errors_name_the_field_its_value_and_the_valid_values() {
         ),
         (
             base().with_pad_id(10),
-            "pad_id is 10, but must be less than both vocabulary sizes (10)",
+            "pad_id is 10, but must be less than the size of the source vocabulary (10)",
         ),
         (
             base().with_weight_tying(WeightTying::All),

@@ -367,3 +367,45 @@ fn panic_message(f: impl FnOnce()) -> String {
                 .unwrap()
         })
 }
+
+#[test]
+fn a_model_with_more_positions_is_the_same_model() {
+    let short = vec![4u32, 5, 6, 7];
+    let long: Vec<u32> = (0..50).map(|i| 4 + i % 19).collect();
+    let device = Device::flex();
+    for positions in POSITIONS {
+        let config = config().with_positions(positions);
+        let model = config.init_seeded(5, &device).unwrap();
+        let longer = model.clone().with_max_len(&config, 50);
+        let logits = |model: &Transformer, ids: &[u32]| {
+            let ids = pad_sequences(&[ids], 0, &device);
+            bits(&model.forward(ids.clone(), ids).into_data())
+        };
+        assert_eq!(logits(&model, &short), logits(&longer, &short));
+        if positions == Positions::Learned {
+            assert_eq!(longer.encoder.max_len(), Some(20));
+            continue;
+        }
+        let built = config.with_max_len(50).init_seeded(5, &device).unwrap();
+        assert_eq!(logits(&built, &long), logits(&longer, &long));
+    }
+}
+
+#[test]
+fn the_padding_of_sources_need_not_be_a_token_of_targets() {
+    let config = TransformerConfig {
+        target_vocab_size: 9,
+        pad_id: 22,
+        ..config()
+    };
+    let model = config.init_seeded(5, &Device::flex()).unwrap();
+    let (sources, targets) = ([vec![4, 5, 6], vec![7]], [vec![8], vec![3, 4, 5]]);
+    let together = model.score(&sources, &targets, 1, Some(2)).unwrap();
+    let alignments = model.align(&sources, &targets, 1, 1).unwrap();
+    for (index, together) in together.iter().enumerate() {
+        let (source, target) = (&sources[index..=index], &targets[index..=index]);
+        let alone = &model.score(source, target, 1, Some(2)).unwrap()[0];
+        assert!((alone.log_probability - together.log_probability).abs() < 1e-4);
+        assert_eq!(alignments[index].len(), targets[index].len());
+    }
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{Fixture, assert_close};
 use transformer::weights::{
-    Contents, ImportOptions, Imported, Layout, Parameters, Precision, WeightsFile, export, import,
+    Contents, Dtype, ImportOptions, Imported, Layout, Parameters, WeightsFile, export, import,
     metadata, parameters, to_bytes_with,
 };
 use transformer::{
@@ -245,14 +245,14 @@ fn through_a_file(
     contents: Contents,
     own: &Parameters,
     layout: Layout,
-    precision: Precision,
+    dtype: Dtype,
 ) -> Imported {
     let theirs = export(config, contents, own, layout, true).unwrap();
     let (about, options) = match layout {
         Layout::Native => (metadata(config), ImportOptions::default()),
         _ => (BTreeMap::new(), told(config)),
     };
-    let file = write(&to_bytes_with(&theirs, precision, &about).unwrap());
+    let file = write(&to_bytes_with(&theirs, dtype, &about).unwrap());
     let file = WeightsFile::open(file.path()).unwrap();
     import(&file, &options).unwrap_or_else(|error| panic!("{layout}: {config:?}: {error}"))
 }
@@ -266,7 +266,7 @@ fn exported_weights_are_imported_to_the_last_bit() {
     for &layout in Layout::ALL {
         for config in configs(layout) {
             let own = parameters(&model(&config));
-            let back = through_a_file(&config, Contents::Model, &own, layout, Precision::F32);
+            let back = through_a_file(&config, Contents::Model, &own, layout, Dtype::F32);
             assert_eq!(back.layout, layout);
             assert_eq!(back.contents, Contents::Model);
             assert!(back.parameters == own, "{layout}: {config:?}");
@@ -294,7 +294,7 @@ fn exported_stacks_are_imported_to_the_last_bit() {
                     .filter(|(name, _)| name.starts_with(stack))
                     .map(|(name, data)| (name.clone(), data.clone()))
                     .collect();
-                let back = through_a_file(&config, contents, &own, layout, Precision::F32);
+                let back = through_a_file(&config, contents, &own, layout, Dtype::F32);
                 assert_eq!(back.contents, contents, "{layout}");
                 assert!(back.parameters == own, "{layout}: {contents}");
                 let device = Device::flex();
@@ -350,7 +350,7 @@ fn exports_are_those_that_pytorch_has_loaded() {
         };
         let logits = model.forward(ids(&source), ids(&target)).into_data();
         let json = serde_json::to_vec_pretty(&config).unwrap();
-        let weights = to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap();
+        let weights = to_bytes_with(&theirs, Dtype::F32, &BTreeMap::new()).unwrap();
 
         let folder = path("exports");
         let is = |ending: &str, bytes: &[u8]| {
@@ -407,9 +407,9 @@ fn integers_and_logits(source: &[Vec<i64>], target: &[Vec<i64>], logits: &Tensor
 fn half_precision_is_rounded_once() {
     let config = small();
     let own = parameters(&model(&config));
-    for (precision, digits) in [(Precision::F16, 11), (Precision::BF16, 8)] {
+    for (dtype, digits) in [(Dtype::F16, 11), (Dtype::BF16, 8)] {
         let all = Contents::Model;
-        let back = through_a_file(&config, all, &own, Layout::TorchNn, precision);
+        let back = through_a_file(&config, all, &own, Layout::TorchNn, dtype);
         assert!(back.parameters != own);
         for (name, data) in &own {
             let pairs = data.iter::<f32>().zip(back.parameters[name].iter::<f32>());
@@ -418,7 +418,7 @@ fn half_precision_is_rounded_once() {
                 assert!((exact - rounded).abs() <= most, "{name}: {exact} {rounded}");
             }
         }
-        let again = through_a_file(&config, all, &back.parameters, Layout::TorchNn, precision);
+        let again = through_a_file(&config, all, &back.parameters, Layout::TorchNn, dtype);
         assert!(again.parameters == back.parameters);
     }
 }
@@ -457,7 +457,7 @@ fn changed(change: impl FnOnce(&mut Parameters)) -> Result<Imported, String> {
     let own = parameters(&model(&config));
     let mut theirs = export(&config, Contents::Model, &own, Layout::TorchNn, true).unwrap();
     change(&mut theirs);
-    let bytes = to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap();
+    let bytes = to_bytes_with(&theirs, Dtype::F32, &BTreeMap::new()).unwrap();
     let file = write(&bytes);
     let file = WeightsFile::open(file.path()).unwrap();
     import(&file, &told(&config)).map_err(|error| error.to_string())
@@ -567,7 +567,7 @@ fn tensors_that_share_memory_are_read_by_all_their_names() {
     let table = "tgt_tok_emb.embedding.weight";
     theirs.remove(table);
     let about = BTreeMap::from([(table.to_string(), "generator.weight".to_string())]);
-    let file = write(&to_bytes_with(&theirs, Precision::F32, &about).unwrap());
+    let file = write(&to_bytes_with(&theirs, Dtype::F32, &about).unwrap());
     let back = import(&WeightsFile::open(file.path()).unwrap(), &told(&config)).unwrap();
     assert!(back.parameters == own);
 }
@@ -651,7 +651,7 @@ fn tensors_may_be_renamed() {
     let mut theirs = export(&config, Contents::Model, &own, Layout::TorchNn, true).unwrap();
     let table = theirs.remove("src_tok_emb.embedding.weight").unwrap();
     theirs.insert("words.weight".into(), table);
-    let file = write(&to_bytes_with(&theirs, Precision::F32, &BTreeMap::new()).unwrap());
+    let file = write(&to_bytes_with(&theirs, Dtype::F32, &BTreeMap::new()).unwrap());
     let file = WeightsFile::open(file.path()).unwrap();
     let rename = |to: &str| ImportOptions {
         rename: vec![("words.weight".into(), to.into())],
@@ -668,7 +668,7 @@ fn metadata_must_match_the_tensors() {
     let config = small();
     let mut own = parameters(&model(&config));
     own.retain(|name, _| !name.contains("final_norm"));
-    let bytes = to_bytes_with(&own, Precision::F32, &metadata(&config)).unwrap();
+    let bytes = to_bytes_with(&own, Dtype::F32, &metadata(&config)).unwrap();
     let file = write(&bytes);
     let file = WeightsFile::open(file.path()).unwrap();
     let error = import(&file, &ImportOptions::default()).unwrap_err();

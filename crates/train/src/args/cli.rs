@@ -1,31 +1,53 @@
 //! The program's commands.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 
 use super::bench::BenchArgs;
 use super::eval::EvalArgs;
 use super::fit::FitArgs;
 use super::generate::GenerateArgs;
-use super::output::OutputArgs;
+use super::global::GlobalArgs;
+use super::install::{CompletionsArgs, ManArgs};
 use super::plot::PlotArgs;
+use super::presets::{InitArgs, PresetsArgs};
 use super::report::ReportArgs;
 use super::resume::ResumeArgs;
+use super::runs::{CompareArgs, RunsArgs};
 use super::score::ScoreArgs;
+use super::tokenize::TokenizeArgs;
 use super::weights::{ExportArgs, ImportArgs, InspectArgs};
 
-/// Trains Transformers on any Burn backend. Without a command: trains the copy task.
+/// Train Transformers on any Burn backend, and use them
 #[derive(Debug, Parser)]
-#[command(version, args_conflicts_with_subcommands = true)]
+#[command(
+    version,
+    max_term_width = 120,
+    disable_help_flag = true,
+    disable_help_subcommand = true,
+    disable_version_flag = true,
+    help_template = "{about}\n\n{usage-heading} {usage}\n\n{all-args}{after-help}",
+    subcommand_help_heading = "Commands",
+    after_help = "\
+Examples:
+  train                                 train the copy task, in some seconds
+  train --task sort --steps 5000        flags without a command are those of fit
+  train fit --train-source a.de --train-target a.en
+  train generate runs/text-1 < new.de > new.en
+
+`train COMMAND --help` describes a command and its flags, -h in a line each."
+)]
 pub struct Cli {
-    /// The command; `None` for `fit`.
+    /// The command.
     #[command(subcommand)]
-    pub command: Option<Command>,
-    /// Flags of every command.
+    pub command: Command,
+    /// Flags that go with every command.
     #[command(flatten)]
-    pub output: OutputArgs,
-    /// Flags of `fit`, which need no command.
-    #[command(flatten)]
-    pub fit: FitArgs,
+    pub global: GlobalArgs,
+    /// Print the version
+    #[arg(long, short = 'V', action = ArgAction::Version)]
+    pub version: Option<bool>,
 }
 
 /// A command.
@@ -41,10 +63,16 @@ pub enum Command {
     Eval(EvalArgs),
     /// Score texts against references: BLEU, chrF, error rates
     Score(ScoreArgs),
+    /// Turn lines of text into tokens by a run's tokeniser, and back
+    Tokenize(TokenizeArgs),
     /// Plot a run's curves and attention, as SVG and PNG
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, samples, settings
     Report(ReportArgs),
+    /// List the runs in a folder: what differs from the preset, steps, best metric, time, status
+    Runs(RunsArgs),
+    /// Compare runs: settings that differ, and metrics side by side
+    Compare(CompareArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
     Import(Box<ImportArgs>),
     /// Export a model's weights so that PyTorch's classes load them
@@ -55,21 +83,107 @@ pub enum Command {
     Bench(BenchArgs),
     /// List the backends of this build
     Backends,
+    /// List the default settings of tasks and presets
+    Presets(PresetsArgs),
+    /// Print a commented file of settings for fit --config
+    Init(InitArgs),
+    /// Print completions of the command line for a shell
+    Completions(CompletionsArgs),
+    /// Write manual pages, one for each command
+    Man(ManArgs),
     /// Print the help of all commands as Markdown, which is docs/command-line.md
     #[command(hide = true)]
     MarkdownHelp,
 }
 
-/// Returns clap's message as one line: the mistake, the expected value, and the help to read.
-pub fn one_line(error: &clap::Error) -> String {
-    let text = error.render().to_string();
-    let usage = text.lines().find_map(|line| line.strip_prefix("Usage: "));
-    let words = usage.unwrap_or("train").split(' ');
-    let command = words.take_while(|word| !word.starts_with(['-', '[', '<']));
-    let command = command.collect::<Vec<_>>().join(" ");
-    let lines = text.lines().map(str::trim);
-    let lines = lines.take_while(|line| !line.starts_with("Usage:"));
-    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let message = lines.collect::<Vec<_>>().join("; ").replace(":; ", ": ");
-    format!("{message}; see `{command} --help`")
+impl Cli {
+    /// Parses the words of a command line, without the program's name. Flags without a command are
+    /// those of `fit`.
+    ///
+    /// # Errors
+    ///
+    /// A mistake in the command line, or a request for help or the version.
+    pub fn parse_words(words: &[OsString]) -> Result<Self, clap::Error> {
+        let program = OsString::from("train");
+        Self::try_parse_from(std::iter::once(program).chain(complete(words).0))
+    }
+}
+
+/// Inserts `fit` where a command line has flags of `fit` but no command. Returns the words and the
+/// index of the command.
+pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
+    let mut words = words.to_vec();
+    let at = leading_global_flags(&words);
+    let is_complete = words.get(at).is_some_and(|word| {
+        let word = word.to_string_lossy();
+        !word.starts_with('-') || ["-h", "--help", "-V", "--version"].contains(&word.as_ref())
+    });
+    if !is_complete {
+        words.insert(at, "fit".into());
+    }
+    (words, at)
+}
+
+/// Returns the number of words before the command: flags that go with every command, and their
+/// values.
+fn leading_global_flags(words: &[OsString]) -> usize {
+    let cli = Cli::command();
+    let mut count = 0;
+    while let Some(word) = words.get(count).map(|word| word.to_string_lossy()) {
+        let (flag, value) = match word.split_once('=') {
+            Some((flag, value)) => (flag, Some(value)),
+            None => (word.as_ref(), None),
+        };
+        let is_flag = |arg: &&Arg| {
+            let long = flag.strip_prefix("--").map(Some) == Some(arg.get_long());
+            let short = arg.get_short().map(|short| format!("-{short}"));
+            (long || short.as_deref() == Some(flag)) && arg.get_id() != "help"
+        };
+        let Some(arg) = cli.get_arguments().find(is_flag) else {
+            break;
+        };
+        count += match arg.get_action().takes_values() && value.is_none() {
+            true => 2,
+            false => 1,
+        };
+    }
+    count.min(words.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn completed(line: &str) -> String {
+        let words: Vec<OsString> = line.split_whitespace().map(Into::into).collect();
+        let (words, at) = complete(&words);
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.to_string_lossy().into())
+            .collect();
+        assert!(at < words.len() || words.is_empty());
+        words.join(" ")
+    }
+
+    #[test]
+    fn flags_without_a_command_are_those_of_fit() {
+        for (line, expected) in [
+            ("", "fit"),
+            ("--task sort", "fit --task sort"),
+            (
+                "--quiet --threads 2 --task sort",
+                "--quiet --threads 2 fit --task sort",
+            ),
+            ("--threads=2", "--threads=2 fit"),
+            ("-q eval runs/copy-1", "-q eval runs/copy-1"),
+            ("--threads 2 bench", "--threads 2 bench"),
+            ("--threads", "--threads fit"),
+            ("--help", "--help"),
+            ("-q --help", "-q --help"),
+            ("--version", "--version"),
+            ("fly", "fly"),
+        ] {
+            assert_eq!(completed(line), expected);
+        }
+    }
 }

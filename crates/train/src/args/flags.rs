@@ -1,5 +1,7 @@
 //! Names of settings on the command line.
 
+use std::ffi::OsString;
+
 use training::error::{DivergedError, UsageError};
 
 /// Paths of settings and the flags that set them.
@@ -15,6 +17,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("data.symbols", "--symbols"),
     ("data.min_length", "--min-length"),
     ("data.max_length", "--max-length"),
+    ("data.max_length.source", "--source-max-length"),
+    ("data.max_length.target", "--target-max-length"),
     ("data.max_digits", "--max-digits"),
     (
         "data.train",
@@ -30,9 +34,12 @@ const FLAGS: &[(&str, &str)] = &[
     ("data.valid.source", "--valid-source"),
     ("data.valid.target", "--valid-target"),
     ("data.valid.fields", "--fields"),
+    ("data.valid_share", "--valid-share"),
     ("data.lossy", "--lossy"),
     ("data.tokenizer.kind", "--tokenizer"),
     ("data.tokenizer.vocab_size", "--vocab-size"),
+    ("data.tokenizer.vocab_size.source", "--source-vocab-size"),
+    ("data.tokenizer.vocab_size.target", "--target-vocab-size"),
     ("data.tokenizer.joint", "--joint-vocabulary"),
     ("data.tokenizer.lower_case", "--lower-case"),
     ("data.tokenizer.normalization", "--normalize"),
@@ -91,6 +98,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("generation.min_length", "--min-length"),
     ("generation.n_best", "--n-best"),
     ("generation.repetition_penalty", "--repetition-penalty"),
+    ("generation.no_repeat_ngram", "--no-repeat-ngram"),
     ("generation.forbidden", "--forbid"),
     ("generation.temperature", "--temperature"),
     ("generation.top_k", "--top-k"),
@@ -102,9 +110,32 @@ const FLAGS: &[(&str, &str)] = &[
     ("generation.alpha", "--alpha"),
 ];
 
-/// Returns the flag that sets the setting at a path.
+/// Other flags that set a setting. Errors name one of them if it is given.
+const OTHERS: &[(&str, &str)] = &[
+    ("run", "--resume"),
+    ("data.train.source", "--train"),
+    ("data.valid.source", "--valid"),
+    ("data.tokenizer.source_file", "--tokenizer-file"),
+    ("data.tokenizer.target_file", "--tokenizer-file"),
+    ("optimization.schedule.factor", "--learning-rate"),
+];
+
+/// Returns the flag that sets the setting at a path: of several flags, the one that the program was
+/// called with.
 pub fn flag_of(path: &str) -> Option<&str> {
-    let entry = FLAGS.iter().find(|(known, _)| *known == path);
+    let given: Vec<_> = std::env::args_os().skip(1).collect();
+    flag_among(&given, path)
+}
+
+fn flag_among<'a>(given: &[OsString], path: &'a str) -> Option<&'a str> {
+    let is_given = |flag: &str| {
+        let mut words = given.iter().map(|word| word.to_string_lossy());
+        words.any(|word| word.split('=').next() == Some(flag))
+    };
+    let others = OTHERS.iter().filter(|(known, _)| *known == path);
+    let mut given = others.filter(|(_, flag)| is_given(flag));
+    let mut entries = FLAGS.iter().filter(|(known, _)| *known == path);
+    let entry = given.next().or_else(|| entries.next());
     entry.map(|(_, flag)| *flag)
 }
 
@@ -144,7 +175,8 @@ mod tests {
         "model.source_vocab_size",
         "model.target_vocab_size",
         // `--vocab-size` switches it off.
-        "data.tokenizer.or_fewer",
+        "data.tokenizer.or_fewer.source",
+        "data.tokenizer.or_fewer.target",
         "evaluation.test_size",
         "evaluation.validation_size",
         "model.final_norm",
@@ -204,7 +236,7 @@ mod tests {
             flags.extend(names.map(|name| format!("--{name}")));
         }
         let mut paths = Vec::new();
-        for (path, named) in FLAGS {
+        for (path, named) in FLAGS.iter() {
             assert!(!paths.contains(path), "{path} is there twice");
             paths.push(path);
             let words = named
@@ -213,6 +245,32 @@ mod tests {
             for word in words {
                 assert!(flags.iter().any(|flag| flag == word), "{path}: {word}");
             }
+        }
+    }
+
+    #[test]
+    fn of_several_flags_the_given_one_is_named() {
+        let flag = |line: &str| {
+            let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
+            flag_among(&words, "data.valid.source").unwrap().to_owned()
+        };
+        assert_eq!(flag("fit --valid a.tsv"), "--valid");
+        assert_eq!(flag("fit --valid=a.tsv"), "--valid");
+        assert_eq!(
+            flag("fit --valid-source a --valid-target b"),
+            "--valid-source"
+        );
+        assert_eq!(flag("fit --config a.toml"), "--valid-source");
+        for (path, flag) in OTHERS {
+            assert!(FLAGS.iter().any(|(known, _)| known == path), "{path}");
+            let cli = Cli::command();
+            let mut commands = cli.get_subcommands();
+            let name = flag.trim_start_matches("--");
+            assert!(commands.any(|command| {
+                command
+                    .get_arguments()
+                    .any(|arg| arg.get_long() == Some(name))
+            }));
         }
     }
 

@@ -5,107 +5,106 @@ use std::path::PathBuf;
 use clap::Args;
 use training::data::{Codec, Dataset};
 use training::error::{UsageError, quote};
+use training::positions::max_tokens;
 use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, Method};
 
 use super::check::needs;
-use super::parse::{seed, whole_number};
+use super::parse::{POSITIVE, number, seed, whole_number};
 use super::search::{BeamArgs, check_batch_size, check_generation};
 use super::trained::TrainedArgs;
 
 /// Flags of `generate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
-Input: one source per line, its symbols separated by white space; for a run on texts, one text per
-line. The output for a blank line is blank.
+The input has one source per line, its symbols separated by white space; for a run on texts, one text per line. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
 
-Output: for each line of the input, in the same order,
-  one line with the target;
-  with --n-best 2 or more, one line LINE<TAB>SCORE<TAB>TARGET for each target, best first, where LINE
-  is the number of the input line;
-  with --score, one line with ln p(target | source);
-  with --json, one JSON object. Its token_log_probabilities have one more element than its tokens if
-  the target is finished: that of the end symbol. They are relative to the tokens that the search
-  could choose from. Its alignment has a row for each token, with a weight for each symbol of the
-  source.
+The output has, for each line of the input and in the same order:
+- by default, one line with the target
+- with --n-best 2 or more, a line LINE<TAB>SCORE<TAB>TARGET for each target, best first, where LINE is the number of the input line
+- with --score, one line with ln p(target | source)
+- with --json, one JSON object. Its token_log_probabilities are relative to the tokens that the search could choose from; if the target is finished, the last one is that of the end symbol. Its alignment has a row for each token, with a weight for each symbol of the source.
 
-Exit code: 2 if a line of the input is wrong. The outputs for all lines before it are written; with
---keep-going, those for the lines after it, too.")]
+The exit code is 2 if a line of a file or a pipe is wrong. The outputs for all lines before it are written; with --keep-going, also those for the lines after it.")]
 pub struct GenerateArgs {
     /// The model.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Model")]
     pub trained: TrainedArgs,
     /// File of sources, - for standard input
-    #[arg(long, value_name = "FILE", default_value = "-")]
+    #[arg(long, help_heading = "Input", value_name = "FILE", default_value = "-")]
     pub input: PathBuf,
-    /// Lines in a batch [default: 64; 1 if standard input is a terminal]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    /// Lines in a batch [default: 64]; always 1 at a terminal
+    #[arg(long, help_heading = "Input", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,
-    /// Round the weight matrices of the linear layers to eight bits first
-    #[arg(long)]
-    pub int8: bool,
-    /// Print one JSON object for each line of the input
-    #[arg(long)]
-    pub json: bool,
     /// Report a wrong line on stderr, print a blank line for it (with --json, an object with its
     /// error), and continue
-    #[arg(long)]
+    #[arg(long, help_heading = "Input")]
     pub keep_going: bool,
     /// Beam search.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Search")]
     pub beam: BeamArgs,
     /// Targets for each source: the N best of a beam, or N samples [default: 1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, help_heading = "Search", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub n_best: Option<usize>,
     /// Draw tokens from the model's distribution
-    #[arg(long, conflicts_with_all = ["beam", "length_penalty", "alpha"])]
+    #[arg(long, help_heading = "Sampling", conflicts_with_all = ["beam", "length_penalty", "alpha"])]
     pub sample: bool,
     /// Divisor of the logits: above 1 more random, below 1 less; needs --sample [default: 1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, help_heading = "Sampling", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub temperature: Option<f64>,
     /// Draw from the N most likely tokens only; needs --sample
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub top_k: Option<usize>,
     /// Draw from the smallest set of tokens with this total probability only; needs --sample
-    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    #[arg(long, help_heading = "Sampling", value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>("a probability above 0 and at most 1, such as 0.9"))]
     pub top_p: Option<f64>,
     /// Seed of the samples, together with the number of the line; needs --sample [default: 0]
-    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
+    #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
     /// Minimum number of symbols of a target, without its end symbol [default: 0]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub min_length: Option<usize>,
-    /// Maximum number of symbols of a target, its end symbol included [default: the task's longest;
-    /// text: three times the source's length plus 20]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    /// Maximum number of symbols of a target, its end symbol included [default: the longest of the
+    /// task; for text, three times the length of the source plus 20]
+    #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_length: Option<usize>,
     /// Divisor of the logits of symbols that the target already has: above 1 discourages repetition
     /// [default: 1]
-    #[arg(long, value_name = "X", allow_negative_numbers = true)]
+    #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub repetition_penalty: Option<f64>,
+    /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token is
+    /// forbidden ends early [default: 0]
+    #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub no_repeat_ngram: Option<usize>,
     /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
     /// be forbidden, too
-    #[arg(long, value_name = "SYMBOL")]
+    #[arg(long, help_heading = "Constraints", value_name = "SYMBOL")]
     pub forbid: Vec<String>,
     /// Begin every target with these symbols
-    #[arg(long, value_name = "SYMBOLS")]
+    #[arg(long, help_heading = "Constraints", value_name = "SYMBOLS")]
     pub prefix: Option<String>,
+    /// Print one JSON object for each line of the input
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
     /// Add the alignment of each token with the source: the cross-attention of the last decoder
     /// layer, mean over its heads; needs --json
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub alignments: bool,
     /// Print each token as soon as it is generated, one source at a time
-    #[arg(long, conflicts_with_all = [
+    #[arg(long, help_heading = "Output", conflicts_with_all = [
         "beam", "length_penalty", "alpha", "n_best", "json", "alignments", "batch_size",
     ])]
     pub stream: bool,
     /// Read lines `SOURCE<TAB>TARGET` and print the log-probability of each target
-    #[arg(long, conflicts_with_all = [
+    #[arg(long, help_heading = "Output", conflicts_with_all = [
         "beam", "length_penalty", "alpha", "n_best", "sample", "temperature", "top_k", "top_p",
-        "seed", "min_length", "max_length", "repetition_penalty", "forbid", "prefix", "alignments",
-        "stream",
+        "seed", "min_length", "max_length", "repetition_penalty", "no_repeat_ngram", "forbid",
+        "prefix", "alignments", "stream",
     ])]
     pub score: bool,
+    /// Round the weight matrices of the linear layers to eight bits first
+    #[arg(long, help_heading = "Speed and memory")]
+    pub int8: bool,
 }
 
 impl GenerateArgs {
@@ -152,9 +151,9 @@ impl GenerateArgs {
     ) -> Result<GenerateConfig, UsageError> {
         let (codec, limits) = (dataset.codec(), dataset.limits());
         // The longest target has a begin symbol, which is not generated.
-        let max_length = self.max_length.unwrap_or(limits.sequence - 1);
-        if max_length > model.max_len {
-            let most = model.max_len;
+        let max_length = self.max_length.unwrap_or(limits.target - 1);
+        let most = max_tokens(model);
+        if max_length > most {
             let expected = format!("must be at most what the model can take ({most})");
             return Err(UsageError::new("--max-length", max_length, expected));
         }
@@ -165,6 +164,7 @@ impl GenerateArgs {
             .with_method(self.method()?)
             .with_n_best(self.n_best.unwrap_or(1))
             .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
+            .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(0))
             .with_forbidden(self.forbidden(codec)?)
             .with_length_limit(limits.output.filter(|_| self.max_length.is_none()));
         check_generation(&config, model, batch_size)?;
@@ -217,7 +217,7 @@ mod tests {
         let words = ["train", "generate", "runs/copy-1"].into_iter();
         let cli = Cli::try_parse_from(words.chain(flags.split_whitespace())).unwrap();
         match cli.command {
-            Some(Command::Generate(args)) => *args,
+            Command::Generate(args) => *args,
             other => panic!("{other:?}"),
         }
     }
@@ -281,8 +281,8 @@ mod tests {
     #[test]
     fn wrong_values_are_named_by_their_flags() {
         let error = |flags| config(flags).unwrap_err().describe(flag_of);
-        let limit = "--max-length 19: must be at most what the model can take (18)";
-        assert_eq!(error("--max-length 19"), limit);
+        let limit = "--max-length 10001: must be at most what the model can take (10000)";
+        assert_eq!(error("--max-length 10001"), limit);
         assert_eq!(
             error("--max-length 0"),
             "--max-length 0: must be at least 1"

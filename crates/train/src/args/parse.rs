@@ -1,16 +1,40 @@
 //! Parsers of flags' values.
 
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
+use training::config::Preset;
+use training::data::SYNTHETIC_TASKS;
+use training::error::UsageError;
 use transformer::Choice;
 
 /// Parses a whole number.
 pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
     text.parse()
-        .map_err(|_| "must be a whole number, written in digits".into())
+        .map_err(|_| "must be a whole number, written in digits, such as 100".into())
+}
+
+/// Describes numbers such as a factor.
+pub const POSITIVE: &str = "a number above 0, such as 1.5 or 2e-3";
+
+/// Describes numbers such as a weight decay.
+pub const NOT_NEGATIVE: &str = "0 or a number above 0, such as 0.01";
+
+/// Describes probabilities that must not be 1.
+pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1";
+
+/// Describes the decay of a moving average.
+pub const DECAY: &str = "a number above 0 and less than 1, such as 0.999";
+
+/// Returns the parser of a number that `expected` describes.
+pub fn number<N: FromStr>(
+    expected: &'static str,
+) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static {
+    move |text| text.parse().map_err(|_| format!("must be {expected}"))
 }
 
 /// Parses the seed of a random generator.
@@ -76,4 +100,64 @@ pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
 pub fn name_of(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value().expect("no choice is hidden");
     value.get_name().into()
+}
+
+/// Returns the parser of a task's name.
+pub fn task() -> impl TypedValueParser<Value = String> {
+    let text = (
+        "text",
+        "The target is the translation of a text; see --train-source",
+    );
+    let tasks = SYNTHETIC_TASKS.iter().map(|task| (task.name, task.summary));
+    parser(tasks.chain([text]), |name| name)
+}
+
+/// Returns the parser of a preset's name.
+pub fn preset() -> impl TypedValueParser<Value = String> {
+    let value = |preset: Preset| {
+        let value = PossibleValue::new(preset.name).help(preset.summary);
+        match preset.name {
+            // The name in earlier versions and in the article.
+            "annotated-copy" => value.alias("annotated"),
+            _ => value,
+        }
+    };
+    let presets = Preset::all().into_iter().map(value);
+    PossibleValuesParser::new(presets).map(|name| match name.as_str() {
+        "annotated" => "annotated-copy".into(),
+        _ => name,
+    })
+}
+
+/// Parses the path of a setting and its value, `PATH=VALUE`.
+pub fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() && !value.is_empty() => {
+            Ok((path.trim().into(), value.trim().into()))
+        }
+        _ => Err("must be PATH=VALUE, such as optimization.optimizer.beta_2=0.99".into()),
+    }
+}
+
+/// Returns the given flags of a group, each with its dashes.
+///
+/// # Errors
+///
+/// A path that is not valid UTF-8.
+pub fn given(group: &impl Serialize) -> Result<Vec<String>, UsageError> {
+    let flags = serde_json::to_value(group)
+        .map_err(|error| UsageError::new("file", "", error.to_string()))?;
+    let given = flags.as_object().into_iter().flatten();
+    let given = given.filter(|(_, value)| !value.is_null() && **value != false);
+    Ok(given.map(|(name, _)| format!("--{name}")).collect())
+}
+
+/// Makes a path absolute, so that a run can be resumed from any folder.
+///
+/// # Errors
+///
+/// A path that has no absolute form.
+pub fn absolute(path: &Path) -> Result<PathBuf, UsageError> {
+    let wrong = |error| format!("has no absolute path ({error})");
+    std::path::absolute(path).map_err(|error| UsageError::new("file", path.display(), wrong(error)))
 }

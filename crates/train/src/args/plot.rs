@@ -7,20 +7,34 @@ use clap::Args;
 use training::error::UsageError;
 
 use super::check::needs;
-use crate::plot::RunPlot;
+use super::run_folder::run_folder;
+use crate::plot::attention::MapOptions;
+use crate::plot::{CurveOptions, Progress, RunPlot};
 
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
 pub struct PlotArgs {
-    /// Folder of a run; the plots of several runs have a line for each run
-    #[arg(value_name = "RUN")]
+    /// Folder of a run, or `latest`; the plots of several runs have a line for each run
+    #[arg(value_name = "RUN", value_parser = run_folder())]
     pub runs: Vec<PathBuf>,
-    /// Draw only these plots of the run [default: all that it has data for]
+    /// Draw only these plots of the run [default: all that it has data for, except perplexity]
     #[arg(long, value_name = "PLOT,...", value_delimiter = ',')]
     pub only: Vec<RunPlot>,
-    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 sequences of the test split]
-    #[arg(long, value_name = "SYMBOLS")]
+    /// Horizontal axis of the curves [default: steps]
+    #[arg(long, value_name = "AXIS")]
+    pub x: Option<Progress>,
+    /// Draw a line for every run [default: runs that differ only in their seed have one line, their mean, with an area of one standard deviation on either side]
+    #[arg(long)]
+    pub each_seed: bool,
+    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 of the test split with at most 32 tokens]
+    #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
+    /// Draw the attention of these layers only, such as 1,6 [default: all]
+    #[arg(long, value_name = "LAYER,...", value_delimiter = ',')]
+    pub layers: Vec<usize>,
+    /// Draw the mean attention of the heads of each layer [default: every head]
+    #[arg(long)]
+    pub head_mean: bool,
     /// Draw dimensions 4 to 7 of a sinusoidal positional encoding with 20 dimensions; needs no run
     #[arg(long)]
     pub positional_encoding: bool,
@@ -57,16 +71,47 @@ impl PlotArgs {
         let has_attention = self.wants(RunPlot::Attention);
         let attention = (has_attention && only.is_some()).then_some("attention");
         needs("--only", only, "a RUN", has_run)?;
-        needs("--source", source, "a RUN", has_run)?;
-        needs("--source", source, "attention among --only", has_attention)?;
-        needs("--source", source, "a single RUN", single)?;
+        needs("--x", self.x.map(Progress::name), "a RUN", has_run)?;
+        needs(
+            "--each-seed",
+            self.each_seed.then_some(""),
+            "a RUN",
+            has_run,
+        )?;
+        let layers = self.layers.first();
+        let head_mean = self.head_mean.then_some("");
+        for (is_met, what) in [
+            (has_run, "a RUN"),
+            (has_attention, "attention among --only"),
+            (single, "a single RUN"),
+        ] {
+            needs("--source", source, what, is_met)?;
+            needs("--layers", layers, what, is_met)?;
+            needs("--head-mean", head_mean, what, is_met)?;
+        }
         needs("--only", attention, "a single RUN", single)?;
         Ok(())
     }
 
     /// Returns whether a plot of the runs was asked for.
     pub fn wants(&self, plot: RunPlot) -> bool {
-        self.only.is_empty() || self.only.contains(&plot)
+        self.only.contains(&plot) || (self.only.is_empty() && plot.is_default())
+    }
+
+    /// Returns how curves are drawn.
+    pub fn curve_options(&self) -> CurveOptions {
+        CurveOptions {
+            progress: self.x.unwrap_or_default(),
+            is_each_seed: self.each_seed,
+        }
+    }
+
+    /// Returns which attention maps are drawn.
+    pub fn map_options(&self) -> MapOptions {
+        MapOptions {
+            layers: self.layers.clone(),
+            is_head_mean: self.head_mean,
+        }
     }
 
     /// Returns the folder of the files.

@@ -10,12 +10,13 @@ use training::run::checkpoint::CheckpointSelector;
 use super::backend::BackendArgs;
 use super::check::reject;
 use super::parse::whole_number;
+use super::run_folder::run_folder;
 
 /// Flags of `report`.
 #[derive(Clone, Debug, Args)]
 pub struct ReportArgs {
-    /// Folder of a run; several runs are shown side by side
-    #[arg(value_name = "RUN", required = true)]
+    /// Folder of a run, or `latest`; several runs are shown side by side
+    #[arg(value_name = "RUN", required = true, value_parser = run_folder())]
     pub runs: Vec<PathBuf>,
     /// File of the page [default: RUN/report.html, or report.html for several runs]
     #[arg(short, long, value_name = "FILE")]

@@ -5,11 +5,14 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::parse::whole_number;
+use super::run_folder::run_folder;
 
 /// Flags of `resume`.
 #[derive(Clone, Debug, Args)]
 pub struct ResumeArgs {
-    /// Folder of the run, which is resumed from its newest checkpoint that is not damaged
+    /// Folder of the run, which is resumed from its newest checkpoint that is not damaged, or
+    /// `latest`
+    #[arg(value_parser = run_folder())]
     pub run: PathBuf,
     /// Training steps in total [default: as given when the run began]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
@@ -17,6 +20,9 @@ pub struct ResumeArgs {
     /// Backend and device, `NAME` or `NAME:INDEX` [default: the run's]
     #[arg(long, value_name = "NAME")]
     pub backend: Option<String>,
+    /// Write event files for TensorBoard into the run's folder [default: if it has some]
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Show a progress bar instead of the dashboard (lines if stderr is not a terminal)
     #[arg(long)]
     pub plain: bool,

@@ -7,7 +7,7 @@ use transformer::{ConfigError, TransformerConfig};
 
 use super::check::{needs, reject};
 use super::flags::flag_of;
-use super::parse::{name_of, whole_number};
+use super::parse::{name_of, number, whole_number};
 use super::values::Penalty;
 
 /// Flags of a beam search.
@@ -17,10 +17,10 @@ pub struct BeamArgs {
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub beam: Option<usize>,
     /// How outputs of different lengths are compared; needs --beam [default: gnmt]
-    #[arg(long)]
+    #[arg(long, value_name = "RULE")]
     pub length_penalty: Option<Penalty>,
     /// Exponent of --length-penalty gnmt; needs --beam [default: 0.6]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>("a number from 0 to 10, such as 0.6"))]
     pub alpha: Option<f64>,
 }
 
@@ -78,7 +78,8 @@ pub fn check_generation(
     /// Maximum elements of a cache: 16 GB of them.
     const MOST: usize = 4_000_000_000;
     config.validate().map_err(|error| wrong(&error))?;
-    let cache = 2 * model.n_decoder_layers * model.d_model * model.max_len;
+    let length = model.max_len.max(config.max_length);
+    let cache = 2 * model.n_decoder_layers * model.d_model * length;
     let max_rows = (MOST / cache.max(model.target_vocab_size)).max(1);
     let rows = config.rows_per_source();
     let at_most = |flag, value, most: usize| {

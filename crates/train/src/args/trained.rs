@@ -6,11 +6,13 @@ use clap::Args;
 use training::run::checkpoint::CheckpointSelector;
 
 use super::backend::BackendArgs;
+use super::run_folder::run_folder;
 
 /// Flags that name a trained model.
 #[derive(Clone, Debug, Args)]
 pub struct TrainedArgs {
-    /// Folder of a run
+    /// Folder of a run, or `latest`
+    #[arg(value_parser = run_folder())]
     pub run: PathBuf,
     /// Checkpoint: last, best, the number of a step, or average:K for the mean of the last K
     #[arg(long, value_name = "WHICH", default_value = "last")]

@@ -4,28 +4,6 @@ use clap::ValueEnum;
 
 use super::parse::Choices;
 
-/// `--task`: names of [`RunConfig::of_task`](training::config::RunConfig::of_task).
-pub const TASK: Choices = &[
-    "copy: The target is the source",
-    "reverse: The target is the source backwards",
-    "sort: The target has the symbols of the source in increasing order",
-    "add: The target is the sum of two decimal numbers, digit by digit",
-    "text: The target is the translation of a text; see --train-source",
-];
-
-/// `--preset`: settings that the other flags override.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Preset {
-    /// The Annotated Transformer's copy task of 2018
-    Annotated,
-    /// For --task text: d_model 128, 2 layers per side, 2000 tokens per vocabulary
-    Tiny,
-    /// Default of --task text: d_model 256, 3 layers per side, 6000 tokens per vocabulary
-    Small,
-    /// For --task text: the paper's base model, d_model 512, 6 layers per side, 16000 tokens per vocabulary
-    Base,
-}
-
 /// `--schedule`.
 pub const SCHEDULE: Choices = &[
     "noam: With the square root of the step, as in the paper",
@@ -98,7 +76,7 @@ pub enum Penalty {
 #[cfg(test)]
 mod tests {
     use serde::de::DeserializeOwned;
-    use training::config::{BestBy, OptimizerKind, Precision, RunConfig, ScheduleKind};
+    use training::config::{BestBy, OptimizerKind, Precision, ScheduleKind};
     use training::data::Split;
     use training::data::parallel::{Normalization, Overlong, TokenizerKind};
     use training::metrics::Tokenizer;
@@ -146,11 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn choices_are_all_tokenizers_and_tasks() {
+    fn choices_are_all_tokenizers() {
         let tokenizers = Tokenizer::ALL.map(|tokenizer| tokenizer.name().to_string());
         assert_eq!(names(BLEU_TOKENIZER), tokenizers);
-        for task in names(TASK) {
-            assert_eq!(RunConfig::of_task(&task).unwrap().data.name(), task);
-        }
     }
 }

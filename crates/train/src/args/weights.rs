@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 use training::error::UsageError;
 use training::run::checkpoint::CheckpointSelector;
-use transformer::weights::{ImportOptions, Layout, Precision};
+use transformer::weights::{Dtype, ImportOptions, Layout};
 use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
 use super::check::needs;
-use super::parse::{named, whole_number};
+use super::flags::flag_of;
+use super::parse::{FRACTION, named, number, whole_number};
+use super::run_folder::run_folder;
 use super::task::TaskArgs;
 
 /// Flags about the names of tensors in a file.
@@ -64,7 +66,7 @@ pub struct ModelArgs {
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_len: Option<usize>,
     /// Epsilon of the layer norms [default: 1e-5; annotated: 2e-6]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "EPSILON", allow_negative_numbers = true, value_parser = number::<f64>("a number above 0, such as 1e-5"))]
     pub norm_epsilon: Option<f64>,
     /// Divisor of the layer norms' variance [default: biased; annotated: unbiased]
     #[arg(long, value_parser = named::<NormVariance>())]
@@ -76,7 +78,7 @@ pub struct ModelArgs {
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<u32>)]
     pub pad_id: Option<u32>,
     /// Dropout probability for further training [default: 0.1]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>(FRACTION))]
     pub dropout: Option<f64>,
     /// Vocabulary matrices that are shared [default: those that are equal]
     #[arg(long, value_parser = named::<WeightTying>())]
@@ -122,8 +124,8 @@ pub struct ImportArgs {
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Number format of the --output file
-    #[arg(long, default_value = "f32", requires = "output", value_parser = named::<Precision>())]
-    pub dtype: Precision,
+    #[arg(long, default_value = "f32", requires = "output", value_parser = named::<Dtype>())]
+    pub dtype: Dtype,
     /// Replace the --output file if it exists
     #[arg(long, requires = "output")]
     pub force: bool,
@@ -148,16 +150,20 @@ impl ImportArgs {
         }
         let has_run = self.run_dir.is_some();
         needs("--task", self.task.task.as_ref(), "--run-dir", has_run)?;
-        let mut numbers = self.task.numbers().into_iter();
-        numbers.try_for_each(|(flag, value)| needs(flag, value, "--run-dir", has_run))
+        let given = self.task.given().next();
+        given.map_or(Ok(()), |(setting, value)| {
+            let path = format!("data.{setting}");
+            let flag = flag_of(&path).unwrap_or(setting);
+            needs(flag, Some(value), "--run-dir", has_run)
+        })
     }
 }
 
 /// Flags of `export`.
 #[derive(Clone, Debug, Args)]
 pub struct ExportArgs {
-    /// Folder of a run, or a file that `import` wrote
-    #[arg(value_name = "RUN")]
+    /// Folder of a run, `latest`, or a file that `import` wrote
+    #[arg(value_name = "RUN", value_parser = run_folder())]
     pub source: PathBuf,
     /// Layout of the written file
     #[arg(long, value_parser = named::<Layout>())]
@@ -166,8 +172,8 @@ pub struct ExportArgs {
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
     /// Number format of the file
-    #[arg(long, default_value = "f32", value_parser = named::<Precision>())]
-    pub dtype: Precision,
+    #[arg(long, default_value = "f32", value_parser = named::<Dtype>())]
+    pub dtype: Dtype,
     /// Checkpoint of the run: last, best, the number of a step, or average:K for the mean of the
     /// last K
     #[arg(long, value_name = "WHICH", default_value = "last")]

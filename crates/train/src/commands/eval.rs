@@ -4,11 +4,12 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use training::data::{DataConfig, Split};
+use training::data::{Codec, DataConfig, Decoded, Split};
 use training::evaluation::{self, ByLength};
 use training::run::unusable;
 use transformer::generate::Method;
 
+use super::hypotheses::HypothesesFile;
 use super::trained::{Trained, beam_width, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
@@ -72,12 +73,17 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
         return Err(unusable(&args.trained.run.join("config.json"), what).into());
     }
     let batch_size = args.batch_size;
-    let config = evaluation::generate_config(dataset, &examples, method);
+    let config = evaluation::generate_config(dataset, &examples, method)
+        .with_no_repeat_ngram(args.no_repeat_ngram.unwrap_or(0));
     let rows = batch_size.unwrap_or(1).min(examples.len());
     check_generation(&config, &run.config.model, rows)?;
 
+    let file = HypothesesFile::of_flag(args.hypotheses.as_deref(), [])?;
     let begun = Instant::now();
     let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config);
+    if let Some(file) = file {
+        write(file, dataset.codec(), &decoded)?;
+    }
     let score = evaluation::teacher_forced(&run.model, dataset, &examples, batch_size, device);
     let evaluation = Evaluation {
         task: run.config.data.name().into(),
@@ -103,4 +109,17 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
             evaluation.seconds
         )
     })
+}
+
+fn write(mut file: HypothesesFile, codec: &dyn Codec, decoded: &[Decoded]) -> Result<()> {
+    let has_eos = codec.vocabularies().eos_id.is_some();
+    for Decoded {
+        example, output, ..
+    } in decoded
+    {
+        let source = codec.decode_source(&example.source);
+        let reference = codec.decode_target(example.output(has_eos));
+        file.add(&source, &reference, &codec.decode_target(output))?;
+    }
+    file.close()
 }

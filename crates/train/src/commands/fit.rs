@@ -1,11 +1,12 @@
 //! `train fit`: train a model, evaluate it, report.
 
 use anyhow::Result;
+use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
-use super::resume;
-use super::train::{check_lengths, open_device, train};
+use super::train::{Shown, check_lengths, open_device, train};
+use super::{dry_run, resume};
 use crate::args::FitArgs;
 use crate::terminal::{end_progress, output};
 
@@ -16,28 +17,36 @@ use crate::terminal::{end_progress, output};
 /// Wrong flags, a device that is not usable, a folder that cannot be written, a loss that is not
 /// finite.
 pub(super) fn run(args: &FitArgs) -> Result<()> {
-    if let Some(run) = &args.resume {
+    if let Some(run) = &args.run.resume {
         return resume::run(&args.resume_args(run)?);
     }
     let mut config = args.config()?;
+    // A dry run leaves no tokenised corpora behind.
+    let for_dry_run = args.settings.dry_run.then(tempfile::tempdir).transpose()?;
+    if let (DataConfig::Text(text), true) = (&mut config.data, args.settings.dry_run) {
+        text.cache = None;
+    }
     let text = match &config.data {
         DataConfig::Text(text) => Some(text),
         _ => None,
     };
-    let run_dir = args.run_dir.as_deref();
+    let run_dir = args.run.run_dir.as_deref();
     let caches = text.and_then(|text| text.cache.clone());
-    let caches = caches.unwrap_or_else(|| RunFolder::caches(run_dir));
+    let caches = match &for_dry_run {
+        Some(folder) => folder.path().into(),
+        None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
+    };
     // `--print-config` for texts works without corpora, and prints no settings derived from them.
-    let dataset = match args.print_config && text.is_some() {
+    let dataset = match args.settings.print_config && text.is_some() {
         true => None,
         false => config.check()?,
     };
-    if args.print_config {
+    if args.settings.print_config {
         return output::result(&serde_json::to_string_pretty(&config)?);
     }
     check_lengths(&config, dataset.as_deref())?;
     let device = open_device(&config)?;
-    if dataset.is_none() {
+    if dataset.is_none() && !args.settings.dry_run {
         RunFolder::check(run_dir, &caches)?;
     }
     let purpose = Purpose::NewRun {
@@ -51,10 +60,20 @@ pub(super) fn run(args: &FitArgs) -> Result<()> {
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
+        let tiny = RunConfig::text(TextSize::Tiny).model.d_model;
+        let is_large = config.model.d_model > tiny && args.preset.as_deref() != Some("tiny");
+        let preset = if is_large { "--preset tiny, " } else { "" };
         output::warn(&format!(
-            "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try --preset tiny, more --epochs or smaller --batch-tokens"
+            "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try {preset}a smaller --warmup, more --epochs or smaller --batch-tokens"
         ));
     }
+    if args.settings.dry_run {
+        return dry_run::run(&config, dataset.as_ref(), &device);
+    }
     let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;
-    train(&config, dataset.as_ref(), &device, folder, None, args.plain)
+    let shown = Shown {
+        is_plain: args.settings.plain,
+        tensorboard: args.run.tensorboard,
+    };
+    train(&config, dataset.as_ref(), &device, folder, None, shown)
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use training::error::UsageError;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
 
+use super::dialog;
 use super::trained::load;
 use crate::args::GenerateArgs;
 use crate::terminal::{LineProgress, output};
@@ -34,10 +35,16 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
         false => Work::Generate(Generation {
             prefix: args.prefix(run.dataset.codec(), config.max_length)?,
             alignments: args.alignments,
+            extends: args.max_length.is_none(),
             config,
         }),
     };
     let predictor = Predictor::new(&run, work, args.json);
+    if input.is_terminal() {
+        // The prompt reads stdin itself.
+        drop(input);
+        return dialog::run(args, &run, &predictor);
+    }
     let progress = (!is_interactive).then(|| LineProgress::new("lines"));
     predict_all(args, &predictor, &mut input, batch_size, progress)
 }

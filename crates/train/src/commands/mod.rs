@@ -2,17 +2,26 @@
 
 mod backends;
 mod bench;
+mod dialog;
+mod dry_run;
 mod eval;
 mod fit;
 mod generate;
+mod hypotheses;
+mod init;
+mod install;
 mod lengths;
 
 mod plot;
+mod presets;
 mod report;
 mod results;
 mod resume;
 mod run;
+mod runs;
 mod score;
+mod text_scorer;
+mod tokenize;
 mod train;
 mod trained;
 mod translations;

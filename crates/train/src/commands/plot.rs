@@ -3,15 +3,14 @@
 use anyhow::Result;
 use clap::ValueEnum;
 
-use training::data::Split;
 use training::error::{UsageError, quote};
 use training::run::checkpoint::TrainedRun;
 
 use crate::args::PlotArgs;
 use crate::args::flags::describe;
 use crate::device::DeviceName;
-use crate::plot::attention::{AttentionMaps, attention_maps};
-use crate::plot::{Plot, Run, RunPlot, positional_encoding, warmup};
+use crate::plot::attention::{attention_maps, example_source};
+use crate::plot::{AttentionMaps, Plot, Run, RunPlot, positional_encoding, warmup};
 use crate::terminal::output;
 
 /// Runs the command.
@@ -25,8 +24,18 @@ pub fn run(args: &PlotArgs) -> Result<()> {
     let backend = DeviceName::choose(args.backend.as_deref())?;
     let runs = args.runs.iter().map(|folder| Run::read(folder));
     let runs: Vec<Run> = runs.collect::<Result<_, _>>()?;
+    let options = args.curve_options();
+    let lacking = runs.iter().find(|run| !run.has_progress(options.progress));
+    if let Some(run) = lacking {
+        let name = options.progress.name();
+        let what = format!(
+            "is not in metrics.jsonl of {}; use --x steps",
+            run.folder.display()
+        );
+        return Err(UsageError::new("--x", name, what).into());
+    }
     // The maps are computed before the first file is written, so that a wrong source leaves none.
-    let is_explicit = args.source.is_some() || !args.only.is_empty();
+    let is_explicit = args.source.is_some() || !args.only.is_empty() || !args.layers.is_empty();
     let maps = match &runs[..] {
         [run] if args.wants(RunPlot::Attention) => match attention(args, run, &backend) {
             Err(error) if !is_explicit && error.is::<UsageError>() => {
@@ -48,10 +57,9 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         if runs.is_empty() || kind == RunPlot::Attention || !args.wants(kind) {
             continue;
         }
-        if let Some(chart) = kind.draw(&runs) {
+        if let Some(chart) = kind.draw(&runs, options) {
             save(args, &kind.name(), &chart)?;
-        } else if kind != RunPlot::Bleu || !args.only.is_empty() {
-            // Only runs on texts have BLEU, so it is missed only if the user asked for it.
+        } else if kind.is_expected() || !args.only.is_empty() {
             let who = match runs.len() {
                 1 => "the run has no",
                 _ => "none of the runs has",
@@ -75,15 +83,13 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
             .encode_source(words)
             .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
         None => {
-            let examples = dataset.held_out(trained.config.seed, Split::Test, 8);
-            let sources = examples.into_iter().map(|example| example.source);
             let what = "has no test sequences: say which with --source";
             let wrong = || UsageError::setting("run", run.folder.display(), what);
-            sources.max_by_key(Vec::len).ok_or_else(wrong)?
+            example_source(dataset, trained.config.seed).ok_or_else(wrong)?
         }
     };
     let name = format!("{}, step {}", run.name, trained.step);
-    attention_maps(&trained.model, dataset, &source, &name)
+    attention_maps(&trained.model, dataset, &source, &name, &args.map_options())
 }
 
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {

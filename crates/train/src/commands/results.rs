@@ -1,6 +1,7 @@
 //! Results that `fit` and `resume` print at the end of a run.
 
 use anyhow::Result;
+use burn::module::Module;
 use burn::tensor::Device;
 use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
@@ -11,13 +12,15 @@ use training::trainer::Finished;
 use transformer::Transformer;
 
 use super::lengths;
-use crate::plot;
+use crate::plot::attention::{MapOptions, attention_maps, example_source};
+use crate::plot::{self, Plot};
 use crate::terminal::{Paint, output};
 
 /// Maximum number of decoded sequences that are printed, and of wrong outputs among the others.
 const SHOWN: usize = 5;
 
-/// Prints some outputs, unless the program is quiet, and the scores; evaluates by length, and plots the run's curves.
+/// Prints some outputs, unless the program is quiet, and the scores; evaluates by length, and plots the
+/// run's curves and attention.
 ///
 /// # Errors
 ///
@@ -32,7 +35,7 @@ pub(super) fn report(
     by_length: Option<LengthSettings>,
 ) -> Result<()> {
     let samples = if output::is_quiet() { 0 } else { SHOWN };
-    if config.data == DataConfig::AnnotatedCopy && samples > 0 {
+    if matches!(config.data, DataConfig::AnnotatedCopy(_)) && samples > 0 {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
         for decoded in decode_greedily(&finished.model, dataset, &one_to_ten) {
             print_decoded(dataset, 0, &decoded)?;
@@ -72,7 +75,31 @@ pub(super) fn report(
         let by_length = ByLength::new(&finished.model, &config.model, dataset, lengths, device)?;
         lengths::report(&by_length, lengths, &settings, false, folder)?;
     }
-    plot::draw_run(folder)
+    plot::draw_run(folder)?;
+    draw_attention(config, dataset, finished)
+}
+
+/// Plots the attention of a source of the test split into the run's folder.
+fn draw_attention(
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    finished: &Finished<Transformer>,
+) -> Result<()> {
+    let Some(source) = example_source(dataset, config.seed) else {
+        return Ok(());
+    };
+    let folder = finished.folder.path();
+    let run = plot::Run::read(folder)?.name;
+    for maps in attention_maps(
+        &finished.model.valid(),
+        dataset,
+        &source,
+        &run,
+        &MapOptions::default(),
+    )? {
+        maps.save(&folder.join("pictures").join(format!("{}.svg", maps.name)))?;
+    }
+    Ok(())
 }
 
 fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Result<()> {

@@ -4,9 +4,9 @@ use anyhow::Result;
 use training::data::{self, Purpose};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
-use training::run::{RunFolder, read_config, unusable};
+use training::run::{RunFolder, TensorBoard, read_config, unusable};
 
-use super::train::{check_lengths, open_device, train};
+use super::train::{Shown, check_lengths, open_device, train};
 use crate::args::ResumeArgs;
 use crate::device::DeviceName;
 use crate::terminal::{end_progress, output};
@@ -52,7 +52,11 @@ pub(super) fn run(args: &ResumeArgs) -> Result<()> {
         Some(files)
     };
     let (dataset, files) = (dataset.as_ref(), files.as_ref());
-    train(&config, dataset, &device, folder, files, args.plain)
+    let shown = Shown {
+        is_plain: args.plain,
+        tensorboard: args.tensorboard || TensorBoard::has_events(&args.run),
+    };
+    train(&config, dataset, &device, folder, files, shown)
 }
 
 /// Rejects a run without steps left.

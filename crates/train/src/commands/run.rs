@@ -2,7 +2,10 @@
 
 use anyhow::Result;
 
-use super::{backends, bench, eval, fit, generate, plot, report, resume, score, weights};
+use super::{
+    backends, bench, eval, fit, generate, init, install, plot, presets, report, resume, runs,
+    score, tokenize, weights,
+};
 use crate::args::{Cli, Command};
 use crate::terminal::output;
 
@@ -12,20 +15,27 @@ use crate::terminal::output;
 ///
 /// The command's errors.
 pub fn run(cli: &Cli) -> Result<()> {
+    cli.global.apply()?;
     match &cli.command {
-        None => fit::run(&cli.fit),
-        Some(Command::Fit(args)) => fit::run(args),
-        Some(Command::Resume(args)) => resume::run(args),
-        Some(Command::Generate(args)) => generate::run(args),
-        Some(Command::Eval(args)) => eval::run(args),
-        Some(Command::Score(args)) => score::run(args),
-        Some(Command::Plot(args)) => plot::run(args),
-        Some(Command::Report(args)) => report::run(args),
-        Some(Command::Import(args)) => weights::import(args),
-        Some(Command::Export(args)) => weights::export(args),
-        Some(Command::Inspect(args)) => weights::inspect(args),
-        Some(Command::Bench(args)) => bench::run(args),
-        Some(Command::Backends) => backends::run(),
-        Some(Command::MarkdownHelp) => output::result(&clap_markdown::help_markdown::<Cli>()),
+        Command::Fit(args) => fit::run(args),
+        Command::Resume(args) => resume::run(args),
+        Command::Generate(args) => generate::run(args),
+        Command::Eval(args) => eval::run(args),
+        Command::Score(args) => score::run(args),
+        Command::Tokenize(args) => tokenize::run(args),
+        Command::Plot(args) => plot::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Runs(args) => runs::list(args),
+        Command::Compare(args) => runs::compare(args),
+        Command::Import(args) => weights::import(args),
+        Command::Export(args) => weights::export(args),
+        Command::Inspect(args) => weights::inspect(args),
+        Command::Bench(args) => bench::run(args),
+        Command::Backends => backends::run(),
+        Command::Presets(args) => presets::run(args),
+        Command::Init(args) => init::run(args),
+        Command::Completions(args) => install::completions(args),
+        Command::Man(args) => install::man(args),
+        Command::MarkdownHelp => output::result(&clap_markdown::help_markdown::<Cli>()),
     }
 }

@@ -2,130 +2,227 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
-use std::path::Path;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
 use training::error::{UsageError, quote};
-use training::metrics::{BleuCounts, ChrfCounts, EditCounts};
+use training::metrics::{BleuCounts, BootstrapScore, ChrfCounts, paired_bootstrap};
 
-use crate::args::{MetricArgs, ScoreArgs};
+use super::text_scorer::{Scores, Signatures, TextScorer};
+use crate::args::{Bootstrap, ScoreArgs};
 use crate::terminal::output;
 
-/// Scores of texts.
-#[derive(Clone, Debug, Serialize)]
-pub(super) struct Scores {
-    segments: u64,
-    bleu: f64,
-    precisions: [f64; 4],
-    brevity_penalty: f64,
-    hypothesis_tokens: u64,
-    reference_tokens: u64,
-    bleu_signature: String,
-    chrf: f64,
-    chrf_signature: String,
-    word_error_rate: Option<f64>,
-    character_error_rate: Option<f64>,
-    exact_match: f64,
+/// Largest p-value of a difference that is marked as significant.
+const SIGNIFICANT: f64 = 0.05;
+
+/// The outputs of a model, and their scores.
+struct System {
+    name: String,
+    scores: Scores,
+    bleu: Vec<BleuCounts>,
+    chrf: Vec<ChrfCounts>,
+}
+
+/// The record of one of several systems.
+#[derive(Serialize)]
+struct Record<'a> {
+    system: &'a str,
+    #[serde(flatten)]
+    scores: &'a Scores,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bleu_bootstrap: Option<Resampled>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    chrf_bootstrap: Option<Resampled>,
+}
+
+/// A score over the samples of a bootstrap.
+#[derive(Serialize)]
+struct Resampled {
+    mean: f64,
+    /// Half the width of the 95 % confidence interval.
+    interval: f64,
+    /// `None` for the baseline.
+    p_value: Option<f64>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// Files that cannot be read, or that have different numbers of lines.
+/// Wrong flags, files that cannot be read, or that have different numbers of lines.
 pub(super) fn run(args: &ScoreArgs) -> Result<()> {
-    let hypotheses = lines("HYPOTHESES", &args.hypotheses)?;
-    let references = lines("REFERENCES", &args.references)?;
-    if hypotheses.len() != references.len() {
-        let expected = format!(
-            "has {} lines, but {} has {}; the same line of both must be the same segment",
-            hypotheses.len(),
-            args.references.display(),
-            references.len()
-        );
-        return Err(UsageError::new("HYPOTHESES", args.hypotheses.display(), expected).into());
+    let bootstrap = args.bootstrap()?;
+    let files = iter::once(("HYPOTHESES", &args.hypotheses));
+    let files = files.chain(args.compare.iter().map(|file| ("--compare", file)));
+    let files: Vec<(&str, &PathBuf)> = files.collect();
+    let all = files.iter().map(|(_, file)| *file).chain(&args.references);
+    if all.filter(|file| is_stdin(file)).count() > 1 {
+        let expected = "is standard input, which only one of the files can be";
+        return Err(UsageError::new("-", "", expected).into());
     }
-    if references.is_empty() {
-        return Err(UsageError::new("REFERENCES", args.references.display(), "is empty").into());
+    let references = read_all(&args.references)?;
+    let mut systems = Vec::with_capacity(files.len());
+    for (argument, file) in files {
+        let hypotheses = lines(argument, file)?;
+        check_length(argument, file, &hypotheses, args, &references)?;
+        systems.push(system(args, file, &hypotheses, &references));
     }
-    let mut scorer = TextScorer::new(args.metric);
-    for (hypothesis, reference) in hypotheses.iter().zip(&references) {
-        scorer.add(hypothesis, reference);
+    match (&systems[..], bootstrap) {
+        ([only], _) => output::json_or(args.json, &only.scores, || only.scores.text()),
+        (_, Some(bootstrap)) => report_bootstrap(args, &systems, bootstrap),
+        _ => report_scores(args, &systems),
     }
-    let scores = scorer.scores();
-    output::json_or(args.json, &scores, || scores.text())
 }
 
-/// Counts from which scores of texts are computed.
-#[derive(Default)]
-pub(super) struct TextScorer {
-    metric: MetricArgs,
-    bleu: BleuCounts,
-    chrf: ChrfCounts,
-    words: EditCounts,
-    characters: EditCounts,
-    same: u64,
-    segments: u64,
-}
-
-impl TextScorer {
-    /// Starts without segments.
-    pub(super) fn new(metric: MetricArgs) -> Self {
-        Self {
-            metric,
-            ..Self::default()
+/// Reads the references, whose files have the same number of lines.
+fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<String>>, UsageError> {
+    let mut references: Vec<Vec<String>> = Vec::with_capacity(files.len());
+    for file in files {
+        let found = lines("REFERENCES", file)?;
+        if found.is_empty() {
+            return Err(UsageError::new("REFERENCES", file.display(), "is empty"));
         }
+        if let Some(first) = references
+            .first()
+            .filter(|first| first.len() != found.len())
+        {
+            let expected = differs(found.len(), &files[0], first.len());
+            return Err(UsageError::new("REFERENCES", file.display(), expected));
+        }
+        references.push(found);
     }
+    Ok(references)
+}
 
-    /// Adds a segment.
-    pub(super) fn add(&mut self, hypothesis: &str, reference: &str) {
-        let case = |text: &str| match self.metric.lower_case {
-            true => text.to_lowercase(),
-            false => text.into(),
+fn check_length(
+    argument: &str,
+    file: &Path,
+    hypotheses: &[String],
+    args: &ScoreArgs,
+    references: &[Vec<String>],
+) -> Result<(), UsageError> {
+    let expected = references[0].len();
+    if hypotheses.len() == expected {
+        return Ok(());
+    }
+    let expected = differs(hypotheses.len(), &args.references[0], expected);
+    Err(UsageError::new(argument, file.display(), expected))
+}
+
+fn differs(found: usize, file: &Path, expected: usize) -> String {
+    format!(
+        "has {found} lines, but {} has {expected}; the same line of both must be the same segment",
+        file.display()
+    )
+}
+
+/// Scores the outputs of a model.
+fn system(
+    args: &ScoreArgs,
+    file: &Path,
+    hypotheses: &[String],
+    references: &[Vec<String>],
+) -> System {
+    let mut scorer = TextScorer::new(args.metric, references.len());
+    let counts = hypotheses.iter().enumerate().map(|(index, hypothesis)| {
+        let references = references.iter().map(|lines| &lines[index][..]);
+        scorer.add(hypothesis, &references.collect::<Vec<_>>())
+    });
+    let (bleu, chrf) = counts.unzip();
+    System {
+        name: file.display().to_string(),
+        scores: scorer.scores(),
+        bleu,
+        chrf,
+    }
+}
+
+fn report_scores(args: &ScoreArgs, systems: &[System]) -> Result<()> {
+    for (index, system) in systems.iter().enumerate() {
+        let record = Record {
+            system: &system.name,
+            scores: &system.scores,
+            bleu_bootstrap: None,
+            chrf_bootstrap: None,
         };
-        let [hypothesis, reference] = [hypothesis, reference].map(case);
-        self.bleu.add(&hypothesis, &reference, self.metric.tokenize);
-        self.chrf.add(&hypothesis, &reference);
-        self.words.add_words(&hypothesis, &reference);
-        self.characters.add_characters(&hypothesis, &reference);
-        self.same += u64::from(hypothesis == reference);
-        self.segments += 1;
+        let gap = if index == 0 { "" } else { "\n" };
+        let text = || format!("{gap}{}\n{}", system.name, system.scores.text());
+        output::json_or(args.json, &record, text)?;
     }
+    Ok(())
+}
 
-    /// Returns the scores of all segments so far.
-    pub(super) fn scores(&self) -> Scores {
-        let found = self.bleu.score();
-        let is_lower = self.metric.lower_case;
-        let case = if is_lower { "lc" } else { "mixed" };
-        Scores {
-            segments: self.segments,
-            bleu: found.score,
-            precisions: found.precisions,
-            brevity_penalty: found.brevity_penalty,
-            hypothesis_tokens: found.hypothesis,
-            reference_tokens: found.reference,
-            bleu_signature: format!(
-                "nrefs:1|case:{case}|eff:no|tok:{}|smooth:exp|version:2.6.0",
-                self.metric.tokenize.name()
-            ),
-            chrf: self.chrf.score(),
-            chrf_signature: format!("nrefs:1|case:{case}|eff:yes|nc:6|nw:0|space:no|version:2.6.0"),
-            word_error_rate: self.words.rate(),
-            character_error_rate: self.characters.rate(),
-            exact_match: self.same as f64 / self.segments as f64,
+/// Prints the scores of all systems, and whether they differ from those of the first.
+fn report_bootstrap(args: &ScoreArgs, systems: &[System], bootstrap: Bootstrap) -> Result<()> {
+    let Bootstrap { samples, seed } = bootstrap;
+    let bleu: Vec<Vec<BleuCounts>> = systems.iter().map(|one| one.bleu.clone()).collect();
+    let chrf: Vec<Vec<ChrfCounts>> = systems.iter().map(|one| one.chrf.clone()).collect();
+    let bleu = paired_bootstrap(&bleu, samples, seed);
+    let chrf = paired_bootstrap(&chrf, samples, seed);
+    if args.json {
+        for (system, (bleu, chrf)) in systems.iter().zip(bleu.iter().zip(&chrf)) {
+            let record = Record {
+                system: &system.name,
+                scores: &system.scores,
+                bleu_bootstrap: Some(resampled(bleu)),
+                chrf_bootstrap: Some(resampled(chrf)),
+            };
+            output::result(&serde_json::to_string(&record)?)?;
         }
+        return Ok(());
     }
+    let mut names: Vec<String> = systems.iter().map(|system| system.name.clone()).collect();
+    names[0] += " (baseline)";
+    let width = names.iter().map(|name| name.chars().count()).max();
+    let width = width.unwrap_or(0);
+    let header = |metric: &str| format!("{metric:>5}  mean ± 95% CI  p-value ");
+    let headers = format!("{}  {}", header("BLEU"), header("chrF"));
+    output::result(format!("{:width$}  {headers}", "").trim_end())?;
+    for (name, (bleu, chrf)) in names.iter().zip(bleu.iter().zip(&chrf)) {
+        let line = format!("{name:width$}  {}  {}", columns(bleu), columns(chrf));
+        output::result(line.trim_end())?;
+    }
+    let signatures = Signatures::new(args.metric, args.references.len(), Some((samples, seed)));
+    output::result(&format!(
+        "* differs from the baseline with p < {SIGNIFICANT}, by a paired bootstrap of {samples} samples\nBLEU {}\nchrF {}",
+        signatures.bleu, signatures.chrf
+    ))
+}
+
+/// Returns the columns of one metric.
+fn columns(found: &BootstrapScore) -> String {
+    let p_value = found.p_value.map_or(String::new(), |p_value| {
+        let mark = if p_value < SIGNIFICANT { "*" } else { " " };
+        format!("{p_value:.4} {mark}")
+    });
+    format!(
+        "{:5.2}  {:6.2} ± {:4.2}  {p_value:8}",
+        found.score, found.mean, found.interval
+    )
+}
+
+fn resampled(found: &BootstrapScore) -> Resampled {
+    Resampled {
+        mean: found.mean,
+        interval: found.interval,
+        p_value: found.p_value,
+    }
+}
+
+fn is_stdin(file: &Path) -> bool {
+    file == Path::new("-")
 }
 
 /// Reads the lines of a file, or of stdin for `-`.
 fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
     let unreadable = |error| wrong(format!("cannot be read ({error})"));
-    let reader: Box<dyn Read> = match path.to_str() {
-        Some("-") => Box::new(std::io::stdin()),
-        _ if path.is_dir() => return Err(wrong("is a folder, but must be a file".into())),
-        _ => Box::new(File::open(path).map_err(unreadable)?),
+    let reader: Box<dyn Read> = match is_stdin(path) {
+        true => Box::new(std::io::stdin()),
+        false if path.is_dir() => return Err(wrong("is a folder, but must be a file".into())),
+        false => Box::new(File::open(path).map_err(unreadable)?),
     };
     let lines = (1..).zip(BufReader::new(reader).split(b'\n'));
     let lines = lines.map(|(number, line)| {
@@ -137,26 +234,4 @@ fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
         Ok(line)
     });
     lines.collect()
-}
-
-impl Scores {
-    /// Returns the scores in words.
-    pub(super) fn text(&self) -> String {
-        let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
-        let [one, two, three, four] = self.precisions;
-        format!(
-            "BLEU {:.2}  {one:.1}/{two:.1}/{three:.1}/{four:.1}, brevity penalty {:.3}, {} tokens against {}  {}\nchrF {:.2}  {}\nWER {}, CER {}, exact match {:.4} on {} segments",
-            self.bleu,
-            self.brevity_penalty,
-            self.hypothesis_tokens,
-            self.reference_tokens,
-            self.bleu_signature,
-            self.chrf,
-            self.chrf_signature,
-            rate(self.word_error_rate),
-            rate(self.character_error_rate),
-            self.exact_match,
-            self.segments
-        )
-    }
 }

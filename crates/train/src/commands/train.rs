@@ -6,8 +6,8 @@ use training::config::RunConfig;
 use training::data::{Dataset, Split};
 use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
-use training::run::RunFolder;
 use training::run::checkpoint::LoadedCheckpoint;
+use training::run::{Observer, RunFolder, TensorBoard};
 use training::trainer::{Ending, Trainer, configure};
 use transformer::generate::Method;
 
@@ -48,6 +48,15 @@ pub(super) fn check_lengths(
     length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
 
+/// How a run is shown while it trains.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shown {
+    /// Whether the dashboard is switched off.
+    pub(super) is_plain: bool,
+    /// Whether event files for TensorBoard are written.
+    pub(super) tensorboard: bool,
+}
+
 /// Trains a model, from a checkpoint if there is one, and reports how well it does.
 ///
 /// # Errors
@@ -59,7 +68,7 @@ pub(super) fn train(
     device: &Device,
     folder: RunFolder,
     from: Option<&LoadedCheckpoint>,
-    is_plain: bool,
+    shown: Shown,
 ) -> Result<()> {
     // The fast paths stay on for the report.
     let _fast_paths = fused::fast_paths(config.execution.fused);
@@ -69,8 +78,13 @@ pub(super) fn train(
         trainer.resume(files)?;
     }
     let about = About::new(config, dataset, trainer.model(), &path);
-    let mut view = RunView::new(about, is_plain);
-    match trainer.train(&mut view)? {
+    let mut view = RunView::new(about, shown.is_plain);
+    let mut board = TensorBoard::new(&path);
+    let mut observers: Vec<&mut dyn Observer> = vec![&mut view];
+    if shown.tensorboard {
+        observers.push(&mut board);
+    }
+    match trainer.train(&mut observers)? {
         Ending::Done(finished) => {
             let test = evaluation::test(&finished.model, dataset, config, device);
             let summary = finished.summary(config, &test);

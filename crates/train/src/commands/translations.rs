@@ -1,16 +1,21 @@
 //! `train eval` for texts: translate a corpus, and score the translations by its targets.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
-use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig};
-use training::data::{Codec, Example};
-use training::error::UsageError;
+use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig, ValidationPairs};
+use training::data::{Codec, Decoded, Example};
+use training::error::{Subject, UsageError};
 use training::evaluation;
+use training::positions::{max_output, max_tokens, truncate_source, with_room};
+use training::run::checkpoint::TrainedRun;
 use transformer::generate::{GenerateConfig, Method};
 
-use super::score::{Scores, TextScorer};
+use super::hypotheses::HypothesesFile;
+use super::text_scorer::{Scores, TextScorer};
 use super::trained::{Trained, beam_width};
 use crate::args::{EvalArgs, check_generation};
 use crate::terminal::{LineProgress, output};
@@ -42,7 +47,8 @@ pub(super) fn run(
 ) -> Result<()> {
     let Trained { run, device, .. } = trained;
     let corpus = match (&args.source, &args.pairs) {
-        (None, None) => config.valid.clone(),
+        (None, None) if config.has_validation_corpus() => config.valid.clone(),
+        (None, None) => config.train.clone(),
         (None, Some(pairs)) => Corpus {
             source: pairs.clone(),
             target: None,
@@ -57,24 +63,41 @@ pub(super) fn run(
     let dataset = run.dataset.as_ref();
     let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();
+    let longest = max_tokens(&run.config.model);
     // The longest target has a begin symbol, which is not generated.
-    let longest = limits.source;
-    let generation = GenerateConfig::new(vocabularies.bos_id, longest)
+    let generation = GenerateConfig::new(vocabularies.bos_id, limits.target - 1)
         .with_eos_id(vocabularies.eos_id)
         .with_method(method)
+        .with_no_repeat_ngram(args.no_repeat_ngram.unwrap_or(0))
         .with_length_limit(limits.output);
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
+    let inputs = [Some(&corpus.source), corpus.target.as_ref()];
+    let mut hypotheses = HypothesesFile::of_flag(args.hypotheses.as_deref(), inputs)?;
     let begun = Instant::now();
-    let mut pairs = corpus.read(ReadOptions {
+    let options = ReadOptions {
         lossy: config.lossy || args.lossy,
         ..config.read_options()
-    })?;
-    let mut scorer = TextScorer::new(args.metric);
+    };
+    let is_of_run = args.source.is_none() && args.pairs.is_none();
+    let name = |error: UsageError| match is_of_run {
+        true => config.name_file(error),
+        false => name_flag(args, error),
+    };
+    let pairs = match is_of_run {
+        true => ValidationPairs::of_run(config, options),
+        false => ValidationPairs::of_corpus(&corpus, options),
+    };
+    let mut pairs = pairs.map_err(name)?;
+    let mut scorer = TextScorer::new(args.metric, 1);
     let mut progress = LineProgress::new("pairs");
     let (mut loss, mut correct, mut tokens, mut truncated) = (0.0, 0.0, 0, 0);
     loop {
-        let chunk: Vec<Pair> = pairs.by_ref().take(CHUNK).collect::<Result<_, _>>()?;
+        let chunk: Vec<Pair> = pairs
+            .by_ref()
+            .take(CHUNK)
+            .collect::<Result<_, _>>()
+            .map_err(name)?;
         if chunk.is_empty() {
             break;
         }
@@ -82,28 +105,39 @@ pub(super) fn run(
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         let size = args.batch_size;
-        let decoded = evaluation::decode(&run.model, dataset, &examples, size, &generation);
+        let decoded = decode(run, &examples, size, &generation);
         for (decoded, pair) in decoded.iter().zip(&chunk) {
-            scorer.add(&codec.decode_target(&decoded.output), &pair.target);
+            let hypothesis = codec.decode_target(&decoded.output);
+            scorer.add(&hypothesis, &[&pair.target]);
+            if let Some(file) = &mut hypotheses {
+                file.add(&pair.source, &pair.target, &hypothesis)?;
+            }
         }
-        let score = evaluation::teacher_forced(&run.model, dataset, &examples, size, device);
+        let tokens_of = |example: &Example| example.source.len().max(example.target.len() - 1);
+        let longest = examples.iter().map(tokens_of).max().unwrap_or(0);
+        let model = with_room(&run.model, &run.config.model, longest);
+        let score = evaluation::teacher_forced(&*model, dataset, &examples, size, device);
         loss += score.loss * score.tokens as f64;
         correct += score.token_accuracy * score.tokens as f64;
         tokens += score.tokens;
         progress.add(chunk.len());
     }
     drop(progress);
+    hypotheses.map_or(Ok(()), HypothesesFile::close)?;
     for note in pairs.stats().notes() {
         output::note(&format!("{}: {note}", corpus.source.display()));
     }
     if truncated > 0 {
-        output::note(&format!(
-            "{truncated} pairs have a side longer than the model can take: truncated"
+        let limit = format!("more tokens than the {longest} that this model can take");
+        output::warn(&format!(
+            "{}: {truncated} pairs have a side of {limit}: truncated",
+            corpus.source.display()
         ));
     }
     if tokens == 0 {
         let what = "has no pair with text on both sides";
-        return Err(UsageError::new("corpus", corpus.source.display(), what).into());
+        let error = UsageError::new("corpus", corpus.source.display(), what);
+        return Err(name(error).into());
     }
     let loss = loss / tokens as f64;
     let evaluation = Evaluation {
@@ -128,17 +162,66 @@ pub(super) fn run(
     })
 }
 
+/// Names the flag of the file that an error is about.
+fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
+    let files = [
+        ("--source", &args.source),
+        ("--target", &args.target),
+        ("--pairs", &args.pairs),
+    ];
+    for (flag, file) in files {
+        let is_it = |file: &PathBuf| file.display().to_string() == error.value;
+        if error.subject == Subject::Other("corpus".into()) && file.as_ref().is_some_and(is_it) {
+            error.subject = Subject::Other(flag.into());
+        }
+    }
+    error
+}
+
+/// Decodes the sources of examples. Sources that are longer than those of training may have longer
+/// outputs, as in `train generate`.
+fn decode(
+    run: &TrainedRun,
+    examples: &[Example],
+    batch_size: Option<usize>,
+    generation: &GenerateConfig,
+) -> Vec<Decoded> {
+    let (dataset, config) = (run.dataset.as_ref(), &run.config.model);
+    let limits = dataset.limits();
+    let mut groups = BTreeMap::<usize, Vec<usize>>::new();
+    for (index, example) in examples.iter().enumerate() {
+        let length = example.source.len();
+        let most = max_output(length, generation.max_length, &limits, config);
+        groups.entry(most).or_default().push(index);
+    }
+    let mut decoded = vec![None; examples.len()];
+    for (max_length, indices) in groups {
+        let group: Vec<Example> = indices
+            .iter()
+            .map(|&index| examples[index].clone())
+            .collect();
+        let longest = group.iter().map(|example| example.source.len()).max();
+        let model = with_room(&run.model, config, max_length.max(longest.unwrap_or(0)));
+        let generation = GenerateConfig {
+            max_length,
+            ..generation.clone()
+        };
+        let outputs = evaluation::decode(&*model, dataset, &group, batch_size, &generation);
+        for (index, output) in indices.into_iter().zip(outputs) {
+            decoded[index] = Some(output);
+        }
+    }
+    let decoded: Option<Vec<Decoded>> = decoded.into_iter().collect();
+    decoded.expect("every example is in a group")
+}
+
 /// Returns a pair as token ids, and whether it had to be truncated.
 fn example(codec: &dyn Codec, pair: &Pair, longest: usize) -> (Example, bool) {
     let valid = "every text has tokens";
     let mut source = codec.encode_source(&pair.source).expect(valid);
     let output = codec.encode_target(&pair.target).expect(valid);
     let vocabularies = codec.vocabularies();
-    let is_truncated = source.len() > longest || output.len() + 1 > longest;
-    if source.len() > longest {
-        source.truncate(longest - 1);
-        source.extend(vocabularies.eos_id);
-    }
+    let is_truncated = truncate_source(&mut source, longest) || output.len() + 1 > longest;
     let mut target = vec![vocabularies.bos_id];
     target.extend(output.into_iter().take(longest - 1));
     target.extend(vocabularies.eos_id);

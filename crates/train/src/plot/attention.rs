@@ -5,47 +5,47 @@ use burn::tensor::Tensor;
 use transformer::generate::GenerateConfig;
 use transformer::{LayerTrace, Transformer, pad_sequences};
 
-use training::data::Dataset;
+use super::heat_map::{AttentionMaps, HeadMap};
+use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
-
-/// The attention weights of one stack, for one source.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AttentionMaps {
-    /// Name of the files, without extension.
-    pub name: &'static str,
-    /// Title above all maps.
-    pub title: String,
-    /// Source and target, below the title.
-    pub subtitle: String,
-    /// Label of the rows, which are queries.
-    pub row_label: &'static str,
-    /// Label of the columns, which are keys.
-    pub column_label: &'static str,
-    /// A token for each row.
-    pub rows: Vec<String>,
-    /// A token for each column.
-    pub columns: Vec<String>,
-    /// Weights of each layer and head, row by row.
-    pub weights: Vec<Vec<Vec<f32>>>,
-    /// Whether a row cannot attend to columns after its own.
-    pub is_causal: bool,
-}
 
 /// The maximum number of source tokens, because more cannot be told apart in a plot.
 const MAX_TOKENS: usize = 512;
+
+/// Maximum number of tokens whose labels a plot shows all.
+const EASILY_READ: usize = 32;
+
+/// Which of the maps to draw.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapOptions {
+    /// Numbers of the layers, counted from 1; empty for all.
+    pub layers: Vec<usize>,
+    /// Whether a layer has one map, the mean of its heads, instead of one for each head.
+    pub is_head_mean: bool,
+}
 
 /// Returns the attention weights while the model decodes a source greedily: those of the encoder,
 /// of the decoder's self-attention, and of its cross-attention.
 ///
 /// # Errors
 ///
-/// The source is empty or longer than the model or a plot can take.
+/// The source is empty or longer than the model or a plot can take, or a layer does not exist.
 pub fn attention_maps(
     model: &Transformer,
     dataset: &dyn Dataset,
     source: &[u32],
     run: &str,
+    options: &MapOptions,
 ) -> Result<Vec<AttentionMaps>> {
+    let layers = model.encoder.layers.len().max(model.decoder.layers.len());
+    if let Some(layer) = options
+        .layers
+        .iter()
+        .find(|layer| !(1..=layers).contains(layer))
+    {
+        let expected = format!("must be from 1 to {layers}, the number of layers of this model");
+        return Err(UsageError::new("--layers", layer, expected).into());
+    }
     let codec = dataset.codec();
     let vocabularies = codec.vocabularies();
     let words = codec.decode_source(source);
@@ -59,7 +59,7 @@ pub fn attention_maps(
         return Err(wrong(expected).into());
     }
     let positions = model.decoder.max_len().unwrap_or(usize::MAX);
-    let max_length = (dataset.limits().sequence - 1).max(2 * source.len());
+    let max_length = (dataset.limits().target - 1).max(2 * source.len());
     let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
     let config = GenerateConfig::new(vocabularies.bos_id, max_length);
     let found = model.generate(&[source], &config.with_eos_id(vocabularies.eos_id));
@@ -72,18 +72,29 @@ pub fn attention_maps(
     let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
-    let ids = |ids: &[u32]| pad_sequences(&[ids], vocabularies.pad_id, &device);
+    let ids = |ids: &[u32]| pad_sequences(&[ids], model.pad_id(), &device);
     let inspection = model.inspect(ids(source), ids(&inputs));
 
+    let maps = |weights: Vec<Option<Tensor<4>>>| {
+        let layers = (1..).zip(weights);
+        let layers =
+            layers.filter(|(layer, _)| options.layers.is_empty() || options.layers.contains(layer));
+        let layers = layers
+            .filter_map(|(layer, weights)| Some(head_maps(layer, weights?, options.is_head_mean)));
+        layers.collect::<Vec<_>>()
+    };
     let self_attention = |layers: &[LayerTrace]| {
-        let weights = layers.iter().map(|layer| layer.self_attention.clone());
-        weights.map(heads).collect::<Vec<_>>()
+        let layers = layers
+            .iter()
+            .map(|layer| Some(layer.self_attention.clone()));
+        maps(layers.collect())
     };
     let cross = inspection.decoder.iter();
-    let cross = cross.filter_map(|layer| layer.cross_attention.clone());
+    let cross = cross.map(|layer| layer.cross_attention.clone());
+    let cross = maps(cross.collect());
     let tokens =
-        |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_token(id)).collect() };
-    let source_tokens = source.iter().map(|&id| codec.source_token(id));
+        |ids: &[u32]| -> Vec<String> { ids.iter().map(|&id| codec.target_label(id)).collect() };
+    let source_tokens = source.iter().map(|&id| codec.source_label(id));
     let source_tokens: Vec<String> = source_tokens.collect();
     let target = codec.decode_target(&hypothesis.tokens);
     let encoder = AttentionMaps {
@@ -94,7 +105,7 @@ pub fn attention_maps(
         column_label: "source token (key)",
         rows: source_tokens.clone(),
         columns: source_tokens,
-        weights: self_attention(&inspection.encoder),
+        layers: self_attention(&inspection.encoder),
         is_causal: false,
     };
     let decoder = AttentionMaps {
@@ -105,7 +116,7 @@ pub fn attention_maps(
         column_label: "target token (key)",
         rows: tokens(&inputs),
         columns: tokens(&inputs),
-        weights: self_attention(&inspection.decoder),
+        layers: self_attention(&inspection.decoder),
         is_causal: true,
     };
     let cross = AttentionMaps {
@@ -113,20 +124,50 @@ pub fn attention_maps(
         title: format!("Cross-attention from decoder to source, run {run}"),
         row_label: "predicted token (query)",
         rows: tokens(&predicted),
-        weights: cross.map(heads).collect(),
+        layers: cross,
         subtitle: decoder.subtitle.clone(),
         ..encoder.clone()
     };
     let maps = [encoder, decoder, cross].into_iter();
-    Ok(maps.filter(|maps| !maps.weights.is_empty()).collect())
+    Ok(maps.filter(|maps| !maps.layers.is_empty()).collect())
 }
 
-/// Returns the weights of each head of the only sequence, row by row.
-fn heads(weights: Tensor<4>) -> Vec<Vec<f32>> {
-    let [_, _, rows, columns] = weights.dims();
+/// Returns a source that a plot shows well: the longest of at most [`EASILY_READ`] tokens among the
+/// first eight of the test split, or the shortest if all of them are longer. `None` without examples.
+pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
+    let examples = dataset.held_out(seed, Split::Test, 8);
+    let sources = examples.into_iter().map(|example| example.source);
+    sources.reduce(|best, source| {
+        let (short, long) = match best.len() <= source.len() {
+            true => (best, source),
+            false => (source, best),
+        };
+        if long.len() <= EASILY_READ {
+            long
+        } else {
+            short
+        }
+    })
+}
+
+/// Returns a map for each head of the only sequence, or one for their mean.
+fn head_maps(layer: usize, weights: Tensor<4>, is_mean: bool) -> Vec<HeadMap> {
+    let [_, heads, rows, columns] = weights.dims();
+    let weights = if is_mean {
+        weights.mean_dim(1)
+    } else {
+        weights
+    };
     let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
-    let heads = weights.chunks(rows * columns);
-    heads.map(<[f32]>::to_vec).collect()
+    let maps = (1..).zip(weights.chunks(rows * columns));
+    let maps = maps.map(|(head, weights)| HeadMap {
+        title: match is_mean {
+            true => format!("layer {layer}, mean of {heads} heads"),
+            false => format!("layer {layer}, head {head}"),
+        },
+        weights: weights.to_vec(),
+    });
+    maps.collect()
 }
 
 #[cfg(test)]
@@ -138,6 +179,15 @@ mod tests {
     use training::config::RunConfig;
 
     fn maps(layers: usize, heads: usize, source: &[u32]) -> Result<Vec<AttentionMaps>> {
+        maps_of(layers, heads, source, &MapOptions::default())
+    }
+
+    fn maps_of(
+        layers: usize,
+        heads: usize,
+        source: &[u32],
+        options: &MapOptions,
+    ) -> Result<Vec<AttentionMaps>> {
         let mut config = RunConfig::copy();
         config.model = config
             .model
@@ -148,7 +198,7 @@ mod tests {
             .with_d_ff(16);
         let dataset = config.check()?.expect("copy needs no files");
         let model = config.model.init_seeded(0, &Device::flex())?;
-        attention_maps(&model, dataset.as_ref(), source, "mine")
+        attention_maps(&model, dataset.as_ref(), source, "mine", options)
     }
 
     #[test]
@@ -160,9 +210,9 @@ mod tests {
             ["attention-encoder", "attention-decoder", "attention-cross"]
         );
         for maps in &maps {
-            assert_eq!((maps.weights.len(), maps.weights[0].len()), (3, 2));
+            assert_eq!((maps.layers.len(), maps.layers[0].len()), (3, 2));
             let columns = maps.columns.len();
-            for weights in maps.weights.iter().flatten() {
+            for HeadMap { weights, .. } in maps.layers.iter().flatten() {
                 assert_eq!(weights.len(), maps.rows.len() * columns);
                 for (row, weights) in weights.chunks(columns).enumerate() {
                     let sum: f32 = weights.iter().sum();
@@ -182,6 +232,33 @@ mod tests {
         // The decoder's inputs are its outputs, one step later.
         assert_eq!(maps[1].rows[0], "<bos>");
         assert_eq!(maps[1].rows[1..], maps[2].rows[..maps[2].rows.len() - 1]);
+    }
+
+    #[test]
+    fn layers_can_be_chosen_and_heads_averaged() {
+        let options = |layers: &[usize], is_head_mean| MapOptions {
+            layers: layers.into(),
+            is_head_mean,
+        };
+        let source = [4, 5, 6];
+        let all = maps(3, 2, &source).unwrap();
+        let means = maps_of(3, 2, &source, &options(&[1, 3], true)).unwrap();
+        for (all, means) in all.iter().zip(&means) {
+            assert_eq!((means.layers.len(), means.layers[1].len()), (2, 1));
+            assert_eq!(means.layers[1][0].title, "layer 3, mean of 2 heads");
+            let [one, two] = &all.layers[2][..] else {
+                panic!("{all:?}");
+            };
+            let heads = one.weights.iter().zip(&two.weights);
+            for (mean, (one, two)) in means.layers[1][0].weights.iter().zip(heads) {
+                assert!((mean - (one + two) / 2.0).abs() < 1e-6);
+            }
+        }
+        for layer in [0, 4] {
+            let error = maps_of(3, 2, &source, &options(&[layer], false)).unwrap_err();
+            let expected = format!("--layers {layer}: must be from 1 to 3");
+            assert!(error.to_string().starts_with(&expected), "{error}");
+        }
     }
 
     #[test]

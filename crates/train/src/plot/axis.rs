@@ -1,59 +1,114 @@
-//! Axes: where a value lies, and which values have a tick.
+//! Axes: where a value lies, which values have a tick, and the labels of ticks.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
-use plotters::data::float::pretty_print_float;
 
-/// How an axis spaces its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Spacing {
-    /// Equal distances are equal differences.
-    Linear,
-    /// As linear, with ticks at whole numbers only.
-    Whole,
-    /// Equal distances are equal ratios. plotters' own logarithmic axis has ticks at whole decades
-    /// only, of which a loss often spans just one.
-    Log,
-}
-
-/// An axis of a chart. Values outside its range are drawn at the nearer end.
+/// An axis of a chart. Values outside its range are drawn at the nearer end. plotters' own
+/// logarithmic axis has ticks at whole decades only, of which a loss often spans just one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// The quantity, with its unit.
     pub label: &'static str,
     /// First and last value.
     pub range: Range<f64>,
-    /// How the values are spaced.
-    pub spacing: Spacing,
+    ticks: Vec<f64>,
+    is_log: bool,
 }
 
+/// The largest number of ticks of a linear axis: of a vertical axis, and of one of whole numbers,
+/// which is horizontal.
+const TICKS: usize = 9;
+const WHOLE_TICKS: usize = 12;
+
 impl Axis {
-    /// Returns an axis over a range.
-    pub fn new(label: &'static str, range: Range<f64>, spacing: Spacing) -> Self {
+    /// Returns an axis over a range on which equal distances are equal differences.
+    pub fn linear(label: &'static str, range: Range<f64>) -> Self {
         Self {
             label,
+            ticks: linear_ticks(&range, TICKS),
             range,
-            spacing,
+            is_log: false,
         }
     }
 
-    /// Returns an axis from 0 to the first tick that is not below the largest value.
-    pub fn from_zero(label: &'static str, largest: f64) -> Self {
-        let end = if largest > 0.0 { largest } else { 1.0 };
-        let ticks = RangedCoordf64::from(0.0..end).key_points(BoldPoints(8));
-        let step = ticks.get(1).copied().unwrap_or(end);
-        let end = (end / step - 1e-9).ceil() * step;
-        Self::new(label, 0.0..end, Spacing::Linear)
+    /// Returns a linear axis with ticks at whole numbers only.
+    pub fn whole(label: &'static str, range: Range<f64>) -> Self {
+        let mut ticks = linear_ticks(&range, WHOLE_TICKS);
+        ticks.retain(|tick| (tick - tick.round()).abs() < 1e-9);
+        let linear = Self::linear(label, range);
+        Self { ticks, ..linear }
     }
 
-    /// Returns a logarithmic axis from the tick below the smallest value to the tick above the
-    /// largest. Both must be positive.
+    /// Returns a linear axis from 0 to the first tick that is not below the largest value.
+    pub fn from_zero(label: &'static str, largest: f64) -> Self {
+        let end = if largest > 0.0 { largest } else { 1.0 };
+        let step = linear_ticks(&(0.0..end), TICKS - 1).get(1).copied();
+        let step = step.unwrap_or(end);
+        Self::linear(label, 0.0..(end / step - 1e-9).ceil() * step)
+    }
+
+    /// Returns an axis on which equal distances are equal ratios, from the tick below the smallest
+    /// value to the tick above the largest. Both values must be positive.
     pub fn log(label: &'static str, smallest: f64, largest: f64) -> Self {
         let ticks = log_ticks(smallest, largest);
-        Self::new(label, ticks[0]..ticks[ticks.len() - 1], Spacing::Log)
+        Self {
+            label,
+            range: ticks[0]..ticks[ticks.len() - 1],
+            ticks,
+            is_log: true,
+        }
     }
+
+    /// Returns the values that have a tick.
+    pub fn ticks(&self) -> &[f64] {
+        &self.ticks
+    }
+
+    /// Returns the label of a tick. All labels of an axis have the same form: as many decimal
+    /// places, the same exponent, or each an exponent.
+    pub fn tick_label(&self, tick: f64) -> String {
+        let sizes = self.ticks.iter().map(|tick| tick.abs());
+        let largest = sizes.clone().fold(0.0, f64::max);
+        let exponent = |value: f64| (value.log10() + 1e-9).floor() as i32;
+        if self.is_log {
+            if self.range.start < 0.999e-3 || largest > 1e4 {
+                return format!("{tick:.0e}");
+            }
+            return grouped(tick, -exponent(tick));
+        }
+        let step = match self.ticks[..] {
+            [first, second, ..] => exponent(second - first),
+            _ => 0,
+        };
+        match largest {
+            l if l < 1e-2 && tick.abs() <= 1e-9 * l => "0".into(),
+            l if l < 1e-2 => format!("{:.0}e{step}", tick / 10f64.powi(step)),
+            l if l >= 1e7 => grouped(tick / 1e6, 6 - step) + "M",
+            _ => grouped(tick, -step),
+        }
+    }
+}
+
+fn linear_ticks(range: &Range<f64>, most: usize) -> Vec<f64> {
+    RangedCoordf64::from(range.clone()).key_points(BoldPoints(most))
+}
+
+/// Returns a number with some decimal places and a comma before every three digits.
+pub fn grouped(number: f64, decimals: i32) -> String {
+    let text = format!("{number:.*}", decimals.max(0) as usize);
+    let whole = text.find('.').unwrap_or(text.len());
+    let mut grouped = String::new();
+    for (place, letter) in text.char_indices() {
+        let left = whole.saturating_sub(place);
+        let is_after_digit = grouped.ends_with(|c: char| c.is_ascii_digit());
+        if left > 0 && left.is_multiple_of(3) && is_after_digit {
+            grouped.push(',');
+        }
+        grouped.push(letter);
+    }
+    grouped
 }
 
 /// Returns round numbers at about equal ratios, from the last below `smallest` to the first above
@@ -85,22 +140,15 @@ impl Ranged for Axis {
     fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
         let Range { start, end } = self.range;
         let value = value.clamp(start, end);
-        match self.spacing {
-            Spacing::Log => RangedCoordf64::from(start.ln()..end.ln()).map(&value.ln(), limit),
-            _ => RangedCoordf64::from(start..end).map(&value, limit),
+        if self.is_log {
+            RangedCoordf64::from(start.ln()..end.ln()).map(&value.ln(), limit)
+        } else {
+            RangedCoordf64::from(start..end).map(&value, limit)
         }
     }
 
-    fn key_points<Hint: KeyPointHint>(&self, hint: Hint) -> Vec<f64> {
-        let linear = || RangedCoordf64::from(self.range.clone()).key_points(hint);
-        match self.spacing {
-            Spacing::Linear => linear(),
-            Spacing::Whole => {
-                let ticks = linear().into_iter();
-                ticks.filter(|tick| tick.fract() == 0.0).collect()
-            }
-            Spacing::Log => log_ticks(self.range.start, self.range.end),
-        }
+    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
+        self.ticks.clone()
     }
 
     fn range(&self) -> Range<f64> {
@@ -108,98 +156,74 @@ impl Ranged for Axis {
     }
 }
 
-/// Returns the label of a tick, with an exponent where the number would be long.
-pub fn tick_label(tick: f64) -> String {
-    let is_long = tick.abs() < 1e-4 || tick.abs() >= 1e6;
-    pretty_print_float(tick, is_long)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn labels(axis: &Axis, ticks: usize) -> String {
-        let ticks = axis.key_points(BoldPoints(ticks)).into_iter();
-        ticks.map(tick_label).collect::<Vec<_>>().join(" ")
+    fn labels(axis: &Axis) -> String {
+        let labels = axis.ticks().iter().map(|&tick| axis.tick_label(tick));
+        labels.collect::<Vec<_>>().join(" ")
     }
 
     #[test]
-    fn ticks_are_round_numbers() {
-        for (axis, ticks, expected) in [
+    fn ticks_are_round_numbers_with_labels_of_one_form() {
+        for (axis, expected) in [
+            (Axis::linear("", 0.0..1.0), "0.0 0.2 0.4 0.6 0.8 1.0"),
+            (Axis::linear("", -1.0..1.0), "-1.0 -0.5 0.0 0.5 1.0"),
+            (Axis::linear("", 3.0..5.5), "3.0 3.5 4.0 4.5 5.0 5.5"),
             (
-                Axis::new("", 0.0..1.0, Spacing::Linear),
-                6,
-                "0 0.2 0.4 0.6 0.8 1",
+                Axis::whole("", 0.0..20_000.0),
+                "0 2,000 4,000 6,000 8,000 10,000 12,000 14,000 16,000 18,000 20,000",
             ),
+            (Axis::whole("", 0.0..3.0), "0 1 2 3"),
+            (Axis::whole("", 0.0..1.0), "0 1"),
             (
-                Axis::new("", -1.0..1.0, Spacing::Linear),
-                5,
-                "-1 -0.5 0 0.5 1",
+                Axis::whole("", 0.0..3e6),
+                "0 500,000 1,000,000 1,500,000 2,000,000 2,500,000 3,000,000",
             ),
+            (Axis::whole("", 0.0..3e7), "0M 5M 10M 15M 20M 25M 30M"),
             (
-                Axis::new("", 0.0..20_000.0, Spacing::Linear),
-                11,
-                "0 2000 4000 6000 8000 10000 12000 14000 16000 18000 20000",
-            ),
-            (Axis::new("", 0.0..3.0, Spacing::Whole), 12, "0 1 2 3"),
-            (
-                Axis::new("", 0.0..3e6, Spacing::Whole),
-                7,
-                "0 500000 1e6 1.5e6 2e6 2.5e6 3e6",
-            ),
-            (
-                Axis::new("", 0.5..24.5, Spacing::Whole),
-                12,
+                Axis::whole("", 0.5..24.5),
                 "2 4 6 8 10 12 14 16 18 20 22 24",
             ),
             (
-                Axis::new("", 3.0..5.5, Spacing::Linear),
-                6,
-                "3 3.5 4 4.5 5 5.5",
+                Axis::from_zero("", 3.6),
+                "0.0 0.5 1.0 1.5 2.0 2.5 3.0 3.5 4.0",
             ),
-            (Axis::from_zero("", 3.6), 9, "0 0.5 1 1.5 2 2.5 3 3.5 4"),
             (
                 Axis::from_zero("", 7e-4),
-                8,
-                "0 0.0001 0.0002 0.0003 0.0004 0.0005 0.0006 0.0007",
-            ),
-            (
-                Axis::from_zero("", 7e-6),
-                9,
-                "0 1e-6 2e-6 3e-6 4e-6 5e-6 6e-6 7e-6",
+                "0 1e-4 2e-4 3e-4 4e-4 5e-4 6e-4 7e-4",
             ),
             (
                 Axis::from_zero("", 11e-6),
-                9,
-                "0 2e-6 4e-6 6e-6 8e-6 1e-5 1.2e-5",
+                "0 2e-6 4e-6 6e-6 8e-6 10e-6 12e-6",
             ),
-            (Axis::from_zero("", 0.0), 3, "0 0.5 1"),
             (
                 Axis::log("", 0.013, 4.1),
-                0,
                 "0.01 0.02 0.05 0.1 0.2 0.5 1 2 5",
             ),
             (
+                Axis::log("", 20.0, 4100.0),
+                "20 50 100 200 500 1,000 2,000 5,000",
+            ),
+            (
                 Axis::log("", 2e-4, 3.6),
-                0,
-                "0.0001 0.0003 0.001 0.003 0.01 0.03 0.1 0.3 1 3 10",
+                "1e-4 3e-4 1e-3 3e-3 1e-2 3e-2 1e-1 3e-1 1e0 3e0 1e1",
             ),
             (
                 Axis::log("", 1e-7, 9.0),
-                0,
-                "1e-7 1e-6 1e-5 0.0001 0.001 0.01 0.1 1 10",
+                "1e-7 1e-6 1e-5 1e-4 1e-3 1e-2 1e-1 1e0 1e1",
             ),
-            (Axis::log("", 1.0, 1.0), 0, "1 2"),
+            (Axis::log("", 1.0, 1.0), "1 2"),
         ] {
-            assert_eq!(labels(&axis, ticks), expected);
+            assert_eq!(labels(&axis), expected);
         }
     }
 
     #[test]
     fn log_axes_have_few_ticks_around_the_values() {
         let wide = Axis::log("", 1e-30, 1.0);
-        let ticks = wide.key_points(BoldPoints(9));
-        assert!(ticks.len() <= 10, "{ticks:?}");
+        assert!(wide.ticks().len() <= 10, "{wide:?}");
         assert!(
             wide.range.start <= 1e-30 && wide.range.end >= 1.0,
             "{wide:?}"
@@ -208,7 +232,7 @@ mod tests {
 
     #[test]
     fn values_lie_between_the_ends() {
-        let linear = Axis::new("", 2.0..6.0, Spacing::Linear);
+        let linear = Axis::linear("", 2.0..6.0);
         assert_eq!(
             [2.0, 3.0, 6.0, 7.0, 0.0].map(|x| linear.map(&x, (0, 400))),
             [0, 100, 400, 400, 0]

@@ -1,238 +1,167 @@
-//! Curves of one run or several: loss, accuracy, BLEU and learning rate by step, and exact match
-//! by length.
+//! Charts of one run or several: curves by step, seconds or tokens, and by length.
 
-use clap::ValueEnum;
+use super::axis::{Axis, grouped};
+use super::group::{Group, groups, title};
+use super::lengths::{band, trained_lengths};
+use super::line_chart::LineChart;
+use super::lines::CurveOptions;
+use super::run::{Progress, Run};
+use super::run_plot::{Curve, RunPlot};
+use super::series::Series;
 
-use super::axis::{Axis, Spacing};
-use super::line_chart::{Band, LineChart, Point, Series, widen_lower};
-use super::run::{self, Run};
-use super::style;
-use training::evaluation::LengthScore;
-
-/// A plot of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RunPlot {
-    /// Training and validation loss by step
-    Loss,
-    /// Token accuracy and exact match on the validation split by step
-    Accuracy,
-    /// BLEU and chrF on the validation split by step, of --task text
-    Bleu,
-    /// Learning rate by step
-    LearningRate,
-    /// Exact match by length, if the run has a lengths.json
-    Lengths,
-    /// Attention weights of every layer and head, of one run
-    Attention,
-}
-
-/// A line of a plot: its field in the run's files, its label and the index of its colour.
-type Line = (&'static str, &'static str, usize);
-
-/// A loss whose largest value is this many times its smallest has a logarithmic axis.
-const LOG_RATIO: f64 = 50.0;
-
-/// A line with more points than this has no markers.
-const MAX_MARKERS: usize = 60;
+/// A group of runs with the most important curve that they have data for.
+type Chosen<'a> = (&'a Group<'a>, &'a Curve);
 
 impl RunPlot {
-    /// Returns the name of the file without extension, such as `learning_rate`. The several files of
-    /// attention have their own names.
-    pub fn name(self) -> String {
-        let name = self.to_possible_value().expect("no plot is skipped");
-        name.get_name().replace('-', "_")
-    }
-
     /// Draws the curves of one run or several. Returns `None` if the runs have no data for them,
     /// and for attention, which has no curves.
-    pub fn draw(self, runs: &[Run]) -> Option<LineChart> {
-        const TOKENS: Line = ("token_accuracy", "token accuracy (teacher forcing)", 1);
-        const EXACT: Line = ("exact_match", "exact match (whole sequences)", 0);
-        const TRAIN: Line = ("loss", "training", 0);
-        const VALID: Line = ("valid_loss", "validation", 1);
-        const CHRF: Line = ("chrf", "chrF", 1);
-        const BLEU: Line = ("bleu", "BLEU", 0);
-        const RATE: Line = ("learning_rate", "learning rate", 0);
-        let (title, lines): (_, &[Line]) = match self {
-            Self::Loss => ("Loss", &[TRAIN, VALID]),
-            Self::Accuracy => ("Accuracy on the validation split", &[TOKENS, EXACT]),
-            Self::Bleu => ("Translation of the validation split", &[CHRF, BLEU]),
-            Self::LearningRate => ("Learning rate", &[RATE]),
-            Self::Lengths => ("Exact match by length", &[TOKENS, EXACT]),
-            Self::Attention => return None,
+    pub fn draw(self, runs: &[Run], options: CurveOptions) -> Option<LineChart> {
+        let (what, curves) = self.curves();
+        let groups = groups(runs, options.is_each_seed);
+        let has_data = |group: &Group, curve: &Curve| {
+            let mut runs = group.runs.iter();
+            runs.any(|run| !self.points(run, *curve).is_empty())
         };
-        let has_data = |run: &Run, line: &Line| !self.points(run, line.0).is_empty();
-        let has_any = |run: &&Run| lines.iter().any(|line| has_data(run, line));
-        let with_data = runs.iter().filter(has_any);
+        let choose = |group| curves.iter().rev().find(|curve| has_data(group, curve));
+        let chosen = groups
+            .iter()
+            .filter_map(|group| Some((group, choose(group)?)));
+        let chosen: Vec<Chosen> = chosen.collect();
+        let with_data: Vec<&Group> = chosen.iter().map(|(group, _)| *group).collect();
+        with_data.first()?;
         // The lengths of training are shaded where all runs have the same, else they are in labels.
-        let mut trained = with_data.clone().map(trained_lengths);
-        let first = trained.next().flatten();
-        let band = first.filter(|_| trained.all(|range| range == first));
-        let mut series = Vec::new();
-        if let [run] = runs {
-            for &(field, label, color) in lines {
-                let smoothing = run.label_smoothing();
-                let label = match field {
-                    "loss" if smoothing > 0.0 => format!("{label} (label smoothing {smoothing})"),
-                    _ => label.into(),
-                };
-                series.extend(self.line(run, field, label, color));
-            }
+        let band = band(&with_data).filter(|_| self == Self::Lengths);
+        let mut title = title(what, &with_data);
+        let series = if let [group] = with_data[..] {
+            self.all_curves(group, options)
         } else {
-            // Each run has one line: the last field if all runs have it, else the first.
-            let last = lines.last()?;
-            let is_last = with_data.clone().all(|run| has_data(run, last));
-            let (field, name, _) = if is_last { last } else { &lines[0] };
-            for (index, (run, mut label)) in runs.iter().zip(run::labels(runs)).enumerate() {
-                match (self, trained_lengths(run)) {
-                    (Self::Lengths, Some((from, to))) if band.is_none() => {
-                        label += &format!(", trained on {from} to {to}");
-                    }
-                    (Self::Lengths | Self::LearningRate, _) => {}
-                    _ => label += &format!(", {}", name.split(" (").next().unwrap_or(name)),
+            let texts = chosen.iter().map(|(group, curve)| legend(group, curve));
+            let mut texts: Vec<String> = texts.collect();
+            if texts.iter().all(|text| *text == texts[0]) {
+                if curves.len() > 1 && self != Self::Lengths {
+                    title += &format!(": {}", short(&texts[0]));
                 }
-                series.extend(self.line(run, field, label, index));
+                texts.fill(String::new());
             }
-        }
-        if self != Self::Loss {
-            widen_lower(&mut series);
-        }
+            self.one_curve_each(&chosen, &texts, band.is_some(), options)
+        };
+        let points = || series.iter().flat_map(|series| &series.points);
+        // The lower end of an area can be near 0, where a logarithmic axis has no end.
+        let highest = series.iter().flat_map(|series| &series.spread);
+        let highest = highest.map(|bounds| bounds.1);
+        let values: Vec<f64> = points().map(|point| point.1).chain(highest).collect();
+        let mut rings = series.iter().filter_map(|series| series.ring);
+        let ring_label = match (rings.next(), &with_data[..]) {
+            (None, _) => String::new(),
+            (_, [group]) => {
+                let best = group.runs[0].best_step().unwrap_or_default();
+                format!("best checkpoint (step {})", grouped(best, 0))
+            }
+            _ => "best checkpoint".into(),
+        };
+        let x = self.x_axis(points().map(|point| point.0), options.progress);
         (!series.is_empty()).then(|| LineChart {
-            title: run::title(title, runs),
-            x: self.x_axis(runs),
-            y: self.y_axis(&series),
+            title,
+            x,
+            y: self.y_axis(&values),
+            ring_label,
             series,
-            band: band
-                .filter(|_| self == Self::Lengths)
-                .map(|(from, to)| Band {
-                    label: format!("trained on (length {from} to {to})"),
-                    from: from as f64 - 0.5,
-                    to: to as f64 + 0.5,
-                }),
+            band,
         })
     }
 
-    fn x_axis(self, runs: &[Run]) -> Axis {
-        let (label, range) = if self == Self::Lengths {
-            let lengths = runs
-                .iter()
-                .flat_map(scores)
-                .map(|score| score.length as f64);
-            let first = lengths.clone().fold(f64::MAX, f64::min) - 0.5;
-            let last = lengths.fold(0.0, f64::max) + 0.5;
-            ("length of the source (symbols)", first..last)
-        } else {
-            let last = runs.iter().map(Run::last_step).fold(1.0, f64::max);
-            ("training step", 0.0..last)
-        };
-        Axis::new(label, range, Spacing::Whole)
-    }
-
-    fn y_axis(self, series: &[Series]) -> Axis {
-        let points = series.iter().flat_map(|series| &series.points);
-        let values = points.map(|point| point.1);
-        let positive = values.filter(|value| value.is_finite() && *value > 0.0);
-        let smallest = positive.clone().fold(f64::MAX, f64::min);
-        let largest = positive.fold(0.0, f64::max);
-        let loss = "cross-entropy (nats per token)";
-        match self {
-            Self::Loss if largest >= LOG_RATIO * smallest => {
-                Axis::log(loss, smallest.max(largest * 1e-9), largest)
+    /// Returns the lines of all curves of a group.
+    fn all_curves(self, group: &Group, options: CurveOptions) -> Vec<Series> {
+        let (_, curves) = self.curves();
+        let mut series: Vec<Series> = Vec::new();
+        for (index, curve) in curves.iter().enumerate() {
+            let mut lines = self.lines(group, curve, legend(group, curve), index, options);
+            lines.iter_mut().for_each(|line| line.dash = 0);
+            // One of two lines without noise is dashed, so that both are seen where they meet.
+            if let ([below], false) = (&mut series[..], lines.is_empty() || curves[0].is_noisy) {
+                below.dash = 1;
             }
-            Self::Loss => Axis::from_zero(loss, largest),
-            Self::LearningRate => Axis::from_zero("learning rate", largest),
-            Self::Bleu => Axis::new("BLEU, chrF (0 to 100)", 0.0..100.0, Spacing::Linear),
-            _ => Axis::new("accuracy", 0.0..1.0, Spacing::Linear),
+            series.extend(lines);
         }
+        series
     }
 
-    /// Returns the values of a field, by step or by length.
-    fn points(self, run: &Run, field: &str) -> Vec<Point> {
-        if self != Self::Lengths {
-            return run.metric(field).to_vec();
+    /// Returns a line for each group, with a text after the group's label unless it is empty.
+    fn one_curve_each(
+        self,
+        chosen: &[Chosen],
+        texts: &[String],
+        has_band: bool,
+        options: CurveOptions,
+    ) -> Vec<Series> {
+        let mut series: Vec<Series> = Vec::new();
+        for (index, ((group, curve), text)) in chosen.iter().zip(texts).enumerate() {
+            let mut label = group.label.clone();
+            if !text.is_empty() {
+                label += &format!(", {}", short(text));
+            }
+            let trained = trained_lengths(group).filter(|_| self == Self::Lengths && !has_band);
+            if let Some((from, to)) = trained {
+                label += &format!(", trained on {from} to {to}");
+            }
+            // The values below a running mean would hide other runs, so they are not drawn.
+            let line = self.lines(group, curve, label, index, options).pop();
+            let Some(line) = line else { continue };
+            // Equal curves, such as learning rates, are one line.
+            match series.iter_mut().find(|other| other.is_same(&line)) {
+                Some(other) => other.label += &format!("; {}", line.label),
+                None => series.push(line),
+            }
         }
-        let value = |score: &LengthScore| match field {
-            "exact_match" => score.exact_match,
-            _ => score.token_accuracy,
-        };
-        let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
-        scores(run).iter().filter_map(point).collect()
+        series
     }
 
-    /// Returns the series of a field; none without data. A long training loss has two series: the
-    /// values in a pale colour, and their running mean over them.
-    fn line(self, run: &Run, field: &str, label: String, index: usize) -> Vec<Series> {
-        let points = self.points(run, field);
-        let is_per_step = matches!(field, "loss" | "learning_rate");
-        let mut raw = Series::new(index, label, points);
-        if !is_per_step && raw.points.len() <= MAX_MARKERS {
-            raw.marker = Some(index);
+    fn x_axis(self, values: impl Iterator<Item = f64> + Clone, progress: Progress) -> Axis {
+        let first = values.clone().fold(f64::MAX, f64::min);
+        let last = values.fold(0.0, f64::max);
+        match progress {
+            _ if self == Self::Lengths => {
+                let range = first - 0.5..last + 0.5;
+                Axis::whole("length of the source (symbols)", range)
+            }
+            Progress::Steps => Axis::whole("training step", 0.0..last.max(1.0)),
+            Progress::Tokens => Axis::whole("target tokens trained on", 0.0..last.max(1.0)),
+            Progress::Seconds if last > 0.0 => Axis::linear("training time (s)", 0.0..last),
+            Progress::Seconds => Axis::linear("training time (s)", 0.0..1.0),
         }
-        let radius = raw.points.len() / 100;
-        if raw.points.is_empty() {
-            return Vec::new();
-        }
-        if field != "loss" || radius == 0 {
-            return vec![raw];
-        }
-        let mean = Series {
-            label: format!("{}, mean of {} steps", raw.label, 2 * radius + 1),
-            points: running_mean(&raw.points, radius),
-            ..raw.clone()
-        };
-        let pale = Series {
-            color: style::lighter(raw.color, 0.62),
-            width: 1.0,
-            ..raw
-        };
-        vec![pale, mean]
     }
 }
 
-fn scores(run: &Run) -> &[LengthScore] {
-    run.lengths.as_deref().unwrap_or_default()
-}
-
-/// Returns the shortest and the longest length that a run was trained on.
-fn trained_lengths(run: &Run) -> Option<(usize, usize)> {
-    let trained = || scores(run).iter().filter(|score| score.trained);
-    let lengths = || trained().map(|score| score.length);
-    Some((lengths().min()?, lengths().max()?))
-}
-
-/// Returns the mean of the finite values up to `radius` points before and after each point. Values
-/// that are not finite stay gaps.
-fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
-    // Sum and number of the finite values before each point.
-    let mut before = vec![(0.0, 0.0)];
-    for &(_, value) in points {
-        let (sum, count) = before[before.len() - 1];
-        let (value, one) = if value.is_finite() {
-            (value, 1.0)
-        } else {
-            (0.0, 0.0)
-        };
-        before.push((sum + value, count + one));
+/// Returns the text of the legend for a curve of a group.
+fn legend(group: &Group, curve: &Curve) -> String {
+    let smoothing = group.runs[0].label_smoothing();
+    let floor = group.runs[0].loss_floor();
+    match (curve.field, floor) {
+        ("loss", Some(floor)) if floor > 0.0 => {
+            format!("training, less the floor {floor:.3} of label smoothing {smoothing}")
+        }
+        ("loss", None) => format!("training, with label smoothing {smoothing}"),
+        ("valid_loss", _) if smoothing > 0.0 => "validation, without label smoothing".into(),
+        _ => curve.label.into(),
     }
-    let mean = |(i, &(step, value)): (usize, &Point)| {
-        let (first, last) = (i.saturating_sub(radius), (i + radius + 1).min(points.len()));
-        let ((from, fewer), (to, more)) = (before[first], before[last]);
-        let mean = (to - from) / (more - fewer);
-        (step, if value.is_finite() { mean } else { f64::NAN })
-    };
-    points.iter().enumerate().map(mean).collect()
+}
+
+/// Returns the text of a legend without its explanation in parentheses.
+fn short(text: &str) -> &str {
+    text.split(" (").next().unwrap_or(text)
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::Path;
 
+    use clap::ValueEnum;
+
     use super::*;
     use crate::plot::file::Plot;
     use crate::plot::file::tests::stroke as stroke_of;
     use crate::plot::run::tests::run;
-    use training::run::layout::LENGTHS;
-    use training::run::read_lengths;
+    use crate::plot::style::series_color;
 
     fn metrics(steps: usize, loss: impl Fn(usize) -> f64) -> String {
         let lines = (1..=steps).map(|step| {
@@ -253,11 +182,14 @@ mod tests {
     }
 
     fn svg(kind: RunPlot, runs: &[Run]) -> String {
-        kind.draw(runs).unwrap().svg().unwrap()
+        kind.draw(runs, CurveOptions::default())
+            .unwrap()
+            .svg()
+            .unwrap()
     }
 
     fn stroke(index: usize) -> String {
-        stroke_of(style::series_color(index))
+        stroke_of(series_color(index))
     }
 
     #[test]
@@ -285,7 +217,8 @@ mod tests {
         assert_eq!(loss.matches(&stroke(1)).count(), 2);
         let accuracy = svg(RunPlot::Accuracy, &run);
         assert!(accuracy.contains("token accuracy") && !accuracy.contains("exact match"));
-        assert_eq!(accuracy.matches(&stroke(0)).count(), 0);
+        assert_eq!(accuracy.matches(&stroke(0)).count(), 2);
+        assert_eq!(accuracy.matches(&stroke(1)).count(), 0);
         let learning_rate = svg(RunPlot::LearningRate, &run);
         assert_eq!(learning_rate.matches(&stroke(0)).count(), 2);
         assert!(learning_rate.contains("0.03"));
@@ -299,12 +232,18 @@ mod tests {
         };
         let runs = [run("a", "rotary", 200), run("b", "learned", 300)];
         let loss = svg(RunPlot::Loss, &runs);
-        assert!(loss.contains("rotary positions, validation") && !loss.contains("training,"));
+        assert!(loss.contains("Loss of 2 runs: validation") && !loss.contains("training,"));
         let accuracy = svg(RunPlot::Accuracy, &runs);
-        assert!(accuracy.contains("learned positions, token accuracy"));
-        let runs = [run("a", "rotary", 200), run("b", "rotary", 99)];
+        assert!(accuracy.contains("split of 2 runs: token accuracy"));
+        // A run without evaluations leaves the others theirs.
+        let runs = [run("c", "rotary", 200), run("d", "none", 99)];
         let loss = svg(RunPlot::Loss, &runs);
-        assert!(loss.contains("a, training, mean of 5 steps") && loss.contains("b, training"));
+        assert!(loss.contains("\nrotary positions, validation\n"), "{loss}");
+        assert!(loss.contains("\nnone positions, training\n"), "{loss}");
+        // Equal learning rates are one line.
+        let rates = svg(RunPlot::LearningRate, &[runs[0].clone(), runs[0].clone()]);
+        assert_eq!(rates.matches(&stroke(0)).count(), 2);
+        assert_eq!(rates.matches(&stroke(1)).count(), 0);
     }
 
     #[test]
@@ -316,29 +255,113 @@ mod tests {
             run(parent.path(), "b", "rotary", &metrics(9, |_| 1.0)),
         ];
         let svg = svg(RunPlot::Bleu, &runs);
-        assert!(svg.contains("a, BLEU") && !svg.contains("a, chrF") && !svg.contains("\nb"));
-        let alone = super::tests::svg(RunPlot::Bleu, &runs[..1]);
-        assert!(alone.contains("\nBLEU\n") && alone.contains("\nchrF\n"));
+        assert!(svg.contains("\nTranslation of the validation split, run a\n"));
+        assert_eq!(svg, super::tests::svg(RunPlot::Bleu, &runs[..1]));
+        assert!(svg.contains("\nBLEU\n") && svg.contains("\nchrF\n"));
+    }
+
+    fn seeded(parent: &Path, name: &str, seed: f64, metrics: &str) -> Run {
+        let run = run(parent, name, "rotary", metrics);
+        std::fs::write(
+            run.folder.join("config.json"),
+            format!("{{\"seed\":{seed}}}"),
+        )
+        .unwrap();
+        Run::read(&run.folder).unwrap()
     }
 
     #[test]
-    fn losses_that_fall_by_decades_have_a_log_axis_and_others_begin_at_0() {
+    fn runs_that_differ_in_their_seed_have_their_mean_and_an_area() {
         let parent = tempfile::tempdir().unwrap();
-        let loss = |name: &str, loss: &dyn Fn(usize) -> f64| {
-            let run = run(parent.path(), name, "none", &metrics(20, loss));
-            svg(RunPlot::Loss, &[run])
+        let runs = [("a", 1.0), ("b", 2.0), ("c", 3.0)]
+            .map(|(name, loss)| seeded(parent.path(), name, loss, &metrics(300, |_| loss)));
+        let chart = RunPlot::Loss.draw(&runs, CurveOptions::default()).unwrap();
+        assert_eq!(chart.title, "Loss of 3 seeds");
+        let [training, validation] = &chart.series[..] else {
+            panic!("{chart:?}");
         };
-        let ticks = loss("a", &|step| 4.0 * 0.5f64.powi(step as i32));
-        assert!(
-            ticks.contains("\n0.0001\n") || ticks.contains("1e-"),
-            "{ticks}"
+        assert_eq!(training.points.len(), 300);
+        let expected = "training, mean of 7 steps, mean ± SD of 3 seeds";
+        assert_eq!(training.label, expected);
+        assert_eq!(
+            validation.points,
+            [(100.0, 2.0), (200.0, 2.0), (300.0, 2.0)]
         );
-        let ticks = loss("b", &|step| 4.0 / step as f64);
-        assert!(
-            ticks.contains("\n0\n") && ticks.contains("\n4\n"),
-            "{ticks}"
+        assert_eq!(validation.spread, [(1.0, 3.0); 3]);
+        let options = CurveOptions {
+            is_each_seed: true,
+            ..CurveOptions::default()
+        };
+        let chart = RunPlot::Loss.draw(&runs, options).unwrap();
+        let labels: Vec<&str> = chart
+            .series
+            .iter()
+            .map(|line| line.label.as_str())
+            .collect();
+        assert_eq!(labels, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn smoothed_losses_are_drawn_above_their_floor() {
+        let parent = tempfile::tempdir().unwrap();
+        let run = run(parent.path(), "a", "rotary", &metrics(100, |_| 1.0));
+        let config = r#"{"optimization":{"label_smoothing":0.1},"model":{"target_vocab_size":2}}"#;
+        std::fs::write(run.folder.join("config.json"), config).unwrap();
+        let runs = [Run::read(&run.folder).unwrap()];
+        let chart = RunPlot::Loss.draw(&runs, CurveOptions::default()).unwrap();
+        let labels: Vec<&str> = chart
+            .series
+            .iter()
+            .map(|line| line.label.as_str())
+            .collect();
+        let expected = "training, less the floor 0.199 of label smoothing 0.1, mean of 3 steps";
+        assert_eq!(
+            labels,
+            ["", expected, "validation, without label smoothing"]
         );
-        loss("c", &|_| 0.0);
+        assert!((chart.series[1].points[0].1 - 0.801_485).abs() < 1e-6);
+        assert_eq!(chart.series[2].points, [(100.0, 1.0)]);
+        // A loss with label smoothing has no perplexity.
+        let chart = RunPlot::Perplexity
+            .draw(&runs, CurveOptions::default())
+            .unwrap();
+        assert_eq!(chart.series.len(), 1);
+        assert!((chart.series[0].points[0].1 - 1f64.exp()).abs() < 1e-9);
+    }
+
+    #[test]
+    fn curves_lie_by_time_and_the_best_checkpoint_has_a_ring() {
+        let parent = tempfile::tempdir().unwrap();
+        let lines = (1..=4).map(|step| {
+            let loss = f64::from((step - 3) * (step - 3)) + 1.0;
+            let seconds = 0.5 * f64::from(step);
+            format!(
+                "{{\"step\":{step},\"loss\":{loss},\"tokens\":10,\"seconds\":{seconds}}}\n\
+                 {{\"step\":{step},\"valid_loss\":{loss}}}\n"
+            )
+        });
+        let runs = [run(
+            parent.path(),
+            "a",
+            "rotary",
+            &lines.collect::<String>(),
+        )];
+        for (progress, scale) in [
+            (Progress::Steps, 1.0),
+            (Progress::Seconds, 0.5),
+            (Progress::Tokens, 10.0),
+        ] {
+            let options = CurveOptions {
+                progress,
+                ..CurveOptions::default()
+            };
+            let chart = RunPlot::Loss.draw(&runs, options).unwrap();
+            assert_eq!(chart.x.range, 0.0..4.0 * scale);
+            assert_eq!(chart.series[1].points[1], (2.0 * scale, 2.0));
+            assert_eq!(chart.series[1].ring, Some((3.0 * scale, 1.0)));
+            assert_eq!(chart.ring_label, "best checkpoint (step 3)");
+            assert_eq!(chart.svg().unwrap().matches("<circle").count(), 2);
+        }
     }
 
     #[test]
@@ -347,89 +370,8 @@ mod tests {
         let metrics = "{\"step\":1,\"loss\":null}\n";
         let run = [run(parent.path(), "mine", "rotary", metrics)];
         for kind in RunPlot::value_variants() {
-            assert_eq!(kind.draw(&run), None, "{kind:?}");
-            assert_eq!(kind.draw(&[]), None, "{kind:?}");
+            assert_eq!(kind.draw(&run, CurveOptions::default()), None, "{kind:?}");
+            assert_eq!(kind.draw(&[], CurveOptions::default()), None, "{kind:?}");
         }
-    }
-
-    #[test]
-    fn a_running_mean_is_of_the_values_around() {
-        let points: Vec<Point> = [1.0, 2.0, 6.0, f64::NAN, 4.0, 5.0]
-            .into_iter()
-            .enumerate()
-            .map(|(i, value)| (i as f64, value))
-            .collect();
-        let mean = running_mean(&points, 1);
-        let values: Vec<f64> = mean.iter().map(|(_, value)| *value).collect();
-        assert_eq!(values[..3], [1.5, 3.0, 4.0]);
-        assert!(values[3].is_nan());
-        assert_eq!(values[4..], [4.5, 4.5]);
-        assert_eq!(mean[2].0, 2.0);
-    }
-
-    fn with_lengths(folder: &Path, name: &str, positions: &str, trained: usize) -> Run {
-        let mut run = run(folder, name, positions, "");
-        let score = |length: usize| {
-            let exact = if length <= trained { "1.0" } else { "0.25" };
-            format!(
-                "{{\"length\":{length},\"sequences\":9,\"exact_match\":{exact},\
-                 \"token_accuracy\":0.5,\"trained\":{},\"more\":0}}",
-                length <= trained
-            )
-        };
-        let json: Vec<String> = (1..=24).rev().map(score).collect();
-        let path = run.folder.join(LENGTHS);
-        std::fs::write(&path, format!("[{}]", json.join(","))).unwrap();
-        run.lengths = read_lengths(&run.folder).unwrap();
-        run
-    }
-
-    #[test]
-    fn lengths_of_several_runs_are_one_line_each_with_the_trained_lengths_shaded() {
-        let parent = tempfile::tempdir().unwrap();
-        let run = |name: &str, positions: &str, trained| {
-            with_lengths(parent.path(), name, positions, trained)
-        };
-        let mut runs = vec![
-            run("a", "rotary", 16),
-            run("b", "learned", 16),
-            run("c", "sinusoidal", 16),
-        ];
-        let lengths = svg(RunPlot::Lengths, &runs);
-        for text in [
-            "Exact match by length of 3 runs",
-            "rotary positions",
-            "learned positions",
-            "sinusoidal positions",
-            "trained on (length 1 to 16)",
-            "length of the source (symbols)",
-        ] {
-            assert!(lengths.contains(text), "{text}");
-        }
-        for index in 0..3 {
-            assert_eq!(lengths.matches(&stroke(index)).count(), 2, "{index}");
-        }
-        // A run without lengths is skipped, and does not change the shaded band.
-        runs[0].lengths = None;
-        let lengths = svg(RunPlot::Lengths, &runs);
-        assert!(lengths.contains("trained on (length 1 to 16)"));
-        assert!(!lengths.contains("rotary"));
-        let runs = [run("a", "rotary", 16), run("d", "learned", 8)];
-        let lengths = svg(RunPlot::Lengths, &runs);
-        assert!(lengths.contains("rotary positions, trained on 1 to 16"));
-        assert!(lengths.contains("learned positions, trained on 1 to 8"));
-    }
-
-    #[test]
-    fn lengths_of_one_run_show_its_token_accuracy_too() {
-        let parent = tempfile::tempdir().unwrap();
-        let mut run = with_lengths(parent.path(), "a", "rotary", 16);
-        let lengths = svg(RunPlot::Lengths, std::slice::from_ref(&run));
-        assert!(lengths.contains("exact match (whole sequences)"));
-        assert!(lengths.contains("token accuracy"));
-        run.lengths = Some(Vec::new());
-        assert_eq!(RunPlot::Lengths.draw(std::slice::from_ref(&run)), None);
-        run.lengths = None;
-        assert_eq!(RunPlot::Lengths.draw(&[run]), None);
     }
 }

@@ -6,11 +6,42 @@ use plotters::element::Rectangle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, FontTransform, RGBColor};
 
-use super::attention::AttentionMaps;
-use super::axis::tick_label;
+use super::axis::Axis;
 use super::file::{Area, Drawn, Plot};
 use super::font::{fit, style, width};
 use super::style::{DOWN, FAINT, INK, LABEL, TITLE};
+
+/// The attention weights of one stack, for one source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionMaps {
+    /// Name of the files, without extension.
+    pub name: &'static str,
+    /// Title above all maps.
+    pub title: String,
+    /// Source and target, below the title.
+    pub subtitle: String,
+    /// Label of the rows, which are queries.
+    pub row_label: &'static str,
+    /// Label of the columns, which are keys.
+    pub column_label: &'static str,
+    /// A token for each row.
+    pub rows: Vec<String>,
+    /// A token for each column.
+    pub columns: Vec<String>,
+    /// A row of maps for each layer.
+    pub layers: Vec<Vec<HeadMap>>,
+    /// Whether a row cannot attend to columns after its own.
+    pub is_causal: bool,
+}
+
+/// The attention weights of one head, or of the mean of all heads of a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HeadMap {
+    /// Title above the map.
+    pub title: String,
+    /// Weights, row by row.
+    pub weights: Vec<f32>,
+}
 
 /// Font size of tokens.
 const TOKEN: f64 = 10.5;
@@ -27,8 +58,11 @@ const SCALE_HEIGHT: f64 = 160.0;
 
 const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
 const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
-/// Smaller weights are not drawn, because they are as white as the background.
+/// Weights below this fraction of the largest are not drawn, because they are as white as the
+/// background.
 const MIN_WEIGHT: f32 = 0.004;
+/// The largest width of a token, in pixels. Longer tokens are cut.
+const TOKEN_WIDTH: f64 = 110.0;
 
 /// The layout of one map, in pixels.
 struct Panel {
@@ -45,6 +79,18 @@ struct Panel {
 }
 
 impl AttentionMaps {
+    /// Returns the scale of all maps: from 0 to 1, or to a round number above the largest weight if
+    /// all weights are small, as in long sequences.
+    fn scale(&self) -> Axis {
+        let weights = self.layers.iter().flatten().flat_map(|map| &map.weights);
+        let largest = weights.copied().fold(0.0, f32::max);
+        let label = "weight (each row sums to 1)";
+        match largest {
+            _ if largest > 0.5 => Axis::linear(label, 0.0..1.0),
+            _ => Axis::from_zero(label, largest.into()),
+        }
+    }
+
     fn panel(&self) -> Panel {
         let (rows, columns) = (self.rows.len() as f64, self.columns.len() as f64);
         // If there are at most 32 tokens, all of them are labelled.
@@ -55,13 +101,13 @@ impl AttentionMaps {
         let stride = (12.0 / cell).ceil() as usize;
         let widest = |tokens: &[String]| {
             let widths = tokens.iter().map(|token| width(token, TOKEN));
-            widths.fold(0.0, f64::max)
+            widths.fold(0.0, f64::max).min(TOKEN_WIDTH)
         };
         let column = widest(&self.columns);
         let is_upward = column + 2.0 > cell * stride as f64;
         let below = if is_upward { column } else { TOKEN } + 8.0;
         let beside = widest(&self.rows) + 8.0;
-        let across = (cell * columns).max(width("layer 10, head 10", LABEL));
+        let across = (cell * columns).max(width("layer 10, mean of 10 heads", TOKEN));
         let width = beside + across + GAP;
         let height = PANEL_TITLE + cell * rows + below + GAP;
         Panel {
@@ -76,7 +122,7 @@ impl AttentionMaps {
     /// Returns the right and the lower end of all maps.
     fn end(&self, panel: &Panel) -> (f64, f64) {
         let (width, height) = panel.size;
-        let (layers, heads) = (self.weights.len() as f64, self.weights[0].len() as f64);
+        let (layers, heads) = (self.layers.len() as f64, self.layers[0].len() as f64);
         (LEFT + width * heads, HEAD + height * layers)
     }
 
@@ -88,6 +134,7 @@ impl AttentionMaps {
         scale: f64,
         panel: &Panel,
         weights: &[f32],
+        largest: f32,
     ) -> Drawn<B> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
         // Returns the pixel of a corner of a cell; with half indices, that of its middle.
@@ -105,9 +152,9 @@ impl AttentionMaps {
                 area.draw(&Rectangle::new(corners, MASKED.filled()))?;
             }
             let cells = weights.iter().enumerate();
-            for (column, &weight) in cells.filter(|(_, weight)| **weight >= MIN_WEIGHT) {
+            for (column, &weight) in cells.filter(|(_, weight)| **weight >= MIN_WEIGHT * largest) {
                 let corners = [at(column as f64, y), at(column as f64 + 1.0, y + 1.0)];
-                let mut cell = Rectangle::new(corners, ramp(weight).filled());
+                let mut cell = Rectangle::new(corners, ramp(weight / largest).filled());
                 cell.set_margin(0, gap, 0, gap);
                 area.draw(&cell)?;
             }
@@ -119,16 +166,20 @@ impl AttentionMaps {
         let right = token.pos(Pos::new(HPos::Right, VPos::Center));
         for (row, text) in self.rows.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(0.0, row as f64 + 0.5);
-            area.draw_text(text, &right, (x - units(4.0), y + units(DOWN)))?;
+            area.draw_text(
+                &fit(text, TOKEN, TOKEN_WIDTH),
+                &right,
+                (x - units(4.0), y + units(DOWN)),
+            )?;
         }
         let upward = right.transform(FontTransform::Rotate270);
         let centered = token.pos(Pos::new(HPos::Center, VPos::Top));
         for (column, text) in self.columns.iter().enumerate().step_by(panel.stride) {
             let (x, y) = at(column as f64 + 0.5, rows as f64);
-            let y = y + units(4.0);
+            let (y, text) = (y + units(4.0), fit(text, TOKEN, TOKEN_WIDTH));
             match panel.is_upward {
-                true => area.draw_text(text, &upward, (x + units(DOWN), y))?,
-                false => area.draw_text(text, &centered, (x, y))?,
+                true => area.draw_text(&text, &upward, (x + units(DOWN), y))?,
+                false => area.draw_text(&text, &centered, (x, y))?,
             }
         }
         Ok(())
@@ -157,17 +208,18 @@ impl Plot for AttentionMaps {
         let subtitle = fit(&self.subtitle, LABEL, widest);
         area.draw_text(&subtitle, &style(LABEL * scale, FAINT), at(LEFT, 39.0))?;
 
-        let (panel, (layers, heads)) = (self.panel(), (self.weights.len(), self.weights[0].len()));
+        let (panel, weights) = (self.panel(), self.scale());
+        let (layers, heads) = (self.layers.len(), self.layers[0].len());
         let (right, lower) = self.end(&panel);
         let (corner, size) = (at(LEFT, HEAD), at(right - LEFT, lower - HEAD));
         let maps = area.clone().shrink(corner, size);
         let areas = maps.split_evenly((layers, heads)).into_iter();
         let token = style(TOKEN * scale, INK);
-        for (index, (area, weights)) in areas.zip(self.weights.iter().flatten()).enumerate() {
-            let title = format!("layer {}, head {}", index / heads + 1, index % heads + 1);
+        for (area, map) in areas.zip(self.layers.iter().flatten()) {
             let style = style((TOKEN + 1.0) * scale, INK);
-            area.draw_text(&title, &style, at(panel.tokens.0, 3.0))?;
-            self.draw_map(&area, scale, &panel, weights)?;
+            area.draw_text(&map.title, &style, at(panel.tokens.0, 3.0))?;
+            let largest = weights.range.end as f32;
+            self.draw_map(&area, scale, &panel, &map.weights, largest)?;
         }
         let label = style(LABEL * scale, INK);
         let below = at(LEFT + panel.tokens.0, lower - GAP + 8.0);
@@ -178,7 +230,7 @@ impl Plot for AttentionMaps {
 
         let (x, y) = (right + 12.0, HEAD + PANEL_TITLE);
         let bar = area.clone().shrink(at(x, y), at(SCALE_WIDTH, SCALE_HEIGHT));
-        draw_scale(&bar, scale)?;
+        draw_scale(&bar, scale, &weights)?;
         if self.is_causal {
             let y = y + SCALE_HEIGHT + GAP;
             let corners = [at(x, y), at(x + BAR, y + BAR)];
@@ -189,35 +241,35 @@ impl Plot for AttentionMaps {
     }
 }
 
-/// Draws the colours of the weights from 0 to 1.
-fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64) -> Drawn<B> {
+/// Draws the colours of the weights, with a tick for each of an axis.
+fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> Drawn<B> {
     const STEPS: i32 = 60;
     let mut bar = ChartBuilder::on(area)
         .right_y_label_area_size((SCALE_WIDTH - BAR) * scale)
-        .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
+        .build_cartesian_2d(0.0..1.0, weights.clone())?;
+    let end = weights.range.end;
     bar.draw_series((0..STEPS).map(|step| {
         let height = |step| f64::from(step) / f64::from(STEPS);
         let color = ramp(height(step) as f32 + 0.5 / STEPS as f32);
-        let corners = [(0.0, height(step)), (1.0, height(step + 1))];
+        let corners = [(0.0, end * height(step)), (1.0, end * height(step + 1))];
         Rectangle::new(corners, color.filled())
     }))?;
     let border = BORDER.stroke_width(scale as u32);
-    bar.draw_series([Rectangle::new([(0.0, 0.0), (1.0, 1.0)], border)])?;
+    bar.draw_series([Rectangle::new([(0.0, 0.0), (1.0, end)], border)])?;
     bar.configure_mesh()
         .disable_mesh()
         .axis_style(INK.stroke_width(scale as u32))
         .set_all_tick_mark_size(4.0 * scale)
         .label_style(style(TOKEN * scale, INK))
         .y_label_offset(DOWN * scale)
-        .y_labels(6)
-        .y_label_formatter(&|&tick| tick_label(tick))
-        .y_desc("weight (each row sums to 1)")
+        .y_label_formatter(&|&tick| weights.tick_label(tick))
+        .y_desc(weights.label)
         .draw()
 }
 
-/// Returns the colour of a weight: white to blue to almost black, changing faster at first, since
-/// the weights of a long sequence are small.
-fn ramp(weight: f32) -> RGBColor {
+/// Returns the colour of a fraction of the largest weight: white to blue to almost black, changing
+/// faster at first, because most weights are small.
+fn ramp(fraction: f32) -> RGBColor {
     const STOPS: [[f32; 3]; 5] = [
         [255.0, 255.0, 255.0],
         [188.0, 214.0, 238.0],
@@ -225,7 +277,7 @@ fn ramp(weight: f32) -> RGBColor {
         [27.0, 99.0, 170.0],
         [6.0, 38.0, 92.0],
     ];
-    let place = weight.clamp(0.0, 1.0).powf(0.6) * (STOPS.len() - 1) as f32;
+    let place = fraction.clamp(0.0, 1.0).powf(0.6) * (STOPS.len() - 1) as f32;
     let below = (place as usize).min(STOPS.len() - 2);
     let part = place - below as f32;
     let (from, to) = (STOPS[below], STOPS[below + 1]);
@@ -250,10 +302,19 @@ mod tests {
     #[test]
     fn marks_stay_inside_whatever_the_tokens() {
         let tokens = |count: usize, token: &str| vec![token.to_owned(); count];
+        let map = |cells: usize| HeadMap {
+            title: "layer 1, head 1".into(),
+            weights: vec![0.01; cells],
+        };
         for (rows, columns, token) in [
             (1, 1, "7"),
             (18, 17, "<bos>"),
             (3, 40, "something"),
+            (
+                40,
+                3,
+                "a token with many more letters than a map has room for",
+            ),
             (200, 200, "1"),
         ] {
             let maps = AttentionMaps {
@@ -264,10 +325,13 @@ mod tests {
                 column_label: "columns",
                 rows: tokens(rows, token),
                 columns: tokens(columns, token),
-                weights: vec![vec![vec![0.5; rows * columns]; 2]; 2],
+                layers: vec![vec![map(rows * columns); 2]; 2],
                 is_causal: true,
             };
-            assert!(is_inside(&maps.svg().unwrap()), "{rows} x {columns}");
+            let svg = maps.svg().unwrap();
+            assert!(is_inside(&svg), "{rows} x {columns}");
+            // The scale ends at the largest weight, not at 1.
+            assert!(svg.contains("\n0.010\n"), "{svg}");
         }
     }
 }

@@ -1,49 +1,17 @@
 //! Line charts: title, legend, axes and lines, with nothing drawn over the data.
 
-use std::f64::consts::TAU;
-
 use plotters::backend::DrawingBackend;
 use plotters::chart::ChartBuilder;
-use plotters::coord::ranged1d::{BoldPoints, Ranged};
-use plotters::element::{PathElement, Polygon, Rectangle};
+use plotters::element::{Circle, PathElement, Polygon, Rectangle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{Color, RGBColor, TRANSPARENT};
+use plotters::style::{Color, TRANSPARENT};
 
-use super::axis::{Axis, tick_label};
+use super::axis::Axis;
 use super::file::{Area, Drawn, Plot};
 use super::font;
-use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE, series_color};
-
-/// A value of the x axis and one of the y axis.
-pub type Point = (f64, f64);
-
-/// A line of a chart.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Series {
-    /// Text of the legend.
-    pub label: String,
-    /// Values in drawing order. A value that is not finite leaves a gap.
-    pub points: Vec<Point>,
-    /// Colour of line and markers.
-    pub color: RGBColor,
-    /// Width of the line in pixels.
-    pub width: f64,
-    /// Number of the marker at each point, so that lines can be told apart without their colours.
-    pub marker: Option<usize>,
-}
-
-impl Series {
-    /// Returns a line without markers, in the colour of the series with this index.
-    pub fn new(index: usize, label: impl Into<String>, points: Vec<Point>) -> Self {
-        Self {
-            label: label.into(),
-            points,
-            color: series_color(index),
-            width: 2.0,
-            marker: None,
-        }
-    }
-}
+use super::legend::{self, BESIDE_ROW, Entry, KEY, KEY_GAP, ROW};
+use super::series::{Point, Series, Unit};
+use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE, lighter};
 
 /// A shaded part of the x axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,7 +24,7 @@ pub struct Band {
     pub to: f64,
 }
 
-/// A chart of lines.
+/// A chart of lines. Lines have a legend above them, or labels at their ends if they are many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
     /// Title above the legend.
@@ -65,67 +33,90 @@ pub struct LineChart {
     pub x: Axis,
     /// Vertical axis.
     pub y: Axis,
-    /// Lines; later ones are drawn over earlier ones.
+    /// Lines; later ones are drawn over earlier ones, and dashed ones over solid ones.
     pub series: Vec<Series>,
     /// Shaded part below all lines.
     pub band: Option<Band>,
+    /// Text of the legend for the rings around points; empty without rings.
+    pub ring_label: String,
 }
 
-/// Makes each line wider than those drawn over it, so that it is seen where they coincide.
-pub fn widen_lower(series: &mut [Series]) {
-    for (above, series) in series.iter_mut().rev().enumerate() {
-        series.width += 1.6 * above.min(4) as f64;
-    }
-}
-
-/// The largest number of ticks of each axis.
-const X_TICKS: usize = 12;
-const Y_TICKS: usize = 9;
+/// The largest number of lines that have a legend. More are hard to match by their colours.
+const MAX_LEGEND: usize = 8;
 
 /// Sizes in pixels.
 const WIDTH: f64 = 820.0;
 const PLOT_HEIGHT: f64 = 340.0;
 const HEAD: f64 = 39.0;
-const LEGEND_ROW: f64 = 20.0;
-const KEY: f64 = 26.0;
 const X_LABELS: f64 = 50.0;
-const RIGHT: f64 = 28.0;
+const RIGHT: f64 = 34.0;
 const EDGE: f64 = 8.0;
+/// Distance between the plot area and the labels beside it, and their largest width.
+const BESIDE_GAP: f64 = 14.0;
+const BESIDE: f64 = 270.0;
 
-/// An entry of the legend: its left end in pixels, its row, and its label cut to what fits.
-type Entry = (f64, usize, String);
+/// What an entry of the legend shows before its label.
+#[derive(Clone, Copy)]
+enum Key<'a> {
+    Line(&'a Series),
+    Shade,
+    Ring,
+}
+
+/// The places of a chart's parts, in pixels.
+struct Layout<'a> {
+    /// Width of the y axis with its labels.
+    left: f64,
+    /// Width of what is right of the plot area.
+    right: f64,
+    /// Upper end of the plot area.
+    top: f64,
+    /// Height of the plot area.
+    height: f64,
+    /// Width of the whole chart.
+    width: f64,
+    /// The legend.
+    entries: Vec<(Key<'a>, Entry)>,
+    /// The lines with a label at their end.
+    beside: Vec<&'a Series>,
+}
 
 impl LineChart {
-    /// Returns the width of what is left of the plot area: the y axis with its labels.
-    fn left(&self) -> f64 {
-        let ticks = self.y.key_points(BoldPoints(Y_TICKS)).into_iter();
-        let widths = ticks.map(|tick| font::width(&tick_label(tick), LABEL));
-        (widths.fold(0.0, f64::max) + 42.0).ceil()
-    }
-
-    /// Places the entries of the legend in rows: the series, then the band.
-    fn legend(&self) -> Vec<Entry> {
-        let (left, end) = (self.left(), WIDTH - 16.0);
-        let (mut x, mut row) = (left, 0);
-        let series = self.series.iter().map(|series| &series.label);
-        let labels = series.chain(self.band.iter().map(|band| &band.label));
-        let entries = labels.map(|label| {
-            let label = font::fit(label, LABEL, end - left - KEY - 8.0);
-            let width = KEY + 8.0 + font::width(&label, LABEL);
-            if x > left && x + width > end {
-                (x, row) = (left, row + 1);
-            }
-            let entry = (x, row, label);
-            x += width + 22.0;
-            entry
-        });
-        entries.collect()
-    }
-
-    /// Returns the distance from the upper edge to the plot area.
-    fn top(legend: &[Entry]) -> f64 {
-        let rows = legend.last().map_or(0, |(_, row, _)| row + 1);
-        HEAD + LEGEND_ROW * rows as f64 + 10.0
+    fn layout(&self) -> Layout<'_> {
+        let ticks = self.y.ticks().iter();
+        let widths = ticks.map(|&tick| font::width(&self.y.tick_label(tick), LABEL));
+        let left = (widths.fold(0.0, f64::max) + 42.0).ceil();
+        let labelled = self.series.iter().filter(|series| !series.label.is_empty());
+        let mut beside: Vec<&Series> = labelled.collect();
+        let mut keys: Vec<(Key, &str)> = Vec::new();
+        let mut right = RIGHT;
+        if beside.len() <= MAX_LEGEND {
+            let lines = beside.drain(..);
+            keys.extend(lines.map(|series| (Key::Line(series), series.label.as_str())));
+        } else {
+            let widths = beside.iter().map(|line| font::width(&line.label, LABEL));
+            right = BESIDE_GAP + KEY + KEY_GAP + widths.fold(0.0, f64::max).min(BESIDE) + EDGE;
+        }
+        keys.extend(
+            self.band
+                .iter()
+                .map(|band| (Key::Shade, band.label.as_str())),
+        );
+        let ring = Some(self.ring_label.as_str()).filter(|label| !label.is_empty());
+        keys.extend(ring.map(|label| (Key::Ring, label)));
+        let (keys, labels): (Vec<_>, Vec<_>) = keys.into_iter().unzip();
+        let mut entries = legend::rows(&labels, left, WIDTH - 16.0);
+        entries.iter_mut().for_each(|entry| entry.y += HEAD);
+        let below = entries.last().map_or(HEAD, |entry| entry.y + ROW / 2.0);
+        Layout {
+            left,
+            right,
+            top: below + 10.0,
+            height: PLOT_HEIGHT.max(BESIDE_ROW * beside.len() as f64),
+            width: WIDTH - RIGHT + right,
+            entries: keys.into_iter().zip(entries).collect(),
+            beside,
+        }
     }
 }
 
@@ -135,24 +126,25 @@ impl Plot for LineChart {
     }
 
     fn size(&self) -> (f64, f64) {
-        (WIDTH, Self::top(&self.legend()) + PLOT_HEIGHT + X_LABELS)
+        let layout = self.layout();
+        (layout.width, layout.top + layout.height + X_LABELS)
     }
 
     fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
         let units = |pixels: f64| (pixels * scale).round() as i32;
-        let (left, legend) = (self.left(), self.legend());
-        let title = font::fit(&self.title, TITLE, WIDTH - left - 12.0);
+        let layout = self.layout();
+        let title = font::fit(&self.title, TITLE, layout.width - layout.left - 12.0);
         let style = font::style(TITLE * scale, INK);
-        area.draw_text(&title, &style, (units(left), units(16.0)))?;
+        area.draw_text(&title, &style, (units(layout.left), units(16.0)))?;
 
         let labels = font::style(LABEL * scale, INK);
         let mut chart = ChartBuilder::on(area)
-            .margin_top(units(Self::top(&legend)))
-            .margin_right(units(RIGHT))
+            .margin_top(units(layout.top))
+            .margin_right(units(layout.right))
             .margin_left(units(EDGE))
             .margin_bottom(units(EDGE))
             .x_label_area_size(units(X_LABELS - EDGE))
-            .y_label_area_size(units(left - EDGE))
+            .y_label_area_size(units(layout.left - EDGE))
             .build_cartesian_2d(self.x.clone(), self.y.clone())?;
         if let Some(band) = &self.band {
             let corners = [(band.from, self.y.range.start), (band.to, self.y.range.end)];
@@ -167,15 +159,29 @@ impl Plot for LineChart {
             .set_all_tick_mark_size(units(4.0))
             .label_style(labels.clone())
             .y_label_offset(units(DOWN))
-            .x_labels(X_TICKS)
-            .y_labels(Y_TICKS)
-            .x_label_formatter(&|&tick| tick_label(tick))
-            .y_label_formatter(&|&tick| tick_label(tick))
+            .x_label_formatter(&|&tick| self.x.tick_label(tick))
+            .y_label_formatter(&|&tick| self.y.tick_label(tick))
             .x_desc(self.x.label)
             .y_desc(self.y.label)
             .draw()?;
 
-        for series in &self.series {
+        let (dashed, solid): (Vec<_>, Vec<_>) = self.series.iter().partition(|line| line.dash > 0);
+        let lines = solid.iter().chain(&dashed);
+        for series in lines.clone() {
+            let bounds: Vec<_> = series.points.iter().zip(&series.spread).collect();
+            let parts = bounds.split(|(point, _)| !point.1.is_finite());
+            for part in parts.filter(|part| !part.is_empty()) {
+                let place = |x, y| chart.backend_coord(&(x, y));
+                let low = part.iter().map(|(point, (low, _))| place(point.0, *low));
+                let high = part
+                    .iter()
+                    .rev()
+                    .map(|(point, (_, high))| place(point.0, *high));
+                let outline: Vec<Unit> = low.chain(high).collect();
+                area.draw(&Polygon::new(outline, series.color.mix(0.18).filled()))?;
+            }
+        }
+        for series in lines.clone() {
             let is_gap = |(x, y): &Point| !x.is_finite() || !y.is_finite();
             for part in series.points.split(is_gap).filter(|part| !part.is_empty()) {
                 let points = part.iter().map(|point| chart.backend_coord(point));
@@ -183,112 +189,78 @@ impl Plot for LineChart {
                 series.draw(area, scale, &points, &points)?;
             }
         }
+        for ring in lines.filter_map(|series| series.ring.as_ref()) {
+            draw_ring(area, scale, chart.backend_coord(ring))?;
+        }
 
         // plotters draws its legend over the data with one entry per line, so this one is by hand.
         let style = labels.pos(Pos::new(HPos::Left, VPos::Center));
-        for (index, (x, row, label)) in legend.into_iter().enumerate() {
-            let at = |dx: f64, dy: f64| {
-                let y = HEAD + LEGEND_ROW * (row as f64 + 0.5);
-                (units(x + dx), units(y + dy))
-            };
-            if let Some(series) = self.series.get(index) {
-                let line = [at(0.0, 0.0), at(KEY, 0.0)];
-                series.draw(area, scale, &line, &[at(KEY / 2.0, 0.0)])?;
-            } else {
-                let corners = [at(0.0, -7.0), at(KEY, 7.0)];
-                area.draw(&Rectangle::new(corners, SHADE.filled()))?;
+        let ends = layout.beside.iter().map(|series| {
+            let end = series.points.iter().rfind(|point| point.1.is_finite());
+            chart.backend_coord(end.unwrap_or(&(self.x.range.end, self.y.range.end)))
+        });
+        let ends: Vec<Unit> = ends.collect();
+        let heights: Vec<f64> = ends.iter().map(|end| f64::from(end.1) / scale).collect();
+        let heights = legend::apart(&heights, layout.top, layout.top + layout.height);
+        let x = layout.width - layout.right + BESIDE_GAP;
+        let beside = layout.beside.iter().zip(heights).map(|(&series, y)| {
+            let label = font::fit(&series.label, LABEL, BESIDE);
+            (Key::Line(series), Entry { x, y, label })
+        });
+        for ((series, end), (_, entry)) in layout.beside.iter().zip(ends).zip(beside.clone()) {
+            let leader = [end, (units(entry.x), units(entry.y))];
+            let style = lighter(series.color, 0.5).stroke_width(units(0.75) as u32);
+            area.draw(&PathElement::new(leader, style))?;
+        }
+        for (key, entry) in layout.entries.iter().cloned().chain(beside) {
+            let at = |dx: f64, dy: f64| (units(entry.x + dx), units(entry.y + dy));
+            match key {
+                Key::Line(series) => {
+                    let line = [at(0.0, 0.0), at(KEY, 0.0)];
+                    series.draw(area, scale, &line, &[at(KEY / 2.0, 0.0)])?;
+                }
+                Key::Shade => {
+                    let corners = [at(0.0, -7.0), at(KEY, 7.0)];
+                    area.draw(&Rectangle::new(corners, SHADE.filled()))?;
+                }
+                Key::Ring => draw_ring(area, scale, at(KEY / 2.0, 0.0))?,
             }
-            area.draw_text(&label, &style, at(KEY + 8.0, DOWN))?;
+            area.draw_text(&entry.label, &style, at(KEY + KEY_GAP, DOWN))?;
         }
         Ok(())
     }
 }
 
-/// A point of the drawing area, in its units.
-type Unit = (i32, i32);
-
-/// Number of corners and turn of each marker: circle, square, triangle, diamond, and a triangle on
-/// its tip.
-const MARKERS: [(u32, f64); 5] = [(24, 0.0), (4, 0.125), (3, 0.75), (4, 0.0), (3, 0.25)];
-
-impl Series {
-    /// Draws a line through some points, and the series' marker at others.
-    fn draw<B: DrawingBackend>(
-        &self,
-        area: &Area<B>,
-        scale: f64,
-        line: &[Unit],
-        marked: &[Unit],
-    ) -> Drawn<B> {
-        let line = match *line {
-            // A single point is drawn as a short line, so that it is visible.
-            [(x, y)] => vec![(x - scale as i32, y), (x + scale as i32, y)],
-            _ => thin_out(line, scale as i32),
-        };
-        let style = self.color.stroke_width((self.width * scale).round() as u32);
-        area.draw(&PathElement::new(line, style))?;
-        let Some(marker) = self.marker else {
-            return Ok(());
-        };
-        let (corners, turn) = MARKERS[marker % MARKERS.len()];
-        // A polygon with few corners needs a larger radius for the same area.
-        let radius = (3.0 + self.width / 2.0) * scale * (1.0 + 1.0 / f64::from(corners));
-        for &(x, y) in marked {
-            let corners = (0..corners).map(|corner| {
-                let angle = TAU * (turn + f64::from(corner) / f64::from(corners));
-                let (dx, dy) = (radius * angle.cos(), radius * angle.sin());
-                (x + dx.round() as i32, y + dy.round() as i32)
-            });
-            let corners: Vec<Unit> = corners.collect();
-            area.draw(&Polygon::new(corners, self.color.filled()))?;
-        }
-        Ok(())
-    }
-}
-
-/// Keeps the first, lowest, highest and last point in each column of `column` units, which look the
-/// same as all points.
-fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
-    let columns = points.chunk_by(|a, b| a.0.div_euclid(column) == b.0.div_euclid(column));
-    let kept = columns.flat_map(|points| {
-        let height = |&i: &usize| points[i].1;
-        let lowest = (0..points.len()).max_by_key(height).unwrap_or(0);
-        let highest = (0..points.len()).min_by_key(height).unwrap_or(0);
-        let mut kept = vec![0, lowest, highest, points.len() - 1];
-        kept.sort_unstable();
-        kept.dedup();
-        kept.into_iter().map(|i| points[i])
-    });
-    let mut kept: Vec<Unit> = kept.collect();
-    kept.dedup();
-    kept
+fn draw_ring<B: DrawingBackend>(area: &Area<B>, scale: f64, at: Unit) -> Drawn<B> {
+    let style = INK.stroke_width((1.5 * scale) as u32);
+    area.draw(&Circle::new(at, (7.0 * scale) as i32, style))
 }
 
 #[cfg(test)]
 mod tests {
+    use plotters::style::RGBColor;
+
     use super::*;
-    use crate::plot::axis::Spacing;
     use crate::plot::file::tests::{is_inside, lines, texts};
 
     const COLOR: RGBColor = RGBColor(1, 2, 3);
 
     fn series(points: Vec<Point>, marker: Option<usize>) -> Series {
         Series {
-            label: "one".into(),
-            points,
             color: COLOR,
-            width: 2.0,
             marker,
+            ..Series::new(0, "one", points)
         }
     }
 
     fn chart(series: Vec<Series>) -> LineChart {
         LineChart {
             title: "A chart".into(),
-            x: Axis::new("across (steps)", 0.0..10.0, Spacing::Linear),
-            y: Axis::new("upwards (nats)", 0.0..1.0, Spacing::Linear),
+            x: Axis::linear("across (steps)", 0.0..10.0),
+            y: Axis::linear("upwards (nats)", 0.0..1.0),
             series,
             band: None,
+            ring_label: String::new(),
         }
     }
 
@@ -330,21 +302,44 @@ mod tests {
     }
 
     #[test]
-    fn many_points_keep_their_extremes() {
-        let mut points: Vec<Unit> = (0..100_000).map(|i| (i / 250, 8 * (i % 7))).collect();
-        points[54_321].1 = 99;
-        let thin = thin_out(&points, 4);
-        assert!(thin.len() <= 400, "{}", thin.len());
-        assert!(thin.contains(&(217, 99)));
-        assert_eq!((thin[0], thin[thin.len() - 1]), (points[0], points[99_999]));
-        assert!(thin.is_sorted_by(|a, b| a.0 <= b.0));
-        let few = [(0, 1), (5, 2), (9, 0)];
-        assert_eq!(thin_out(&few, 4), few);
+    fn many_lines_have_their_labels_at_their_ends() {
+        let line = |i: usize| {
+            let mut series = Series::new(i, format!("run {i}"), vec![(0.0, 0.1), (10.0, 0.5)]);
+            series.points[1].1 += i as f64 / 100.0;
+            series
+        };
+        let svg = chart((0..10).map(line).collect()).svg().unwrap();
+        let texts = texts(&svg);
+        let labels: Vec<_> = (0..10)
+            .map(|i| {
+                texts
+                    .iter()
+                    .find(|text| text.text == format!("run {i}"))
+                    .unwrap()
+            })
+            .collect();
+        assert!(labels.iter().all(|label| label.at.0 > WIDTH - RIGHT));
+        // Labels have the order of the lines, and distance.
+        for pair in labels.windows(2) {
+            assert!(pair[0].at.1 >= pair[1].at.1 + BESIDE_ROW - 0.5, "{pair:?}");
+        }
+        assert!(is_inside(&svg));
+        let few = chart((0..8).map(line).collect());
+        let labels = texts_above(&few);
+        assert_eq!(labels, 8);
+    }
+
+    /// Returns the number of labels of runs above the plot area.
+    fn texts_above(chart: &LineChart) -> usize {
+        let top = chart.layout().top;
+        let texts = texts(&chart.svg().unwrap());
+        let labels = texts.iter().filter(|text| text.text.starts_with("run "));
+        labels.filter(|text| text.at.1 < top).count()
     }
 
     #[test]
     fn title_axes_and_legend_are_drawn_inside_the_borders() {
-        let many = (0..9).map(|i| {
+        let many = (0..8).map(|i| {
             let mut series = series(vec![(1.0, 0.5)], Some(i));
             series.label = format!("a run with a rather long name, number {i}");
             series
@@ -373,7 +368,7 @@ mod tests {
             "upwards (nats)",
             "10",
             "0.8",
-            "a run with a rather long name, number 8",
+            "a run with a rather long name, number 7",
         ] {
             assert!(
                 texts.iter().any(|text| text.text == expected),

@@ -1,14 +1,21 @@
 //! Plots of runs, and of two figures of the paper, as SVG and PNG files.
 
+mod average;
 mod axis;
 mod bitmap;
 mod curves;
 mod file;
 mod font;
+mod group;
 mod heat_map;
+mod legend;
+mod lengths;
 mod line_chart;
+mod lines;
 mod paper;
 mod run;
+mod run_plot;
+mod series;
 mod style;
 
 pub mod attention;
@@ -18,21 +25,23 @@ use std::path::Path;
 use anyhow::Result;
 use clap::ValueEnum;
 
-pub use curves::RunPlot;
 pub use file::Plot;
-
+pub use heat_map::{AttentionMaps, HeadMap};
+pub use lines::CurveOptions;
 pub use paper::{positional_encoding, warmup};
-pub use run::Run;
+pub use run::{Progress, Run};
+pub use run_plot::RunPlot;
 
-/// Draws every curve that a run has data for into `pictures/` in its folder as an SVG file.
+/// Draws the default curves that a run has data for into `pictures/` in its folder as an SVG file.
 ///
 /// # Errors
 ///
 /// The folder is not a run's or is damaged, or a file cannot be written.
 pub fn draw_run(folder: &Path) -> Result<()> {
     let run = [Run::read(folder)?];
-    for kind in RunPlot::value_variants() {
-        if let Some(chart) = kind.draw(&run) {
+    let kinds = RunPlot::value_variants().iter();
+    for kind in kinds.filter(|kind| kind.is_default()) {
+        if let Some(chart) = kind.draw(&run, CurveOptions::default()) {
             chart.save(&folder.join("pictures").join(kind.name() + ".svg"))?;
         }
     }

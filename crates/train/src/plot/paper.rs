@@ -6,8 +6,9 @@ use std::ops::Range;
 use burn::tensor::Device;
 use transformer::position::SinusoidalEncoding;
 
-use super::axis::{Axis, Spacing};
-use super::line_chart::{LineChart, Point, Series};
+use super::axis::Axis;
+use super::line_chart::LineChart;
+use super::series::{Point, Series};
 use training::config::{Schedule, ScheduleKind};
 
 /// Width of the encoding.
@@ -38,9 +39,10 @@ pub fn positional_encoding(device: &Device) -> LineChart {
     LineChart {
         title: format!("Sinusoidal positional encoding, dimensions {first} to {last} of {D_MODEL}"),
         series: series.collect(),
-        x: Axis::new("position p (tokens)", 0.0..POSITIONS as f64, Spacing::Whole),
-        y: Axis::new("encoding (no unit)", -1.0..1.0, Spacing::Linear),
+        x: Axis::whole("position p (tokens)", 0.0..POSITIONS as f64),
+        y: Axis::linear("encoding (no unit)", -1.0..1.0),
         band: None,
+        ring_label: String::new(),
     }
 }
 
@@ -52,17 +54,16 @@ pub fn warmup() -> LineChart {
         let label = format!("d_model {d_model}, warm-up {warmup} steps");
         Series::new(index, label, warmup_curve(d_model, warmup))
     });
-    let mut series: Vec<Series> = series.collect();
-    // The first two curves coincide in the end, so the one below is wider.
-    series[0].width = 5.0;
+    let series: Vec<Series> = series.collect();
     let points = series.iter().flat_map(|series| &series.points);
     let largest = points.map(|point| point.1).fold(0.0, f64::max);
     LineChart {
         title: "Warm-up: min(step^-0.5, step · warmup^-1.5) / √d_model".into(),
-        x: Axis::new("training step", 0.0..STEPS as f64, Spacing::Whole),
+        x: Axis::whole("training step", 0.0..STEPS as f64),
         y: Axis::from_zero("learning rate", largest),
         series,
         band: None,
+        ring_label: String::new(),
     }
 }
 

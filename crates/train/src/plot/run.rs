@@ -1,27 +1,52 @@
 //! The data of a run that plots need.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum;
 use serde_json::{Map, Value};
 
-use super::line_chart::Point;
+use super::series::Point;
 use training::error::UsageError;
 use training::evaluation::LengthScore;
 use training::run::layout::CONFIG;
 use training::run::{read_config_json, read_lengths, unusable};
 
 /// The curves that `metrics.jsonl` has, by the name of their field.
-const METRICS: [&str; 7] = [
+const METRICS: [&str; 11] = [
     "loss",
     "learning_rate",
+    "gradient_norm",
+    "tokens",
+    "tokens_per_second",
+    "seconds",
     "valid_loss",
     "token_accuracy",
     "exact_match",
     "bleu",
     "chrf",
 ];
+
+/// A measure of training progress, for the horizontal axis.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Progress {
+    /// Training steps
+    #[default]
+    Steps,
+    /// Seconds of training, without evaluations
+    Seconds,
+    /// Target tokens trained on, without padding
+    Tokens,
+}
+
+impl Progress {
+    /// Returns the name that users write.
+    pub fn name(self) -> String {
+        let name = self.to_possible_value().expect("no measure is skipped");
+        name.get_name().to_owned()
+    }
+}
 
 /// A run folder, as far as plots need it.
 #[derive(Clone, Debug)]
@@ -75,10 +100,42 @@ impl Run {
         self.metrics.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns the last step of all curves, or 0.
-    pub fn last_step(&self) -> f64 {
-        let last = self.metrics.values().filter_map(|curve| curve.last());
-        last.map(|(step, _)| *step).fold(0.0, f64::max)
+    /// Returns whether the progress of the run's steps is known.
+    pub fn has_progress(&self, progress: Progress) -> bool {
+        self.at(progress, f64::INFINITY).is_some()
+    }
+
+    /// Returns the progress after a step; `None` if `metrics.jsonl` does not have it.
+    pub fn at(&self, progress: Progress, step: f64) -> Option<f64> {
+        let curve = match progress {
+            Progress::Steps => return Some(step),
+            Progress::Seconds => self.metric("seconds"),
+            Progress::Tokens => self.metric("tokens"),
+        };
+        let known = curve.partition_point(|point| point.0 <= step);
+        Some(curve[known.checked_sub(1)?].1)
+    }
+
+    /// Returns the step of the best evaluation, by the measure that the run chose its best
+    /// checkpoint by.
+    pub fn best_step(&self) -> Option<f64> {
+        let (field, sign) = match self.config["evaluation"]["best_by"].as_str() {
+            Some("exact-match") => ("exact_match", -1.0),
+            Some("bleu") => ("bleu", -1.0),
+            _ => ("valid_loss", 1.0),
+        };
+        let evaluations = self.metric(field).iter();
+        let finite = evaluations.filter(|point| point.1.is_finite());
+        // The first of equal values counts, as in training.
+        let best = finite.min_by(|a, b| (sign * a.1).total_cmp(&(sign * b.1)));
+        best.map(|point| point.0)
+    }
+
+    /// Returns whether two runs have different seeds and the same settings otherwise.
+    pub fn differs_in_seed_only(&self, other: &Self) -> bool {
+        let mut same = other.config.clone();
+        same["seed"] = self.config["seed"].clone();
+        self.config["seed"] != other.config["seed"] && self.config == same
     }
 
     /// Returns the positional encoding, such as `rotary`.
@@ -94,6 +151,19 @@ impl Run {
             .into_iter()
             .filter_map(|place| place["label_smoothing"].as_f64());
         found.next().unwrap_or(0.0)
+    }
+
+    /// Returns the smallest possible training loss: the entropy of labels with label smoothing, in
+    /// nats. It is 0 without label smoothing, and `None` if the vocabulary's size is unknown.
+    pub fn loss_floor(&self) -> Option<f64> {
+        let smoothing = self.label_smoothing();
+        if smoothing == 0.0 {
+            return Some(0.0);
+        }
+        let tokens = self.config["model"]["target_vocab_size"].as_f64()?;
+        let other = smoothing / tokens;
+        let label = 1.0 - smoothing + other;
+        Some(-label * label.ln() - (tokens - 1.0) * other * other.ln())
     }
 }
 
@@ -128,32 +198,22 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
             curves.entry(name).or_default().insert(step, value);
         }
     }
+    // The tokens of a step become those of all steps so far.
+    let mut sum = 0.0;
+    for tokens in curves
+        .get_mut("tokens")
+        .into_iter()
+        .flat_map(|curve| curve.values_mut())
+    {
+        sum += *tokens;
+        *tokens = sum;
+    }
     curves.retain(|_, curve| curve.values().any(|value| value.is_finite()));
     let points = curves.into_iter().map(|(name, curve)| {
         let points = curve.into_iter().map(|(step, value)| (step as f64, value));
         (name, points.collect())
     });
     Ok(points.collect())
-}
-
-/// Returns labels that tell runs apart in one plot: positional encodings, names or folders, the
-/// first of these that differ.
-pub fn labels(runs: &[Run]) -> Vec<String> {
-    let positions = |run: &Run| Some(format!("{} positions", run.positions()?));
-    let positions: Option<Vec<String>> = runs.iter().map(positions).collect();
-    let names = runs.iter().map(|run| run.name.clone()).collect();
-    let folders = runs.iter().map(|run| run.folder.display().to_string());
-    let differ = |labels: &Vec<String>| labels.iter().collect::<HashSet<_>>().len() == labels.len();
-    let first = positions.into_iter().chain([names]).find(differ);
-    first.unwrap_or_else(|| folders.collect())
-}
-
-/// Returns the title of a plot of one run or several.
-pub fn title(what: &str, runs: &[Run]) -> String {
-    match runs {
-        [run] => format!("{what}, run {}", run.name),
-        _ => format!("{what} of {} runs", runs.len()),
-    }
 }
 
 #[cfg(test)]
@@ -168,21 +228,6 @@ pub(crate) mod tests {
         fs::write(folder.join("config.json"), config).unwrap();
         fs::write(folder.join("metrics.jsonl"), metrics).unwrap();
         Run::read(&folder).unwrap()
-    }
-
-    #[test]
-    fn runs_are_labelled_by_their_difference() {
-        let parent = tempfile::tempdir().unwrap();
-        let run = |name: &str, positions: &str| run(parent.path(), name, positions, "");
-        let runs = [run("a/x", "rotary"), run("b/x", "learned")];
-        assert_eq!(labels(&runs), ["rotary positions", "learned positions"]);
-        let runs = [run("a/x", "rotary"), run("a/y", "rotary")];
-        assert_eq!(labels(&runs), ["x", "y"]);
-        let runs = [run("a/x", "rotary"), run("b/x", "rotary")];
-        let paths = [parent.path().join("a/x"), parent.path().join("b/x")];
-        assert_eq!(labels(&runs), paths.map(|path| path.display().to_string()));
-        assert_eq!(title("Loss", &runs[..1]), "Loss, run x");
-        assert_eq!(title("Loss", &runs), "Loss of 2 runs");
     }
 
     #[test]
@@ -257,7 +302,46 @@ pub(crate) mod tests {
         assert_eq!(run.metric("valid_loss"), [(2.0, 3.1), (3.0, 2.9)]);
         assert_eq!(run.metric("token_accuracy"), [(2.0, 0.25), (3.0, 0.5)]);
         assert_eq!(run.metric("exact_match"), [(3.0, 0.125)]);
-        assert_eq!(run.last_step(), 3.0);
+        assert_eq!(run.at(Progress::Tokens, 1.0), Some(7.0));
+        assert_eq!(run.at(Progress::Tokens, 3.0), Some(15.0));
+        assert_eq!(run.at(Progress::Tokens, 0.0), None);
+        assert!(run.has_progress(Progress::Tokens) && !run.has_progress(Progress::Seconds));
+    }
+
+    #[test]
+    fn the_best_step_is_the_first_best_of_the_runs_own_measure() {
+        let metrics = "{\"step\":1,\"valid_loss\":2,\"exact_match\":0.5,\"bleu\":1}\n\
+                       {\"step\":2,\"valid_loss\":1,\"exact_match\":0.75,\"bleu\":3}\n\
+                       {\"step\":3,\"valid_loss\":1,\"exact_match\":1.0,\"bleu\":2}\n\
+                       {\"step\":4,\"valid_loss\":null,\"exact_match\":1.0,\"bleu\":0}\n";
+        for (by, expected) in [("loss", 2.0), ("exact-match", 3.0), ("bleu", 2.0)] {
+            let config = serde_json::json!({"evaluation": {"best_by": by}});
+            let run = Run {
+                config,
+                ..parse(metrics)
+            };
+            assert_eq!(run.best_step(), Some(expected), "{by}");
+        }
+        assert_eq!(parse("").best_step(), None);
+    }
+
+    #[test]
+    fn the_floor_of_the_loss_is_the_entropy_of_smoothed_labels() {
+        let floor = |smoothing: f64, tokens: usize| {
+            let config = serde_json::json!({
+                "optimization": {"label_smoothing": smoothing},
+                "model": {"target_vocab_size": tokens},
+            });
+            Run {
+                config,
+                ..parse("")
+            }
+            .loss_floor()
+            .unwrap()
+        };
+        assert_eq!(floor(0.0, 9), 0.0);
+        // Labels 0.95 and 0.05.
+        assert!((floor(0.1, 2) - 0.198_515).abs() < 1e-6);
     }
 
     #[test]

@@ -13,7 +13,8 @@ use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use training::run::unusable;
 
 use super::marks::{Marked, marked};
-use crate::plot::attention::{AttentionMaps, attention_maps};
+use crate::plot::attention::{MapOptions, attention_maps};
+use crate::plot::{AttentionMaps, HeadMap};
 
 /// Maximum number of examples whose attention a page shows.
 const MAPS: usize = 8;
@@ -99,7 +100,13 @@ impl Examined {
             if attention.len() == MAPS || example.source.len() > TOKENS {
                 continue;
             }
-            let maps = attention_maps(&run.model, dataset, &example.source, "")?;
+            let maps = attention_maps(
+                &run.model,
+                dataset,
+                &example.source,
+                "",
+                &MapOptions::default(),
+            )?;
             weights += maps.iter().map(count).sum::<usize>();
             if weights > WEIGHTS && !attention.is_empty() {
                 break;
@@ -159,17 +166,21 @@ fn sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Sample {
 }
 
 fn count(maps: &AttentionMaps) -> usize {
-    maps.weights.iter().flatten().map(Vec::len).sum()
+    maps.layers
+        .iter()
+        .flatten()
+        .map(|map| map.weights.len())
+        .sum()
 }
 
 impl From<AttentionMaps> for Map {
     fn from(maps: AttentionMaps) -> Self {
-        let heads = |layer: &Vec<Vec<f32>>| layer.iter().map(|head| encode(head)).collect();
+        let heads = |layer: &Vec<HeadMap>| layer.iter().map(|map| encode(&map.weights)).collect();
         Self {
             kind: maps.name.strip_prefix("attention-").unwrap_or(maps.name),
             row_label: maps.row_label,
             column_label: maps.column_label,
-            weights: maps.weights.iter().map(heads).collect(),
+            weights: maps.layers.iter().map(heads).collect(),
             rows: maps.rows,
             columns: maps.columns,
             is_causal: maps.is_causal,

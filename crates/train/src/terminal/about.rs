@@ -169,7 +169,7 @@ fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
 
 fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
     let evaluation = &config.evaluation;
-    let longest = dataset.limits().sequence;
+    let longest = dataset.limits().sequence();
     let examples = match dataset.batches_per_epoch() {
         Some(batches) => format!(
             "{} batches an epoch, sequences of up to {longest} tokens",

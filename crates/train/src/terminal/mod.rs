@@ -14,17 +14,20 @@ mod notes;
 mod number;
 pub mod output;
 mod plain;
+mod prompt;
 mod quantity;
 mod run_view;
 mod screen;
 mod series;
 mod status;
+pub mod table;
 
 pub use about::About;
 pub use color::{ColorChoice, Paint};
 pub use line_progress::LineProgress;
 pub use notes::end_progress;
 pub use output::Verbosity;
+pub use prompt::{Prompt, Reply};
 pub use run_view::RunView;
 
 /// Prepares the terminal: how much is printed, in which colours, and how a panic leaves the screen.

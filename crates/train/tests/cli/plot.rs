@@ -80,6 +80,8 @@ fn a_run_has_all_its_plots() {
         "loss",
         "accuracy",
         "learning_rate",
+        "gradient_norm",
+        "throughput",
         "lengths",
         "attention-encoder",
         "attention-decoder",
@@ -90,6 +92,8 @@ fn a_run_has_all_its_plots() {
         "Loss, run mine",
         "Accuracy on the validation split, run mine",
         "Learning rate, run mine",
+        "Gradient norm, run mine",
+        "Throughput, run mine",
         "Exact match by length, run mine",
         "Encoder self-attention, run mine, step 30",
         "Decoder self-attention, run mine, step 30",
@@ -99,7 +103,7 @@ fn a_run_has_all_its_plots() {
         assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
         assert!(svg.contains(&format!("\n{title}\n")), "{title}");
     }
-    for path in &paths[4..] {
+    for path in &paths[6..] {
         assert_eq!(svg(folder, path).matches("\nlayer ").count(), 4, "{path}");
     }
 }
@@ -146,6 +150,13 @@ fn attention_is_drawn_for_the_given_source() {
     assert!(decoder.contains("source 7 8 9  →  target "), "{decoder}");
     assert!(decoder.contains("&lt;bos&gt;") && decoder.contains("masked"));
     assert!(!svg(folder, &paths[2]).contains("masked"));
+
+    let means = [&arguments[..], &["--layers", "2", "--head-mean"]].concat();
+    for path in plot(folder, &means) {
+        let svg = svg(folder, &path);
+        assert_eq!(svg.matches("\nlayer ").count(), 1, "{svg}");
+        assert!(svg.contains("\nlayer 2, mean of 2 heads\n"), "{svg}");
+    }
 }
 
 #[test]
@@ -161,7 +172,14 @@ fn several_runs_share_the_plots() {
     )
     .unwrap();
     let paths = plot(folder, &["one", "two"]);
-    let names = ["loss", "accuracy", "learning_rate", "lengths"];
+    let names = [
+        "loss",
+        "accuracy",
+        "learning_rate",
+        "gradient_norm",
+        "throughput",
+        "lengths",
+    ];
     assert_eq!(paths, names.map(|name| format!("pictures/{name}.svg")));
     for path in &paths {
         let svg = svg(folder, path);
@@ -169,6 +187,113 @@ fn several_runs_share_the_plots() {
             assert!(svg.contains(text), "{path}: {text}");
         }
     }
+    assert!(svg(folder, &paths[0]).contains("\nLoss of 2 runs: validation\n"));
+}
+
+/// Writes a run folder with five steps, as far as plots of curves need it.
+fn small_run(folder: &Path, name: &str, seed: usize, with_evaluation: bool) {
+    let run = folder.join(name);
+    fs::create_dir_all(&run).unwrap();
+    let config = format!("{{\"seed\":{seed},\"model\":{{\"positions\":\"none\"}}}}");
+    fs::write(run.join("config.json"), config).unwrap();
+    let lines = (1..=5).map(|step| {
+        let loss = 6 - step + seed;
+        let evaluation = format!("{{\"step\":{step},\"valid_loss\":{loss}.5}}\n");
+        format!(
+            "{{\"step\":{step},\"loss\":{loss},\"tokens\":100,\"seconds\":{step}.5,\
+             \"tokens_per_second\":90,\"gradient_norm\":1}}\n{}",
+            if with_evaluation { &evaluation } else { "" }
+        )
+    });
+    fs::write(run.join("metrics.jsonl"), lines.collect::<String>()).unwrap();
+}
+
+#[test]
+fn runs_that_differ_in_their_seed_share_a_line_unless_each_is_asked_for() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    let names = ["a", "b", "c"];
+    for (seed, name) in names.into_iter().enumerate() {
+        small_run(folder, name, seed, true);
+    }
+    let paths = plot(folder, &["a", "b", "c", "--only", "loss"]);
+    let mean = svg(folder, &paths[0]);
+    assert!(mean.contains("\nLoss of 3 seeds\n"), "{mean}");
+    assert!(mean.contains("opacity=\"0.18\""), "{mean}");
+    let each = plot(folder, &["a", "b", "c", "--only", "loss", "--each-seed"]);
+    let each = svg(folder, &each[0]);
+    assert!(!each.contains("mean"), "{each}");
+    for name in names {
+        assert!(each.contains(&format!("\n{name}\n")), "{each}");
+    }
+}
+
+#[test]
+fn a_run_without_evaluations_takes_no_curve_away() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    small_run(folder, "with", 0, true);
+    small_run(folder, "without", 1, false);
+    let paths = plot(
+        folder,
+        &["with", "without", "--only", "loss", "--each-seed"],
+    );
+    let svg = svg(folder, &paths[0]);
+    assert!(svg.contains("\nwith, validation\n"), "{svg}");
+    assert!(svg.contains("\nwithout, training\n"), "{svg}");
+    assert!(svg.contains("\nbest checkpoint\n"), "{svg}");
+}
+
+#[test]
+fn ten_runs_have_ten_lines_with_their_labels_beside() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    let names: Vec<String> = (0..10).map(|index| format!("run-{index}")).collect();
+    for (seed, name) in names.iter().enumerate() {
+        small_run(folder, name, seed, true);
+    }
+    let mut arguments: Vec<&str> = names.iter().map(String::as_str).collect();
+    arguments.extend(["--only", "loss", "--each-seed"]);
+    let svg = svg(folder, &plot(folder, &arguments)[0]);
+    for name in &names {
+        let (before, _) = svg.split_once(&format!("\n{name}\n")).unwrap();
+        let x = before
+            .rsplit_once(" x=\"")
+            .or(before.rsplit_once("<text x=\""))
+            .unwrap()
+            .1;
+        let x: f64 = x.split('"').next().unwrap().parse().unwrap();
+        assert!(x > 4.0 * 790.0, "{name} at {x}");
+    }
+}
+
+#[test]
+fn curves_can_be_drawn_by_time_and_tokens() {
+    let parent = tempfile::tempdir().unwrap();
+    let folder = parent.path();
+    small_run(folder, "mine", 0, true);
+    for (axis, label) in [
+        ("steps", "training step"),
+        ("seconds", "training time (s)"),
+        ("tokens", "target tokens trained on"),
+    ] {
+        let only = "loss,perplexity,gradient-norm,throughput";
+        let paths = plot(folder, &["mine", "--x", axis, "--only", only]);
+        assert_eq!(paths.len(), 4);
+        for path in &paths {
+            assert!(
+                svg(folder, path).contains(&format!("\n{label}\n")),
+                "{path}"
+            );
+        }
+    }
+    let metrics = folder.join("mine/metrics.jsonl");
+    fs::write(metrics, "{\"step\":1,\"loss\":2}\n").unwrap();
+    refused(
+        folder,
+        &["plot", "mine", "--x", "seconds"],
+        &["--x seconds: is not in metrics.jsonl of mine; use --x steps"],
+    );
 }
 
 #[test]
@@ -198,10 +323,11 @@ fn missing_data_are_reported_in_a_note() {
     assert_eq!(succeed(&output), expected);
     let stderr = text(&output.stderr);
     let notes: Vec<&str> = stderr.lines().collect();
-    assert_eq!(notes.len(), 3, "{stderr}");
+    assert_eq!(notes.len(), 4, "{stderr}");
     assert!(notes[0].contains("has no checkpoint"), "{stderr}");
     assert!(notes[1].starts_with("no accuracy.svg: "), "{stderr}");
-    assert!(notes[2].starts_with("no lengths.svg: "), "{stderr}");
+    assert!(notes[2].starts_with("no gradient_norm.svg: "), "{stderr}");
+    assert!(notes[3].starts_with("no lengths.svg: "), "{stderr}");
 }
 
 #[test]
@@ -238,6 +364,21 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
         &["one", "two", "--source", "1"],
         &["--source 1: needs a single RUN"],
     );
+    refused(
+        &["one", "--only", "loss", "--head-mean"],
+        &["--head-mean: needs attention among --only"],
+    );
+    refused(
+        &["one", "two", "--layers", "1"],
+        &["--layers 1: needs a single RUN"],
+    );
+    refused(
+        &["one", "--layers", "3"],
+        &["--layers 3: must be from 1 to 2, the number of layers"],
+    );
+    refused(&["one", "--x", "hours"], &["--x", "hours", "seconds"]);
+    refused(&["--warmup", "--x", "tokens"], &["--x tokens: needs a RUN"]);
+    refused(&["--warmup", "--each-seed"], &["--each-seed: needs a RUN"]);
     refused(
         &["one", "two", "--only", "loss,attention"],
         &["--only attention: needs a single RUN"],

@@ -48,7 +48,7 @@ fn flags_of_other_tasks_are_rejected() {
     for (flags, expected) in [
         (
             "--task add --symbols 5",
-            "--symbols 5: is not a flag of --task add; use --max-digits",
+            "--symbols 5: is not a flag of --task add, which has --max-digits",
         ),
         (
             "--task add --min-length 2",
@@ -60,15 +60,15 @@ fn flags_of_other_tasks_are_rejected() {
         ),
         (
             "--max-digits 3",
-            "--max-digits 3: is a flag of --task add only; use --max-length",
+            "--max-digits 3: is not a flag of --task copy, which has --symbols, --min-length, --max-length",
         ),
         (
             "--task sort --max-digits 3",
-            "--max-digits 3: is a flag of --task add only",
+            "--max-digits 3: is not a flag of --task sort",
         ),
         (
             "--preset annotated --max-digits 3",
-            "--max-digits 3: is fixed in --preset annotated",
+            "--max-digits 3: is not a flag of --task annotated-copy, which has no settings",
         ),
         (
             "--task add --max-digits 0",

@@ -48,7 +48,7 @@ pub const TINY: [&str; 13] = [
 ];
 
 /// Trains a tiny model for some steps.
-fn fit(folder: &Path, run: &str, steps: &str, flags: &[impl AsRef<str>]) -> Output {
+pub fn fit(folder: &Path, run: &str, steps: &str, flags: &[impl AsRef<str>]) -> Output {
     let mut command = train(folder);
     command
         .args(TINY)
@@ -351,16 +351,23 @@ fn wrong_corpora_are_rejected_in_one_line() {
     for (arguments, expected) in [
         (
             &["fit", "--train", "a.tsv"][..],
+            "--train a.tsv: cannot be read",
+        ),
+        (
+            &["--task", "copy", "--train", "a.tsv"],
             "--train: is a flag of --task text only",
         ),
-        (&["--preset", "small"], "--preset small: needs --task text"),
+        (
+            &["--preset", "small", "--task", "sort"],
+            "--preset small: is for --task text, not sort",
+        ),
         (
             &["--task", "text"],
             "--task text: needs --train-source and --train-target",
         ),
         (
             &["--task", "copy", "--epochs", "3"],
-            "--epochs: is a flag of --task text only",
+            "--epochs 3: is a flag of --task text only",
         ),
     ] {
         refused(path, arguments, &[expected]);

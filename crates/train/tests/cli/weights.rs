@@ -283,7 +283,7 @@ fn unusable_weights_are_rejected() {
         &format!("fit {TINY} --symbols 9 --max-length 5 --activation swiglu --run-dir gated"),
     );
     let arguments = ["export", "gated", "--layout", "torch-nn", "--output", "y"];
-    let expected = "--layout torch-nn: the model has activation swiglu";
+    let expected = "--layout torch-nn: cannot represent the model, which has --activation swiglu";
     refused(folder, &arguments, &[expected]);
 }
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::run::RunConfig;
 use crate::error::{UsageError, quote};
@@ -85,11 +85,31 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     }
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
     let keys = config.as_object_mut().expect("it is a structure");
-    merge(keys, file, "")?;
+    merge(keys, with_both_sides(file), "")?;
     serde_path_to_error::deserialize(config).map_err(|error| {
         let what = error.inner();
         format!("cannot be used: {}: {what}", error.path())
     })
+}
+
+/// Writes out the settings of texts that have one value for sources and targets.
+fn with_both_sides(mut file: Object) -> Object {
+    fn write_out(mut section: Option<&mut Value>, keys: &[&str]) {
+        for key in keys {
+            let value = section
+                .as_deref_mut()
+                .and_then(|section| section.get_mut(key));
+            if let Some(value) = value.filter(|value| value.is_number() || value.is_boolean()) {
+                *value = json!({ "source": value, "target": value });
+            }
+        }
+    }
+    let data = file.get_mut("data");
+    if let Some(data) = data.filter(|data| data["task"] == "text") {
+        write_out(Some(&mut *data), &["max_length"]);
+        write_out(data.get_mut("tokenizer"), &["vocab_size", "or_fewer"]);
+    }
+    file
 }
 
 fn is_same_kind(a: &Value, b: &Value) -> bool {
@@ -155,8 +175,8 @@ fn merge(defaults: &mut Object, file: Object, path: &str) -> Result<(), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::DataConfig;
     use crate::data::synthetic::SequenceConfig;
+    use crate::data::{DataConfig, Sides};
 
     fn read_text(name: &str, text: &str) -> Result<RunConfig, String> {
         let folder = tempfile::tempdir().unwrap();
@@ -192,6 +212,38 @@ mod tests {
         assert_eq!(config, expected);
         let toml = "\u{feff}[data]\ntask = \"annotated-copy\"";
         assert_eq!(read_text("a.toml", toml).unwrap(), RunConfig::annotated());
+    }
+
+    #[test]
+    fn one_value_stands_for_sources_and_targets() {
+        let read = |data: &str| -> Result<_, String> {
+            let config = read_text("a.toml", &format!("[data]\ntask = 'text'\n{data}"))?;
+            match config.data {
+                DataConfig::Text(text) => Ok(text),
+                other => panic!("{other:?}"),
+            }
+        };
+        let text = read("max_length = 50\n[data.tokenizer]\nvocab_size = 90\nor_fewer = false");
+        let text = text.unwrap();
+        assert_eq!(text.max_length, Sides::both(50));
+        assert_eq!(text.tokenizer.vocab_size, Sides::both(90));
+        assert_eq!(text.tokenizer.or_fewer, Sides::both(false));
+        let text = read("max_length = { target = 7 }").unwrap();
+        let expected = Sides {
+            source: 256,
+            target: 7,
+        };
+        assert_eq!(text.max_length, expected);
+        let error = read("max_length = 'x'").unwrap_err();
+        assert!(
+            error.contains("data.max_length is \"x\", but must be a table of keys"),
+            "{error}"
+        );
+        let error = read("max_length = { sauce = 7 }").unwrap_err();
+        assert!(
+            error.contains("nearest known key is data.max_length.source"),
+            "{error}"
+        );
     }
 
     #[test]

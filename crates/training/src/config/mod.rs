@@ -1,7 +1,9 @@
 //! The configuration of a run: one structure for each concern, and presets.
 
+mod assign;
 mod checkpointing;
 mod checks;
+pub mod differences;
 mod evaluation;
 mod execution;
 pub mod file;
@@ -14,6 +16,6 @@ pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
 pub use execution::{ExecutionConfig, Precision};
 pub use optimization::{OptimizationConfig, OptimizerConfig, OptimizerKind};
-pub use presets::TextSize;
+pub use presets::{Preset, TextSize};
 pub use run::RunConfig;
 pub use schedule::{Schedule, ScheduleKind};

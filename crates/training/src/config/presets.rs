@@ -1,15 +1,14 @@
 //! Settings that solve each task on two CPU cores, and those of published models.
 
-use transformer::{NormPlacement, Positions, TransformerConfig};
+use transformer::{NormPlacement, TransformerConfig};
 
 use super::{
     CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig, OptimizerConfig,
-    RunConfig, Schedule, ScheduleKind,
+    RunConfig, Schedule,
 };
-use crate::data::DataConfig;
 use crate::data::parallel::TextConfig;
-use crate::data::synthetic::SequenceConfig;
-use crate::data::synthetic::add::AddConfig;
+use crate::data::synthetic::Recipe;
+use crate::data::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 
 /// Size of a model for texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,67 +21,118 @@ pub enum TextSize {
     Base,
 }
 
-// Reverse, sort and add have learned positions, which the model tells apart sooner than sinusoidal
-// ones. Rotary positions alone cannot tell `7` from `7 7`: attention over equal values is that
-// value, however many there are.
+/// Settings with a name.
+#[derive(Clone, Copy, Debug)]
+pub struct Preset {
+    /// Name: that of a task, or of a size for texts.
+    pub name: &'static str,
+    /// Describes the preset in a line.
+    pub summary: &'static str,
+}
+
+/// Presets for texts, each with its name and description.
+const TEXT: [(TextSize, Preset); 3] = [
+    (
+        TextSize::Tiny,
+        Preset {
+            name: "tiny",
+            summary: "Texts, some thousand pairs: d_model 128, 2 layers per side",
+        },
+    ),
+    (
+        TextSize::Small,
+        Preset {
+            name: "small",
+            summary: "Texts, some ten thousand pairs: d_model 256, 3 layers per side",
+        },
+    ),
+    (
+        TextSize::Base,
+        Preset {
+            name: "base",
+            summary: "Texts, many pairs: the paper's base model, d_model 512, 6 layers per side",
+        },
+    ),
+];
+
+impl Preset {
+    /// Returns all presets, those of synthetic tasks first.
+    pub fn all() -> Vec<Self> {
+        let tasks = SYNTHETIC_TASKS.iter().map(|task| Self {
+            name: task.name,
+            summary: task.summary,
+        });
+        tasks.chain(TEXT.map(|(_, preset)| preset)).collect()
+    }
+}
+
 impl RunConfig {
     /// Returns the default settings of a task, by its name in `config.json`.
     pub fn of_task(name: &str) -> Option<Self> {
-        match name {
-            "copy" => Some(Self::copy()),
-            "reverse" => Some(Self::reverse()),
-            "sort" => Some(Self::sort()),
-            "add" => Some(Self::add()),
-            "annotated-copy" => Some(Self::annotated()),
-            "text" => Some(Self::text(TextSize::Small)),
-            _ => None,
+        if name == "text" {
+            return Some(Self::text(TextSize::Small));
+        }
+        let task = SYNTHETIC_TASKS.iter().find(|task| task.name == name)?;
+        Some(Self::synthetic(task))
+    }
+
+    /// Returns the settings of a preset, by its name.
+    pub fn of_preset(name: &str) -> Option<Self> {
+        match TEXT.iter().find(|(_, preset)| preset.name == name) {
+            Some((size, _)) => Some(Self::text(*size)),
+            None if name == "text" => None,
+            None => Self::of_task(name),
         }
     }
 
     /// Returns settings that solve the copy task: 32 symbols, lengths 1 to 16.
     pub fn copy() -> Self {
-        Self::sized(DataConfig::Copy(SequenceConfig::default()), 64, 2, 1, 256)
+        Self::of_name("copy")
     }
 
-    /// Returns the settings of the Annotated Transformer's copy task, edition of 2018: 10 epochs of
-    /// 20 batches of 30, each followed by 5 batches of evaluation.
+    /// Returns the settings of the Annotated Transformer's copy task.
     pub fn annotated() -> Self {
-        let mut config = Self::sized(DataConfig::AnnotatedCopy, 512, 8, 2, 2048);
-        config.model.dropout = 0.1;
-        config.optimization.steps = 200;
-        config.optimization.batch_size = 30;
-        config.optimization.schedule = Schedule {
-            kind: ScheduleKind::Noam,
-            factor: 1.0,
-            warmup: 400,
-        };
-        config.evaluation.every = Some(20);
-        config.evaluation.validation_size = 150;
-        config
+        Self::of_name("annotated-copy")
     }
 
     /// Returns settings that solve the reverse task.
     pub fn reverse() -> Self {
-        let data = DataConfig::Reverse(SequenceConfig::default());
-        Self::with_learned_positions(data, 1, 1000, linear(1.0, 100))
+        Self::of_name("reverse")
     }
 
-    /// Returns settings that solve the sort task, with half as many symbols as copy. The last steps
-    /// teach it symbols that occur several times.
+    /// Returns settings that solve the sort task.
     pub fn sort() -> Self {
-        let data = DataConfig::Sort(SequenceConfig {
-            symbols: 16,
-            max_length: 12,
-            ..SequenceConfig::default()
-        });
-        Self::with_learned_positions(data, 2, 3000, linear(1.0, 100))
+        Self::of_name("sort")
     }
 
-    /// Returns settings that solve the addition of numbers of up to four digits. The last steps
-    /// teach it carries over several digits.
+    /// Returns settings that solve the addition of numbers of up to four digits.
     pub fn add() -> Self {
-        let data = DataConfig::Add(AddConfig::default());
-        Self::with_learned_positions(data, 2, 3000, linear(0.4, 200))
+        Self::of_name("add")
+    }
+
+    fn of_name(task: &str) -> Self {
+        Self::of_task(task).expect("the task is registered")
+    }
+
+    /// Returns the settings that solve a synthetic task.
+    fn synthetic(task: &NamedTask) -> Self {
+        let recipe = &task.recipe;
+        let Recipe {
+            d_model,
+            n_heads,
+            n_layers,
+            d_ff,
+            ..
+        } = *recipe;
+        let mut config = Self::sized((task.data)(), d_model, n_heads, n_layers, d_ff);
+        config.model.dropout = recipe.dropout;
+        config.model.positions = recipe.positions;
+        config.optimization.steps = recipe.steps;
+        config.optimization.batch_size = recipe.batch_size;
+        config.optimization.schedule = recipe.schedule;
+        config.evaluation.every = recipe.eval_every;
+        config.evaluation.validation_size = recipe.validation_size;
+        config
     }
 
     /// Returns settings for the translation of texts, without corpora.
@@ -104,28 +154,14 @@ impl RunConfig {
         config.model.dropout = 0.1;
         config.optimization.epochs = Some(10);
         config.optimization.optimizer.clip_norm = Some(1.0);
-        config.optimization.schedule = linear(factor, warmup);
+        config.optimization.schedule = Schedule::linear(factor, warmup);
         config.optimization.label_smoothing = 0.1;
         config.evaluation.validation_size = 2000;
         config.evaluation.test_size = 2000;
         config
     }
 
-    fn with_learned_positions(
-        data: DataConfig,
-        layers: usize,
-        steps: usize,
-        schedule: Schedule,
-    ) -> Self {
-        let mut config = Self::sized(data, 64, 4, layers, 256);
-        config.model.positions = Positions::Learned;
-        config.optimization.steps = steps;
-        config.optimization.schedule = schedule;
-        config
-    }
-
-    /// Returns the settings of the copy task with other data and another size of the model, which
-    /// has `layers` layers a side.
+    /// Returns settings for data and a size of the model, which has `layers` layers a side.
     fn sized(data: DataConfig, d_model: usize, n_heads: usize, layers: usize, d_ff: usize) -> Self {
         Self {
             seed: 0,
@@ -139,17 +175,17 @@ impl RunConfig {
                 .with_dropout(0.0)
                 .with_norm_placement(NormPlacement::Pre),
             optimization: OptimizationConfig {
-                steps: 1000,
+                steps: Recipe::COPY.steps,
                 epochs: None,
-                batch_size: 64,
+                batch_size: Recipe::COPY.batch_size,
                 accumulate: 1,
                 optimizer: OptimizerConfig::default(),
-                schedule: linear(1.5, 100),
+                schedule: Recipe::COPY.schedule,
                 label_smoothing: 0.0,
                 ema: None,
             },
             evaluation: EvaluationConfig {
-                validation_size: 500,
+                validation_size: Recipe::COPY.validation_size,
                 test_size: 1000,
                 ..EvaluationConfig::default()
             },
@@ -159,28 +195,47 @@ impl RunConfig {
     }
 }
 
-fn linear(factor: f64, warmup: usize) -> Schedule {
-    Schedule {
-        kind: ScheduleKind::Linear,
-        factor,
-        warmup,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_preset_makes_a_run() {
-        for name in ["copy", "reverse", "sort", "add", "annotated-copy"] {
-            let mut config = RunConfig::of_task(name).unwrap();
-            assert_eq!(config.data.name(), name);
+        for task in SYNTHETIC_TASKS {
+            let mut config = RunConfig::of_task(task.name).unwrap();
+            assert_eq!(config.data.name(), task.name);
             config.check().unwrap();
             let json = serde_json::to_string(&config).unwrap();
             assert_eq!(serde_json::from_str::<RunConfig>(&json).unwrap(), config);
         }
         assert_eq!(RunConfig::of_task("text").unwrap().data.name(), "text");
         assert!(RunConfig::of_task("custom").is_none());
+    }
+
+    #[test]
+    fn presets_are_the_tasks_and_the_sizes_for_texts() {
+        for preset in Preset::all() {
+            let config = RunConfig::of_preset(preset.name).unwrap();
+            let is_task = RunConfig::of_task(preset.name).is_some();
+            assert_eq!(config.data.name() == "text", !is_task, "{}", preset.name);
+        }
+        assert_eq!(RunConfig::of_preset("small"), RunConfig::of_task("text"));
+        for name in ["text", "large"] {
+            assert!(RunConfig::of_preset(name).is_none(), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_presets_have_the_settings_of_the_documentation() {
+        let config = RunConfig::annotated();
+        assert_eq!(
+            (config.model.d_model, config.optimization.batch_size),
+            (512, 30)
+        );
+        assert_eq!(config.optimization.schedule.warmup, 400);
+        assert_eq!(config.evaluation.every, Some(20));
+        let config = RunConfig::sort();
+        assert_eq!((config.model.n_heads, config.optimization.steps), (4, 3000));
+        assert_eq!(config.optimization.schedule, Schedule::linear(1.0, 100));
     }
 }

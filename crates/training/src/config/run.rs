@@ -82,8 +82,8 @@ impl RunConfig {
         let vocabularies = dataset.codec().vocabularies();
         self.model.source_vocab_size = vocabularies.source_size;
         self.model.target_vocab_size = vocabularies.target_size;
-        self.model.pad_id = vocabularies.pad_id;
-        self.model.max_len = dataset.limits().sequence;
+        self.model.pad_id = vocabularies.pad_ids.source;
+        self.model.max_len = dataset.limits().sequence();
         self.model.validate()?;
         self.check_size()
     }

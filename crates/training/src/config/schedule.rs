@@ -32,6 +32,15 @@ pub struct Schedule {
 }
 
 impl Schedule {
+    /// Returns a schedule that falls linearly.
+    pub const fn linear(factor: f64, warmup: usize) -> Self {
+        Self {
+            kind: ScheduleKind::Linear,
+            factor,
+            warmup,
+        }
+    }
+
     /// Returns the learning rate of one step, counted from 1, of `steps` steps in all.
     ///
     /// ```
@@ -56,6 +65,27 @@ impl Schedule {
                 peak * 0.5 * (1.0 + (std::f64::consts::PI * progress).cos())
             }
         }
+    }
+
+    /// Returns the learning rate at the end of the rise, which is the largest one.
+    pub fn peak(self, d_model: usize) -> f64 {
+        self.factor / (d_model as f64 * self.warmup as f64).sqrt()
+    }
+
+    /// Returns the schedule with the factor that gives this peak of the learning rate.
+    ///
+    /// ```
+    /// use training::config::{Schedule, ScheduleKind};
+    ///
+    /// let schedule = Schedule { kind: ScheduleKind::Noam, factor: 1.0, warmup: 4000 };
+    /// let schedule = schedule.with_peak(1e-3, 512);
+    /// assert!((schedule.factor - 1.431).abs() < 1e-3);
+    /// assert!((schedule.learning_rate(4000, 100_000, 512) - 1e-3).abs() < 1e-12);
+    /// ```
+    #[must_use]
+    pub fn with_peak(self, peak: f64, d_model: usize) -> Self {
+        let factor = peak * (d_model as f64 * self.warmup as f64).sqrt();
+        Self { factor, ..self }
     }
 
     pub(super) fn check(&self) -> Result<(), UsageError> {

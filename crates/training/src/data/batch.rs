@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor};
 use transformer::pad_sequences;
 
 use super::example::Example;
+use super::sides::Sides;
 
 /// A batch of examples as the model reads them.
 #[derive(Clone, Debug)]
@@ -25,21 +26,24 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Pads the examples to the longest of them.
-    pub fn new(examples: &[impl Borrow<Example>], pad_id: u32, device: &Device) -> Self {
+    /// Pads the examples to the longest of them: sources with one token, targets and labels with
+    /// another.
+    pub fn new(examples: &[impl Borrow<Example>], pad_ids: Sides<u32>, device: &Device) -> Self {
         let examples = || examples.iter().map(Borrow::borrow);
-        let padded = |part: fn(&Example) -> &[u32]| {
+        let padded = |pad_id, part: fn(&Example) -> &[u32]| {
             let rows: Vec<&[u32]> = examples().map(part).collect();
             pad_sequences(&rows, pad_id, device)
         };
-        let source = padded(|example| &example.source);
-        let labels = padded(|example| &example.target[1..]);
+        let source = padded(pad_ids.source, |example| &example.source);
+        let labels = padded(pad_ids.target, |example| &example.target[1..]);
         let tokens = examples().map(|e| e.target.len() - 1).sum();
         let source_tokens: usize = examples().map(|e| e.source.len()).sum();
         let positions = source.shape().num_elements() + labels.shape().num_elements();
         Self {
             source,
-            target: padded(|example| &example.target[..example.target.len() - 1]),
+            target: padded(pad_ids.target, |example| {
+                &example.target[..example.target.len() - 1]
+            }),
             labels,
             tokens,
             positions,
@@ -58,11 +62,16 @@ mod tests {
             source: ids.into(),
             target: [&[1], ids, &[2]].concat(),
         };
-        let batch = Batch::new(&[example(&[7, 8, 9]), example(&[5])], 0, &Device::flex());
+        let pad_ids = Sides {
+            source: 0,
+            target: 3,
+        };
+        let examples = [example(&[7, 8, 9]), example(&[5])];
+        let batch = Batch::new(&examples, pad_ids, &Device::flex());
         let rows = |x: Tensor<2, Int>| x.into_data().iter::<i64>().collect::<Vec<_>>();
         assert_eq!(rows(batch.source), [7, 8, 9, 5, 0, 0]);
-        assert_eq!(rows(batch.target), [1, 7, 8, 9, 1, 5, 0, 0]);
-        assert_eq!(rows(batch.labels), [7, 8, 9, 2, 5, 2, 0, 0]);
+        assert_eq!(rows(batch.target), [1, 7, 8, 9, 1, 5, 3, 3]);
+        assert_eq!(rows(batch.labels), [7, 8, 9, 2, 5, 2, 3, 3]);
         assert_eq!(batch.tokens, 6);
         assert_eq!((batch.positions, batch.padding), (14, 4));
     }

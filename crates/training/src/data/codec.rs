@@ -1,5 +1,6 @@
 //! Translation between text and token ids.
 
+use super::sides::Sides;
 use crate::error::quote;
 
 /// Sizes and special tokens of the two vocabularies.
@@ -9,8 +10,8 @@ pub struct Vocabularies {
     pub source_size: usize,
     /// Number of token ids of targets.
     pub target_size: usize,
-    /// Id of the padding token.
-    pub pad_id: u32,
+    /// Ids of the padding tokens of sources and targets.
+    pub pad_ids: Sides<u32>,
     /// Id of the begin symbol, the first token of every target.
     pub bos_id: u32,
     /// Id of the end symbol, the last token of every target; `None` if targets have none.
@@ -63,6 +64,17 @@ pub trait Codec: Send + Sync {
 
     /// Returns the name of a token of targets.
     fn target_token(&self, id: u32) -> String;
+
+    /// Returns a token of sources as people read it, for a plot: without the marks that tokenisers
+    /// have for blanks and parts of words. By default, its name.
+    fn source_label(&self, id: u32) -> String {
+        self.source_token(id)
+    }
+
+    /// Returns a token of targets as people read it; see [`source_label`](Self::source_label).
+    fn target_label(&self, id: u32) -> String {
+        self.target_token(id)
+    }
 
     /// Returns the id of a token of targets, special tokens included.
     ///

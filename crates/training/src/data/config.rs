@@ -4,69 +4,92 @@ use serde::{Deserialize, Serialize};
 
 use super::dataset::Dataset;
 use super::parallel::config::TextConfig;
-use super::synthetic::add::{AddConfig, AddTask};
-use super::synthetic::annotated::AnnotatedCopy;
-use super::synthetic::sequence::{Rule, SequenceConfig, SequenceTask};
+use super::synthetic::add::{self, AddConfig};
+use super::synthetic::annotated::{self, AnnotatedConfig};
+use super::synthetic::entry::Recipe;
+use super::synthetic::sequence::{self, SequenceConfig};
 use crate::error::UsageError;
 
-/// The data set of a run and its settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "task", rename_all = "kebab-case")]
-pub enum DataConfig {
-    /// Random sequences, with targets by [`Rule::Copy`].
-    Copy(SequenceConfig),
-    /// Random sequences, with targets by [`Rule::Reverse`].
-    Reverse(SequenceConfig),
-    /// Random sequences, with targets by [`Rule::Sort`].
-    Sort(SequenceConfig),
-    /// Sums of two numbers, see [`AddTask`].
-    Add(AddConfig),
-    /// The Annotated Transformer's copy task, see [`AnnotatedCopy`].
-    AnnotatedCopy,
-    /// Parallel corpora; see [`parallel`](super::parallel).
-    Text(Box<TextConfig>),
-    /// A data set of another program. Only that program can create it.
-    Custom {
-        /// Name of the task, with which the names of its run folders begin.
-        title: String,
-    },
+/// Defines [`DataConfig`], with a variant for each synthetic task.
+macro_rules! data_config {
+    ($($(#[$doc:meta])* $task:ident($settings:ty) = $entry:path;)*) => {
+        /// The data set of a run and its settings.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "task", rename_all = "kebab-case")]
+        pub enum DataConfig {
+            $($(#[$doc])* $task($settings),)*
+            /// Parallel corpora; see [`parallel`](super::parallel).
+            Text(Box<TextConfig>),
+            /// A data set of another program. Only that program can create it.
+            Custom {
+                /// Name of the task, with which the names of its run folders begin.
+                title: String,
+            },
+        }
+
+        impl DataConfig {
+            /// Returns the task's name, which run folders begin with.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(Self::$task(_) => $entry.name,)*
+                    Self::Text(_) => "text",
+                    Self::Custom { title } => title,
+                }
+            }
+
+            /// Checks all settings that can be checked without reading a file. Returns the data
+            /// set if it needs no file.
+            ///
+            /// # Errors
+            ///
+            /// The first wrong setting, or a data set that this library does not know.
+            pub fn check(&self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
+                match self {
+                    $(Self::$task(settings) => ($entry.create)(settings).map(Some),)*
+                    Self::Text(config) => config.check().map(|()| None),
+                    Self::Custom { title } => {
+                        let expected = "is a task of another program, which must read this run itself";
+                        Err(UsageError::setting("data.task", title, expected))
+                    }
+                }
+            }
+        }
+
+        /// The synthetic tasks, in the order in which help lists them.
+        pub const SYNTHETIC_TASKS: &[NamedTask] = &[$(NamedTask {
+            name: $entry.name,
+            summary: $entry.summary,
+            recipe: $entry.recipe,
+            data: || DataConfig::$task(($entry.settings)()),
+        },)*];
+    };
 }
 
-impl DataConfig {
-    /// Returns the task's name, which run folders begin with.
-    pub fn name(&self) -> &str {
-        match self {
-            Self::Copy(_) => "copy",
-            Self::Reverse(_) => "reverse",
-            Self::Sort(_) => "sort",
-            Self::Add(_) => "add",
-            Self::AnnotatedCopy => "annotated-copy",
-            Self::Text(_) => "text",
-            Self::Custom { title } => title,
-        }
-    }
+data_config! {
+    /// Random sequences; the target is the source.
+    Copy(SequenceConfig) = sequence::COPY;
+    /// Random sequences; the target is the source backwards.
+    Reverse(SequenceConfig) = sequence::REVERSE;
+    /// Random sequences; the target has the symbols of the source in increasing order.
+    Sort(SequenceConfig) = sequence::SORT;
+    /// Sums of two numbers, see [`AddTask`](super::synthetic::AddTask).
+    Add(AddConfig) = add::ADD;
+    /// The Annotated Transformer's copy task, see
+    /// [`AnnotatedCopy`](super::synthetic::AnnotatedCopy).
+    AnnotatedCopy(AnnotatedConfig) = annotated::ANNOTATED_COPY;
+}
 
-    /// Checks all settings that can be checked without reading a file. Returns the data set if it
-    /// needs no file.
-    ///
-    /// # Errors
-    ///
-    /// The first wrong setting, or a data set that this library does not know.
-    pub fn check(&self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
-        let sequence = |rule, config| SequenceTask::new(rule, config).map(Box::new);
-        Ok(Some(match self {
-            Self::Copy(config) => sequence(Rule::Copy, config)?,
-            Self::Reverse(config) => sequence(Rule::Reverse, config)?,
-            Self::Sort(config) => sequence(Rule::Sort, config)?,
-            Self::Add(config) => Box::new(AddTask::new(config)?),
-            Self::AnnotatedCopy => Box::new(AnnotatedCopy::default()),
-            Self::Text(config) => return config.check().map(|()| None),
-            Self::Custom { title } => {
-                let expected = "is a task of another program, which must read this run itself";
-                return Err(UsageError::setting("data.task", title, expected));
-            }
-        }))
-    }
+/// A synthetic task by its name: an entry of [`SYNTHETIC_TASKS`].
+#[derive(Clone, Copy, Debug)]
+pub struct NamedTask {
+    /// Name in `config.json` and on the command line.
+    pub name: &'static str,
+    /// Describes the target in a line.
+    pub summary: &'static str,
+    /// Settings that solve the task.
+    pub recipe: Recipe,
+    /// Returns the task with its default settings.
+    pub data: fn() -> DataConfig,
 }
 
 #[cfg(test)]
@@ -88,7 +111,7 @@ mod tests {
         assert_eq!(parse(json), DataConfig::Copy(config));
         assert_eq!(serde_json::to_string(&parse(json)).unwrap(), json);
         let json = r#"{"task":"annotated-copy"}"#;
-        assert_eq!(parse(json), DataConfig::AnnotatedCopy);
+        assert_eq!(parse(json), DataConfig::AnnotatedCopy(AnnotatedConfig {}));
         // Unknown settings are errors.
         let json = r#"{"task":"add","max_digits":4,"symbols":9}"#;
         let error = serde_json::from_str::<DataConfig>(json).unwrap_err();
@@ -97,14 +120,9 @@ mod tests {
 
     #[test]
     fn every_task_has_its_name() {
-        let sequence = SequenceConfig::default;
-        for config in [
-            DataConfig::Copy(sequence()),
-            DataConfig::Reverse(sequence()),
-            DataConfig::Sort(sequence()),
-            DataConfig::Add(AddConfig::default()),
-            DataConfig::AnnotatedCopy,
-        ] {
+        for task in SYNTHETIC_TASKS {
+            let config = (task.data)();
+            assert_eq!(config.name(), task.name);
             let json = serde_json::to_string(&config).unwrap();
             assert!(json.starts_with(&format!(r#"{{"task":"{}""#, config.name())));
             assert_eq!(parse(&json), config);

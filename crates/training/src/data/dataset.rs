@@ -13,12 +13,19 @@ use super::{Codec, Decoded, Example, Split};
 pub struct Limits {
     /// Maximum tokens of a source.
     pub source: usize,
-    /// Maximum tokens of a source or target; a target counts with its begin and end symbol.
-    pub sequence: usize,
+    /// Maximum tokens of a target, with its begin and end symbol.
+    pub target: usize,
     /// Maximum bytes of a text that is worth tokenising; `None` where encoding takes no time.
     pub bytes: Option<usize>,
     /// Maximum length of an output by its source; `None` where only the model limits it.
     pub output: Option<LengthLimit>,
+}
+
+impl Limits {
+    /// Returns the maximum tokens of a source or target.
+    pub fn sequence(&self) -> usize {
+        self.source.max(self.target)
+    }
 }
 
 /// Examples to train and evaluate on, and how outputs are judged.
@@ -48,7 +55,7 @@ pub struct Limits {
 ///     }
 ///
 ///     fn limits(&self) -> Limits {
-///         Limits { source: 3, sequence: 3, bytes: None, output: None }
+///         Limits { source: 3, target: 3, bytes: None, output: None }
 ///     }
 ///
 ///     fn batch(&self, _seed: u64, index: usize, size: usize) -> Vec<Example> {

@@ -13,14 +13,16 @@ pub mod example;
 pub mod parallel;
 pub mod prefetcher;
 mod prepare;
+pub mod sides;
 pub mod split;
 pub mod synthetic;
 
 pub use batch::Batch;
 pub use codec::{Codec, EncodeError, Vocabularies};
-pub use config::DataConfig;
+pub use config::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 pub use dataset::{Dataset, Limits, Scorer, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
 pub use prepare::{Purpose, prepare};
+pub use sides::Sides;
 pub use split::Split;
 pub use synthetic::{Alphabet, SyntheticTask};

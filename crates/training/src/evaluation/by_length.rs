@@ -1,6 +1,6 @@
 //! Scores of a model by sequence length, beyond the lengths of training too.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
@@ -74,7 +74,7 @@ impl<'a> ByLength<'a> {
     ///
     /// # Errors
     ///
-    /// A data set that is not [synthetic](Dataset::synthetic), or a model of another configuration.
+    /// A data set that is not [synthetic](Dataset::synthetic).
     pub fn new(
         model: &Transformer,
         config: &TransformerConfig,
@@ -85,9 +85,7 @@ impl<'a> ByLength<'a> {
         let task = Self::task_of(dataset)?;
         let config = lengthened(config, task, lengths);
         let device = device.clone().without_autodiff();
-        let longer = config.init_seeded(0, &device)?;
-        let model = longer.try_load_record(model.valid().into_record());
-        let model = model.context("the model is not of this configuration")?;
+        let model = model.valid().with_max_len(&config, config.max_len);
         Ok(Self {
             dataset,
             task,

@@ -24,7 +24,7 @@ pub fn generate_config(
     let longest = examples.iter().map(|e| e.output(has_eos).len()).max();
     let max_length = match limits.output {
         None => longest.unwrap_or(0) + usize::from(has_eos),
-        Some(_) => limits.sequence - 1,
+        Some(_) => limits.target - 1,
     };
     GenerateConfig::new(vocabularies.bos_id, max_length)
         .with_eos_id(vocabularies.eos_id)

@@ -32,12 +32,13 @@ pub fn teacher_forced<M: SequenceModel>(
     let device = device.clone().without_autodiff();
     let model = model.valid();
     let vocabularies = dataset.codec().vocabularies();
-    let pad_id = vocabularies.pad_id;
+    let pad_ids = vocabularies.pad_ids;
+    let pad_id = pad_ids.target;
     let criterion = CrossEntropy::new(0.0, pad_id).expect("0 is a valid smoothing");
     let (mut loss, mut correct, mut tokens) = (0.0, 0, 0);
     for indices in batches(examples, vocabularies.target_size, batch_size) {
         let chunk: Vec<&Example> = indices.iter().map(|&index| &examples[index]).collect();
-        let batch = Batch::new(&chunk, pad_id, &device);
+        let batch = Batch::new(&chunk, pad_ids, &device);
         let logits = model.logits(&batch);
         let [rows, length, _] = logits.dims();
         let best = logits.clone().argmax(2).reshape([rows, length]);

@@ -3,9 +3,14 @@
 //! [`Input`] reads lines, [`Predictor`] turns each [`Line`] into a [`Request`], and requests into
 //! lines of text or JSON.
 
+mod format;
 pub mod input;
 pub mod predictor;
 mod records;
+pub mod request;
+pub mod work;
 
 pub use input::{Input, Line, Unreadable};
-pub use predictor::{Generation, Predictor, Request, Work};
+pub use predictor::Predictor;
+pub use request::Request;
+pub use work::{Generation, Work};

@@ -1,48 +1,21 @@
 //! Outputs and scores for lines of text.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use anyhow::Result;
-use transformer::generate::{GenerateConfig, GenerateError, Hypothesis, Method, TargetScore};
+use transformer::Transformer;
+use transformer::generate::{GenerateError, Hypothesis, TargetScore};
 
+use super::format::Format;
 use super::input::Line;
-use super::records::{Alignment, Rejected, Score, Target, Targets, to_line};
-use crate::data::{Codec, EncodeError};
+use super::records::Alignment;
+use super::request::Request;
+use super::work::{Generation, Work};
+use crate::data::Codec;
 use crate::error::UsageError;
+use crate::positions::{max_output, with_room};
 use crate::run::checkpoint::TrainedRun;
-
-/// What is done with each line.
-#[derive(Clone, Debug)]
-pub enum Work {
-    /// Generates outputs for the source on a line.
-    Generate(Generation),
-    /// Scores the target on a line `SOURCE<TAB>TARGET`.
-    Score,
-}
-
-/// Settings of a generation.
-#[derive(Clone, Debug)]
-pub struct Generation {
-    /// Decoding settings. The `first_source` of sampling is ignored: the number of a line decides.
-    pub config: GenerateConfig,
-    /// Token ids that every output begins with.
-    pub prefix: Vec<u32>,
-    /// Whether the records in JSON have the cross-attention of each token.
-    pub alignments: bool,
-}
-
-/// A line as token ids.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Request {
-    /// Number of the line, counted from 1.
-    pub line: u64,
-    /// Source as it was written on the line.
-    pub text: String,
-    /// Token ids of the source.
-    pub source: Vec<u32>,
-    /// Token ids of the target that is scored; empty for a generation.
-    pub target: Vec<u32>,
-}
 
 /// Predicts outputs, or scores of given outputs, with the model of a run.
 ///
@@ -64,6 +37,7 @@ pub struct Request {
 ///     config: GenerateConfig::new(vocabularies.bos_id, 5).with_eos_id(vocabularies.eos_id),
 ///     prefix: run.dataset.codec().encode_target("7")?,
 ///     alignments: false,
+///     extends: true,
 /// };
 /// let predictor = Predictor::new(&run, Work::Generate(generation), false);
 /// let line = |text: &str| Line { number: 1, text: text.into() };
@@ -92,66 +66,14 @@ impl<'a> Predictor<'a> {
         Self { run, work, is_json }
     }
 
-    /// Encodes a line; `None` for a blank one.
+    /// Encodes a line; `None` for a blank one. Texts of more tokens than the model can take are
+    /// truncated, with a warning.
     ///
     /// # Errors
     ///
-    /// Words that are not tokens, or more tokens than the model can take.
+    /// Words that are not tokens, or more symbols than the model can take.
     pub fn request(&self, line: &Line) -> Result<Option<Request>, UsageError> {
-        if line.is_blank() {
-            return Ok(None);
-        }
-        let max_len = self.run.config.model.max_len;
-        let (text, target) = match self.work {
-            Work::Generate(_) => (&line.text[..], ""),
-            Work::Score => match line.text.split_once('\t') {
-                Some((source, target)) if !target.contains('\t') => (source, target),
-                _ => return Err(line.wrong("must be SOURCE<TAB>TARGET, with one tab")),
-            },
-        };
-        let max_source = self.run.dataset.limits().source.min(max_len);
-        let codec = self.codec();
-        let encode = |text: &str| codec.encode_source(text);
-        let source = self.encode(line, "source", text, max_source, encode)?;
-        // The decoder reads the begin symbol before the target, and predicts the end symbol after
-        // it.
-        let encode = |text: &str| codec.encode_target(text);
-        let target = self.encode(line, "target", target, max_len - 1, encode)?;
-        if source.is_empty() {
-            return Err(line.wrong("has no source before its tab"));
-        }
-        Ok(Some(Request {
-            line: line.number,
-            text: text.into(),
-            source,
-            target,
-        }))
-    }
-
-    /// Encodes the source or target of a line; `what` says which.
-    fn encode(
-        &self,
-        line: &Line,
-        what: &str,
-        text: &str,
-        max_tokens: usize,
-        encode: impl Fn(&str) -> Result<Vec<u32>, EncodeError>,
-    ) -> Result<Vec<u32>, UsageError> {
-        let max_bytes = self.run.dataset.limits().bytes;
-        let too_long = |count, unit: &str, limit_unit: &str| {
-            line.wrong(format!(
-                "its {what} has {count} {unit}, must have at most {max_tokens}{limit_unit}, which this model can take"
-            ))
-        };
-        if max_bytes.is_some_and(|max_bytes| text.len() > max_bytes) {
-            return Err(too_long(text.len(), "bytes", " tokens"));
-        }
-        let ids = encode(text).map_err(|error| line.wrong(error.to_string()))?;
-        if ids.len() > max_tokens {
-            let unit = max_bytes.map_or("symbols", |_| "tokens");
-            return Err(too_long(ids.len(), unit, ""));
-        }
-        Ok(ids)
+        Request::encode(self.run, line, self.is_score())
     }
 
     /// Returns the result of each request as text, with line breaks.
@@ -161,6 +83,7 @@ impl<'a> Predictor<'a> {
     /// Settings that the model cannot take.
     pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
         let mut results = Vec::with_capacity(requests.len());
+        let format = self.format();
         for requests in requests.chunk_by(|a, b| self.can_share_a_search(a, b)) {
             match &self.work {
                 Work::Generate(generation) => {
@@ -171,12 +94,12 @@ impl<'a> Predictor<'a> {
                     };
                     let outputs = outputs.into_iter().zip(alignments);
                     for (request, (outputs, alignments)) in requests.iter().zip(outputs) {
-                        results.push(self.targets(request, outputs, alignments)?);
+                        results.push(format.targets(request, outputs, alignments)?);
                     }
                 }
                 Work::Score => {
                     for (request, score) in requests.iter().zip(self.score(requests)?) {
-                        results.push(self.score_line(request, &score)?);
+                        results.push(format.score(request, &score)?);
                     }
                 }
             }
@@ -187,6 +110,43 @@ impl<'a> Predictor<'a> {
     /// Passes the text of an output to `print` token by token, and then a line break. A score is
     /// passed whole. `print` ends the generation by `Break`.
     ///
+    /// ```
+    /// use std::cell::RefCell;
+    /// use std::ops::ControlFlow;
+    ///
+    /// use burn::tensor::Device;
+    /// use training::config::RunConfig;
+    /// use training::inference::{Generation, Line, Predictor, Work};
+    /// use training::run::checkpoint::TrainedRun;
+    /// use transformer::generate::GenerateConfig;
+    ///
+    /// // `TrainedRun::load` reads a run folder. The model here has learned nothing.
+    /// let mut config = RunConfig::copy();
+    /// let dataset = config.check()?.expect("copy needs no files");
+    /// let model = config.model.init_seeded(config.seed, &Device::flex())?;
+    /// let run = TrainedRun { config, dataset, step: 0, model };
+    /// let generation = Generation {
+    ///     config: GenerateConfig::new(run.dataset.codec().vocabularies().bos_id, 4),
+    ///     prefix: Vec::new(),
+    ///     alignments: false,
+    ///     extends: false,
+    /// };
+    /// let predictor = Predictor::new(&run, Work::Generate(generation), false);
+    /// let line = Line { number: 1, text: "3 1 2".into() };
+    /// let request = predictor.request(&line)?.expect("the line is not blank");
+    ///
+    /// // A program would print each part; this one collects them.
+    /// let parts = RefCell::new(Vec::new());
+    /// let ended = predictor.stream(&request, |part| {
+    ///     parts.borrow_mut().push(part.to_owned());
+    ///     Ok(ControlFlow::Continue(()))
+    /// })?;
+    /// assert!(ended.is_continue());
+    /// assert_eq!(parts.borrow().len(), 5); // four symbols and the line break
+    /// assert_eq!(parts.borrow().concat(), predictor.predict(&[request])?.concat());
+    /// # Ok::<(), anyhow::Error>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// Settings that the model cannot take, or the errors of `print`.
@@ -195,12 +155,13 @@ impl<'a> Predictor<'a> {
         request: &Request,
         print: impl Fn(&str) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        let Work::Generate(Generation { config, prefix, .. }) = &self.work else {
+        let Work::Generate(generation) = &self.work else {
             let result = self.predict(std::slice::from_ref(request))?;
             return print(&result.concat());
         };
-        let config = numbered(config, request.line);
-        let model = &self.run.model;
+        let config = generation.config_at(request.line, self.max_output(request));
+        let prefix = &generation.prefix;
+        let model = self.model(std::slice::from_ref(request), config.max_length);
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
         let tokens = steps.map_err(usage_error)?.flatten().map(|step| step.token);
         let (mut target, mut printed) = (Vec::new(), String::new());
@@ -227,15 +188,7 @@ impl<'a> Predictor<'a> {
     ///
     /// No error is known.
     pub fn blank(&self, line: u64) -> Result<String> {
-        let request = Request {
-            line,
-            ..Request::default()
-        };
-        match self.work {
-            Work::Generate(_) if self.is_json => self.targets(&request, Vec::new(), None),
-            Work::Score if self.is_json => to_line(&self.score_record(&request, None)),
-            _ => Ok(self.empty_result(line)),
-        }
+        self.format().blank(line, self.is_score())
     }
 
     /// Returns the result of a line that cannot be used.
@@ -244,30 +197,61 @@ impl<'a> Predictor<'a> {
     ///
     /// No error is known.
     pub fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
-        if self.is_json {
-            let error = error.to_string();
-            return to_line(&Rejected { line, error });
-        }
-        Ok(self.empty_result(line))
+        self.format().rejected(line, error)
     }
 
-    fn empty_result(&self, line: u64) -> String {
-        match self.is_n_best() {
-            true => format!("{line}\t\t\n"),
-            false => "\n".into(),
+    fn is_score(&self) -> bool {
+        matches!(self.work, Work::Score)
+    }
+
+    fn format(&self) -> Format<'_> {
+        let is_n_best =
+            matches!(&self.work, Work::Generate(generation) if generation.config.n_best > 1);
+        Format {
+            codec: self.codec(),
+            is_json: self.is_json,
+            is_n_best,
         }
     }
 
-    fn is_n_best(&self) -> bool {
-        matches!(&self.work, Work::Generate(generation) if generation.config.n_best > 1)
+    fn codec(&self) -> &dyn Codec {
+        self.run.dataset.codec()
     }
 
     /// Whether two requests can be in one search. Samples depend on the line's number, which a
     /// search increases by one per source.
     fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
-        let is_sample = |method: &Method| matches!(method, Method::Sample { .. });
-        let is_sampled = matches!(&self.work, Work::Generate(all) if is_sample(&all.config.method));
-        !is_sampled || a.line + 1 == b.line
+        let is_sampled = matches!(&self.work, Work::Generate(all) if all.is_sampled());
+        let is_next = !is_sampled || a.line + 1 == b.line;
+        is_next && self.max_output(a) == self.max_output(b)
+    }
+
+    /// Returns the maximum number of tokens of the output for a request.
+    fn max_output(&self, request: &Request) -> usize {
+        let Work::Generate(Generation {
+            config, extends, ..
+        }) = &self.work
+        else {
+            return 0;
+        };
+        // Without an end symbol, all outputs have the same length.
+        match *extends && config.eos_id.is_some() {
+            true => {
+                let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
+                max_output(request.source.len(), config.max_length, &limits, model)
+            }
+            false => config.max_length,
+        }
+    }
+
+    /// Returns the model with positions for the sources and targets of some requests, and for
+    /// outputs of `max_length` tokens.
+    fn model(&self, requests: &[Request], max_length: usize) -> Cow<'_, Transformer> {
+        // The decoder reads the begin symbol before the target.
+        let tokens = |request: &Request| request.source.len().max(request.target.len() + 1);
+        let longest = requests.iter().map(tokens).max().unwrap_or(0);
+        let tokens = longest.max(max_length);
+        with_room(&self.run.model, &self.run.config.model, tokens)
     }
 
     fn generate(
@@ -277,8 +261,10 @@ impl<'a> Predictor<'a> {
     ) -> Result<Vec<Vec<Hypothesis>>> {
         let sources = sources(requests);
         let prefixes = vec![&generation.prefix[..]; sources.len()];
-        let config = numbered(&generation.config, requests[0].line);
-        let outputs = self.run.model.complete(&sources, &prefixes, &config);
+        let max_length = self.max_output(&requests[0]);
+        let config = generation.config_at(requests[0].line, max_length);
+        let model = self.model(requests, max_length);
+        let outputs = model.complete(&sources, &prefixes, &config);
         outputs.map_err(usage_error)
     }
 
@@ -286,7 +272,7 @@ impl<'a> Predictor<'a> {
         let vocabularies = self.codec().vocabularies();
         let (bos_id, eos_id) = (vocabularies.bos_id, vocabularies.eos_id);
         let targets: Vec<&[u32]> = requests.iter().map(|request| &request.target[..]).collect();
-        let (model, sources) = (&self.run.model, sources(requests));
+        let (model, sources) = (self.model(requests, 0), sources(requests));
         let scores = model.score(&sources, &targets, bos_id, eos_id);
         scores.map_err(usage_error)
     }
@@ -304,87 +290,18 @@ impl<'a> Predictor<'a> {
         }
         let last_layer = self.run.config.model.n_decoder_layers - 1;
         let bos_id = self.codec().vocabularies().bos_id;
-        let rows = self.run.model.align(&sources, &targets, bos_id, last_layer);
+        let longest = targets.iter().map(|target| target.len() + 1).max();
+        let model = self.model(requests, longest.unwrap_or(0));
+        let rows = model.align(&sources, &targets, bos_id, last_layer);
         let mut rows = rows.map_err(usage_error)?.into_iter();
         let alignment =
             |outputs: &Vec<Hypothesis>| Some(rows.by_ref().take(outputs.len()).collect());
         Ok(outputs.iter().map(alignment).collect())
     }
-
-    fn targets(
-        &self,
-        request: &Request,
-        outputs: Vec<Hypothesis>,
-        alignments: Option<Vec<Alignment>>,
-    ) -> Result<String> {
-        let decode = |ids: &[u32]| self.codec().decode_target(ids);
-        if self.is_json {
-            let alignments = alignments.into_iter().flatten().map(Some);
-            let alignments = alignments.chain(std::iter::repeat(None));
-            let target = |(output, alignment): (Hypothesis, _)| Target {
-                target: decode(&output.tokens),
-                score: output.score,
-                log_probability: output.log_probability,
-                tokens: self.token_names(&output.tokens),
-                token_log_probabilities: output.token_log_probabilities,
-                finished: output.is_finished,
-                alignment,
-            };
-            return to_line(&Targets {
-                line: request.line,
-                source: &request.text,
-                hypotheses: outputs.into_iter().zip(alignments).map(target).collect(),
-            });
-        }
-        let line = |output: &Hypothesis| {
-            let target = decode(&output.tokens);
-            match self.is_n_best() {
-                true => format!("{}\t{:.4}\t{target}\n", request.line, output.score),
-                false => format!("{target}\n"),
-            }
-        };
-        Ok(outputs.iter().map(line).collect())
-    }
-
-    fn score_line(&self, request: &Request, score: &TargetScore) -> Result<String> {
-        if self.is_json {
-            return to_line(&self.score_record(request, Some(score)));
-        }
-        Ok(format!("{:.4}\n", score.log_probability))
-    }
-
-    fn score_record<'b>(&self, request: &'b Request, score: Option<&'b TargetScore>) -> Score<'b> {
-        Score {
-            line: request.line,
-            source: &request.text,
-            target: self.codec().decode_target(&request.target),
-            log_probability: score.map(|score| score.log_probability),
-            tokens: self.token_names(&request.target),
-            token_log_probabilities: score.map_or(&[], |score| &score.token_log_probabilities),
-        }
-    }
-
-    fn codec(&self) -> &dyn Codec {
-        self.run.dataset.codec()
-    }
-
-    fn token_names(&self, ids: &[u32]) -> Vec<String> {
-        let names = ids.iter().map(|&id| self.codec().target_token(id));
-        names.collect()
-    }
 }
 
 fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
-}
-
-/// Returns the same settings for a batch whose first source is on this line.
-fn numbered(config: &GenerateConfig, line: u64) -> GenerateConfig {
-    let mut config = config.clone();
-    if let Method::Sample { first_source, .. } = &mut config.method {
-        *first_source = line - 1;
-    }
-    config
 }
 
 /// Turns an error of a generation into one about a setting. Token ids were checked before.
@@ -399,6 +316,7 @@ fn usage_error(error: GenerateError) -> anyhow::Error {
 mod tests {
     use burn::tensor::Device;
     use serde_json::{Value, json};
+    use transformer::generate::GenerateConfig;
 
     use super::*;
     use crate::config::RunConfig;
@@ -429,6 +347,7 @@ mod tests {
             config: GenerateConfig::new(vocabularies.bos_id, 4),
             prefix: Vec::new(),
             alignments: true,
+            extends: false,
         };
         let predictor = Predictor::new(&run, Work::Generate(generation), true);
         let request = predictor.request(&line(7, " 3  1")).unwrap().unwrap();
@@ -469,13 +388,14 @@ mod tests {
         // The first token is predicted from the same source and begin symbol.
         let first = |result: &Value| result["token_log_probabilities"][0].as_f64().unwrap();
         assert!((first(&one) - first(&two)).abs() < 1e-5);
+        let long = format!("3\t{}", "1 ".repeat(10_000));
         for (text, what) in [
             ("3 1", "must be SOURCE<TAB>TARGET, with one tab"),
             ("3\t1\t1", "must be SOURCE<TAB>TARGET, with one tab"),
             ("\t1", "has no source before its tab"),
             (
-                "3\t1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1 1",
-                "its target has 18 symbols, must have at most 17, which this model can take",
+                &long[..],
+                "its target has 10000 symbols, more than the 9999 that this model can take",
             ),
         ] {
             let error = request(text).unwrap_err().to_string();

@@ -1,13 +1,14 @@
 //! BLEU (Papineni et al. 2002) of a corpus, as sacreBLEU computes it (Post 2018): n-grams of up to
-//! four tokens, one reference, and exponential smoothing where no n-gram of an order matches.
+//! four tokens, and exponential smoothing where no n-gram of an order matches.
 
-use super::text::{matches, n_grams};
+use super::counts::Counts;
+use super::text::{matches, merge_largest, n_grams};
 use super::tokenize::Tokenizer;
 
 const ORDER: usize = 4;
 
 /// Counts over the segments of a corpus, from which [`Bleu`] is computed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BleuCounts {
     matching: [u64; ORDER],
     all: [u64; ORDER],
@@ -20,29 +21,48 @@ pub struct BleuCounts {
 pub struct Bleu {
     /// `100 BP exp(mean of ln precision)`, from 0 to 100.
     pub score: f64,
-    /// Percentage of the n-grams of 1 to 4 tokens that the reference has, too.
+    /// Percentage of the n-grams of 1 to 4 tokens that a reference has, too.
     pub precisions: [f64; ORDER],
     /// The brevity penalty `BP`: below 1 if all hypotheses together are shorter than all references.
     pub brevity_penalty: f64,
     /// Number of tokens of the hypotheses.
     pub hypothesis: u64,
-    /// Number of tokens of the references.
+    /// Number of tokens of the references; of several, that of the closest length.
     pub reference: u64,
 }
 
 impl BleuCounts {
-    /// Counts one segment.
-    pub fn add(&mut self, hypothesis: &str, reference: &str, tokenizer: Tokenizer) {
-        let [hypothesis, reference] = [hypothesis, reference].map(|text| tokenizer.tokens(text));
-        self.hypothesis += hypothesis.len() as u64;
-        self.reference += reference.len() as u64;
+    /// Returns the counts of one segment.
+    ///
+    /// Of several references, an n-gram counts as often as in the reference that has most of it,
+    /// and the length is that closest to the hypothesis.
+    ///
+    /// # Panics
+    ///
+    /// If there is no reference.
+    pub fn of_segment(hypothesis: &str, references: &[&str], tokenizer: Tokenizer) -> Self {
+        let hypothesis = tokenizer.tokens(hypothesis);
+        let references: Vec<Vec<String>> = references
+            .iter()
+            .map(|reference| tokenizer.tokens(reference))
+            .collect();
+        let lengths = references.iter().map(Vec::len);
+        let closest = lengths.min_by_key(|&length| (length.abs_diff(hypothesis.len()), length));
+        let mut counts = Self {
+            hypothesis: hypothesis.len() as u64,
+            reference: closest.expect("a segment has a reference") as u64,
+            ..Self::default()
+        };
         for n in 1..=ORDER {
-            self.matching[n - 1] += matches(&n_grams(&hypothesis, n), &n_grams(&reference, n));
-            self.all[n - 1] += (hypothesis.len() + 1).saturating_sub(n) as u64;
+            let of_references = references.iter().map(|reference| n_grams(reference, n));
+            let expected = of_references.reduce(merge_largest).unwrap_or_default();
+            counts.matching[n - 1] = matches(&n_grams(&hypothesis, n), &expected);
+            counts.all[n - 1] = (hypothesis.len() + 1).saturating_sub(n) as u64;
         }
+        counts
     }
 
-    /// Returns the score of all segments so far.
+    /// Returns the score of all segments that were added.
     pub fn score(&self) -> Bleu {
         let Self {
             hypothesis,
@@ -81,5 +101,20 @@ impl BleuCounts {
             hypothesis,
             reference,
         }
+    }
+}
+
+impl Counts for BleuCounts {
+    fn add(&mut self, other: &Self) {
+        self.hypothesis += other.hypothesis;
+        self.reference += other.reference;
+        for n in 0..ORDER {
+            self.matching[n] += other.matching[n];
+            self.all[n] += other.all[n];
+        }
+    }
+
+    fn value(&self) -> f64 {
+        self.score().score
     }
 }

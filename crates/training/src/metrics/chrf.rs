@@ -1,6 +1,9 @@
 //! chrF (Popović 2015) of a corpus, as sacreBLEU computes it: n-grams of up to six characters without
 //! white space, recall counted twice as much as precision.
 
+use std::array;
+
+use super::counts::Counts;
 use super::text::{is_space, matches, n_grams};
 
 const ORDER: usize = 6;
@@ -9,7 +12,7 @@ const ORDER: usize = 6;
 const BETA: f64 = 2.0;
 
 /// Counts over the segments of a corpus, from which chrF is computed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChrfCounts {
     hypothesis: [u64; ORDER],
     reference: [u64; ORDER],
@@ -17,24 +20,39 @@ pub struct ChrfCounts {
 }
 
 impl ChrfCounts {
-    /// Counts one segment.
-    pub fn add(&mut self, hypothesis: &str, reference: &str) {
+    /// Returns the counts of one segment, with the reference that gives it the best score.
+    ///
+    /// # Panics
+    ///
+    /// If there is no reference.
+    pub fn of_segment(hypothesis: &str, references: &[&str]) -> Self {
         let characters =
             |text: &str| -> Vec<char> { text.chars().filter(|&c| !is_space(c)).collect() };
-        let [hypothesis, reference] = [hypothesis, reference].map(characters);
-        for n in 1..=ORDER {
-            let [all, expected] = [&hypothesis, &reference].map(|text| n_grams(text, n));
-            let of_reference: u64 = expected.values().sum();
-            // As in sacreBLEU: n-grams of a hypothesis count only if its reference has some.
-            if of_reference > 0 {
-                self.hypothesis[n - 1] += all.values().sum::<u64>();
+        let hypothesis = characters(hypothesis);
+        let all: [_; ORDER] = array::from_fn(|n| n_grams(&hypothesis, n + 1));
+        let mut best: Option<(f64, Self)> = None;
+        for reference in references {
+            let reference = characters(reference);
+            let mut counts = Self::default();
+            for (n, all) in all.iter().enumerate() {
+                let expected = n_grams(&reference, n + 1);
+                counts.reference[n] = expected.values().sum();
+                // As in sacreBLEU: n-grams of a hypothesis count only if its reference has some.
+                if counts.reference[n] > 0 {
+                    counts.hypothesis[n] = all.values().sum();
+                }
+                counts.both[n] = matches(all, &expected);
             }
-            self.reference[n - 1] += of_reference;
-            self.both[n - 1] += matches(&all, &expected);
+            let score = counts.score();
+            // Of references with equal scores, the first counts.
+            if best.is_none_or(|(highest, _)| score > highest) {
+                best = Some((score, counts));
+            }
         }
+        best.expect("a segment has a reference").1
     }
 
-    /// Returns the score of all segments so far, from 0 to 100.
+    /// Returns the score of all segments that were added, from 0 to 100.
     pub fn score(&self) -> f64 {
         let (mut precision, mut recall, mut orders) = (0.0, 0.0, 0.0);
         for n in 0..ORDER {
@@ -52,5 +70,19 @@ impl ChrfCounts {
         let [precision, recall] = [precision, recall].map(|sum| sum / orders);
         let weight = BETA * BETA;
         100.0 * (1.0 + weight) * precision * recall / (weight * precision + recall)
+    }
+}
+
+impl Counts for ChrfCounts {
+    fn add(&mut self, other: &Self) {
+        for n in 0..ORDER {
+            self.hypothesis[n] += other.hypothesis[n];
+            self.reference[n] += other.reference[n];
+            self.both[n] += other.both[n];
+        }
+    }
+
+    fn value(&self) -> f64 {
+        self.score()
     }
 }

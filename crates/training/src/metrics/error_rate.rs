@@ -11,21 +11,31 @@ pub struct EditCounts {
 }
 
 impl EditCounts {
-    /// Counts the words of one segment.
-    pub fn add_words(&mut self, hypothesis: &str, reference: &str) {
-        let [hypothesis, reference] = [hypothesis, reference].map(|text| words(text).collect());
-        self.add::<&str>(hypothesis, reference);
+    /// Counts the words of one segment, against the reference with the fewest edits.
+    pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
+        self.add(hypothesis, references, |text| words(text).collect());
     }
 
-    /// Counts the characters of one segment.
-    pub fn add_characters(&mut self, hypothesis: &str, reference: &str) {
-        let [hypothesis, reference] = [hypothesis, reference].map(|text| text.chars().collect());
-        self.add::<char>(hypothesis, reference);
+    /// Counts the characters of one segment, against the reference with the fewest edits.
+    pub fn add_characters(&mut self, hypothesis: &str, references: &[&str]) {
+        self.add(hypothesis, references, |text| text.chars().collect());
     }
 
-    fn add<T: PartialEq>(&mut self, hypothesis: Vec<T>, reference: Vec<T>) {
-        self.edits += distance(&hypothesis, &reference);
-        self.length += reference.len() as u64;
+    fn add<'a, T: PartialEq>(
+        &mut self,
+        hypothesis: &'a str,
+        references: &[&'a str],
+        parts: impl Fn(&'a str) -> Vec<T>,
+    ) {
+        let hypothesis = parts(hypothesis);
+        let counts = references.iter().map(|reference| {
+            let reference = parts(reference);
+            (distance(&hypothesis, &reference), reference.len() as u64)
+        });
+        if let Some((edits, length)) = counts.min_by_key(|&(edits, _)| edits) {
+            self.edits += edits;
+            self.length += length;
+        }
     }
 
     /// Returns the number of edits per word or character of the references. It is above 1 where
@@ -78,8 +88,11 @@ mod tests {
     fn the_error_rate_is_over_the_whole_corpus() {
         let mut counts = EditCounts::default();
         assert_eq!(counts.rate(), None);
-        counts.add_words("a b c", "a x c");
-        counts.add_words("", "d");
+        counts.add_words("a b c", &["a x c"]);
+        counts.add_words("", &["d"]);
         assert_eq!(counts.rate(), Some(2.0 / 4.0));
+        // The second reference needs one edit, the first two.
+        counts.add_words("a b", &["c d", "a b c"]);
+        assert_eq!(counts.rate(), Some(3.0 / 7.0));
     }
 }

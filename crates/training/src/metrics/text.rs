@@ -28,3 +28,15 @@ pub(super) fn matches<K: Hash + Eq>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) ->
     let in_both = |(n_gram, &n): (&K, &u64)| n.min(*b.get(n_gram).unwrap_or(&0));
     a.iter().map(in_both).sum()
 }
+
+/// Returns the larger count of each n-gram of `a` and `b`.
+pub(super) fn merge_largest<K: Hash + Eq>(
+    mut a: HashMap<K, u64>,
+    b: HashMap<K, u64>,
+) -> HashMap<K, u64> {
+    for (n_gram, n) in b {
+        let count = a.entry(n_gram).or_insert(0);
+        *count = n.max(*count);
+    }
+    a
+}

@@ -1,8 +1,7 @@
 //! The folder that a run writes everything about itself into.
 
-use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf, absolute};
 
 use anyhow::{Context, Result};
@@ -10,8 +9,11 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::checkpoint::Checkpoints;
-use super::layout::{CONFIG, LOCK, METRICS, SUMMARY, cannot_write};
+use super::environment::{Environment, add_environment};
+use super::latest::RUNS;
+use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write};
 use super::lock::{lock, open};
+use super::new_folder::{RUN_DIR, claim, next_free};
 use super::status::{EndReason, StatusWriter};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
@@ -19,8 +21,7 @@ use crate::error::UsageError;
 use crate::files::{remove_file, write_json};
 use crate::notes;
 
-/// Names of the arguments that name a folder, for errors: of a new run, and of an existing run.
-const RUN_DIR: &str = "run_dir";
+/// Name of the argument that names the folder of an existing run, for errors.
 const RUN: &str = "run";
 
 /// An open run folder. No other process can train in it as long as it is open.
@@ -31,6 +32,8 @@ pub struct RunFolder {
     path: PathBuf,
     metrics: BufWriter<File>,
     status: StatusWriter,
+    /// Environment of this process; `None` until it begins to train.
+    environment: Option<Environment>,
     /// The locked file. It is the last field, so that the folder is unlocked after the last status
     /// is written.
     _lock: File,
@@ -61,7 +64,7 @@ impl RunFolder {
     ) -> Result<Self> {
         let path = match run_dir {
             Some(path) => claim(path)?,
-            None => next_free(Path::new("runs"), config.data.name())?,
+            None => next_free(Path::new(RUNS), config.data.name())?,
         };
         let lock = lock(&path, RUN_DIR)?;
         write_others(&path)?;
@@ -74,6 +77,7 @@ impl RunFolder {
             path,
             metrics: BufWriter::new(metrics),
             status,
+            environment: None,
             _lock: lock,
         })
     }
@@ -101,7 +105,7 @@ impl RunFolder {
     /// Returns the default folder of tokenised corpora: `cache` beside the run's folder.
     pub fn caches(run_dir: Option<&Path>) -> PathBuf {
         let Some(run_dir) = run_dir else {
-            return Path::new("runs").join("cache");
+            return Path::new(RUNS).join("cache");
         };
         // A relative path such as `.` has no parent.
         let whole = absolute(run_dir).unwrap_or(run_dir.into());
@@ -121,6 +125,7 @@ impl RunFolder {
             path: path.into(),
             metrics: BufWriter::new(metrics),
             status: StatusWriter::new(path),
+            environment: None,
             _lock: lock,
         })
     }
@@ -157,8 +162,8 @@ impl RunFolder {
         summary.get("steps")?.as_u64()?.try_into().ok()
     }
 
-    /// Replaces `config.json`, removes `summary.json` until the run ends again, and records that the
-    /// run is running after `step` steps.
+    /// Replaces `config.json`, removes `summary.json` until the run ends again, records that the run
+    /// is running after `step` steps, and adds this process to `environment.json`.
     ///
     /// # Errors
     ///
@@ -166,6 +171,8 @@ impl RunFolder {
     pub fn begin_again(&mut self, config: &RunConfig, step: usize) -> Result<()> {
         write_json(&self.path.join(CONFIG), config).context("cannot write config.json")?;
         self.status.begin(step, config.optimization.steps)?;
+        let environment = self.environment.insert(Environment::current());
+        add_environment(&self.path, environment, step == 0)?;
         remove_file(&self.path.join(SUMMARY)).context("cannot remove summary.json")
     }
 
@@ -191,6 +198,12 @@ impl RunFolder {
     /// an error, because the first one is the one to report.
     pub fn record_failure(&mut self, error: &anyhow::Error) {
         let _ = self.status.fail(error);
+    }
+
+    /// Returns the environment of this process; `None` before it [begins](Self::begin_again) to
+    /// train.
+    pub fn environment(&self) -> Option<&Environment> {
+        self.environment.as_ref()
     }
 
     /// Returns the folder's path.
@@ -249,96 +262,11 @@ impl Observer for RunFolder {
     }
 }
 
-/// Creates the folder at this path, or rejects one that is not empty.
-fn claim(path: &Path) -> Result<PathBuf, UsageError> {
-    let mut entries = entries(path)?;
-    // These files are left by a process that was killed before it had written its config.json.
-    let is_ours = path.join(LOCK).exists();
-    let is_left = |name: &OsStr| {
-        let name = name.to_string_lossy();
-        let is_tokenizer = is_ours && name.contains("tokenizer.json");
-        let is_config = name.starts_with(CONFIG) && name.ends_with(".tmp");
-        name == LOCK || is_config || is_tokenizer
-    };
-    if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
-        let what = match path.join(CONFIG).exists() {
-            true => "already holds a run",
-            false => "is not empty",
-        };
-        let expected = format!("{what}; name another folder, or remove this one first");
-        return Err(UsageError::setting(RUN_DIR, path.display(), expected));
-    }
-    Ok(path.into())
-}
-
-/// Creates a folder if it does not exist, and returns what is in it.
-fn entries(folder: &Path) -> Result<fs::ReadDir, UsageError> {
-    let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
-    entries.map_err(|error| cannot_write(RUN_DIR, folder, &error))
-}
-
-/// Creates the folder `NAME-N` with the smallest `N` above those of all existing folders.
-fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError> {
-    let taken = entries(parent)?.filter_map(|entry| {
-        let file_name = entry.ok()?.file_name();
-        let number = file_name.to_str()?.strip_prefix(name)?.strip_prefix('-')?;
-        number.parse::<u64>().ok()
-    });
-    let first = taken.max().map_or(1, |last| last.saturating_add(1));
-    for number in first.. {
-        let path = parent.join(format!("{name}-{number}"));
-        match fs::create_dir(&path) {
-            Ok(()) => return Ok(path),
-            // Another process has created it in the meantime.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(cannot_write(RUN_DIR, &path, &error)),
-        }
-    }
-    unreachable!("there are fewer than 2^64 runs")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::run::records::StepMetrics;
 
-    #[test]
-    fn runs_are_numbered() {
-        let parent = tempfile::tempdir().unwrap();
-        let create = || next_free(parent.path(), "copy").unwrap();
-        assert!(create().ends_with("copy-1"));
-        assert!(create().ends_with("copy-2"));
-        fs::create_dir(parent.path().join("copy-9")).unwrap();
-        fs::create_dir(parent.path().join("copy-x")).unwrap();
-        assert!(
-            next_free(parent.path(), "copy")
-                .unwrap()
-                .ends_with("copy-10")
-        );
-    }
-
-    #[test]
-    fn only_new_or_empty_folders_are_claimed() {
-        let parent = tempfile::tempdir().unwrap();
-        let path = parent.path().join("a/b");
-        assert_eq!(claim(&path).unwrap(), path);
-        assert_eq!(claim(&path).unwrap(), path);
-        drop(lock(&path, RUN).unwrap());
-        assert_eq!(claim(&path).unwrap(), path);
-        fs::write(path.join("config.json.tmp"), "").unwrap();
-        fs::write(path.join("config.json.123.tmp"), "").unwrap();
-        assert_eq!(claim(&path).unwrap(), path);
-        fs::write(path.join("notes"), "").unwrap();
-        assert!(
-            claim(&path)
-                .unwrap_err()
-                .to_string()
-                .contains("is not empty")
-        );
-        fs::write(path.join(CONFIG), "").unwrap();
-        let error = claim(&path).unwrap_err().to_string();
-        assert!(error.contains("already holds a run"), "{error}");
-    }
     #[test]
     fn a_run_folder_cannot_be_the_folder_of_caches() {
         let parent = tempfile::tempdir().unwrap();

@@ -17,6 +17,9 @@ pub const SUMMARY: &str = "summary.json";
 /// How the run stands, and why it ended.
 pub const STATUS: &str = "status.json";
 
+/// Where and how each process of the run was started.
+pub const ENVIRONMENT: &str = "environment.json";
+
 /// Exact match by length.
 pub const LENGTHS: &str = "lengths.json";
 

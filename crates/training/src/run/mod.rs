@@ -6,24 +6,35 @@
 
 pub mod checkpoint;
 pub mod config_file;
+pub mod environment;
 pub mod folder;
+pub mod latest;
 pub mod layout;
 pub mod lengths;
 mod lock;
 pub mod loss_scale;
+pub mod metrics_file;
+mod new_folder;
 pub mod observer;
+pub mod overview;
 pub mod records;
 pub mod state;
 pub mod status;
+pub mod tensorboard;
 #[cfg(test)]
 mod tests;
 
 pub use config_file::{read_config, read_config_json};
+pub use environment::{Environment, read_environments};
 pub use folder::RunFolder;
+pub use latest::{find_run, run_folders};
 pub use layout::unusable;
 pub use lengths::{read_lengths, save_lengths};
 pub use loss_scale::LossScale;
+pub use metrics_file::{MetricsLine, read_metrics};
 pub use observer::{Event, Observer};
+pub use overview::{BestMetric, Overview};
 pub use records::{Evaluation, StepMetrics, Summary};
 pub use state::{Best, TrainingState};
 pub use status::{EndReason, RunStatus, Status, read_status, record_stop};
+pub use tensorboard::TensorBoard;

@@ -67,6 +67,18 @@ pub trait Observer {
     }
 }
 
+/// Passes each event to all observers in their order, up to the first error.
+impl Observer for Vec<&mut dyn Observer> {
+    fn event(&mut self, event: Event<'_>) -> Result<()> {
+        self.iter_mut()
+            .try_for_each(|observer| observer.event(event))
+    }
+
+    fn wants_to_stop(&self) -> Option<&'static str> {
+        self.iter().find_map(|observer| observer.wants_to_stop())
+    }
+}
+
 /// Ignores all events.
 impl Observer for () {
     fn event(&mut self, _: Event<'_>) -> Result<()> {

@@ -2,6 +2,7 @@
 
 use serde::{Serialize, Serializer};
 
+use super::environment::Environment;
 use crate::evaluation::Scores;
 
 /// A line of `metrics.jsonl`: one training step.
@@ -117,8 +118,13 @@ pub struct Summary {
     pub peak_rss_bytes: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
-    /// Version of this program.
-    pub version: &'static str,
+    /// Why training ended; `None` where the checkpoint of an earlier version does not say.
+    pub reason: Option<String>,
+    /// When the run finished: date and time in UTC, by RFC 3339.
+    pub date: String,
+    /// Environment of the process that finished the run.
+    #[serde(flatten)]
+    pub environment: Environment,
 }
 
 #[cfg(test)]

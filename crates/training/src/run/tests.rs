@@ -13,7 +13,6 @@ use super::checkpoint::{
 use super::folder::RunFolder;
 use super::state::{Best, TrainingState};
 use crate::config::{Precision, RunConfig};
-use crate::data::DataConfig;
 
 fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
     let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
@@ -231,7 +230,7 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
     };
     let changes: [(Change, &str); 11] = [
         (
-            |config| config.data = DataConfig::AnnotatedCopy,
+            |config| config.data = RunConfig::annotated().data,
             "data.task \"copy\"",
         ),
         (|config| config.model.dropout = 0.5, "model.dropout 0.0"),

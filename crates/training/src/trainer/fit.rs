@@ -18,6 +18,7 @@ use crate::memory::peak_rss_bytes;
 use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, Checkpoints, LoadedCheckpoint};
+use crate::run::environment::{self, Environment};
 use crate::run::{
     EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, Summary,
     TrainingState,
@@ -84,7 +85,12 @@ impl<M: SequenceModel> Finished<M> {
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,
-            version: env!("CARGO_PKG_VERSION"),
+            reason: self.state.end_reason.as_ref().map(ToString::to_string),
+            date: environment::now(),
+            environment: match self.folder.environment() {
+                Some(environment) => environment.clone(),
+                None => Environment::current(),
+            },
         }
     }
 }
@@ -180,8 +186,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
         let size = config.evaluation.validation_size;
+        let pad_ids = dataset.codec().vocabularies().pad_ids;
         Ok(Self {
-            learner: Learner::new(config, model)?,
+            learner: Learner::new(config, model, pad_ids.target)?,
             state: TrainingState {
                 seed: config.seed,
                 threads: rayon::current_num_threads(),
@@ -376,8 +383,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let begun = Instant::now();
         let step = self.state.step + 1;
         let examples = prefetcher.next_step();
-        let pad_id = config.model.pad_id;
-        let batch = |examples: &Vec<Example>| Batch::new(examples, pad_id, &self.device);
+        let pad_ids = self.dataset.codec().vocabularies().pad_ids;
+        let batch = |examples: &Vec<Example>| Batch::new(examples, pad_ids, &self.device);
         let batches: Vec<Batch> = examples.iter().map(batch).collect();
         let total = |count: fn(&Batch) -> usize| batches.iter().map(count).sum::<usize>();
         let tokens = total(|batch| batch.tokens);

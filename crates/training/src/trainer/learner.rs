@@ -39,19 +39,19 @@ pub struct StepResult {
 }
 
 impl<M: SequenceModel> Learner<M> {
-    /// Begins to train a model, with moments of zero.
+    /// Begins to train a model, with moments of zero. Labels that are `label_pad_id` do not count.
     ///
     /// # Errors
     ///
     /// A wrong label smoothing.
-    pub fn new(config: &RunConfig, model: M) -> Result<Self> {
+    pub fn new(config: &RunConfig, model: M, label_pad_id: u32) -> Result<Self> {
         let (execution, optimization) = (&config.execution, &config.optimization);
         let ema = optimization.ema;
         let model = master(execution.precision, model);
         Ok(Self {
             optimizer: Optimizer::new(&optimization.optimizer),
             average: ema.map(|decay| MovingAverage::new(decay, &model)),
-            criterion: CrossEntropy::new(optimization.label_smoothing, config.model.pad_id)?,
+            criterion: CrossEntropy::new(optimization.label_smoothing, label_pad_id)?,
             precision: execution.precision,
             loss_chunk: execution.loss_chunk,
             model: Some(model),

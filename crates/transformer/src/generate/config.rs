@@ -125,6 +125,15 @@ pub struct GenerateConfig {
     /// section 4.1). Negative logits are multiplied by it. Above 1 it discourages repetition.
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
+    /// Number of tokens of the n-grams that a target has at most once, as `no_repeat_ngram_size` in
+    /// fairseq and Hugging Face; 0, the default, allows repetition.
+    ///
+    /// The begin symbol and a forced prefix belong to the target. The prefix itself may have
+    /// repeated n-grams, and the end symbol is always allowed from `min_length` on. A target for
+    /// which every token is banned ends there and is not finished, even before `min_length`; a beam
+    /// search drops it if another target of its source can be continued.
+    #[config(default = 0)]
+    pub no_repeat_ngram: usize,
     /// Token ids that are never generated.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,

@@ -1,12 +1,14 @@
 //! Constraints on the next token.
 
 use std::collections::HashSet;
+use std::iter;
 
 use super::config::GenerateConfig;
 
-/// Applies the repetition penalty, the forbidden tokens and the minimum length to a row's logits.
+/// Applies the repetition penalty, the ban on repeated n-grams, the forbidden tokens and the minimum
+/// length to a row's logits.
 ///
-/// The logits of forbidden tokens become minus infinity, so that their probability becomes 0.
+/// The logits of banned tokens become minus infinity, so that their probability becomes 0.
 pub(super) fn constrain(
     logits: &mut [f32],
     target: &[u32],
@@ -25,6 +27,7 @@ pub(super) fn constrain(
             };
         }
     }
+    ban_repeated(logits, target, config);
     for &token in forbidden {
         logits[token as usize] = f32::NEG_INFINITY;
     }
@@ -32,5 +35,26 @@ pub(super) fn constrain(
         && target.len() < config.min_length
     {
         logits[eos as usize] = f32::NEG_INFINITY;
+    }
+}
+
+/// Bans the tokens that would repeat an n-gram of the target, which begins with the begin symbol.
+///
+/// The end symbol is not banned: an n-gram with it occurs once at most.
+fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
+    let n = config.no_repeat_ngram;
+    // With fewer tokens there is no n-gram yet.
+    if n == 0 || target.len() + 1 < n {
+        return;
+    }
+    let tokens: Vec<u32> = iter::once(config.bos_id)
+        .chain(target.iter().copied())
+        .collect();
+    let last = &tokens[tokens.len() - (n - 1)..];
+    for ngram in tokens.windows(n) {
+        let token = ngram[n - 1];
+        if ngram[..n - 1] == *last && Some(token) != config.eos_id {
+            logits[token as usize] = f32::NEG_INFINITY;
+        }
     }
 }

@@ -8,15 +8,15 @@ pub struct Hypothesis {
     /// Log-probability of each token, followed by that of the end symbol if the target is finished.
     ///
     /// For the tokens of a forced prefix these are the model's. For the others they are those of
-    /// the constrained distribution, in which forbidden tokens have probability 0, before
+    /// the constrained distribution, in which banned tokens have probability 0, before
     /// temperature, `top_k` and `top_p`.
     pub token_log_probabilities: Vec<f32>,
     /// Sum of the log-probabilities.
     pub log_probability: f64,
     /// Log-probability divided by the length penalty; hypotheses are sorted by it.
     pub score: f64,
-    /// Whether the target ends with the end symbol. Otherwise it reached its maximum length, or the
-    /// search was stopped.
+    /// Whether the target ends with the end symbol. Otherwise it reached its maximum length, every
+    /// next token was banned, or the search was stopped.
     pub is_finished: bool,
 }
 

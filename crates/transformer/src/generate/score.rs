@@ -53,7 +53,8 @@ impl Transformer {
         let inputs = self.shifted(sources, targets, bos_id, eos_id.is_some())?;
         let device = self.decoder.input.table().device();
         let memory = self.encode_checked(sources)?;
-        let ids = pad_sequences(&inputs, self.pad_id(), &device);
+        // Any token of targets can pad them, since the causal mask hides it.
+        let ids = pad_sequences(&inputs, bos_id, &device);
         let logits = self.decode(ids, &memory, &mut self.new_cache());
         let [_, length, vocab_size] = logits.dims();
         let data = log_softmax(logits, 2).into_data();
@@ -121,7 +122,8 @@ impl Transformer {
         let inputs = self.shifted(sources, targets, bos_id, false)?;
         let device = self.decoder.input.table().device();
         let memory = self.encode_checked(sources)?;
-        let ids = pad_sequences(&inputs, self.pad_id(), &device);
+        // Any token of targets can pad them, since the causal mask hides it.
+        let ids = pad_sequences(&inputs, bos_id, &device);
         let x = self.decoder.input.forward(ids, 0);
         let (_, trace) = self.decoder.forward_traced(x, &memory);
         let weights = trace[layer].cross_attention.clone();

@@ -102,6 +102,25 @@ impl Decoder {
 
     /// Continues prefixes as [`generate`](Self::generate) does, step by step.
     ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::generate::GenerateConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_decoder_only(&Device::flex())?;
+    ///
+    /// // The steps begin with the tokens of the prefix.
+    /// let mut steps = model.stream(&[[5, 6]], &GenerateConfig::new(1, 8))?;
+    /// let tokens: Vec<u32> = steps.by_ref().take(3).map(|step| step[0].token).collect();
+    /// assert_eq!(tokens[..2], [5, 6]);
+    /// // A generation can be stopped after any step.
+    /// let hypotheses = steps.stop();
+    /// assert_eq!(hypotheses[0][0].tokens, tokens);
+    /// assert!(!hypotheses[0][0].is_finished);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// As [`generate`](Self::generate).
@@ -243,6 +262,29 @@ impl Transformer {
     }
 
     /// Generates targets as [`complete`](Self::complete) does, step by step.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use transformer::TransformerConfig;
+    /// use transformer::generate::GenerateConfig;
+    ///
+    /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
+    /// let model = config.init_seeded(1, &Device::flex())?;
+    ///
+    /// // Each step has one token for each source; the steps begin with the tokens of the prefixes.
+    /// let (sources, prefixes) = ([vec![5, 6, 7], vec![8]], [[9, 10], [11, 12]]);
+    /// let config = GenerateConfig::new(1, 6);
+    /// let mut targets = [Vec::new(), Vec::new()];
+    /// for step in model.stream_completion(&sources, &prefixes, &config)? {
+    ///     for token in step {
+    ///         targets[token.source].push(token.token);
+    ///     }
+    /// }
+    /// assert!(targets[0].starts_with(&[9, 10]) && targets[1].starts_with(&[11, 12]));
+    /// let hypotheses = model.complete(&sources, &prefixes, &config)?;
+    /// assert_eq!(hypotheses[1][0].tokens, targets[1]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     ///

@@ -61,7 +61,7 @@ pub enum WeightsError {
     Config(ConfigError),
     /// A tensor has an element type that is not supported.
     #[error("tensor {name} is {dtype}, but must be {expected}")]
-    Precision {
+    Dtype {
         /// Name of the tensor.
         name: String,
         /// Its element type.

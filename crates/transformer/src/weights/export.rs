@@ -89,13 +89,11 @@ pub fn export(
             continue;
         };
         let shape = data.shape().to_vec();
-        let values = data
-            .as_slice::<f32>()
-            .map_err(|_| WeightsError::Precision {
-                name: rule.ours.clone(),
-                dtype: data.dtype().name().into(),
-                expected: "f32",
-            })?;
+        let values = data.as_slice::<f32>().map_err(|_| WeightsError::Dtype {
+            name: rule.ours.clone(),
+            dtype: data.dtype().name().into(),
+            expected: "f32",
+        })?;
         let their_shape = rule.their_shape(&shape);
         let (_, theirs) = all.entry(name.into()).or_insert_with(|| {
             let length = their_shape.iter().product();

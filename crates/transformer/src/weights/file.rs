@@ -164,7 +164,7 @@ fn is_pytorch(start: &[u8]) -> bool {
 pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     match dtype {
         "f64" | "f32" | "f16" | "bf16" => Ok(()),
-        _ => Err(WeightsError::Precision {
+        _ => Err(WeightsError::Dtype {
             name: name.into(),
             dtype: dtype.into(),
             expected: "f32, f16, bf16 or f64",

@@ -102,7 +102,7 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// use burn::tensor::Device;
 /// use transformer::TransformerConfig;
 /// use transformer::weights::{
-///     Contents, ImportOptions, Layout, Precision, WeightsFile, export, import, parameters,
+///     Contents, Dtype, ImportOptions, Layout, WeightsFile, export, import, parameters,
 ///     to_bytes_with,
 /// };
 ///
@@ -112,7 +112,7 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// let tensors = export(&config, Contents::Model, &parameters(&model), Layout::TorchNn, true)?;
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("model.safetensors");
-/// std::fs::write(&path, to_bytes_with(&tensors, Precision::F32, &Default::default())?)?;
+/// std::fs::write(&path, to_bytes_with(&tensors, Dtype::F32, &Default::default())?)?;
 ///
 /// // The shapes do not show the number of heads.
 /// let options = ImportOptions { n_heads: Some(2), ..Default::default() };

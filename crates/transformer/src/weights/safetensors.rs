@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 
-use ::safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
+use ::safetensors::tensor::{Dtype as FileDtype, Metadata, SafeTensors, TensorView};
 use burn::tensor::{DType, TensorData, bf16, f16};
 
 use super::error::WeightsError;
@@ -102,7 +102,7 @@ impl SafetensorsFile {
 
 /// Element type of the tensors in a file that is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Precision {
+pub enum Dtype {
     /// Exact.
     #[default]
     F32,
@@ -112,7 +112,7 @@ pub enum Precision {
     BF16,
 }
 
-choices!(Precision, "dtype", {
+choices!(Dtype, "dtype", {
     F32: "f32", "Exact";
     F16: "f16", "Half the size, values up to 65,504";
     BF16: "bf16", "Half the size, 3 significant digits";
@@ -124,10 +124,10 @@ choices!(Precision, "dtype", {
 ///
 /// A parameter is not f32.
 pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
-    to_bytes_with(parameters, Precision::F32, &BTreeMap::new())
+    to_bytes_with(parameters, Dtype::F32, &BTreeMap::new())
 }
 
-/// Returns the bytes of a safetensors file with these parameters in another precision, and with
+/// Returns the bytes of a safetensors file with these parameters as elements of `dtype`, and with
 /// metadata.
 ///
 /// # Errors
@@ -135,37 +135,37 @@ pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
 /// A parameter is not f32.
 pub fn to_bytes_with(
     parameters: &Parameters,
-    precision: Precision,
+    dtype: Dtype,
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>, WeightsError> {
     let mut rounded = Vec::with_capacity(parameters.len());
     for (name, data) in parameters {
         if data.dtype() != DType::F32 {
-            return Err(WeightsError::Precision {
+            return Err(WeightsError::Dtype {
                 name: name.clone(),
                 dtype: data.dtype().name().into(),
                 expected: "f32",
             });
         }
         let elements = || data.iter::<f32>();
-        rounded.push(match precision {
-            Precision::F32 => data.as_bytes().into(),
-            Precision::F16 => elements()
+        rounded.push(match dtype {
+            Dtype::F32 => data.as_bytes().into(),
+            Dtype::F16 => elements()
                 .flat_map(|x| f16::from_f32(x).to_le_bytes())
                 .collect(),
-            Precision::BF16 => elements()
+            Dtype::BF16 => elements()
                 .flat_map(|x| bf16::from_f32(x).to_le_bytes())
                 .collect(),
         });
     }
-    let dtype = match precision {
-        Precision::F32 => Dtype::F32,
-        Precision::F16 => Dtype::F16,
-        Precision::BF16 => Dtype::BF16,
+    let file_dtype = match dtype {
+        Dtype::F32 => FileDtype::F32,
+        Dtype::F16 => FileDtype::F16,
+        Dtype::BF16 => FileDtype::BF16,
     };
     let bytes: Vec<std::borrow::Cow<[u8]>> = rounded;
     let views = parameters.iter().zip(&bytes).map(|((name, data), bytes)| {
-        let view = TensorView::new(dtype, data.shape().to_vec(), bytes);
+        let view = TensorView::new(file_dtype, data.shape().to_vec(), bytes);
         Ok((name, view.map_err(file)?))
     });
     let views = views.collect::<Result<Vec<_>, _>>()?;
@@ -187,10 +187,10 @@ pub fn to_bytes_with(
 pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
     let tensor = |(name, view): (String, TensorView<'_>)| {
-        if view.dtype() != Dtype::F32 {
+        if view.dtype() != FileDtype::F32 {
             let dtype = format!("{:?}", view.dtype()).to_lowercase();
             let expected = "f32";
-            return Err(WeightsError::Precision {
+            return Err(WeightsError::Dtype {
                 name,
                 dtype,
                 expected,
@@ -252,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn precisions_are_parsed_from_their_names() {
-        for &precision in Precision::ALL {
-            assert_eq!(precision.to_string().parse(), Ok(precision));
+    fn dtypes_are_parsed_from_their_names() {
+        for &dtype in Dtype::ALL {
+            assert_eq!(dtype.to_string().parse(), Ok(dtype));
         }
-        assert_eq!("bf16".parse(), Ok(Precision::BF16));
+        assert_eq!("bf16".parse(), Ok(Dtype::BF16));
     }
 }

@@ -10,6 +10,9 @@ use crate::args::{BenchArgs, Shape, name_of, set};
 /// Begin symbol.
 pub(super) const BOS: u32 = 1;
 
+/// Padding of sources and targets.
+pub(super) const PAD: u32 = 0;
+
 /// End symbol. Sources are drawn from the ids above.
 pub(super) const EOS: u32 = 2;
 

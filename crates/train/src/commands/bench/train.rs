@@ -9,12 +9,12 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use serde::Serialize;
 use training::config::{Precision, RunConfig};
-use training::data::{Batch, Example};
+use training::data::{Batch, Example, Sides};
 use training::memory::reset_peak_rss;
 use training::trainer::Learner;
 use transformer::Transformer;
 
-use super::shape::{BOS, Sizes};
+use super::shape::{BOS, PAD, Sizes};
 use super::table::Bench;
 use crate::terminal::output;
 
@@ -61,7 +61,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
         ..RunConfig::copy()
     };
     config.execution.precision = precision;
-    let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?)?;
+    let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?, PAD)?;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut parts: [Vec<f64>; 4] = Default::default();
     let mut begun = Instant::now();
@@ -158,7 +158,7 @@ fn step(
     device: &Device,
 ) -> Result<[f64; 4]> {
     let begun = Instant::now();
-    let batch = Batch::new(examples, 0, device);
+    let batch = Batch::new(examples, Sides::both(PAD), device);
     let tokens = batch.tokens;
     let loss = learner.loss(batch, tokens);
     device.sync()?;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use training::data::Vocabularies;
 use training::error::UsageError;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::TransformerConfig;
@@ -12,7 +13,9 @@ use transformer::weights::{
 
 use super::error::wrong;
 use super::output_file::{check_output, write};
+use super::pytorch::Exported;
 use crate::args::ExportArgs;
+use crate::args::flags::flag_of;
 use crate::device::DeviceName;
 use crate::terminal::output;
 
@@ -23,10 +26,15 @@ use crate::terminal::output;
 /// A run that cannot be read, a model that the layout cannot hold, a file that cannot be written.
 pub fn run(args: &ExportArgs) -> Result<()> {
     check_output(&args.output, args.force)?;
-    let (config, contents, parameters) = source(args)?;
+    let Source {
+        config,
+        contents,
+        parameters,
+        vocabularies,
+    } = Source::read(args)?;
     let layout = args.layout;
     let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
-        .map_err(|error| UsageError::new("--layout", layout, error.to_string()))?;
+        .map_err(unrepresentable)?;
     drop(parameters);
     for (from, to) in &args.rename {
         let reject = |what: &str| UsageError::new("--rename", format!("{from}={to}"), what);
@@ -44,27 +52,71 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     let (path, count) = (args.output.display(), theirs.len());
     output::result(&format!(
         "{path}: {count} tensors in the layout {layout}, {size}"
-    ))
-}
-
-/// Returns the configuration of the model, the parts that the source holds, and their parameters
-/// by their names in a whole model.
-fn source(args: &ExportArgs) -> Result<(TransformerConfig, Contents, Parameters)> {
-    if args.source.is_file() {
-        let checkpoint = args.checkpoint;
-        if checkpoint != CheckpointSelector::Last {
-            let expected = "needs the folder of a run";
-            return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
-        }
-        return Ok(file(&args.source)?);
+    ))?;
+    let exported = Exported {
+        config: &config,
+        contents,
+        layout,
+        vocabularies,
+        has_positions: !args.no_positions,
+        path: &args.output,
+    };
+    match exported.code() {
+        Some(code) => output::result(&code),
+        None => Ok(()),
     }
-    let device = DeviceName::choose(None)?.open()?;
-    let run = TrainedRun::load_selected(&args.source, args.checkpoint, &device)?;
-    let parameters = weights::parameters(&run.model);
-    Ok((run.config.model, Contents::Model, parameters))
 }
 
-fn file(path: &Path) -> Result<(TransformerConfig, Contents, Parameters), UsageError> {
+/// Names the setting that the layout cannot represent by its flag.
+fn unrepresentable(error: WeightsError) -> UsageError {
+    let WeightsError::Layout {
+        layout,
+        field,
+        value,
+    } = error
+    else {
+        return UsageError::new("RUN", "", error.to_string());
+    };
+    let path = format!("model.{field}");
+    let setting = flag_of(&path).unwrap_or(field);
+    let expected =
+        format!("cannot represent the model, which has {setting} {value}; --layout native can");
+    UsageError::new("--layout", layout, expected)
+}
+
+/// A model that is exported.
+struct Source {
+    config: TransformerConfig,
+    /// The parts that the source holds.
+    contents: Contents,
+    /// Parameters by their names in a whole model.
+    parameters: Parameters,
+    /// Special tokens; `None` for a file of weights, which does not have them.
+    vocabularies: Option<Vocabularies>,
+}
+
+impl Source {
+    fn read(args: &ExportArgs) -> Result<Self> {
+        if args.source.is_file() {
+            let checkpoint = args.checkpoint;
+            if checkpoint != CheckpointSelector::Last {
+                let expected = "needs the folder of a run";
+                return Err(UsageError::new("--checkpoint", checkpoint, expected).into());
+            }
+            return Ok(file(&args.source)?);
+        }
+        let device = DeviceName::choose(None)?.open()?;
+        let run = TrainedRun::load_selected(&args.source, args.checkpoint, &device)?;
+        Ok(Self {
+            contents: Contents::Model,
+            parameters: weights::parameters(&run.model),
+            vocabularies: Some(run.dataset.codec().vocabularies()),
+            config: run.config.model,
+        })
+    }
+}
+
+fn file(path: &Path) -> Result<Source, UsageError> {
     let unfit = |error| match error {
         WeightsError::Heads | WeightsError::Unrecognised { .. } => UsageError::new(
             "RUN",
@@ -79,5 +131,10 @@ fn file(path: &Path) -> Result<(TransformerConfig, Contents, Parameters), UsageE
     };
     let file = WeightsFile::open(path).map_err(unfit)?;
     let imported = weights::import(&file, &options).map_err(unfit)?;
-    Ok((imported.config, imported.contents, imported.parameters))
+    Ok(Source {
+        config: imported.config,
+        contents: imported.contents,
+        parameters: imported.parameters,
+        vocabularies: None,
+    })
 }

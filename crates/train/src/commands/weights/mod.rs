@@ -6,6 +6,7 @@ mod hugging_face;
 mod import;
 mod inspect;
 mod output_file;
+mod pytorch;
 
 pub use export::run as export;
 pub use import::run as import;

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use training::error::UsageError;
 use training::files::write_whole;
-use transformer::weights::{self, Parameters, Precision};
+use transformer::weights::{self, Dtype, Parameters};
 
 use crate::terminal::output;
 
@@ -35,10 +35,10 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
 pub(super) fn write(
     path: &Path,
     parameters: &Parameters,
-    dtype: Precision,
+    dtype: Dtype,
     metadata: &BTreeMap<String, String>,
 ) -> Result<String> {
-    if dtype == Precision::F16 {
+    if dtype == Dtype::F16 {
         warn_of_infinite(parameters);
     }
     let bytes = weights::to_bytes_with(parameters, dtype, metadata)?;

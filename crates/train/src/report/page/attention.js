@@ -61,8 +61,9 @@ function attentionPanel(data) {
       const canvas = html("canvas", { width: columns.length, height: rows.length, "aria-hidden": true });
       paint(canvas, weights, color, state.isOwnScale);
       const attributes = { type: "button", role: "radio", "aria-checked": isChosen, tabindex: isChosen ? 0 : -1, "aria-label": name, title: name };
-      return html("button", { ...attributes, onclick: () => pick(l, h) }, canvas, html("span", {}, headName(h, l)));
+      return html("button", { ...attributes, onclick: () => pick(l, h) }, canvas, html("span", {}, all[0].length > 6 ? headName(h, l).replace("head ", "") : headName(h, l)));
     }));
+    heads.classList.toggle("many", all[0].length > 6);
     const hadFocus = heads.contains(document.activeElement);
     heads.replaceChildren(...buttons.map((layer, l) => html("div", { class: "layer" }, html("span", { class: "label" }, `layer ${l + 1}`), layer)));
     if (hadFocus) buttons[state.layer][state.head].focus();

@@ -5,7 +5,7 @@ const { runs } = data;
 const isSingle = runs.length === 1;
 
 function pill(status) {
-  return html("span", { class: "pill", "data-status": status.name }, status.name);
+  return html("span", { class: "pill", "data-status": status.name, title: status.reason }, status.name);
 }
 
 function steps(run) {

@@ -40,7 +40,9 @@ function settingsPanel(data) {
 function environmentPanel(data) {
   const names = [...new Set(data.runs.flatMap((run) => run.environment.map(([name]) => name)))];
   const value = (run, name) => run.environment.find((entry) => entry[0] === name)?.[1] ?? MISSING;
+  const status = ({ status: { name, reason } }) => (reason ? `${name}: ${reason}` : name);
   const rows = names.map((name) => [name, ...data.runs.map((run) => value(run, name))]);
+  rows.unshift(["status", ...data.runs.map(status)]);
   const head = ["", ...(data.runs.length === 1 ? ["value"] : data.runs.map((run) => run.name))];
   return [table("Environment", head, rows, "environment")];
 }

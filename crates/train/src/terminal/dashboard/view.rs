@@ -124,12 +124,14 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
         Some(evaluation) => {
             let mut items = Vec::new();
             if let Some((name, value)) = score(evaluation) {
-                items.push(format!("{name} {}", short(value)));
-                let best = run.best.filter(|(step, _)| *step != evaluation.step);
-                items.push(match best {
-                    None => "the best so far".into(),
-                    Some((step, best)) => format!("best {} at step {}", short(best), grouped(step)),
-                });
+                let value = format!("{name} {}", short(value));
+                match run.best.filter(|(step, _)| *step != evaluation.step) {
+                    None => items.push(format!("{value}, the best so far")),
+                    Some((step, best)) => {
+                        items.push(value);
+                        items.push(format!("best {} at step {}", short(best), grouped(step)));
+                    }
+                }
             }
             items.push(format!("loss {}", short(evaluation.valid_loss)));
             items.push(format!(
@@ -217,7 +219,13 @@ fn keys(controls: &Controls, has_dialog: bool, width: usize) -> Line<'static> {
         (false, _) => vec![("q", "stop"), ("l", scale), ("Tab", "next chart")],
     };
     let mut spans = Vec::new();
+    let mut room = width;
     for (key, meaning) in keys {
+        let length = key.len() + 1 + meaning.len();
+        if length > room {
+            break;
+        }
+        room = room.saturating_sub(length + 3);
         spans.push(Span::styled(key, bold()));
         spans.push(Span::raw(format!(" {meaning}   ")));
     }

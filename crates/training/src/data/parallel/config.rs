@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::corpus::{Corpus, ReadOptions};
 use super::tokenizer::config::TokenizerConfig;
 use crate::data::bounds;
-use crate::error::UsageError;
+use crate::data::sides::Sides;
+use crate::error::{Subject, UsageError};
 
 /// Treatment of pairs with a side of too many tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,15 +37,18 @@ impl Overlong {
 pub struct TextConfig {
     /// Pairs to train on.
     pub train: Corpus,
-    /// Pairs for evaluation during training.
+    /// Pairs for evaluation during training; without a file, some pairs of `train` are held out.
     pub valid: Corpus,
+    /// Share of the training pairs that is held out where `valid` has no file: at least one pair,
+    /// and at most 2,000.
+    pub valid_share: f64,
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
     /// Tokenisation of sources and targets.
     pub tokenizer: TokenizerConfig,
-    /// Maximum tokens of a source or target, without begin and end symbol.
-    pub max_length: usize,
-    /// Treatment of pairs with a side of more than `max_length` tokens.
+    /// Maximum tokens of a source and of a target, without begin and end symbol.
+    pub max_length: Sides<usize>,
+    /// Treatment of pairs with a side of more than its `max_length` tokens.
     pub overlong: Overlong,
     /// Maximum tokens of each side of a batch, padding included.
     pub batch_tokens: usize,
@@ -61,7 +65,8 @@ impl TextConfig {
     pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
         Self {
             tokenizer: TokenizerConfig::new(vocab_size),
-            max_length: 256,
+            valid_share: 0.01,
+            max_length: Sides::both(256),
             batch_tokens,
             ..Self::default()
         }
@@ -69,10 +74,48 @@ impl TextConfig {
 
     /// Returns how the corpora are read. Texts have far less than 64 bytes per token.
     pub fn read_options(&self) -> ReadOptions {
+        let [source, target] = self.max_length.each();
         ReadOptions {
             lossy: self.lossy,
-            max_bytes: (64 * self.max_length).max(1 << 14),
+            max_bytes: (64 * source.max(target)).max(1 << 14),
         }
+    }
+
+    /// Whether the pairs for validation are in files of their own.
+    pub fn has_validation_corpus(&self) -> bool {
+        !self.valid.source.as_os_str().is_empty()
+    }
+
+    /// Returns an error about a file under the name of the setting that names the file.
+    pub fn name_file(&self, mut error: UsageError) -> UsageError {
+        let files = [
+            (Some(&self.train.source), "data.train.source"),
+            (self.train.target.as_ref(), "data.train.target"),
+            (Some(&self.valid.source), "data.valid.source"),
+            (self.valid.target.as_ref(), "data.valid.target"),
+            (
+                self.tokenizer.source_file.as_ref(),
+                "data.tokenizer.source_file",
+            ),
+            (
+                self.tokenizer.target_file.as_ref(),
+                "data.tokenizer.target_file",
+            ),
+        ];
+        let is_file = |path: &PathBuf| path.display().to_string() == error.value;
+        let mut files = files.into_iter();
+        let is_of_file = matches!(&error.subject, Subject::Other(name) if ["corpus", "tokeniser"].contains(&name.as_str()));
+        if let Some((_, setting)) = files.find(|(path, _)| is_of_file && path.is_some_and(is_file))
+        {
+            error.subject = Subject::Setting(setting.into());
+        }
+        error
+    }
+
+    /// Returns whether a side of a pair of ids has too many tokens.
+    pub(super) fn is_overlong(&self, ids: &[Vec<u32>; 2]) -> bool {
+        let limits = self.max_length.each();
+        ids.iter().zip(limits).any(|(ids, most)| ids.len() > most)
     }
 
     /// Makes all paths absolute, so that a run can be resumed from any folder.
@@ -107,15 +150,27 @@ impl TextConfig {
     ///
     /// A number out of its bounds, or a corpus without a file.
     pub fn check(&self) -> Result<(), UsageError> {
-        bounds::check("max_length", self.max_length, 1..=100_000)?;
+        for (setting, length) in self.max_length.with_paths("max_length") {
+            bounds::check(&setting, length, 1..=100_000)?;
+        }
         bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
         let vocab_size = self.tokenizer.vocab_size;
-        bounds::check("tokenizer.vocab_size", vocab_size, 5..=10_000_000)?;
-        for (corpus, setting) in [(&self.train, "data.train"), (&self.valid, "data.valid")] {
-            if corpus.source.as_os_str().is_empty() {
-                let error = UsageError::setting("data.task", "text", "needs {}");
-                return Err(error.naming([setting]));
-            }
+        for (setting, size) in vocab_size.with_paths("tokenizer.vocab_size") {
+            bounds::check(&setting, size, 5..=10_000_000)?;
+        }
+        if self.tokenizer.joint && vocab_size.source != vocab_size.target {
+            let path = "data.tokenizer.vocab_size.target";
+            let expected = format!("must be {{}} ({}), because of {{}}", vocab_size.source);
+            let error = UsageError::setting(path, vocab_size.target, expected);
+            let mentioned = ["data.tokenizer.vocab_size.source", "data.tokenizer.joint"];
+            return Err(error.naming(mentioned));
+        }
+        let (share, path) = (self.valid_share, "data.valid_share");
+        let expected = "must be above 0 and at most 0.5";
+        UsageError::check(share > 0.0 && share <= 0.5, path, share, expected)?;
+        if self.train.source.as_os_str().is_empty() {
+            let error = UsageError::setting("data.task", "text", "needs {}");
+            return Err(error.naming(["data.train"]));
         }
         Ok(())
     }
@@ -131,12 +186,46 @@ mod tests {
         let error = |config: &TextConfig| config.check().unwrap_err().to_string();
         assert_eq!(error(&config), "data.task text: needs data.train");
         config.train.source = "a".into();
-        assert_eq!(error(&config), "data.task text: needs data.valid");
-        config.valid.source = "b".into();
         assert_eq!(config.check(), Ok(()));
-        config.tokenizer.vocab_size = 4;
+        config.valid_share = 0.6;
+        let expected = "data.valid_share 0.6: must be above 0 and at most 0.5";
+        assert_eq!(error(&config), expected);
+        config.valid_share = 0.5;
+        config.tokenizer.vocab_size = Sides::both(4);
         let expected = "data.tokenizer.vocab_size 4: must be at least 5 and at most 10000000";
         assert_eq!(error(&config), expected);
+        config.tokenizer.vocab_size = Sides {
+            source: 500,
+            target: 4,
+        };
+        let expected =
+            "data.tokenizer.vocab_size.target 4: must be at least 5 and at most 10000000";
+        assert_eq!(error(&config), expected);
+        config.tokenizer.vocab_size.target = 600;
+        assert_eq!(config.check(), Ok(()));
+        config.tokenizer.joint = true;
+        let expected = "data.tokenizer.vocab_size.target 600: must be \
+                        data.tokenizer.vocab_size.source (500), because of data.tokenizer.joint";
+        assert_eq!(error(&config), expected);
+        config.max_length.target = 0;
+        let expected = "data.max_length.target 0: must be at least 1 and at most 100000";
+        assert_eq!(error(&config), expected);
+    }
+
+    #[test]
+    fn files_are_named_by_their_settings() {
+        let mut config = TextConfig::new(100, 100);
+        config.train.source = "a".into();
+        config.tokenizer.target_file = Some("b".into());
+        let named = |subject: &str, value: &str| {
+            config
+                .name_file(UsageError::new(subject, value, "x"))
+                .to_string()
+        };
+        assert_eq!(named("corpus", "a"), "data.train.source a: x");
+        assert_eq!(named("tokeniser", "b"), "data.tokenizer.target_file b: x");
+        assert_eq!(named("corpus", "c"), "corpus c: x");
+        assert_eq!(named("line 1", "a"), "line 1 a: x");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use transformer::generate::LengthLimit;
 
 use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
 use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
-use crate::metrics::{BleuCounts, ChrfCounts, Tokenizer};
+use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
@@ -50,9 +50,9 @@ impl Corpora {
 impl ParallelDataset {
     /// Returns the example of a pair of ids: truncated, with begin and end symbols.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
-        source.truncate(self.config.max_length);
+        source.truncate(self.config.max_length.source);
         source.push(self.tokenizers.source.eos_id);
-        target.truncate(self.config.max_length);
+        target.truncate(self.config.max_length.target);
         target.insert(0, self.tokenizers.target.bos_id);
         target.push(self.tokenizers.target.eos_id);
         Example { source, target }
@@ -66,8 +66,8 @@ impl Dataset for ParallelDataset {
 
     fn limits(&self) -> Limits {
         Limits {
-            source: self.config.max_length + 1,
-            sequence: self.config.max_length + 2,
+            source: self.config.max_length.source + 1,
+            target: self.config.max_length.target + 2,
             bytes: Some(self.config.read_options().max_bytes),
             // Translations are shorter than three times their source and 20 tokens.
             output: Some(LengthLimit {
@@ -90,11 +90,13 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first `n` pairs for validation, in their order, for every split; none if the
-    /// data set was opened for inference.
+    /// Returns the first `n` pairs for validation, in their order, for every split. A data set that
+    /// was opened for inference reads them from their files, and returns none if it cannot.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
-        let examples = self.corpora.iter().flat_map(|corpora| &corpora.validation);
-        examples.take(n).cloned().collect()
+        match &self.corpora {
+            Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),
+            None => self.read_validation(n),
+        }
     }
 
     fn scorer(&self) -> &dyn Scorer {
@@ -127,8 +129,10 @@ impl Scorer for ParallelDataset {
         for (index, decoded) in decoded.iter().enumerate() {
             let hypothesis = self.tokenizers.decode_target(&decoded.output);
             let reference = self.reference(index, &decoded.example);
-            bleu.add(&hypothesis, &reference, Tokenizer::default());
-            chrf.add(&hypothesis, &reference);
+            let (text, references) = (&hypothesis[..], [&reference[..]]);
+            let tokenizer = Tokenizer::default();
+            bleu.add(&BleuCounts::of_segment(text, &references, tokenizer));
+            chrf.add(&ChrfCounts::of_segment(text, &references));
         }
         Some(TextScores {
             bleu: bleu.score().score,

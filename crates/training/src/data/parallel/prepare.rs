@@ -8,13 +8,14 @@ use anyhow::{Context, Result};
 use super::cache_folder::lock;
 use super::dataset::Corpora;
 use super::fingerprint::key;
+use super::held_out::{HeldOut, ValidationPairs};
 use super::lines::wrong;
 use super::train_tokenizers::read_or_train;
 use super::{
     BatchPlan, Corpus, CorpusStats, Fingerprint, Overlong, ParallelDataset, TextConfig, TokenCache,
     TokenizerPair,
 };
-use crate::data::Example;
+use crate::data::{Example, Sides};
 use crate::error::UsageError;
 use crate::notes;
 
@@ -28,19 +29,28 @@ impl ParallelDataset {
     /// Wrong settings, corpora or tokenisers that cannot be used, or a folder that cannot be
     /// written.
     pub fn prepare(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
+        let made = Self::make(config, caches, eval_size);
+        made.map_err(|error| name_file(config, error))
+    }
+
+    fn make(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
         config.check()?;
         let caches = caches_of(config, caches);
         // Quick checks come before the slow work.
         drop(lock(&caches)?);
         config.train.check()?;
-        config.valid.check()?;
-        for pair in config.valid.read(config.read_options())? {
-            pair?;
+        if config.has_validation_corpus() {
+            config.valid.check()?;
+            for pair in config.valid.read(config.read_options())? {
+                pair?;
+            }
         }
+        let held_out = HeldOut::of(config)?;
         let fingerprints = Fingerprints::of(config)?;
-        let tokenizers = read_or_train(config, &caches, &fingerprints.train)?;
+        let held_out = held_out.as_ref();
+        let tokenizers = read_or_train(config, &caches, &fingerprints.train, held_out)?;
         let mut dataset = Self::new(config, tokenizers);
-        dataset.load(&caches, eval_size, &fingerprints)?;
+        dataset.load(&caches, eval_size, &fingerprints, held_out)?;
         Ok(dataset)
     }
 
@@ -61,9 +71,16 @@ impl ParallelDataset {
     ///
     /// The errors of [`prepare`](Self::prepare), and corpora that have changed since the run began.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
+        let loaded = self.load_again(caches, eval_size);
+        loaded.map_err(|error| name_file(&self.config, error))
+    }
+
+    fn load_again(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
         config.train.check()?;
-        config.valid.check()?;
+        if config.has_validation_corpus() {
+            config.valid.check()?;
+        }
         let fingerprints = Fingerprints::of(config)?;
         if let Some(expected) = &config.data {
             let keys = fingerprints.keys(config);
@@ -77,7 +94,8 @@ impl ParallelDataset {
             }
         }
         let caches = caches_of(config, caches);
-        self.load(&caches, eval_size, &fingerprints)
+        let held_out = HeldOut::of(config)?;
+        self.load(&caches, eval_size, &fingerprints, held_out.as_ref())
     }
 
     fn new(config: &TextConfig, tokenizers: TokenizerPair) -> Self {
@@ -90,11 +108,17 @@ impl ParallelDataset {
         }
     }
 
-    fn load(&mut self, caches: &Path, eval_size: usize, fingerprints: &Fingerprints) -> Result<()> {
+    fn load(
+        &mut self,
+        caches: &Path,
+        eval_size: usize,
+        fingerprints: &Fingerprints,
+        held_out: Option<&HeldOut>,
+    ) -> Result<()> {
         let config = &self.config;
-        let most = config.max_length;
+        let most = config.max_length.each();
         let tokenizers = [&*self.tokenizers.source, &*self.tokenizers.target];
-        let (validation, references) = self.validation(eval_size)?;
+        let (validation, references) = self.validation(eval_size, held_out)?;
         let cache = TokenCache::open_or_make(
             caches,
             &config.train,
@@ -105,17 +129,25 @@ impl ParallelDataset {
         note_stats(&config.train, &cache.stats);
         let pairs = u32::try_from(cache.pairs());
         let pairs = pairs.context("a corpus has at most 4294967295 pairs")?;
-        let is_long = |pair: &u32| cache.lengths(*pair as usize).into_iter().any(|n| n > most);
+        let is_long = |pair: &u32| {
+            let lengths = cache.lengths(*pair as usize);
+            lengths.into_iter().zip(most).any(|(n, most)| n > most)
+        };
+        let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
         // Lengths as the model reads them: sources with end symbol, targets with begin symbol.
-        let lengths = |pair: u32| cache.lengths(pair as usize).map(|n| n.min(most) + 1);
+        let lengths = |pair: u32| {
+            let [source, target] = cache.lengths(pair as usize);
+            [source.min(most[0]) + 1, target.min(most[1]) + 1]
+        };
         let is_kept = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
-        let plan = BatchPlan::new((0..pairs).filter(is_kept), lengths, config.batch_tokens);
+        let kept = (0..pairs).filter(|pair| is_kept(pair) && !is_held_out(*pair));
+        let plan = BatchPlan::new(kept, lengths, config.batch_tokens);
         if plan.batches() == 0 {
             let error = match pairs {
                 0 => wrong(&config.train.source, "has no pair with text on both sides"),
-                _ => too_long(&config.train, most, ""),
+                _ => too_long(&config.train, config.max_length, ""),
             };
             return Err(error.into());
         }
@@ -135,11 +167,34 @@ impl ParallelDataset {
         Ok(())
     }
 
+    /// Returns the first `n` pairs for validation; fewer where their files cannot be read.
+    pub(super) fn read_validation(&self, n: usize) -> Vec<Example> {
+        let options = self.config.read_options();
+        let Ok(pairs) = ValidationPairs::of_run(&self.config, options) else {
+            return Vec::new();
+        };
+        let examples = pairs.map_while(Result::ok).filter_map(|pair| {
+            let ids = self.tokenizers.encode(&pair);
+            let is_kept = self.config.overlong == Overlong::Cut || !self.config.is_overlong(&ids);
+            is_kept.then(|| self.example(ids))
+        });
+        examples.take(n).collect()
+    }
+
     /// Returns the first `n` pairs for validation, and the texts of their targets.
-    fn validation(&self, n: usize) -> Result<(Vec<Example>, Vec<String>), UsageError> {
-        let corpus = &self.config.valid;
-        let most = self.config.max_length;
-        let mut pairs = corpus.read(self.config.read_options())?;
+    fn validation(
+        &self,
+        n: usize,
+        held_out: Option<&HeldOut>,
+    ) -> Result<(Vec<Example>, Vec<String>), UsageError> {
+        let corpus = match held_out {
+            Some(held_out) => {
+                notes::note(&held_out.description());
+                &self.config.train
+            }
+            None => &self.config.valid,
+        };
+        let mut pairs = ValidationPairs::new(corpus, held_out, self.config.read_options())?;
         let (mut examples, mut references) = (Vec::new(), Vec::new());
         let (mut long, mut has_rest) = (0, false);
         for pair in pairs.by_ref() {
@@ -148,9 +203,8 @@ impl ParallelDataset {
                 has_rest = true;
                 continue;
             }
-            let TokenizerPair { source, target } = &self.tokenizers;
-            let ids = [source.encode(&pair.source), target.encode(&pair.target)];
-            if ids.iter().any(|ids| ids.len() > most) {
+            let ids = self.tokenizers.encode(&pair);
+            if self.config.is_overlong(&ids) {
                 long += 1;
                 if self.config.overlong == Overlong::Drop {
                     continue;
@@ -170,7 +224,10 @@ impl ParallelDataset {
         match (examples.is_empty(), long) {
             (false, _) => Ok((examples, references)),
             (true, 0) => Err(wrong(&corpus.source, "has no pair to validate with")),
-            (true, _) => Err(too_long(corpus, most, " to validate with")),
+            (true, _) => {
+                let most = self.config.max_length;
+                Err(too_long(corpus, most, " to validate with"))
+            }
         }
     }
 }
@@ -183,9 +240,13 @@ struct Fingerprints {
 
 impl Fingerprints {
     fn of(config: &TextConfig) -> Result<Self, UsageError> {
+        let valid = match config.has_validation_corpus() {
+            true => config.valid.fingerprints()?,
+            false => Vec::new(),
+        };
         Ok(Self {
             train: config.train.fingerprints()?,
-            valid: config.valid.fingerprints()?,
+            valid,
         })
     }
 
@@ -193,21 +254,39 @@ impl Fingerprints {
     fn keys(&self, config: &TextConfig) -> [String; 2] {
         [
             key(&(&self.train, &config.train.fields)),
-            key(&(&self.valid, &config.valid.fields)),
+            match self.valid.is_empty() {
+                true => key(&(&self.train, &config.train.fields, config.valid_share)),
+                false => key(&(&self.valid, &config.valid.fields)),
+            },
         ]
     }
 }
 
-/// Returns the error of a corpus in which all pairs have more than `most` tokens.
-fn too_long(corpus: &Corpus, most: usize, purpose: &str) -> UsageError {
-    let expected = format!("has no pair of at most {{}} ({most}) tokens{purpose}");
-    wrong(&corpus.source, expected).naming(["data.max_length"])
+/// Returns the error of a corpus in which all pairs have a side of more than `most` tokens.
+fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
+    if most.source == most.target {
+        let most = most.source;
+        let expected = format!("has no pair of at most {{}} ({most}) tokens{purpose}");
+        return wrong(&corpus.source, expected).naming(["data.max_length"]);
+    }
+    let expected = format!(
+        "has no pair of at most {{}} ({}) and {{}} ({}) tokens{purpose}",
+        most.source, most.target
+    );
+    let named = ["data.max_length.source", "data.max_length.target"];
+    wrong(&corpus.source, expected).naming(named)
 }
 
 fn note_long(config: &TextConfig, long: usize, pairs: &str) {
     if long > 0 {
-        let (most, done) = (config.max_length, config.overlong.description());
-        let what = format!("have a side of more than {most} tokens: {done}");
+        let done = config.overlong.description();
+        let most = match config.max_length.each() {
+            [source, target] if source == target => format!("a side of more than {source} tokens"),
+            [source, target] => {
+                format!("a source of more than {source} tokens or a target of more than {target}")
+            }
+        };
+        let what = format!("have {most}: {done}");
         notes::note(&format!("{long} {pairs} {what}"));
     }
 }
@@ -220,4 +299,12 @@ fn note_stats(corpus: &Corpus, stats: &CorpusStats) {
 
 fn caches_of(config: &TextConfig, caches: &Path) -> PathBuf {
     config.cache.clone().unwrap_or_else(|| caches.into())
+}
+
+/// Names the setting of the file that an error is about.
+fn name_file(config: &TextConfig, error: anyhow::Error) -> anyhow::Error {
+    match error.downcast::<UsageError>() {
+        Ok(error) => config.name_file(error).into(),
+        Err(error) => error,
+    }
 }

@@ -1,6 +1,8 @@
 //! Tokenisers, trained on a corpus or read from a `tokenizer.json` of Hugging Face.
 
 pub mod config;
+mod label;
+pub mod pieces;
 mod untrained;
 
 use std::path::Path;
@@ -11,8 +13,10 @@ use tokenizers::models::ModelWrapper;
 use tokenizers::{AddedToken, Encoding, Tokenizer as Inner};
 use transformer::Vocabulary;
 
-pub use config::{Normalization, TokenizerConfig, TokenizerKind};
+pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
+pub use pieces::Pieces;
 
+use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::sha256;
 use crate::notes;
@@ -51,19 +55,21 @@ const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"
 const ENCODES: &str = "the tokeniser encodes every text, which was tried when it was read";
 
 impl Tokenizer {
-    /// Trains a tokeniser on texts; errors call the texts `name`, such as `targets`.
+    /// Trains a tokeniser on texts; `side` says which they are.
     ///
     /// # Errors
     ///
     /// The first error of `texts`, or a vocabulary size that is too large or too small for them.
     pub fn train(
         config: &TokenizerConfig,
-        name: &str,
+        side: Texts,
         texts: impl Iterator<Item = Result<String, UsageError>> + Send,
     ) -> Result<Self, UsageError> {
-        let (path, size) = ("data.tokenizer.vocab_size", config.vocab_size);
-        let wrong = |expected: String| UsageError::setting(path, size, expected);
-        let untrained = untrained(config).map_err(|error| wrong(error.to_string()));
+        let name = side.name();
+        let [source, target] = config.vocab_size.with_paths("data.tokenizer.vocab_size");
+        let (path, size) = side.of(Sides { source, target });
+        let wrong = |expected: String| UsageError::setting(&path, size, expected);
+        let untrained = untrained(config, size).map_err(|error| wrong(error.to_string()));
         let (mut inner, mut trainer) = untrained?;
         let failed = Mutex::new(None);
         let texts = texts.map_while(|text| match text {
@@ -83,9 +89,10 @@ impl Tokenizer {
         let expected = "the corpus has no tokens, which must occur at least twice";
         UsageError::check(found > SPECIAL, "data.tokenizer.kind", kind, expected)?;
         let expected = format!("is too small: the {name} need at least {found} tokens");
-        UsageError::check(found <= size, path, size, expected)?;
+        UsageError::check(found <= size, &path, size, expected)?;
         let expected = format!("must be at most {found}: the {name} have no more tokens");
-        UsageError::check(found >= size || config.or_fewer, path, size, expected)?;
+        let or_fewer = side.of(config.or_fewer);
+        UsageError::check(found >= size || or_fewer, &path, size, expected)?;
         let json = inner.to_string(false).expect("it is plain data");
         Self::from_json(json.into_bytes(), Path::new("of the corpus"))
     }
@@ -199,6 +206,13 @@ impl Tokenizer {
         }
     }
 
+    /// Returns the names of all tokens: [`token`](Self::token) where that is unique, else the name
+    /// in the vocabulary.
+    pub fn pieces(&self) -> Pieces {
+        let own = |id| self.inner.id_to_token(id).unwrap_or_default();
+        Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))
+    }
+
     /// Returns the name of a token, with `▁` for blanks.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
@@ -209,6 +223,30 @@ impl Tokenizer {
             // A part of a character has the name of its bytes.
             Ok(text) if !text.contains(char::REPLACEMENT_CHARACTER) => text.replace(' ', "▁"),
             _ => name,
+        }
+    }
+
+    /// Returns a token as people read it, for a plot: without the marks that a tokeniser has for
+    /// blanks, words and their parts. Special tokens have their names, bytes that are a part of a
+    /// character have hexadecimal digits.
+    pub fn label(&self, id: u32) -> String {
+        let name = self.inner.id_to_token(id).unwrap_or_default();
+        let special = [self.pad_id, self.bos_id, self.eos_id];
+        if special.contains(&id) || self.unk_id == Some(id) {
+            return name;
+        }
+        // Decoders treat the first token of a text differently, so another one is before this one.
+        let Some(&before) = self.encode("a").last() else {
+            return name;
+        };
+        let decode = |ids: &[u32]| self.inner.decode(ids, false).unwrap_or_default();
+        let both = decode(&[before, id]);
+        match both.strip_prefix(&decode(&[before])) {
+            Some(text) if text.contains(char::REPLACEMENT_CHARACTER) => {
+                label::of_bytes(&name).unwrap_or(name)
+            }
+            Some(text) => label::of_text(text),
+            None => name,
         }
     }
 

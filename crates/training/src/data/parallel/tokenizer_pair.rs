@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
+use super::corpus::Pair;
 use super::tokenizer::Tokenizer;
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
+use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{remove_file, write_whole};
 
@@ -26,22 +28,6 @@ pub struct TokenizerPair {
 }
 
 impl TokenizerPair {
-    /// Creates a pair of tokenisers.
-    ///
-    /// # Errors
-    ///
-    /// If they have different ids for padding, since a model has only one.
-    pub fn new(source: Arc<Tokenizer>, target: Arc<Tokenizer>) -> Result<Self, UsageError> {
-        if source.pad_id != target.pad_id {
-            let expected = format!(
-                "has padding id {}, but the tokeniser of the sources has {}: a model has only one",
-                target.pad_id, source.pad_id
-            );
-            return Err(UsageError::new("tokeniser", "of the targets", expected));
-        }
-        Ok(Self { source, target })
-    }
-
     /// Reads the tokenisers from a run's folder. `sha256` are the expected hashes, if known.
     ///
     /// # Errors
@@ -64,9 +50,23 @@ impl TokenizerPair {
         };
         if is_joint {
             let both = read(JOINT, 0)?;
-            return Self::new(both.clone(), both);
+            return Ok(Self {
+                source: both.clone(),
+                target: both,
+            });
         }
-        Self::new(read(SOURCE, 0)?, read(TARGET, 1)?)
+        Ok(Self {
+            source: read(SOURCE, 0)?,
+            target: read(TARGET, 1)?,
+        })
+    }
+
+    /// Returns the ids of both sides of a pair, without begin and end symbols.
+    pub fn encode(&self, pair: &Pair) -> [Vec<u32>; 2] {
+        [
+            self.source.encode(&pair.source),
+            self.target.encode(&pair.target),
+        ]
     }
 
     /// Writes the tokenisers into a run's folder.
@@ -104,7 +104,10 @@ impl Codec for TokenizerPair {
         Vocabularies {
             source_size: self.source.vocab_size,
             target_size: self.target.vocab_size,
-            pad_id: self.target.pad_id,
+            pad_ids: Sides {
+                source: self.source.pad_id,
+                target: self.target.pad_id,
+            },
             bos_id: self.target.bos_id,
             eos_id: Some(self.target.eos_id),
         }
@@ -134,6 +137,14 @@ impl Codec for TokenizerPair {
 
     fn target_token(&self, id: u32) -> String {
         self.target.token(id)
+    }
+
+    fn source_label(&self, id: u32) -> String {
+        self.source.label(id)
+    }
+
+    fn target_label(&self, id: u32) -> String {
+        self.target.label(id)
     }
 
     fn target_id(&self, name: &str) -> Result<u32, EncodeError> {

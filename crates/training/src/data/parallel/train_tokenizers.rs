@@ -5,23 +5,26 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use serde::Serialize;
 
 use super::cache::FORMAT;
 use super::cache_folder::{self, TOKENIZER};
 use super::fingerprint::key;
-use super::tokenizer::config::TokenizerConfig;
+use super::held_out::HeldOut;
+use super::tokenizer::config::{Texts, TokenizerConfig};
 use super::tokenizer_pair::JOINT;
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
+use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::notes;
 
 /// Reads the tokenisers that the settings name and trains the others on the training corpus, unless
-/// the folder of caches has them. `fingerprints` are those of the training corpus.
+/// the folder of caches has them. `fingerprints` are those of the training corpus; pairs that are
+/// held out from it are not read.
 pub(super) fn read_or_train(
     config: &TextConfig,
     caches: &Path,
     fingerprints: &[Fingerprint],
+    held_out: Option<&HeldOut>,
 ) -> Result<TokenizerPair> {
     let TokenizerConfig {
         source_file,
@@ -29,43 +32,39 @@ pub(super) fn read_or_train(
         joint,
         ..
     } = &config.tokenizer;
-    let get = |file: &Option<PathBuf>, side| match file {
+    let get = |file: &Option<PathBuf>, texts| match file {
         Some(path) => Ok(Arc::new(Tokenizer::read(path)?)),
-        None => cached_or_trained(config, caches, fingerprints, side),
+        None => cached_or_trained(config, caches, fingerprints, held_out, texts),
     };
     let (source, target) = match (source_file, target_file) {
         (Some(source), Some(target)) if source == target => {
-            let both = get(source_file, Side::Both)?;
+            let both = get(source_file, Texts::Both)?;
             (both.clone(), both)
         }
         (None, _) | (_, None) if *joint => {
-            let both = get(&None, Side::Both)?;
+            let both = get(&None, Texts::Both)?;
             (both.clone(), both)
         }
         _ => (
-            get(source_file, Side::Source)?,
-            get(target_file, Side::Target)?,
+            get(source_file, Texts::Sources)?,
+            get(target_file, Texts::Targets)?,
         ),
     };
-    Ok(TokenizerPair::new(source, target)?)
-}
-
-/// The texts that a tokeniser is trained on.
-#[derive(Clone, Copy, Serialize)]
-enum Side {
-    Source,
-    Target,
-    Both,
+    Ok(TokenizerPair { source, target })
 }
 
 fn cached_or_trained(
     config: &TextConfig,
     caches: &Path,
     fingerprints: &[Fingerprint],
-    side: Side,
+    held_out: Option<&HeldOut>,
+    texts: Texts,
 ) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
+    // Settings of the other side do not change this tokeniser.
     let settings = TokenizerConfig {
+        vocab_size: Sides::both(texts.of(config.tokenizer.vocab_size)),
+        or_fewer: Sides::both(texts.of(config.tokenizer.or_fewer)),
         source_file: None,
         target_file: None,
         ..config.tokenizer.clone()
@@ -77,7 +76,8 @@ fn cached_or_trained(
         target.is_some(),
         config.read_options(),
         settings,
-        side,
+        texts,
+        held_out.map(|_| config.valid_share),
     );
     let name = format!("{TOKENIZER}{}", key(&origin));
     let open = |folder: &Path| -> Result<Option<Arc<Tokenizer>>> {
@@ -87,25 +87,28 @@ fn cached_or_trained(
     };
     cache_folder::open_or_make(caches, &name, open, |folder| {
         let path = folder.join(JOINT);
-        let tokenizer = train(config, side)?;
+        let tokenizer = train(config, held_out, texts)?;
         let written = fs::write(&path, &tokenizer.json);
         written.with_context(|| format!("cannot write {}", path.display()))
     })
 }
 
-fn train(config: &TextConfig, side: Side) -> Result<Tokenizer, UsageError> {
-    let name = match side {
-        Side::Source => "sources",
-        Side::Target => "targets",
-        Side::Both => "sources and targets",
-    };
+fn train(
+    config: &TextConfig,
+    held_out: Option<&HeldOut>,
+    texts: Texts,
+) -> Result<Tokenizer, UsageError> {
+    let name = texts.name();
     notes::note(&format!("training a tokeniser on the {name} ..."));
     let pairs = config.train.read(config.read_options())?;
-    let texts = pairs.flat_map(move |pair| match (pair, side) {
-        (Ok(pair), Side::Source) => vec![Ok(pair.source)],
-        (Ok(pair), Side::Target) => vec![Ok(pair.target)],
-        (Ok(pair), Side::Both) => vec![Ok(pair.source), Ok(pair.target)],
+    let held_out = held_out.cloned().unwrap_or_default();
+    let pairs = pairs.zip(0..);
+    let pairs = pairs.filter_map(move |(pair, index)| (!held_out.has(index)).then_some(pair));
+    let read = pairs.flat_map(move |pair| match (pair, texts) {
+        (Ok(pair), Texts::Sources) => vec![Ok(pair.source)],
+        (Ok(pair), Texts::Targets) => vec![Ok(pair.target)],
+        (Ok(pair), Texts::Both) => vec![Ok(pair.source), Ok(pair.target)],
         (Err(error), _) => vec![Err(error)],
     });
-    Tokenizer::train(&config.tokenizer, name, texts)
+    Tokenizer::train(&config.tokenizer, texts, read)
 }

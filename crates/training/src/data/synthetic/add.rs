@@ -5,9 +5,26 @@ use std::ops::RangeInclusive;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+use super::entry::{Recipe, TaskEntry};
 use super::{Alphabet, SyntheticTask};
+use crate::config::Schedule;
 use crate::data::{DataRng, bounds};
 use crate::error::UsageError;
+
+/// The addition of two numbers.
+pub const ADD: TaskEntry<AddConfig> = TaskEntry {
+    name: "add",
+    summary: "The target is the sum of two decimal numbers, digit by digit",
+    settings: AddConfig::default,
+    create: |config| Ok(Box::new(AddTask::new(config)?)),
+    recipe: Recipe {
+        n_layers: 2,
+        // The last steps teach carries over several digits.
+        steps: 3000,
+        schedule: Schedule::linear(0.4, 200),
+        ..Recipe::LEARNED_POSITIONS
+    },
+};
 
 /// Settings of an [`AddTask`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -174,7 +191,7 @@ mod tests {
         let expected = "\"-\" is not a symbol, which are 0 to 9, + in this run";
         assert_eq!(error, expected);
         assert_eq!(codec.vocabularies().source_size, 15);
-        assert_eq!(task.limits().sequence, 9);
+        assert_eq!(task.limits().sequence(), 9);
         assert_eq!(task.max_tokens(1), 4);
     }
 

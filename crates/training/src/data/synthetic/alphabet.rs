@@ -6,7 +6,7 @@ use std::ops::Range;
 use rand::RngExt;
 use transformer::{Vocabulary, VocabularyError};
 
-use crate::data::{Codec, DataRng, EncodeError, Vocabularies};
+use crate::data::{Codec, DataRng, EncodeError, Sides, Vocabularies};
 
 /// Tokens with their ids and names. As a [`Codec`], it reads and writes symbols separated by white
 /// space, for sources and targets alike.
@@ -127,7 +127,7 @@ impl Codec for Alphabet {
         Vocabularies {
             source_size: self.tokens.len(),
             target_size: self.tokens.len(),
-            pad_id: self.pad_id,
+            pad_ids: Sides::both(self.pad_id),
             bos_id: self.bos_id,
             eos_id: self.eos_id,
         }
@@ -177,7 +177,7 @@ mod tests {
         let vocabularies = Vocabularies {
             source_size: 6,
             target_size: 6,
-            pad_id: 0,
+            pad_ids: Sides::both(0),
             bos_id: 1,
             eos_id: Some(2),
         };

@@ -2,8 +2,25 @@
 
 use std::ops::RangeInclusive;
 
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Recipe, TaskEntry};
 use super::{Alphabet, SyntheticTask};
 use crate::data::{DataRng, Example};
+
+/// The Annotated Transformer's copy task.
+pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
+    name: "annotated-copy",
+    summary: "The copy task of the Annotated Transformer, edition of 2018",
+    settings: AnnotatedConfig::default,
+    create: |_| Ok(Box::new(AnnotatedCopy::default())),
+    recipe: Recipe::ANNOTATED,
+};
+
+/// Settings of [`AnnotatedCopy`], which has none.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AnnotatedConfig {}
 
 /// Sequences of 10 of the symbols `1` to `10`. The first symbol is always `1`, which is also the
 /// begin symbol of targets. Targets have no end symbol.
@@ -95,7 +112,10 @@ mod tests {
         assert_eq!(codec.target_id("0"), Ok(0));
         let vocabularies = codec.vocabularies();
         assert_eq!(vocabularies.source_size, 11);
-        assert_eq!((vocabularies.pad_id, vocabularies.eos_id), (0, None));
-        assert_eq!(task.limits().sequence, 10);
+        assert_eq!(
+            (vocabularies.pad_ids.source, vocabularies.eos_id),
+            (0, None)
+        );
+        assert_eq!(task.limits().sequence(), 10);
     }
 }

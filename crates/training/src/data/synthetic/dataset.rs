@@ -13,7 +13,7 @@ impl<T: SyntheticTask> Dataset for T {
         let longest = self.max_tokens(*self.lengths().end());
         Limits {
             source: longest,
-            sequence: longest,
+            target: longest,
             bytes: None,
             output: None,
         }

@@ -4,6 +4,7 @@ pub mod add;
 pub mod alphabet;
 pub mod annotated;
 mod dataset;
+pub mod entry;
 pub mod sequence;
 pub mod task;
 
@@ -13,5 +14,6 @@ mod tests;
 pub use add::AddTask;
 pub use alphabet::Alphabet;
 pub use annotated::AnnotatedCopy;
+pub use entry::{Recipe, TaskEntry};
 pub use sequence::{Rule, SequenceConfig, SequenceTask};
 pub use task::{SyntheticTask, example, examples_of_length};

@@ -4,10 +4,47 @@ use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
+use super::entry::{Recipe, TaskEntry};
 use super::task::has_all_splits;
 use super::{Alphabet, SyntheticTask};
 use crate::data::{DataRng, bounds};
 use crate::error::UsageError;
+
+/// The copy task.
+pub const COPY: TaskEntry<SequenceConfig> = TaskEntry {
+    name: "copy",
+    summary: "The target is the source",
+    settings: SequenceConfig::default,
+    create: |config| Ok(Box::new(SequenceTask::new(Rule::Copy, config)?)),
+    recipe: Recipe::COPY,
+};
+
+/// The reverse task.
+pub const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
+    name: "reverse",
+    summary: "The target is the source backwards",
+    settings: SequenceConfig::default,
+    create: |config| Ok(Box::new(SequenceTask::new(Rule::Reverse, config)?)),
+    recipe: Recipe::LEARNED_POSITIONS,
+};
+
+/// The sort task, with half as many symbols as copy.
+pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
+    name: "sort",
+    summary: "The target has the symbols of the source in increasing order",
+    settings: || SequenceConfig {
+        symbols: 16,
+        max_length: 12,
+        ..SequenceConfig::default()
+    },
+    create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
+    recipe: Recipe {
+        n_layers: 2,
+        // The last steps teach symbols that occur several times.
+        steps: 3000,
+        ..Recipe::LEARNED_POSITIONS
+    },
+};
 
 /// The target as a function of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

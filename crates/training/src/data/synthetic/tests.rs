@@ -2,6 +2,7 @@ use std::collections::HashSet;
 
 use super::add::AddConfig;
 use super::*;
+use crate::data::SYNTHETIC_TASKS;
 use crate::data::codec::Codec;
 use crate::data::dataset::Dataset;
 use crate::data::split::Split;
@@ -15,20 +16,20 @@ fn sequences(rule: Rule, symbols: usize, max_length: usize) -> SequenceTask {
     SequenceTask::new(rule, &config).unwrap()
 }
 
-fn tasks() -> [Box<dyn SyntheticTask>; 5] {
-    [
-        Box::new(sequences(Rule::Copy, 30, 2)),
-        Box::new(sequences(Rule::Reverse, 9, 4)),
-        Box::new(sequences(Rule::Sort, 9, 4)),
-        Box::new(AddTask::new(&AddConfig { max_digits: 2 }).unwrap()),
-        Box::new(AnnotatedCopy::default()),
-    ]
+/// Returns all synthetic tasks that have names, with their default settings.
+fn tasks() -> Vec<Box<dyn Dataset>> {
+    let tasks = SYNTHETIC_TASKS.iter();
+    let checked = tasks.map(|task| (task.data)().check().unwrap());
+    checked
+        .map(|dataset| dataset.expect("it needs no file"))
+        .collect()
 }
 
 #[test]
 fn examples_depend_on_seed_split_and_index_alone() {
-    for task in tasks() {
-        let example = |seed, split, index| example(task.as_ref(), seed, split, index);
+    for dataset in tasks() {
+        let task = dataset.synthetic().unwrap();
+        let example = |seed, split, index| example(task, seed, split, index);
         let one = example(3, Split::Train, 5);
         assert_eq!(one, example(3, Split::Train, 5));
         assert_ne!(one, example(4, Split::Train, 5));
@@ -52,10 +53,11 @@ fn batches_take_one_example_after_the_other() {
 
 #[test]
 fn splits_share_no_sequence() {
-    for task in tasks() {
+    for dataset in tasks() {
+        let task = dataset.synthetic().unwrap();
         let sources = |seed, split| -> HashSet<Vec<u32>> {
             (0..3000)
-                .map(|index| example(task.as_ref(), seed, split, index).source)
+                .map(|index| example(task, seed, split, index).source)
                 .collect()
         };
         let [train, validation, test] = Split::ALL.map(|split| sources(1, split));
@@ -68,11 +70,12 @@ fn splits_share_no_sequence() {
 
 #[test]
 fn targets_fit_max_tokens_and_have_begin_and_end() {
-    for task in tasks() {
+    for dataset in tasks() {
+        let task = dataset.synthetic().unwrap();
         let alphabet = task.alphabet();
         let symbols = alphabet.symbols();
         for length in [1, 2, 4, 9] {
-            for example in examples_of_length(task.as_ref(), 0, Split::Train, length, 50) {
+            for example in examples_of_length(task, 0, Split::Train, length, 50) {
                 let most = task.max_tokens(length);
                 assert!(example.source.len() <= most && example.target.len() <= most);
                 assert_eq!(example.target[0], alphabet.bos_id());
@@ -122,10 +125,11 @@ fn examples_of_a_length_have_it_and_are_held_out() {
 
 #[test]
 fn decoded_sources_can_be_encoded() {
-    for task in tasks() {
+    for dataset in tasks() {
+        let task = dataset.synthetic().unwrap();
         let codec = task.alphabet();
         for index in 0..50 {
-            let source = example(task.as_ref(), 0, Split::Test, index).source;
+            let source = example(task, 0, Split::Test, index).source;
             let text = codec.decode_source(&source);
             assert_eq!(codec.encode_source(&text).unwrap(), source);
         }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::data::sides::Sides;
+
 /// Kind of tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -57,10 +59,10 @@ pub struct TokenizerConfig {
     /// Kind of tokens.
     pub kind: TokenizerKind,
     /// Number of tokens of each vocabulary, special tokens included.
-    pub vocab_size: usize,
+    pub vocab_size: Sides<usize>,
     /// Whether a vocabulary may be smaller if the corpus has no more tokens; otherwise that is an
     /// error.
-    pub or_fewer: bool,
+    pub or_fewer: Sides<bool>,
     /// Whether sources and targets share one vocabulary.
     pub joint: bool,
     /// Whether all letters are made lower case.
@@ -77,9 +79,39 @@ impl TokenizerConfig {
     /// Returns settings of byte-level BPE with at most `vocab_size` tokens a side.
     pub fn new(vocab_size: usize) -> Self {
         Self {
-            vocab_size,
-            or_fewer: true,
+            vocab_size: Sides::both(vocab_size),
+            or_fewer: Sides::both(true),
             ..Self::default()
+        }
+    }
+}
+
+/// The texts that a tokeniser is trained on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Texts {
+    /// Those of one side.
+    Sources,
+    /// Those of the other side.
+    Targets,
+    /// Those of both sides, for one tokeniser.
+    Both,
+}
+
+impl Texts {
+    /// Returns what errors and notes call the texts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Sources => "sources",
+            Self::Targets => "targets",
+            Self::Both => "sources and targets",
+        }
+    }
+
+    /// Returns the value of these texts. Both sides have the same where they share a tokeniser.
+    pub fn of<T>(self, sides: Sides<T>) -> T {
+        match self {
+            Self::Sources | Self::Both => sides.source,
+            Self::Targets => sides.target,
         }
     }
 }

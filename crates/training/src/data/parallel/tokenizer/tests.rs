@@ -13,7 +13,7 @@ fn texts() -> impl Iterator<Item = Result<String, UsageError>> + Send {
 fn trained(change: impl FnOnce(&mut TokenizerConfig)) -> Tokenizer {
     let mut config = TokenizerConfig::new(600);
     change(&mut config);
-    Tokenizer::train(&config, "targets", texts()).unwrap()
+    Tokenizer::train(&config, Texts::Targets, texts()).unwrap()
 }
 
 #[test]
@@ -78,6 +78,47 @@ fn byte_level_bpe_encodes_every_text() {
 }
 
 #[test]
+fn labels_have_no_marks_of_the_tokeniser() {
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        let text = pseudo_language(0, 3).target;
+        let ids = tokenizer.encode(&text);
+        let labels: Vec<String> = ids.iter().map(|&id| tokenizer.label(id)).collect();
+        let marks = ['▁', 'Ġ'];
+        assert!(
+            !labels.iter().any(|label| label.contains(marks)),
+            "{labels:?}"
+        );
+        // In their order, the labels are the text.
+        let join = |text: &str| text.replace([' ', '␣'], "");
+        assert_eq!(
+            join(&labels.concat()),
+            join(&tokenizer.decode(&ids)),
+            "{kind:?}"
+        );
+        assert_eq!(tokenizer.label(tokenizer.eos_id), "<eos>");
+    }
+    let tokenizer = trained(|_| ());
+    let ids = tokenizer.encode("é");
+    let labels: Vec<String> = ids.iter().map(|&id| tokenizer.label(id)).collect();
+    assert_eq!(labels, ["␣", "0xC3", "0xA9"]);
+}
+
+#[test]
+fn pieces_are_read_back() {
+    for kind in TokenizerKind::ALL {
+        let tokenizer = trained(|config| config.kind = kind);
+        let pieces = tokenizer.pieces();
+        assert_eq!(pieces.len(), tokenizer.vocab_size);
+        for id in 0..pieces.len() as u32 {
+            let name = pieces.name(id).unwrap();
+            assert_eq!(pieces.id(name), Some(id), "{kind:?} {name}");
+            assert!(!name.contains(' '), "{kind:?} {name}");
+        }
+    }
+}
+
+#[test]
 fn texts_can_be_normalised() {
     let tokenizer = trained(|config| {
         config.lower_case = true;
@@ -124,10 +165,10 @@ fn impossible_vocabulary_sizes_are_rejected() {
     let train = |kind, vocab_size, or_fewer| {
         let config = TokenizerConfig {
             kind,
-            or_fewer,
+            or_fewer: Sides::both(or_fewer),
             ..TokenizerConfig::new(vocab_size)
         };
-        let trained = Tokenizer::train(&config, "targets", texts());
+        let trained = Tokenizer::train(&config, Texts::Targets, texts());
         trained
             .map(|one| one.vocab_size)
             .map_err(|error| error.to_string())
@@ -155,7 +196,9 @@ fn impossible_vocabulary_sizes_are_rejected() {
         kind: TokenizerKind::Word,
         ..TokenizerConfig::new(100)
     };
-    let error = Tokenizer::train(&config, "targets", nothing).err().unwrap();
+    let error = Tokenizer::train(&config, Texts::Targets, nothing)
+        .err()
+        .unwrap();
     assert!(error.to_string().contains("has no tokens"), "{error}");
 }
 
@@ -165,7 +208,9 @@ fn errors_of_the_texts_are_returned() {
     let broken = texts()
         .take(10)
         .chain([Err(UsageError::new("corpus", "a", "is broken"))]);
-    let error = Tokenizer::train(&config, "targets", broken).err().unwrap();
+    let error = Tokenizer::train(&config, Texts::Targets, broken)
+        .err()
+        .unwrap();
     assert_eq!(error.to_string(), "corpus a: is broken");
 }
 

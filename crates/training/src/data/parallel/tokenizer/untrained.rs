@@ -17,8 +17,11 @@ use super::config::{Normalization, TokenizerConfig, TokenizerKind};
 pub(super) const SPECIAL: usize = 4;
 
 /// Returns a tokeniser without tokens, and its trainer. Training gives the special tokens the ids of
-/// a [`Vocabulary`].
-pub(super) fn untrained(config: &TokenizerConfig) -> tokenizers::Result<(Inner, TrainerWrapper)> {
+/// a [`Vocabulary`]. It makes at most `size` tokens.
+pub(super) fn untrained(
+    config: &TokenizerConfig,
+    size: usize,
+) -> tokenizers::Result<(Inner, TrainerWrapper)> {
     let special: Vec<AddedToken> = [
         Vocabulary::PAD,
         Vocabulary::BOS,
@@ -27,7 +30,6 @@ pub(super) fn untrained(config: &TokenizerConfig) -> tokenizers::Result<(Inner, 
     ]
     .map(|name| AddedToken::from(name, true))
     .into();
-    let size = config.vocab_size;
     // Marks blanks as SentencePiece does, so that decoding restores them.
     let with_blanks = Metaspace::new('▁', PrependScheme::Always, true);
     let bpe = |size| {

@@ -1,0 +1,153 @@
+//! Flags of `fit`, and the settings that they stand for.
+
+mod evaluation;
+mod execution;
+mod model;
+mod optimization;
+mod run;
+mod settings;
+mod text;
+mod tokenizer;
+
+use std::path::Path;
+
+use clap::Args;
+use training::config::{RunConfig, TextSize, file};
+use training::data::DataConfig;
+use training::error::UsageError;
+
+use super::check::set;
+use super::parse::{preset, seed};
+use super::resume::ResumeArgs;
+use super::task::TaskArgs;
+use evaluation::EvaluationArgs;
+use execution::ExecutionArgs;
+use model::HyperParameterArgs;
+use optimization::OptimizationArgs;
+use run::RunArgs;
+use settings::SettingsArgs;
+use text::TextArgs;
+use tokenizer::TokenizerArgs;
+
+/// Flags of `fit`, in the groups of its help. Settings without a flag are the task's or the
+/// preset's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+#[command(after_help = "\
+Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.")]
+pub struct FitArgs {
+    /// The task and its settings.
+    #[command(flatten, next_help_heading = "Task")]
+    pub task: TaskArgs,
+    /// Named settings, which other flags override [default: those of the task]
+    #[arg(long, value_name = "PRESET", help_heading = "Task", value_parser = preset())]
+    pub preset: Option<String>,
+    /// Corpora of texts.
+    #[command(flatten, next_help_heading = "Text data (for --task text)")]
+    pub text: TextArgs,
+    /// Tokenisers of texts.
+    #[command(flatten, next_help_heading = "Tokeniser (for --task text)")]
+    pub tokenizer: TokenizerArgs,
+    /// Hyper-parameters of the model.
+    #[command(flatten, next_help_heading = "Model")]
+    pub model: HyperParameterArgs,
+    /// Batches and updates.
+    #[command(flatten, next_help_heading = "Optimisation")]
+    pub optimization: OptimizationArgs,
+    /// Seed for parameter initialisation, data order and dropout [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Optimisation", allow_negative_numbers = true, value_parser = seed)]
+    pub seed: Option<u64>,
+    /// Evaluations and the end of training.
+    #[command(flatten, next_help_heading = "Evaluation and stopping")]
+    pub evaluation: EvaluationArgs,
+    /// The run's folder and its checkpoints.
+    #[command(flatten, next_help_heading = "Run folder")]
+    pub run: RunArgs,
+    /// Speed and memory.
+    #[command(flatten, next_help_heading = "Speed and memory")]
+    pub execution: ExecutionArgs,
+    /// Files of settings, and what is printed.
+    #[command(flatten, next_help_heading = "Settings and output")]
+    pub settings: SettingsArgs,
+}
+
+impl FitArgs {
+    /// Returns the settings that these flags stand for, not yet checked.
+    ///
+    /// # Errors
+    ///
+    /// A backend that is not usable, or flags that cannot be combined.
+    pub fn config(&self) -> Result<RunConfig, UsageError> {
+        let mut config = match &self.settings.config {
+            Some(path) => file::read(path)?,
+            None => self.defaults()?,
+        };
+        self.task.apply(&mut config.data)?;
+        if let DataConfig::Text(text) = &mut config.data {
+            self.text.apply(text)?;
+            self.tokenizer.apply(&mut text.tokenizer)?;
+        } else {
+            let given = [self.text.given()?, self.tokenizer.given()?].concat();
+            if let Some(flag) = given.first() {
+                let expected = "is a flag of --task text only";
+                return Err(UsageError::new(flag, "", expected));
+            }
+        }
+        self.model.apply(&mut config.model);
+        set(&mut config.seed, self.seed);
+        self.optimization
+            .apply(&mut config.optimization, &mut config.data)?;
+        self.evaluation
+            .apply(&mut config.evaluation, &config.data)?;
+        self.run.apply(&mut config.checkpointing);
+        self.execution.apply(&mut config.execution)?;
+        self.settings.apply(&mut config)?;
+        let d_model = config.model.d_model;
+        self.optimization
+            .apply_learning_rate(&mut config.optimization, d_model)?;
+        Ok(config)
+    }
+
+    /// Returns the settings that the other flags override, where there is no file of settings.
+    fn defaults(&self) -> Result<RunConfig, UsageError> {
+        let Some(preset) = &self.preset else {
+            return Ok(match &self.task.task {
+                None if self.text.has_corpus() => RunConfig::text(TextSize::Small),
+                _ => self.task.defaults(),
+            });
+        };
+        let config = RunConfig::of_preset(preset).expect("the flag has presets only");
+        let of_preset = config.data.name();
+        match &self.task.task {
+            Some(task) if task != of_preset => {
+                let expected = format!("is for --task {of_preset}, not {task}");
+                Err(UsageError::new("--preset", preset, expected))
+            }
+            _ => Ok(config),
+        }
+    }
+
+    /// Returns the flags of `resume` that `--resume` stands for.
+    ///
+    /// # Errors
+    ///
+    /// Other flags that are given, because a resumed run keeps its settings.
+    pub fn resume_args(&self, run: &Path) -> Result<ResumeArgs, UsageError> {
+        let mut allowed = Self::default();
+        allowed.run.resume.clone_from(&self.run.resume);
+        allowed.optimization.steps = self.optimization.steps;
+        allowed.execution.backend = self.execution.backend.clone();
+        allowed.settings.plain = self.settings.plain;
+        allowed.run.tensorboard = self.run.tensorboard;
+        if allowed != *self {
+            let expected = "goes with no other flags than --steps, --backend, --tensorboard and --plain: the settings of a run do not change";
+            return Err(UsageError::new("--resume", run.display(), expected));
+        }
+        Ok(ResumeArgs {
+            run: run.into(),
+            steps: self.optimization.steps,
+            backend: self.execution.backend.backend.clone(),
+            plain: self.settings.plain,
+            tensorboard: self.run.tensorboard,
+        })
+    }
+}

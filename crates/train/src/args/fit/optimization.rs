@@ -1,0 +1,124 @@
+//! Flags of `fit` about batches and updates.
+
+use clap::Args;
+use training::config::{OptimizationConfig, OptimizerKind, ScheduleKind};
+use training::data::DataConfig;
+use training::error::UsageError;
+
+use crate::args::check::{needs, reject, set};
+use crate::args::parse::{DECAY, FRACTION, NOT_NEGATIVE, POSITIVE, listed, number, whole_number};
+use crate::args::values::{OPTIMIZER, SCHEDULE};
+
+/// Flags of `fit` about batches and updates.
+#[derive(Clone, Debug, Default, PartialEq, Args)]
+pub struct OptimizationArgs {
+    /// Training steps
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub steps: Option<usize>,
+    /// Passes over the training data (text only), instead of --steps [default: 10]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>, conflicts_with = "steps")]
+    pub epochs: Option<usize>,
+    /// Sequences in a batch (not for text)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub batch_size: Option<usize>,
+    /// Maximum tokens of each side of a batch, padding included (text only)
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub batch_tokens: Option<usize>,
+    /// Number of batches in a step, whose gradients are added up [default: 1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub accumulate: Option<usize>,
+    /// Optimizer [default: adam]
+    #[arg(long, value_name = "RULE", value_parser = listed::<OptimizerKind>(OPTIMIZER))]
+    pub optimizer: Option<OptimizerKind>,
+    /// How the learning rate falls after its warm-up
+    #[arg(long, value_name = "SHAPE", value_parser = listed::<ScheduleKind>(SCHEDULE))]
+    pub schedule: Option<ScheduleKind>,
+    /// Learning rate at the end of the warm-up, its peak
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, conflicts_with = "factor", value_parser = number::<f64>("a number above 0, such as 0.001 or 5e-4"))]
+    pub learning_rate: Option<f64>,
+    /// Another way to give the peak: FACTOR / sqrt(d_model * warmup), as in the paper
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
+    pub factor: Option<f64>,
+    /// Number of steps in which the learning rate rises
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub warmup: Option<usize>,
+    /// Weight decay of AdamW, times the learning rate; biases and norms have none [default: 0.01]
+    #[arg(long, value_name = "DECAY", allow_negative_numbers = true, value_parser = number::<f32>(NOT_NEGATIVE))]
+    pub weight_decay: Option<f32>,
+    /// Clip the global gradient norm to this value
+    #[arg(long, value_name = "NORM", allow_negative_numbers = true, value_parser = number::<f32>(POSITIVE))]
+    pub clip_norm: Option<f32>,
+    /// Share of the target distribution that is spread over all tokens
+    #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>(FRACTION))]
+    pub label_smoothing: Option<f64>,
+    /// Decay of a moving average of the parameters, which is evaluated and saved [default: none]
+    #[arg(long, value_name = "DECAY", allow_negative_numbers = true, value_parser = number::<f64>(DECAY))]
+    pub ema: Option<f64>,
+}
+
+impl OptimizationArgs {
+    /// Overrides settings by the given flags, but for `--learning-rate`.
+    ///
+    /// # Errors
+    ///
+    /// A flag without effect, or a flag of other tasks.
+    pub fn apply(
+        &self,
+        optimization: &mut OptimizationConfig,
+        data: &mut DataConfig,
+    ) -> Result<(), UsageError> {
+        if let DataConfig::Text(text) = data {
+            let expected = "is not a flag of --task text; use --batch-tokens";
+            reject("--batch-size", self.batch_size, expected)?;
+            set(&mut text.batch_tokens, self.batch_tokens);
+            if let Some(epochs) = self.epochs {
+                optimization.epochs = Some(epochs);
+            } else if self.steps.is_some() {
+                optimization.epochs = None;
+            }
+        } else {
+            let expected = "is a flag of --task text only; use --batch-size";
+            reject("--batch-tokens", self.batch_tokens, expected)?;
+            let expected = "is a flag of --task text only; use --steps";
+            reject("--epochs", self.epochs, expected)?;
+        }
+        set(&mut optimization.steps, self.steps);
+        set(&mut optimization.batch_size, self.batch_size);
+        set(&mut optimization.accumulate, self.accumulate);
+        set(&mut optimization.label_smoothing, self.label_smoothing);
+        optimization.ema = self.ema.or(optimization.ema);
+        let schedule = &mut optimization.schedule;
+        set(&mut schedule.kind, self.schedule);
+        set(&mut schedule.factor, self.factor);
+        set(&mut schedule.warmup, self.warmup);
+        let optimizer = &mut optimization.optimizer;
+        set(&mut optimizer.kind, self.optimizer);
+        set(&mut optimizer.weight_decay, self.weight_decay);
+        optimizer.clip_norm = self.clip_norm.or(optimizer.clip_norm);
+        let is_adamw = optimizer.kind == OptimizerKind::AdamW;
+        let adamw = "--optimizer adamw";
+        needs("--weight-decay", self.weight_decay, adamw, is_adamw)
+    }
+
+    /// Applies `--learning-rate`. The configuration has the factor that gives this peak, so it
+    /// must already have the final width of the model and the final warm-up.
+    ///
+    /// # Errors
+    ///
+    /// A learning rate that is not a positive number.
+    pub fn apply_learning_rate(
+        &self,
+        optimization: &mut OptimizationConfig,
+        d_model: usize,
+    ) -> Result<(), UsageError> {
+        let Some(rate) = self.learning_rate else {
+            return Ok(());
+        };
+        if !(rate > 0.0 && rate.is_finite()) {
+            let expected = format!("must be {POSITIVE}");
+            return Err(UsageError::new("--learning-rate", rate, expected));
+        }
+        optimization.schedule = optimization.schedule.with_peak(rate, d_model);
+        Ok(())
+    }
+}

@@ -1,0 +1,61 @@
+//! Flags that go with every command.
+
+use clap::{ArgAction, Args};
+use training::error::UsageError;
+
+use super::parse::whole_number;
+use crate::terminal::ColorChoice;
+
+/// Maximum number of threads, far more than any machine has cores.
+const MAX_THREADS: usize = 1024;
+
+/// Flags that go with every command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub struct GlobalArgs {
+    /// Number of threads that compute [default: one for each core]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub threads: Option<usize>,
+    /// Print only results, warnings and errors
+    #[arg(long, short, global = true, conflicts_with = "verbose")]
+    pub quiet: bool,
+    /// Print the log of the program, too
+    #[arg(long, short, global = true)]
+    pub verbose: bool,
+    /// When output has colours: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true
+    )]
+    pub color: ColorChoice,
+    /// Print help; -h prints a summary
+    #[arg(long, short, global = true, action = ArgAction::Help)]
+    pub help: Option<bool>,
+}
+
+impl GlobalArgs {
+    /// Sets the number of threads that compute.
+    ///
+    /// # Errors
+    ///
+    /// A number of threads that is 0 or too large.
+    pub fn apply(&self) -> Result<(), UsageError> {
+        let Some(threads) = self.threads else {
+            return Ok(());
+        };
+        let wrong = |expected: String| Err(UsageError::new("--threads", threads, expected));
+        if !(1..=MAX_THREADS).contains(&threads) {
+            return wrong(format!("must be at least 1 and at most {MAX_THREADS}"));
+        }
+        // Burn's CPU backend, the fast paths and the tokenisers all use this pool.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        match pool.build_global() {
+            Ok(()) => Ok(()),
+            Err(error) => wrong(format!("cannot be had ({error})")),
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Mistakes in a command line, each explained in one line.
+
+use std::ffi::OsString;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory};
+
+use super::aliases;
+use super::cli::{Cli, complete};
+
+/// Describes a mistake in a command line in one line: the mistake, what would be right, and the
+/// help to read. `words` is the command line without the program's name.
+pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
+    let cli = Cli::command();
+    let (words, at) = complete(words);
+    let name = words.get(at).map(|word| word.to_string_lossy());
+    let command = name.and_then(|name| cli.find_subcommand(name.as_ref()));
+    let help = match command {
+        Some(command) => format!("train {} --help", command.get_name()),
+        None => "train --help".into(),
+    };
+    let text = error.render().to_string();
+    let lines = text.lines().map(str::trim);
+    let lines = lines.take_while(|line| !line.starts_with("Usage:"));
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let mut parts: Vec<String> = lines.map(String::from).collect();
+    if let Some(hint) = hint(error, &cli, command, &words) {
+        // Of clap's own tips, none is as good.
+        parts.retain(|part| !part.starts_with("tip:"));
+        parts.push(hint);
+    }
+    let message = parts.join("; ").replace(":; ", ": ");
+    format!("{message}; see `{help}`")
+}
+
+/// Returns what would be right instead, where more is known than what clap says.
+fn hint(
+    error: &clap::Error,
+    cli: &Command,
+    command: Option<&Command>,
+    words: &[OsString],
+) -> Option<String> {
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let given = context(error, ContextKind::InvalidArg)?;
+            let flag = known_flag(given, cli, command, words)?;
+            Some(format!("use {flag}"))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let given = context(error, ContextKind::InvalidSubcommand)?;
+            let name = aliases::command(&given.to_lowercase())?;
+            Some(format!("use `train {name}`"))
+        }
+        ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
+            // A flag without its value.
+            let given = context(error, ContextKind::InvalidArg)?;
+            let flag = given.split([' ', '=']).next()?.trim_start_matches("--");
+            let mut args = command?.get_arguments().chain(cli.get_arguments());
+            let arg = args.find(|arg| arg.get_long() == Some(flag))?;
+            Some(format!("--{flag}: {}", arg.get_help()?))
+        }
+        _ => None,
+    }
+}
+
+/// Returns our flag for a flag that the command does not have.
+fn known_flag(
+    given: &str,
+    cli: &Command,
+    command: Option<&Command>,
+    words: &[OsString],
+) -> Option<String> {
+    let is_known = |flag: &str| {
+        let name = flag.trim_start_matches("--");
+        let of_command = command.into_iter().flat_map(Command::get_arguments);
+        let mut args = of_command.chain(cli.get_arguments());
+        args.any(|arg| arg.get_long() == Some(name))
+    };
+    // clap takes `-lr` for several flags of one letter, and names the first of them.
+    let whole = words.iter().map(|word| word.to_string_lossy());
+    let mut whole = whole.filter(|word| !given.starts_with("--") && word.starts_with(given));
+    let given = whole.next().unwrap_or(given.into());
+    let name = given.trim_start_matches('-').split('=').next()?;
+    let name = name.to_lowercase().replace(['_', '.'], "-");
+    let ours = format!("--{name}");
+    if is_known(&ours) {
+        return Some(ours);
+    }
+    aliases::flag(&name, is_known).map(Into::into)
+}
+
+fn context(error: &clap::Error, kind: ContextKind) -> Option<&str> {
+    match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,88 @@
+//! `train generate` at a terminal: a prompt for each line, which goes on after a wrong one.
+
+use std::ops::ControlFlow;
+
+use anyhow::Result;
+use training::data::{DataConfig, Split};
+use training::inference::{Line, Predictor};
+use training::run::checkpoint::TrainedRun;
+
+use crate::args::GenerateArgs;
+use crate::terminal::{Prompt, Reply, output};
+
+/// Asks for lines and prints the result of each one, until the user ends the input.
+///
+/// # Errors
+///
+/// A terminal that cannot be used, a stdout that cannot be written.
+pub(super) fn run(args: &GenerateArgs, run: &TrainedRun, predictor: &Predictor) -> Result<()> {
+    let mut prompt = Prompt::open()?;
+    output::note(&hint(args, run));
+    let mut number = 0;
+    loop {
+        let text = match ask(&mut prompt, args.score)? {
+            Reply::Line(text) => text,
+            Reply::Left => {
+                output::note("Ctrl-D ends");
+                continue;
+            }
+            Reply::End => return Ok(()),
+        };
+        number += 1;
+        if answer(args, predictor, &Line { number, text })?.is_break() {
+            return Ok(());
+        }
+    }
+}
+
+/// Asks for a source and, for a score, for its target. A source with a tab has its target already.
+fn ask(prompt: &mut Prompt, has_target: bool) -> Result<Reply> {
+    let source = match prompt.ask("source> ")? {
+        Reply::Line(text) => text,
+        other => return Ok(other),
+    };
+    if !has_target || source.trim().is_empty() || source.contains('\t') {
+        return Ok(Reply::Line(source));
+    }
+    Ok(match prompt.ask("target> ")? {
+        Reply::Line(target) => Reply::Line(format!("{source}\t{target}")),
+        other => other,
+    })
+}
+
+/// Prints the result of a line, or what is wrong with it.
+fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<ControlFlow<()>> {
+    match predictor.request(line) {
+        Ok(Some(request)) if args.stream => predictor.stream(&request, output::stream),
+        Ok(Some(request)) => output::stream(&predictor.predict(&[request])?.concat()),
+        Ok(None) => Ok(ControlFlow::Continue(())),
+        Err(error) => {
+            output::error(&error.to_string());
+            match args.keep_going {
+                true => output::stream(&predictor.rejected(line.number, &error)?),
+                false => Ok(ControlFlow::Continue(())),
+            }
+        }
+    }
+}
+
+/// Says what to type.
+fn hint(args: &GenerateArgs, run: &TrainedRun) -> String {
+    let source = match run.config.data {
+        DataConfig::Text(_) => "a text".into(),
+        _ => {
+            let examples = run.dataset.held_out(run.config.seed, Split::Test, 1);
+            let example = examples.first().map(|example| {
+                let source = run.dataset.codec().decode_source(&example.source);
+                format!("a source, such as \"{source}\",")
+            });
+            example.unwrap_or_else(|| "a source".into())
+        }
+    };
+    match args.score {
+        true => {
+            format!("Type {source} and press Enter, and then the target to score. Ctrl-D ends.")
+        }
+        false => format!("Type {source} and press Enter. Ctrl-D ends."),
+    }
+}

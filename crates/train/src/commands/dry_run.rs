@@ -1,0 +1,165 @@
+//! `train fit --dry-run`: what a run would be, without a file.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use burn::module::Module;
+use burn::tensor::Device;
+use training::config::RunConfig;
+use training::data::{Batch, Dataset};
+use training::memory::{peak_rss_bytes, reset_peak_rss};
+use training::trainer::Learner;
+
+use crate::terminal::output;
+
+/// Number of steps before the measurement, in which backends tune and allocators fill.
+const WARM_UP: usize = 1;
+
+/// Number of measured steps.
+const STEPS: usize = 3;
+
+/// Prints the size of the model, the amount of data, and the measured time of a step.
+///
+/// # Errors
+///
+/// A model that cannot be built, or a device that fails.
+pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) -> Result<()> {
+    let _fast_paths = fused::fast_paths(config.execution.fused);
+    let optimization = &config.optimization;
+    let mut device = device.clone().autodiff();
+    if config.execution.gradient_checkpointing {
+        device = device.gradient_checkpointing();
+    }
+    let model = config.model.init_seeded(config.seed, &device)?;
+    let parameters = model.num_params();
+    let pad_ids = dataset.codec().vocabularies().pad_ids;
+    let mut learner = Learner::new(config, model, pad_ids.target)?;
+
+    let (steps, accumulate) = (optimization.steps, optimization.accumulate);
+    let (mut seconds, mut tokens) = (0.0, 0);
+    reset_peak_rss();
+    for step in 1..=WARM_UP + STEPS {
+        let begun = Instant::now();
+        let batches = (1..=accumulate).map(|batch| {
+            let index = (step - 1) * accumulate + batch;
+            let examples = dataset.batch(config.seed, index, optimization.batch_size);
+            Batch::new(&examples, pad_ids, &device)
+        });
+        let batches: Vec<Batch> = batches.collect();
+        let in_step: usize = batches.iter().map(|batch| batch.tokens).sum();
+        let rate = optimization
+            .schedule
+            .learning_rate(step, steps, config.model.d_model);
+        let result = learner.step(step, batches, rate, None);
+        let _ = result.loss.into_data();
+        device.sync()?;
+        if step > WARM_UP {
+            seconds += begun.elapsed().as_secs_f64() / STEPS as f64;
+            tokens += in_step;
+        }
+    }
+
+    let threads = rayon::current_num_threads();
+    let line = |name: &str, text: String| output::result(&format!("{name:<14} {text}"));
+    line("task", config.data.name().into())?;
+    line(
+        "backend",
+        format!("{}, {threads} threads", config.execution.backend),
+    )?;
+    line("parameters", grouped(parameters))?;
+    line("memory", memory(config, parameters))?;
+    let held_out = config.evaluation.validation_size;
+    line(
+        "data",
+        match dataset.batches_per_epoch() {
+            Some(batches) => format!("{} batches an epoch", grouped(batches)),
+            None => format!(
+                "examples without end, {} to validate with",
+                grouped(held_out)
+            ),
+        },
+    )?;
+    let per_step = tokens as f64 / STEPS as f64;
+    line(
+        "steps",
+        format!(
+            "{}, about {} target tokens each",
+            grouped(steps),
+            grouped(per_step as usize)
+        ),
+    )?;
+    let schedule = &optimization.schedule;
+    let peak = schedule.peak(config.model.d_model);
+    line(
+        "learning rate",
+        format!("{peak:.3e} at its peak, step {}", schedule.warmup),
+    )?;
+    line(
+        "time",
+        format!(
+            "{} a step, mean of {STEPS}; {} for all steps, without evaluations",
+            duration(seconds),
+            duration(seconds * steps as f64)
+        ),
+    )
+}
+
+/// Describes the memory of the parameters and of what an update needs, and the memory of the
+/// process where the system tells it.
+fn memory(config: &RunConfig, parameters: usize) -> String {
+    let copies = |n: usize| megabytes(4 * n * parameters);
+    let average = config.optimization.ema.map_or(0, |_| 1);
+    let state = copies(4 + average);
+    let parts = "parameters, gradients and optimizer state";
+    match peak_rss_bytes() {
+        Some(bytes) => {
+            let peak = megabytes(bytes as usize);
+            format!("{state} for {parts}; this process took {peak} at most")
+        }
+        None => format!("{state} for {parts}"),
+    }
+}
+
+fn megabytes(bytes: usize) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
+
+/// Writes a number with commas between groups of three digits.
+fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Writes seconds in a unit that suits them.
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 1.0 => format!("{:.1} ms", 1e3 * s),
+        s if s < 120.0 => format!("{s:.1} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_durations_are_readable() {
+        let numbers = [0, 999, 1000, 86_692, 1_234_567];
+        let texts = ["0", "999", "1,000", "86,692", "1,234,567"];
+        assert_eq!(numbers.map(grouped), texts);
+        let seconds = [0.0123, 12.34, 600.0, 36_000.0];
+        assert_eq!(
+            seconds.map(duration),
+            ["12.3 ms", "12.3 s", "10 min", "10.0 h"]
+        );
+    }
+}

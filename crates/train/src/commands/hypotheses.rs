@@ -1,0 +1,96 @@
+//! The file in which `eval --hypotheses` writes the outputs.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use training::data::parallel::is_json_lines;
+use training::error::UsageError;
+
+const FLAG: &str = "--hypotheses";
+
+/// An open file of hypotheses, one per line.
+pub(super) struct HypothesesFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    is_json: bool,
+}
+
+/// A line of a file of JSON Lines.
+#[derive(Serialize)]
+struct Record<'a> {
+    source: &'a str,
+    reference: &'a str,
+    hypothesis: &'a str,
+}
+
+impl HypothesesFile {
+    /// Creates the file that the flag names, if it is given. `inputs` are the files that the
+    /// command reads.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or it is one of `inputs`.
+    pub(super) fn of_flag<'a>(
+        path: Option<&Path>,
+        inputs: impl IntoIterator<Item = Option<&'a PathBuf>>,
+    ) -> Result<Option<Self>, UsageError> {
+        let Some(path) = path else {
+            return Ok(None);
+        };
+        let wrong = |what: String| UsageError::new(FLAG, path.display(), what);
+        if path == Path::new("-") {
+            return Err(wrong(
+                "must be a file, since standard output has the scores".into(),
+            ));
+        }
+        if let Ok(path) = path.canonicalize() {
+            let is_same = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input == path);
+            if inputs.into_iter().flatten().any(is_same) {
+                return Err(wrong("is a file of the texts, and would be lost".into()));
+            }
+        }
+        let file = File::create(path).map_err(|e| wrong(format!("cannot be written ({e})")))?;
+        Ok(Some(Self {
+            path: path.into(),
+            file: BufWriter::new(file),
+            is_json: is_json_lines(path),
+        }))
+    }
+
+    /// Adds a line.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(super) fn add(&mut self, source: &str, reference: &str, hypothesis: &str) -> Result<()> {
+        let line = if self.is_json {
+            serde_json::to_string(&Record {
+                source,
+                reference,
+                hypothesis,
+            })?
+        } else {
+            // A line break within an output would shift the lines after it.
+            hypothesis.replace(['\n', '\r'], " ")
+        };
+        let written = writeln!(self.file, "{line}");
+        written.with_context(|| self.unwritable())
+    }
+
+    /// Writes what is still in memory.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub(super) fn close(mut self) -> Result<()> {
+        let written = self.file.flush();
+        written.with_context(|| self.unwritable())
+    }
+
+    fn unwritable(&self) -> String {
+        format!("{FLAG} {} cannot be written", self.path.display())
+    }
+}

@@ -1,0 +1,252 @@
+//! `train runs`: a table of the runs in a folder.
+
+use std::cmp::{Ordering, Reverse};
+use std::path::Path;
+
+use anyhow::Result;
+use serde::Serialize;
+use training::config::BestBy;
+use training::config::differences::{Settings, from_preset};
+use training::error::UsageError;
+use training::run::layout::CONFIG;
+use training::run::{Overview, Status, run_folders};
+
+use super::metrics::Metrics;
+use super::shown;
+use crate::args::flags::describe;
+use crate::args::{Column, RunsArgs};
+use crate::terminal::output;
+use crate::terminal::table::{Align, Table, stdout_width};
+
+/// A run in the list.
+struct Listed {
+    run: Overview,
+    /// The nearest preset, and the settings that differ from it; `None` where there is no preset.
+    from_preset: Option<(&'static str, Settings)>,
+}
+
+/// A run as JSON.
+#[derive(Serialize)]
+struct Record<'a> {
+    name: &'a str,
+    folder: &'a Path,
+    task: &'a str,
+    /// Preset that `settings` differ from.
+    preset: Option<&'a str>,
+    settings: Option<&'a Settings>,
+    seed: Option<u64>,
+    step: usize,
+    steps: Option<usize>,
+    best: Option<Best>,
+    seconds: Option<f64>,
+    status: Option<Status>,
+    reason: Option<&'a str>,
+    /// When training last changed the folder, in UTC by RFC 3339.
+    changed: Option<String>,
+    metrics: Metrics,
+}
+
+/// The best evaluation as JSON.
+#[derive(Serialize)]
+struct Best {
+    metric: &'static str,
+    value: f64,
+    step: usize,
+}
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// A folder that cannot be read, or that has no run.
+pub fn run(args: &RunsArgs) -> Result<()> {
+    let parent = &args.folder;
+    let is_run = parent.join(CONFIG).exists();
+    let folders = match is_run {
+        true => vec![parent.clone()],
+        false => run_folders(parent).map_err(|error| cannot_read(parent, &error))?,
+    };
+    let mut runs = Vec::new();
+    for folder in &folders {
+        match Overview::read(folder) {
+            Ok(run) => runs.push(Listed {
+                from_preset: from_preset(&run.config),
+                run,
+            }),
+            Err(error) if is_run => return Err(error.into()),
+            Err(error) => output::note(&format!("skipped {}", describe(&error.into()))),
+        }
+    }
+    if runs.is_empty() {
+        let what = "has no run that can be read; `train` trains one, and --run-dir says where";
+        return Err(UsageError::new("DIR", parent.display(), what).into());
+    }
+    sort(&mut runs, args.sort);
+    if args.json {
+        return runs
+            .iter()
+            .try_for_each(|run| output::result(&serde_json::to_string(&run.record())?));
+    }
+    let columns = [
+        ("name", Align::Left),
+        ("task", Align::Left),
+        ("settings", Align::Left),
+        ("steps", Align::Right),
+        ("best", Align::Left),
+        ("time", Align::Right),
+        ("status", Align::Left),
+    ];
+    let columns = columns.map(|(name, align)| (name.to_owned(), align));
+    let mut table = Table::new(columns).cutting(2);
+    runs.iter().for_each(|run| table.push(run.row()));
+    let lines = table.lines(stdout_width());
+    lines.iter().try_for_each(|line| output::result(line))
+}
+
+fn cannot_read(folder: &Path, error: &std::io::Error) -> UsageError {
+    let what = match folder.exists() {
+        true => format!("cannot be read ({error}); name a folder of runs"),
+        false => "does not exist; name a folder of runs".into(),
+    };
+    UsageError::new("DIR", folder.display(), what)
+}
+
+fn sort(runs: &mut [Listed], by: Column) {
+    // Runs that are equal by the column have the order of their names.
+    runs.sort_by_cached_key(|it| natural(&it.run.name));
+    match by {
+        Column::Name => {}
+        Column::Changed => runs.sort_by_key(|it| Reverse(it.run.changed)),
+        Column::Task => runs.sort_by(|a, b| a.run.task().cmp(b.run.task())),
+        Column::Steps => runs.sort_by_key(|it| Reverse(it.run.step)),
+        Column::Best => runs.sort_by(|a, b| by_best(&a.run, &b.run)),
+        Column::Time => {
+            let seconds = |it: &Listed| it.run.seconds.unwrap_or(-1.0);
+            runs.sort_by(|a, b| seconds(b).total_cmp(&seconds(a)));
+        }
+        Column::Status => runs.sort_by_key(|it| it.run.status.map_or(u8::MAX, |it| it as u8)),
+    }
+}
+
+/// Compares runs by the names of their metrics, then by the values, the best first. Runs without an
+/// evaluation are the last.
+fn by_best(a: &Overview, b: &Overview) -> Ordering {
+    let (a, b) = match (a.best, b.best) {
+        (Some(a), Some(b)) => (a, b),
+        (a, b) => return a.is_none().cmp(&b.is_none()),
+    };
+    let better_first = match a.by {
+        BestBy::Loss => a.value.total_cmp(&b.value),
+        BestBy::ExactMatch | BestBy::Bleu => b.value.total_cmp(&a.value),
+    };
+    a.field().cmp(b.field()).then(better_first)
+}
+
+/// Returns a name's parts, with numbers as numbers, so that `copy-2` comes before `copy-10`.
+fn natural(name: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0_u64)];
+    let mut in_number = false;
+    for c in name.chars() {
+        let (text, number) = parts.last_mut().expect("there is a part");
+        match c.to_digit(10) {
+            Some(digit) => {
+                *number = number.saturating_mul(10).saturating_add(digit.into());
+                in_number = true;
+            }
+            None if in_number => {
+                parts.push((c.into(), 0));
+                in_number = false;
+            }
+            None => text.push(c),
+        }
+    }
+    parts
+}
+
+impl Listed {
+    fn row(&self) -> Vec<String> {
+        let run = &self.run;
+        let steps = match run.steps {
+            Some(steps) if steps != run.step => format!("{}/{steps}", run.step),
+            _ => run.step.to_string(),
+        };
+        let best = run.best.map_or("-".into(), |best| {
+            let name = best.field().replace("valid_", "").replace('_', " ");
+            let value = match best.by {
+                BestBy::Bleu => format!("{:.2}", best.value),
+                BestBy::ExactMatch => shown::fraction(best.value),
+                BestBy::Loss => shown::number(best.value),
+            };
+            // BLEU is an acronym.
+            let name = name.replace("bleu", "BLEU");
+            format!("{name} {value}")
+        });
+        vec![
+            run.name.clone(),
+            run.task().into(),
+            self.settings(),
+            steps,
+            best,
+            run.seconds.map_or("-".into(), shown::seconds),
+            run.status
+                .map_or("unknown".into(), |status| status.to_string()),
+        ]
+    }
+
+    /// Returns the settings that differ from the preset, as flags.
+    fn settings(&self) -> String {
+        let Some((preset, changed)) = &self.from_preset else {
+            return String::new();
+        };
+        let mut words = Vec::new();
+        if self.run.task() == "text" {
+            words.push(format!("--preset {preset}"));
+        }
+        // Setting `--layers` changes two settings.
+        for (path, value) in changed {
+            let word = shown::setting(path, value);
+            if !words.contains(&word) {
+                words.push(word);
+            }
+        }
+        words.join(" ")
+    }
+
+    fn record(&self) -> Record<'_> {
+        let run = &self.run;
+        let from_preset = self.from_preset.as_ref();
+        let changed = run.changed.map(humantime::format_rfc3339_seconds);
+        Record {
+            name: &run.name,
+            folder: &run.folder,
+            task: run.task(),
+            preset: from_preset.map(|(preset, _)| *preset),
+            settings: from_preset.map(|(_, settings)| settings),
+            seed: run.seed(),
+            step: run.step,
+            steps: run.steps,
+            best: run.best.map(|best| Best {
+                metric: best.field(),
+                value: best.value,
+                step: best.step,
+            }),
+            seconds: run.seconds,
+            status: run.status,
+            reason: run.reason.as_deref(),
+            changed: changed.map(|time| time.to_string()),
+            metrics: Metrics::of(run),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_sorted_by_their_numbers() {
+        let mut names = ["copy-10", "copy-2", "add-3", "copy", "copy-2b"];
+        names.sort_by_key(|name| natural(name));
+        assert_eq!(names, ["add-3", "copy", "copy-2", "copy-2b", "copy-10"]);
+    }
+}

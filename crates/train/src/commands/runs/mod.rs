@@ -1,0 +1,9 @@
+//! `train runs` and `train compare`: runs beside each other.
+
+mod compare;
+mod list;
+mod metrics;
+mod shown;
+
+pub(super) use compare::run as compare;
+pub(super) use list::run as list;

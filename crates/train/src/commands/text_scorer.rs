@@ -1,0 +1,143 @@
+//! Scores of texts against references, for `score` and `eval`.
+
+use serde::Serialize;
+use training::metrics::{BleuCounts, ChrfCounts, Counts, EditCounts};
+
+use crate::args::MetricArgs;
+
+/// Scores of texts.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Scores {
+    segments: u64,
+    pub(super) bleu: f64,
+    precisions: [f64; 4],
+    brevity_penalty: f64,
+    hypothesis_tokens: u64,
+    reference_tokens: u64,
+    bleu_signature: String,
+    pub(super) chrf: f64,
+    chrf_signature: String,
+    word_error_rate: Option<f64>,
+    character_error_rate: Option<f64>,
+    exact_match: f64,
+}
+
+/// Counts from which scores of texts are computed.
+pub(super) struct TextScorer {
+    metric: MetricArgs,
+    signatures: Signatures,
+    bleu: BleuCounts,
+    chrf: ChrfCounts,
+    words: EditCounts,
+    characters: EditCounts,
+    same: u64,
+    segments: u64,
+}
+
+/// The signatures of sacreBLEU, which say how scores were computed.
+#[derive(Clone, Debug)]
+pub(super) struct Signatures {
+    pub(super) bleu: String,
+    pub(super) chrf: String,
+}
+
+impl Signatures {
+    /// Returns the signatures of scores with `n_references` references per segment. `bootstrap` is
+    /// the number of samples and their seed.
+    pub(super) fn new(
+        metric: MetricArgs,
+        n_references: usize,
+        bootstrap: Option<(usize, u64)>,
+    ) -> Self {
+        let bootstrap = bootstrap.map(|(n, seed)| format!("bs:{n}|seed:{seed}|"));
+        let bootstrap = bootstrap.unwrap_or_default();
+        let case = if metric.lower_case { "lc" } else { "mixed" };
+        let begin = format!("nrefs:{n_references}|{bootstrap}case:{case}");
+        let tokenizer = metric.tokenize.name();
+        Self {
+            bleu: format!("{begin}|eff:no|tok:{tokenizer}|smooth:exp|version:2.6.0"),
+            chrf: format!("{begin}|eff:yes|nc:6|nw:0|space:no|version:2.6.0"),
+        }
+    }
+}
+
+impl TextScorer {
+    /// Starts without segments.
+    pub(super) fn new(metric: MetricArgs, n_references: usize) -> Self {
+        Self {
+            metric,
+            signatures: Signatures::new(metric, n_references, None),
+            bleu: BleuCounts::default(),
+            chrf: ChrfCounts::default(),
+            words: EditCounts::default(),
+            characters: EditCounts::default(),
+            same: 0,
+            segments: 0,
+        }
+    }
+
+    /// Adds a segment, and returns its counts.
+    pub(super) fn add(
+        &mut self,
+        hypothesis: &str,
+        references: &[&str],
+    ) -> (BleuCounts, ChrfCounts) {
+        let case = |text: &str| match self.metric.lower_case {
+            true => text.to_lowercase(),
+            false => text.into(),
+        };
+        let hypothesis = &case(hypothesis)[..];
+        let references: Vec<String> = references.iter().map(|text| case(text)).collect();
+        let references: Vec<&str> = references.iter().map(String::as_str).collect();
+        let bleu = BleuCounts::of_segment(hypothesis, &references, self.metric.tokenize);
+        let chrf = ChrfCounts::of_segment(hypothesis, &references);
+        self.bleu.add(&bleu);
+        self.chrf.add(&chrf);
+        self.words.add_words(hypothesis, &references);
+        self.characters.add_characters(hypothesis, &references);
+        self.same += u64::from(references.contains(&hypothesis));
+        self.segments += 1;
+        (bleu, chrf)
+    }
+
+    /// Returns the scores of all segments so far.
+    pub(super) fn scores(&self) -> Scores {
+        let found = self.bleu.score();
+        Scores {
+            segments: self.segments,
+            bleu: found.score,
+            precisions: found.precisions,
+            brevity_penalty: found.brevity_penalty,
+            hypothesis_tokens: found.hypothesis,
+            reference_tokens: found.reference,
+            bleu_signature: self.signatures.bleu.clone(),
+            chrf: self.chrf.score(),
+            chrf_signature: self.signatures.chrf.clone(),
+            word_error_rate: self.words.rate(),
+            character_error_rate: self.characters.rate(),
+            exact_match: self.same as f64 / self.segments as f64,
+        }
+    }
+}
+
+impl Scores {
+    /// Returns the scores in words.
+    pub(super) fn text(&self) -> String {
+        let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
+        let [one, two, three, four] = self.precisions;
+        format!(
+            "BLEU {:.2}  {one:.1}/{two:.1}/{three:.1}/{four:.1}, brevity penalty {:.3}, {} tokens against {}  {}\nchrF {:.2}  {}\nWER {}, CER {}, exact match {:.4} on {} segments",
+            self.bleu,
+            self.brevity_penalty,
+            self.hypothesis_tokens,
+            self.reference_tokens,
+            self.bleu_signature,
+            self.chrf,
+            self.chrf_signature,
+            rate(self.word_error_rate),
+            rate(self.character_error_rate),
+            self.exact_match,
+            self.segments
+        )
+    }
+}

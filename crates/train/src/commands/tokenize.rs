@@ -1,0 +1,155 @@
+//! `train tokenize`: turn lines of text into tokens, and back.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use training::data::parallel::{Pieces, Tokenizer, TokenizerPair};
+use training::data::{DataConfig, Dataset};
+use training::error::{UsageError, quote};
+use training::inference::{Input, Line, Unreadable};
+use training::run::read_config;
+
+use crate::args::{Side, TokenizeArgs, name_of};
+use crate::terminal::output;
+
+/// Size of the output that is printed at once, in bytes.
+const CHUNK: usize = 1 << 16;
+
+/// Runs the command.
+///
+/// # Errors
+///
+/// A folder or file that has no tokeniser, a line that cannot be used, a stdout that cannot be
+/// written.
+pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
+    let vocabulary = Vocabulary::open(args)?;
+    let pieces = vocabulary.pieces();
+    let input = Input::open(&args.input)?;
+    let is_interactive = input.is_terminal();
+    let mut text = String::new();
+    for line in input {
+        let line = line.map_err(|error| match error {
+            Unreadable::Line(_, error) | Unreadable::Rest(error) => error,
+        });
+        let converted = line.and_then(|line| match args.decode {
+            true => {
+                let ids = ids(&line, &pieces, args.ids)?;
+                Ok(vocabulary.decode(&ids))
+            }
+            false => {
+                let ids = vocabulary.encode(&line)?;
+                Ok(words(&ids, &pieces, args.ids))
+            }
+        });
+        match converted {
+            Ok(converted) => text += &converted,
+            Err(error) => {
+                let _ = output::stream(&text)?;
+                return Err(error.into());
+            }
+        }
+        text.push('\n');
+        if is_interactive || text.len() >= CHUNK {
+            if output::stream(&text)?.is_break() {
+                return Ok(());
+            }
+            text.clear();
+        }
+    }
+    output::stream(&text).map(|_| ())
+}
+
+/// Returns the names or ids of tokens, separated by blanks.
+fn words(ids: &[u32], pieces: &Pieces, as_ids: bool) -> String {
+    let word = |&id: &u32| match as_ids {
+        true => id.to_string(),
+        false => pieces.name(id).unwrap_or("?").into(),
+    };
+    ids.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Returns the ids of a line of names or ids.
+fn ids(line: &Line, pieces: &Pieces, as_ids: bool) -> Result<Vec<u32>, UsageError> {
+    let id = |word: &str| match as_ids {
+        true => {
+            let id = word.parse().ok();
+            id.filter(|&id| pieces.name(id).is_some()).ok_or_else(|| {
+                let last = pieces.len() - 1;
+                line.wrong(format!(
+                    "{} is not an id, which are 0 to {last}",
+                    quote(word)
+                ))
+            })
+        }
+        false => pieces.id(word).ok_or_else(|| {
+            let what = "is not a token of this tokeniser, as `train tokenize` prints them";
+            line.wrong(format!("{} {what}", quote(word)))
+        }),
+    };
+    // Names of tokens may have white space other than the blank.
+    let words = line.text.split(' ').filter(|word| !word.is_empty());
+    words.map(id).collect()
+}
+
+/// The tokens of one side.
+enum Vocabulary {
+    /// Those of a tokeniser.
+    Tokenizer(Arc<Tokenizer>),
+    /// The symbols of a task, which has the same for both sides.
+    Symbols(Box<dyn Dataset>),
+}
+
+impl Vocabulary {
+    fn open(args: &TokenizeArgs) -> Result<Self> {
+        let path = &args.tokenizer;
+        if !path.is_dir() {
+            if let Some(side) = args.side {
+                let expected = "needs the folder of a run, which has two tokenisers";
+                return Err(UsageError::new("--side", name_of(side), expected).into());
+            }
+            if !path.exists() {
+                let expected = "does not exist; name the folder of a run, or a tokenizer.json";
+                return Err(UsageError::new("TOKENIZER", path.display(), expected).into());
+            }
+            return Ok(Self::Tokenizer(Arc::new(Tokenizer::read(path)?)));
+        }
+        let (config, dataset) = read_config(path)?;
+        let DataConfig::Text(text) = &config.data else {
+            return Ok(Self::Symbols(dataset));
+        };
+        let pair = TokenizerPair::open(path, text.tokenizer_sha256.as_ref())?;
+        Ok(Self::Tokenizer(match args.side {
+            None | Some(Side::Source) => pair.source,
+            Some(Side::Target) => pair.target,
+        }))
+    }
+
+    fn pieces(&self) -> Pieces {
+        match self {
+            Self::Tokenizer(tokenizer) => tokenizer.pieces(),
+            Self::Symbols(dataset) => {
+                let codec = dataset.codec();
+                let ids = 0..codec.vocabularies().target_size as u32;
+                Pieces::new(ids.map(|id| [codec.target_token(id), codec.target_token(id)]))
+            }
+        }
+    }
+
+    /// Returns the ids of a text, without begin and end symbol.
+    fn encode(&self, line: &Line) -> Result<Vec<u32>, UsageError> {
+        match self {
+            Self::Tokenizer(tokenizer) => Ok(tokenizer.encode(&line.text)),
+            Self::Symbols(dataset) => {
+                let ids = dataset.codec().encode_target(&line.text);
+                ids.map_err(|error| line.wrong(error.to_string()))
+            }
+        }
+    }
+
+    fn decode(&self, ids: &[u32]) -> String {
+        match self {
+            Self::Tokenizer(tokenizer) => tokenizer.decode(ids),
+            Self::Symbols(dataset) => dataset.codec().decode_target(ids),
+        }
+    }
+}

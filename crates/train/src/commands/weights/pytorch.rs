@@ -1,0 +1,398 @@
+//! Python code that builds the module which an exported file fits.
+
+use std::path::Path;
+
+use training::data::Vocabularies;
+use transformer::weights::{Contents, Layout};
+use transformer::{Activation, NormPlacement, TransformerConfig, WeightTying};
+
+/// A file of exported weights, as far as Python code depends on it.
+pub(super) struct Exported<'a> {
+    /// Configuration of the model.
+    pub(super) config: &'a TransformerConfig,
+    /// Part of the model that the file holds.
+    pub(super) contents: Contents,
+    /// Layout of the file.
+    pub(super) layout: Layout,
+    /// Special tokens of the model, if they are known.
+    pub(super) vocabularies: Option<Vocabularies>,
+    /// Whether the file has tables of sines and cosines.
+    pub(super) has_positions: bool,
+    /// Path of the file.
+    pub(super) path: &'a Path,
+}
+
+impl Exported<'_> {
+    /// Returns lines of Python that build the module and load the file; `None` where the layout has
+    /// no class in PyTorch, or the file is a part of a model that the class does not have.
+    pub(super) fn code(&self) -> Option<String> {
+        if self.contents != Contents::Model {
+            return (self.layout == Layout::TorchNn).then(|| self.torch_nn_stack());
+        }
+        match self.layout {
+            Layout::Native => None,
+            Layout::Paper => Some(self.paper()),
+            Layout::Labml => Some(self.labml()),
+            Layout::Annotated => Some(self.annotated()),
+            Layout::TorchNn => Some(self.torch_nn()),
+            Layout::Marian => Some(self.marian()),
+        }
+    }
+
+    /// `torch.nn.Transformer`, with embeddings and the generator beside it.
+    fn torch_nn(&self) -> String {
+        let c = self.config;
+        let (d, source, target) = (c.d_model, c.source_vocab_size, c.target_vocab_size);
+        let mut lines = vec![
+            "model = nn.ModuleDict({".into(),
+            format!(
+                "    \"transformer\": nn.Transformer({}, num_encoder_layers={}, num_decoder_layers={}, {}),",
+                self.width_and_heads(),
+                c.n_encoder_layers,
+                c.n_decoder_layers,
+                self.layer_arguments(),
+            ),
+            format!(
+                "    \"src_tok_emb\": nn.ModuleDict({{\"embedding\": nn.Embedding({source}, {d})}}),"
+            ),
+            format!(
+                "    \"tgt_tok_emb\": nn.ModuleDict({{\"embedding\": nn.Embedding({target}, {d})}}),"
+            ),
+            format!("    \"generator\": nn.Linear({d}, {target}),"),
+            "})".into(),
+        ];
+        let table = "model[\"tgt_tok_emb\"][\"embedding\"].weight";
+        if c.weight_tying != WeightTying::None {
+            lines.push(format!("model[\"generator\"].weight = {table}"));
+        }
+        if c.weight_tying == WeightTying::All {
+            lines.push(format!(
+                "model[\"src_tok_emb\"][\"embedding\"].weight = {table}"
+            ));
+        }
+        // Modules of `torch.nn` have no table of positions.
+        lines.push(self.load(!self.has_positions));
+        lines.push(format!(
+            "# input of both stacks: embedding(ids) * {d} ** 0.5 + positions, a sinusoidal table [{}, {d}]",
+            c.max_len
+        ));
+        lines.join("\n")
+    }
+
+    /// An encoder or a decoder of `torch.nn`.
+    fn torch_nn_stack(&self) -> String {
+        let (stack, layers) = match self.contents {
+            Contents::Decoder => ("Decoder", self.config.n_decoder_layers),
+            _ => ("Encoder", self.config.n_encoder_layers),
+        };
+        let norm = match self.config.final_norm {
+            true => format!(
+                ", norm=nn.LayerNorm({}, eps={:?})",
+                self.config.d_model, self.config.norm_epsilon
+            ),
+            false => String::new(),
+        };
+        format!(
+            "{} = nn.Transformer{stack}(nn.Transformer{stack}Layer({}, {}), num_layers={layers}{norm})",
+            stack.to_lowercase(),
+            self.width_and_heads(),
+            self.layer_arguments(),
+        )
+    }
+
+    fn width_and_heads(&self) -> String {
+        format!(
+            "d_model={}, nhead={}",
+            self.config.d_model, self.config.n_heads
+        )
+    }
+
+    /// Returns the arguments that `nn.Transformer` shares with its layers.
+    fn layer_arguments(&self) -> String {
+        let c = self.config;
+        let activation = match c.activation {
+            Activation::Relu => "\"relu\"",
+            Activation::Gelu => "\"gelu\"",
+            // Export rejects gated activations, so this is Swish.
+            _ => "nn.functional.silu",
+        };
+        format!(
+            "dim_feedforward={}, dropout={:?}, activation={activation}, layer_norm_eps={:?}, batch_first=True, norm_first={}",
+            c.d_ff,
+            c.dropout,
+            c.norm_epsilon,
+            python(c.norm_placement == NormPlacement::Pre),
+        )
+    }
+
+    /// `make_model` of the Annotated Transformer.
+    fn annotated(&self) -> String {
+        let c = self.config;
+        let mut lines = vec![
+            format!(
+                "model = make_model({}, {}, N={}, d_model={}, d_ff={}, h={}, dropout={:?})",
+                c.source_vocab_size,
+                c.target_vocab_size,
+                c.n_encoder_layers,
+                c.d_model,
+                c.d_ff,
+                c.n_heads,
+                c.dropout
+            ),
+            self.load(self.has_positions),
+        ];
+        let mut change =
+            |what: String| lines.insert(lines.len() - 1, format!("# in the class: {what}"));
+        if c.n_decoder_layers != c.n_encoder_layers {
+            change(format!("Decoder(.., N={})", c.n_decoder_layers));
+        }
+        if c.activation != Activation::Relu {
+            change(format!(
+                "{} instead of relu in PositionwiseFeedForward",
+                c.activation
+            ));
+        }
+        if self.has_positions && c.max_len != 5000 {
+            change(format!("PositionalEncoding(.., max_len={})", c.max_len));
+        }
+        lines.join("\n")
+    }
+
+    /// labml's `EncoderDecoder`.
+    fn labml(&self) -> String {
+        let c = self.config;
+        let (d, dropout) = (c.d_model, format!("{:?}", c.dropout));
+        let activation = match c.activation {
+            Activation::Relu => "nn.ReLU()",
+            Activation::Gelu => "nn.GELU()",
+            _ => "nn.SiLU()",
+        };
+        let attention = format!("MultiHeadAttention({}, {d}, {dropout})", c.n_heads);
+        let layer = |source: &str| {
+            format!(
+                "TransformerLayer(d_model={d}, self_attn={attention}{source}, feed_forward=FeedForward({d}, {}, {dropout}, {activation}), dropout_prob={dropout})",
+                c.d_ff
+            )
+        };
+        let embed = |size| {
+            format!(
+                "EmbeddingsWithPositionalEncoding({d}, {size}, {})",
+                c.max_len
+            )
+        };
+        [
+            "model = EncoderDecoder(".into(),
+            format!("    Encoder({}, {}),", layer(""), c.n_encoder_layers),
+            format!(
+                "    Decoder({}, {}),",
+                layer(&format!(", src_attn={attention}")),
+                c.n_decoder_layers
+            ),
+            format!("    {},", embed(c.source_vocab_size)),
+            format!("    {},", embed(c.target_vocab_size)),
+            format!("    Generator({}, {d}),", c.target_vocab_size),
+            ")".into(),
+            self.load(self.has_positions),
+        ]
+        .join("\n")
+    }
+
+    /// `MarianMTModel` of Hugging Face.
+    fn marian(&self) -> String {
+        let c = self.config;
+        let dropout = format!("{:?}", c.dropout);
+        let special = self.vocabularies.map_or(String::new(), |vocabularies| {
+            let eos = vocabularies.eos_id.map(|id| format!(", eos_token_id={id}"));
+            format!(
+                ", decoder_start_token_id={}{}",
+                vocabularies.bos_id,
+                eos.unwrap_or_default()
+            )
+        });
+        let numbers = [
+            ("vocab_size", c.target_vocab_size),
+            ("d_model", c.d_model),
+            ("encoder_layers", c.n_encoder_layers),
+            ("decoder_layers", c.n_decoder_layers),
+            ("encoder_attention_heads", c.n_heads),
+            ("decoder_attention_heads", c.n_heads),
+            ("encoder_ffn_dim", c.d_ff),
+            ("decoder_ffn_dim", c.d_ff),
+            ("max_position_embeddings", c.max_len),
+        ];
+        let numbers = numbers.map(|(name, value)| format!("{name}={value}"));
+        format!(
+            "model = MarianMTModel(MarianConfig({}, activation_function=\"{}\", dropout={dropout}, attention_dropout={dropout}, activation_dropout={dropout}, scale_embedding=True, pad_token_id={}{special}))\n{}",
+            numbers.join(", "),
+            c.activation,
+            c.pad_id,
+            // The file has shared matrices once.
+            self.load(false)
+        )
+    }
+
+    /// Models with the paper's names have no common class.
+    fn paper(&self) -> String {
+        let c = self.config;
+        format!(
+            "# hyper-parameters: source_vocab_size={}, target_vocab_size={}, d_model={}, n_heads={}, n_encoder_layers={}, n_decoder_layers={}, d_ff={}, dropout={:?}, activation=\"{}\", pre_norm={}, layer_norm_eps={:?}, max_len={}",
+            c.source_vocab_size,
+            c.target_vocab_size,
+            c.d_model,
+            c.n_heads,
+            c.n_encoder_layers,
+            c.n_decoder_layers,
+            c.d_ff,
+            c.dropout,
+            c.activation,
+            python(c.norm_placement == NormPlacement::Pre),
+            c.norm_epsilon,
+            c.max_len
+        )
+    }
+
+    fn load(&self, is_strict: bool) -> String {
+        let strict = if is_strict { "" } else { ", strict=False" };
+        let path = self.path.display().to_string();
+        format!("model.load_state_dict(load_file({path:?}){strict})")
+    }
+}
+
+fn python(value: bool) -> &'static str {
+    match value {
+        true => "True",
+        false => "False",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn code(layout: Layout, config: &TransformerConfig, has_positions: bool) -> String {
+        let exported = Exported {
+            config,
+            contents: Contents::Model,
+            layout,
+            vocabularies: None,
+            has_positions,
+            path: Path::new("a.safetensors"),
+        };
+        exported.code().unwrap_or_default()
+    }
+
+    #[test]
+    fn torch_nn_has_every_argument_that_the_outputs_depend_on() {
+        let config = TransformerConfig::new(36, 40).with_d_model(64);
+        let base = code(Layout::TorchNn, &config, true);
+        let call = "nn.Transformer(d_model=64, nhead=8, num_encoder_layers=6, num_decoder_layers=6, \
+                    dim_feedforward=2048, dropout=0.1, activation=\"relu\", layer_norm_eps=1e-5, \
+                    batch_first=True, norm_first=False)";
+        for part in [
+            call,
+            "\"embedding\": nn.Embedding(36, 64)",
+            "\"embedding\": nn.Embedding(40, 64)",
+            "nn.Linear(64, 40)",
+            "load_file(\"a.safetensors\"), strict=False)",
+            "a sinusoidal table [5000, 64]",
+        ] {
+            assert!(base.contains(part), "{base}\nhas no {part}");
+        }
+        assert!(!base.contains(".weight ="), "{base}");
+        let other = config
+            .with_n_heads(4)
+            .with_n_encoder_layers(2)
+            .with_n_decoder_layers(3)
+            .with_d_ff(99)
+            .with_dropout(0.0)
+            .with_activation(Activation::Swish)
+            .with_norm_epsilon(1e-6)
+            .with_norm_placement(NormPlacement::Pre)
+            .with_weight_tying(WeightTying::Decoder);
+        let other = code(Layout::TorchNn, &other, false);
+        let call = "nn.Transformer(d_model=64, nhead=4, num_encoder_layers=2, num_decoder_layers=3, \
+                    dim_feedforward=99, dropout=0.0, activation=nn.functional.silu, \
+                    layer_norm_eps=1e-6, batch_first=True, norm_first=True)";
+        for part in [
+            call,
+            "\nmodel[\"generator\"].weight = model[\"tgt_tok_emb\"][\"embedding\"].weight\n",
+            "load_file(\"a.safetensors\"))",
+        ] {
+            assert!(other.contains(part), "{other}\nhas no {part}");
+        }
+    }
+
+    #[test]
+    fn a_stack_alone_is_the_stack_of_torch_nn() {
+        let config = TransformerConfig::new(9, 9)
+            .with_d_model(16)
+            .with_n_heads(2);
+        let stack = |config: &TransformerConfig, contents| {
+            let exported = Exported {
+                config,
+                contents,
+                layout: Layout::TorchNn,
+                vocabularies: None,
+                has_positions: true,
+                path: Path::new("a"),
+            };
+            exported.code().unwrap()
+        };
+        let encoder = stack(&config, Contents::Encoder);
+        assert!(
+            encoder.starts_with(
+                "encoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d_model=16, nhead=2, dim_"
+            ) && encoder.ends_with("num_layers=6, norm=nn.LayerNorm(16, eps=1e-5))"),
+            "{encoder}"
+        );
+        let decoder = stack(&config.with_final_norm(false), Contents::Decoder);
+        assert!(decoder.ends_with("num_layers=6)"), "{decoder}");
+    }
+
+    #[test]
+    fn other_layouts_have_their_classes() {
+        let config = TransformerConfig::new(36, 36)
+            .with_d_model(64)
+            .with_n_decoder_layers(2)
+            .with_max_len(18)
+            .with_pad_id(3)
+            .with_activation(Activation::Gelu);
+        for (layout, parts) in [
+            (
+                Layout::Annotated,
+                &[
+                    "make_model(36, 36, N=6, d_model=64, d_ff=2048, h=8, dropout=0.1)",
+                    "Decoder(.., N=2)",
+                    "gelu instead of relu",
+                    "max_len=18",
+                ][..],
+            ),
+            (
+                Layout::Labml,
+                &[
+                    "Encoder(TransformerLayer(d_model=64, self_attn=MultiHeadAttention(8, 64, 0.1), feed",
+                    "FeedForward(64, 2048, 0.1, nn.GELU())",
+                    "src_attn=MultiHeadAttention(8, 64, 0.1)",
+                    "EmbeddingsWithPositionalEncoding(64, 36, 18)",
+                    "Generator(36, 64)",
+                ],
+            ),
+            (
+                Layout::Marian,
+                &[
+                    "MarianConfig(vocab_size=36, d_model=64, encoder_layers=6, decoder_layers=2,",
+                    "activation_function=\"gelu\"",
+                    "pad_token_id=3",
+                    "max_position_embeddings=18",
+                ],
+            ),
+            (Layout::Paper, &["d_model=64", "pre_norm=False"]),
+        ] {
+            let code = code(layout, &config, true);
+            for part in parts {
+                assert!(code.contains(part), "{code}\nhas no {part}");
+            }
+        }
+        assert_eq!(code(Layout::Native, &config, true), "");
+    }
+}

@@ -1,0 +1,123 @@
+//! The lengths that runs were trained on, shaded in a plot by length.
+
+use super::group::Group;
+use super::line_chart::Band;
+
+/// Returns the shaded part of a plot by length, if all groups were trained on the same lengths.
+pub fn band(groups: &[&Group]) -> Option<Band> {
+    let mut trained = groups.iter().map(|group| trained_lengths(group));
+    let (from, to) = trained.next()??;
+    trained
+        .all(|range| range == Some((from, to)))
+        .then(|| Band {
+            label: format!("trained on (length {from} to {to})"),
+            from: from as f64 - 0.5,
+            to: to as f64 + 0.5,
+        })
+}
+
+/// Returns the shortest and the longest length that the runs of a group were trained on.
+pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
+    let scores = group
+        .runs
+        .iter()
+        .flat_map(|run| run.lengths.iter().flatten());
+    let lengths = scores
+        .filter(|score| score.trained)
+        .map(|score| score.length);
+    Some((lengths.clone().min()?, lengths.max()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::plot::file::Plot;
+    use crate::plot::file::tests::stroke;
+    use crate::plot::lines::CurveOptions;
+    use crate::plot::run::Run;
+    use crate::plot::run::tests::run;
+    use crate::plot::run_plot::RunPlot;
+    use crate::plot::style::series_color;
+    use training::run::layout::LENGTHS;
+    use training::run::read_lengths;
+
+    fn svg(runs: &[Run]) -> String {
+        let chart = RunPlot::Lengths.draw(runs, CurveOptions::default());
+        chart.unwrap().svg().unwrap()
+    }
+
+    fn with_lengths(folder: &Path, name: &str, positions: &str, trained: usize) -> Run {
+        let mut run = run(folder, name, positions, "");
+        let score = |length: usize| {
+            // Equal curves would be one line.
+            let beyond = positions.len() as f64 / 100.0;
+            let exact = if length <= trained { 1.0 } else { beyond };
+            format!(
+                "{{\"length\":{length},\"sequences\":9,\"exact_match\":{exact},\
+                 \"token_accuracy\":0.5,\"trained\":{},\"more\":0}}",
+                length <= trained
+            )
+        };
+        let json: Vec<String> = (1..=24).rev().map(score).collect();
+        let path = run.folder.join(LENGTHS);
+        std::fs::write(&path, format!("[{}]", json.join(","))).unwrap();
+        run.lengths = read_lengths(&run.folder).unwrap();
+        run
+    }
+
+    #[test]
+    fn lengths_of_several_runs_are_one_line_each_with_the_trained_lengths_shaded() {
+        let parent = tempfile::tempdir().unwrap();
+        let run = |name: &str, positions: &str, trained| {
+            with_lengths(parent.path(), name, positions, trained)
+        };
+        let mut runs = vec![
+            run("a", "rotary", 16),
+            run("b", "learned", 16),
+            run("c", "sinusoidal", 16),
+        ];
+        let lengths = svg(&runs);
+        for text in [
+            "Exact match by length of 3 runs",
+            "rotary positions",
+            "learned positions",
+            "sinusoidal positions",
+            "trained on (length 1 to 16)",
+            "length of the source (symbols)",
+        ] {
+            assert!(lengths.contains(text), "{text}");
+        }
+        for index in 0..3 {
+            assert!(
+                lengths.matches(&stroke(series_color(index))).count() >= 2,
+                "{index}"
+            );
+        }
+        // A run without lengths is skipped, and does not change the shaded band.
+        runs[0].lengths = None;
+        let lengths = svg(&runs);
+        assert!(lengths.contains("trained on (length 1 to 16)"));
+        assert!(!lengths.contains("rotary"));
+        let runs = [run("a", "rotary", 16), run("d", "learned", 8)];
+        let lengths = svg(&runs);
+        assert!(lengths.contains("rotary positions, trained on 1 to 16"));
+        assert!(lengths.contains("learned positions, trained on 1 to 8"));
+    }
+
+    #[test]
+    fn lengths_of_one_run_show_its_token_accuracy_too() {
+        let parent = tempfile::tempdir().unwrap();
+        let mut run = with_lengths(parent.path(), "a", "rotary", 16);
+        let lengths = svg(std::slice::from_ref(&run));
+        assert!(lengths.contains("exact match (whole sequences)"));
+        assert!(lengths.contains("token accuracy"));
+        run.lengths = Some(Vec::new());
+        assert_eq!(
+            RunPlot::Lengths.draw(std::slice::from_ref(&run), CurveOptions::default()),
+            None
+        );
+        run.lengths = None;
+        assert_eq!(RunPlot::Lengths.draw(&[run], CurveOptions::default()), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! The plots that a run can have, and the curves of each.
+
+use clap::ValueEnum;
+
+use super::axis::Axis;
+use super::run::Run;
+use super::series::Point;
+use training::evaluation::LengthScore;
+
+/// A plot of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RunPlot {
+    /// Training and validation loss
+    Loss,
+    /// Perplexity: the exponential of the validation loss, and of a training loss without label smoothing
+    Perplexity,
+    /// Token accuracy and exact match on the validation split
+    Accuracy,
+    /// BLEU and chrF on the validation split, of --task text
+    Bleu,
+    /// Learning rate
+    LearningRate,
+    /// Global norm of the gradient before clipping
+    GradientNorm,
+    /// Target tokens per second of training
+    Throughput,
+    /// Exact match by length, if the run has a lengths.json
+    Lengths,
+    /// Attention weights of every layer and head, of one run
+    Attention,
+}
+
+/// A curve of a plot.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Curve {
+    /// Field in the run's files.
+    pub field: &'static str,
+    /// Text of the legend.
+    pub label: &'static str,
+    /// Whether the field has a value at every step, not only at evaluations or lengths.
+    pub is_per_step: bool,
+    /// Whether neighbouring steps differ by chance, so that their mean is drawn over them.
+    pub is_noisy: bool,
+}
+
+impl Curve {
+    const fn evaluated(field: &'static str, label: &'static str) -> Self {
+        Self {
+            field,
+            label,
+            is_per_step: false,
+            is_noisy: false,
+        }
+    }
+
+    const fn per_step(field: &'static str, label: &'static str, is_noisy: bool) -> Self {
+        Self {
+            field,
+            label,
+            is_per_step: true,
+            is_noisy,
+        }
+    }
+}
+
+const TRAIN: Curve = Curve::per_step("loss", "training", true);
+const VALID: Curve = Curve::evaluated("valid_loss", "validation");
+const TOKENS: Curve = Curve::evaluated("token_accuracy", "token accuracy (teacher forcing)");
+const EXACT: Curve = Curve::evaluated("exact_match", "exact match (whole sequences)");
+const CHRF: Curve = Curve::evaluated("chrf", "chrF");
+const BLEU: Curve = Curve::evaluated("bleu", "BLEU");
+const RATE: Curve = Curve::per_step("learning_rate", "learning rate", false);
+const NORM: Curve = Curve::per_step("gradient_norm", "gradient norm", true);
+const SPEED: Curve = Curve::per_step("tokens_per_second", "throughput", true);
+
+/// An axis is logarithmic if the largest value is this many times the median, because half of a
+/// linear plot would lie in its lowest fifth.
+const LOG_RATIO: f64 = 5.0;
+
+impl RunPlot {
+    /// Returns the name of the file without extension, such as `learning_rate`. The several files of
+    /// attention have their own names.
+    pub fn name(self) -> String {
+        let name = self.to_possible_value().expect("no plot is skipped");
+        name.get_name().replace('-', "_")
+    }
+
+    /// Returns whether the plot is drawn without being asked for. Perplexity is not, because it shows
+    /// the loss again.
+    pub fn is_default(self) -> bool {
+        self != Self::Perplexity
+    }
+
+    /// Returns whether every run should have data for the plot. Only runs on texts have BLEU, and runs
+    /// of earlier versions have no throughput.
+    pub fn is_expected(self) -> bool {
+        !matches!(self, Self::Bleu | Self::Throughput)
+    }
+
+    /// Returns the title, and the curves in drawing order. The last one is the most important.
+    /// Attention has no curves.
+    pub fn curves(self) -> (&'static str, &'static [Curve]) {
+        match self {
+            Self::Loss => ("Loss", &[TRAIN, VALID]),
+            Self::Perplexity => ("Perplexity", &[TRAIN, VALID]),
+            Self::Accuracy => ("Accuracy on the validation split", &[TOKENS, EXACT]),
+            Self::Bleu => ("Translation of the validation split", &[CHRF, BLEU]),
+            Self::LearningRate => ("Learning rate", &[RATE]),
+            Self::GradientNorm => ("Gradient norm", &[NORM]),
+            Self::Throughput => ("Throughput", &[SPEED]),
+            Self::Lengths => ("Exact match by length", &[TOKENS, EXACT]),
+            Self::Attention => ("Attention", &[]),
+        }
+    }
+
+    /// Returns the values of a curve by step or by length; empty without data. A training loss with
+    /// label smoothing is returned above its floor, because it could not be compared with the
+    /// validation loss, whose smallest value is 0.
+    pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
+        if self == Self::Lengths {
+            let value = |score: &LengthScore| match curve.field {
+                "exact_match" => score.exact_match,
+                _ => score.token_accuracy,
+            };
+            let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
+            return run.lengths.iter().flatten().filter_map(point).collect();
+        }
+        let points = run.metric(curve.field).iter().copied();
+        let floor = if curve == TRAIN {
+            run.loss_floor()
+        } else {
+            None
+        };
+        let floor = floor.unwrap_or(0.0);
+        match self {
+            Self::Perplexity if curve == TRAIN && run.label_smoothing() > 0.0 => Vec::new(),
+            Self::Perplexity => points.map(|(step, loss)| (step, loss.exp())).collect(),
+            _ => points.map(|(step, value)| (step, value - floor)).collect(),
+        }
+    }
+
+    /// Returns the vertical axis for some values.
+    pub fn y_axis(self, values: &[f64]) -> Axis {
+        let positive = values
+            .iter()
+            .filter(|value| value.is_finite() && **value > 0.0);
+        let mut positive: Vec<f64> = positive.copied().collect();
+        positive.sort_by(f64::total_cmp);
+        let largest = positive.last().copied().unwrap_or(0.0);
+        let label = match self {
+            Self::Loss => "cross-entropy (nats per token)",
+            Self::Perplexity => "perplexity (per token)",
+            Self::LearningRate => return Axis::from_zero("learning rate", largest),
+            Self::GradientNorm => "global gradient norm",
+            Self::Throughput => return Axis::from_zero("target tokens per second", largest),
+            Self::Bleu => return Axis::linear("BLEU, chrF (0 to 100)", 0.0..100.0),
+            _ => return Axis::linear("accuracy", 0.0..1.0),
+        };
+        match positive.get(positive.len() / 2) {
+            Some(&median) if largest >= LOG_RATIO * median => {
+                Axis::log(label, positive[0].max(largest * 1e-9), largest)
+            }
+            _ => Axis::from_zero(label, largest),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_that_are_flat_in_a_linear_plot_have_a_log_axis_and_others_begin_at_0() {
+        let axis = |loss: &dyn Fn(f64) -> f64| {
+            let values: Vec<f64> = (1..=100).map(|step| loss(f64::from(step))).collect();
+            RunPlot::Loss.y_axis(&values)
+        };
+        let first = |axis: &Axis| axis.tick_label(axis.ticks()[0]);
+        assert_eq!(first(&axis(&|step| 4.0 * 0.5f64.powf(step))), "1e-10");
+        assert_eq!(first(&axis(&|step| 4.0 / step)), "0.02");
+        assert_eq!(first(&axis(&|step| 4.0 - step / 30.0)), "0.0");
+        assert_eq!(first(&axis(&|_| 0.0)), "0.0");
+        assert_eq!(RunPlot::Loss.y_axis(&[]).range, 0.0..1.0);
+    }
+}

@@ -1,0 +1,148 @@
+//! A prompt for lines that the user types, with line editing and a history.
+
+use std::collections::VecDeque;
+use std::env;
+use std::fs;
+use std::io::{self, BufRead, ErrorKind, IsTerminal, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use rustyline::config::Configurer;
+use rustyline::error::ReadlineError;
+use rustyline::{Config, DefaultEditor};
+
+use super::output;
+
+/// Number of lines that the history keeps.
+const HISTORY: usize = 1000;
+
+/// What the user typed at a prompt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// A line, without its line break.
+    Line(String),
+    /// The user left the line by Ctrl-C.
+    Left,
+    /// The user ended the input by Ctrl-D.
+    End,
+}
+
+/// Asks for lines at a terminal.
+pub struct Prompt {
+    /// `None` where stdout is not a terminal: the editor draws there. The terminal then has only its
+    /// own line editing.
+    editor: Option<DefaultEditor>,
+    /// File of the history; `None` if there is none, or if it cannot be used.
+    history: Option<PathBuf>,
+    /// Lines of a text that was pasted at once.
+    pasted: VecDeque<String>,
+}
+
+impl Prompt {
+    /// Opens the prompt, with the history of earlier programs.
+    ///
+    /// # Errors
+    ///
+    /// A terminal that cannot be used.
+    pub fn open() -> Result<Self> {
+        let mut prompt = Self {
+            editor: None,
+            history: None,
+            pasted: VecDeque::new(),
+        };
+        if !io::stdout().is_terminal() {
+            return Ok(prompt);
+        }
+        let config = Config::builder().history_ignore_space(true).build();
+        let mut editor = DefaultEditor::with_config(config).context("cannot open a prompt")?;
+        editor.set_max_history_size(HISTORY)?;
+        prompt.history = history_file().filter(|path| match editor.load_history(path) {
+            Ok(()) => true,
+            Err(ReadlineError::Io(error)) if error.kind() == ErrorKind::NotFound => true,
+            Err(error) => {
+                let path = path.display();
+                output::warn(&format!("the history {path} cannot be read ({error})"));
+                false
+            }
+        });
+        prompt.editor = Some(editor);
+        Ok(prompt)
+    }
+
+    /// Shows `prompt` and waits for a line.
+    ///
+    /// # Errors
+    ///
+    /// A terminal that cannot be read.
+    pub fn ask(&mut self, prompt: &str) -> Result<Reply> {
+        if let Some(line) = self.pasted.pop_front() {
+            return Ok(Reply::Line(line));
+        }
+        let Some(editor) = &mut self.editor else {
+            return ask_plainly(prompt);
+        };
+        match editor.readline(prompt) {
+            Ok(text) => {
+                self.pasted.extend(text.lines().map(String::from));
+                for line in text.lines() {
+                    self.remember(line);
+                }
+                Ok(Reply::Line(self.pasted.pop_front().unwrap_or_default()))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Reply::Left),
+            Err(ReadlineError::Eof) => Ok(Reply::End),
+            Err(error) => Err(error).context("cannot read from the terminal"),
+        }
+    }
+
+    /// Adds a line to the history. It is written at once, since Ctrl-C may end the program while it
+    /// works.
+    fn remember(&mut self, line: &str) {
+        let Some(editor) = &mut self.editor else {
+            return;
+        };
+        let is_new = editor.add_history_entry(line).unwrap_or(false);
+        let Some(path) = self.history.take_if(|_| is_new) else {
+            return;
+        };
+        let parent = path.parent().map_or(Ok(()), fs::create_dir_all);
+        let written = parent.map_err(ReadlineError::from);
+        match written.and_then(|()| editor.append_history(&path)) {
+            Ok(()) => self.history = Some(path),
+            Err(error) => {
+                let path = path.display();
+                output::warn(&format!("the history {path} cannot be written ({error})"));
+            }
+        }
+    }
+}
+
+/// Asks on stderr, since stdout is not a terminal.
+fn ask_plainly(prompt: &str) -> Result<Reply> {
+    loop {
+        let mut stderr = io::stderr();
+        let _ = write!(stderr, "{prompt}").and_then(|()| stderr.flush());
+        let mut line = Vec::new();
+        let read = io::stdin().lock().read_until(b'\n', &mut line);
+        if read.context("cannot read from the terminal")? == 0 {
+            output::message("");
+            return Ok(Reply::End);
+        }
+        match String::from_utf8(line) {
+            Ok(line) => return Ok(Reply::Line(line.trim_end_matches(['\r', '\n']).into())),
+            Err(_) => output::error("the line is not UTF-8"),
+        }
+    }
+}
+
+/// Returns the file of the history in the user's folder for the state of programs, if there is one.
+fn history_file() -> Option<PathBuf> {
+    let folder = |name| {
+        let path = PathBuf::from(env::var_os(name)?);
+        path.is_absolute().then_some(path)
+    };
+    let state = folder("XDG_STATE_HOME")
+        .or_else(|| Some(folder("HOME")?.join(".local/state")))
+        .or_else(|| folder("LOCALAPPDATA"))?;
+    Some(state.join("train/history"))
+}

@@ -1,0 +1,66 @@
+//! The lines of Python that `train export` prints.
+
+use super::refused;
+use super::task::{TINY, run};
+
+#[test]
+fn export_prints_the_module_that_the_file_fits() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sizes = "--symbols 9 --max-length 5";
+    run(
+        folder,
+        &format!("fit {TINY} {sizes} --dropout 0.2 --run-dir pre"),
+    );
+    run(
+        folder,
+        &format!(
+            "fit {TINY} {sizes} --norm post --activation gelu --weight-tying all --run-dir tied"
+        ),
+    );
+    let call = "nn.Transformer(d_model=16, nhead=2, num_encoder_layers=1, num_decoder_layers=1, \
+                dim_feedforward=16";
+    for (flags, parts) in [
+        (
+            "pre --layout torch-nn",
+            &[
+                call,
+                "dropout=0.2, activation=\"relu\", layer_norm_eps=1e-5, batch_first=True, norm_first=True)",
+                "nn.Embedding(13, 16)",
+                "nn.Linear(16, 13)",
+                "model.load_state_dict(load_file(\"x\"), strict=False)",
+            ][..],
+        ),
+        (
+            "tied --layout torch-nn --no-positions",
+            &[
+                call,
+                "activation=\"gelu\", layer_norm_eps=1e-5, batch_first=True, norm_first=False)",
+                "model[\"generator\"].weight = model[\"tgt_tok_emb\"]",
+                "model[\"src_tok_emb\"][\"embedding\"].weight = model[\"tgt_tok_emb\"]",
+                "model.load_state_dict(load_file(\"x\"))",
+            ],
+        ),
+        (
+            "pre --layout labml",
+            &["MultiHeadAttention(2, 16, 0.2)", "Generator(13, 16)"],
+        ),
+        ("tied --layout paper", &["n_heads=2", "pre_norm=False"]),
+    ] {
+        let printed = run(folder, &format!("export {flags} --output x --force"));
+        assert!(printed.contains("tensors in the layout"), "{printed}");
+        for part in parts {
+            assert!(printed.contains(part), "{flags}: {printed}\nhas no {part}");
+        }
+    }
+    let native = run(folder, "export pre --layout native --output x --force");
+    assert_eq!(native.lines().count(), 1, "{native}");
+    for (run, layout, expected) in [
+        ("pre", "marian", "--norm pre; --layout native can"),
+        ("tied", "labml", "--norm post; --layout native can"),
+    ] {
+        let arguments = ["export", run, "--layout", layout, "--output", "y"];
+        let subject = format!("--layout {layout}: cannot represent the model, which has");
+        refused(folder, &arguments, &[&subject[..], expected]);
+    }
+}

@@ -1,0 +1,165 @@
+//! `--no-repeat-ngram`, and `train eval --hypotheses`.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::task::{TINY, run};
+use super::{SMALL, refused, succeed, train};
+
+/// Trains a run in the folder `run`.
+fn trained(folder: &Path) {
+    let mut command = train(folder);
+    command.args(SMALL).args(["--run-dir", "run"]);
+    succeed(&command.output().unwrap());
+}
+
+fn generate(folder: &Path, flags: &str, input: &str) -> String {
+    let mut command = train(folder);
+    let flags = flags.split_whitespace();
+    command.args(["generate", "run"]).args(flags);
+    succeed(&command.write_stdin(input).output().unwrap())
+}
+
+fn repeats(line: &str, n: usize) -> bool {
+    let symbols: Vec<&str> = line.split_whitespace().collect();
+    let ngrams: Vec<&[&str]> = symbols.windows(n).collect();
+    (1..ngrams.len()).any(|index| ngrams[..index].contains(&ngrams[index]))
+}
+
+#[test]
+fn ngrams_are_not_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = format!("{TINY} --symbols 9 --max-length 18 --run-dir run");
+    run(folder, &flags);
+    let input = "1 1 1 1\n2 3 2 3 2\n5\n7 8 9\n";
+    // Targets of this length repeat themselves.
+    let long = "--min-length 16 --max-length 16 --forbid <unk> --forbid <pad> --forbid <bos>";
+    assert!(
+        generate(folder, long, input)
+            .lines()
+            .any(|line| repeats(line, 2))
+    );
+    for method in ["", "--beam 4", "--sample --seed 3"] {
+        for n in [1, 2, 3] {
+            let flags = format!("{long} {method} --no-repeat-ngram {n}");
+            let output = generate(folder, &flags, input);
+            assert_eq!(output.lines().count(), 4);
+            assert!(
+                !output.lines().any(|line| repeats(line, n)),
+                "{flags}: {output}"
+            );
+            let lengths = output.lines().map(|line| line.split_whitespace().count());
+            // There are only nine symbols.
+            let expected = if n == 1 { 9 } else { 16 };
+            assert_eq!(lengths.collect::<Vec<_>>(), [expected; 4], "{flags}");
+        }
+        let flags = format!("{long} {method}");
+        let unchanged = generate(folder, &format!("{flags} --no-repeat-ngram 0"), input);
+        assert_eq!(unchanged, generate(folder, &flags, input));
+    }
+    for flags in ["--no-repeat-ngram -1", "--no-repeat-ngram x"] {
+        let arguments = ["generate", "run"].into_iter();
+        let arguments: Vec<&str> = arguments.chain(flags.split(' ')).collect();
+        refused(folder, &arguments, &["must be a whole number"]);
+    }
+    let arguments = ["generate", "run", "--score", "--no-repeat-ngram", "2"];
+    refused(folder, &arguments, &["cannot be used with"]);
+}
+
+#[test]
+fn the_hypotheses_of_a_split_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    trained(folder);
+    let eval = "eval run --no-repeat-ngram 1 --hypotheses";
+    let scores: Value =
+        serde_json::from_str(&run(folder, &format!("{eval} hyp.jsonl --json"))).unwrap();
+    run(folder, &format!("{eval} hyp.txt"));
+    let lines = fs::read_to_string(folder.join("hyp.txt")).unwrap();
+    let records = fs::read_to_string(folder.join("hyp.jsonl")).unwrap();
+    let records: Vec<Value> = records
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(scores["sequences"], records.len());
+    assert_eq!(lines.lines().count(), records.len());
+    let mut right = 0;
+    for (line, record) in lines.lines().zip(&records) {
+        assert_eq!(record["hypothesis"], line);
+        // The task is to copy.
+        assert_eq!(record["source"], record["reference"]);
+        assert!(!repeats(line, 1), "{line}");
+        right += usize::from(record["hypothesis"] == record["reference"]);
+    }
+    let expected = right as f64 / records.len() as f64;
+    assert!((scores["exact_match"].as_f64().unwrap() - expected).abs() < 1e-12);
+    for (flags, expected) in [
+        (
+            "--hypotheses no/such/folder",
+            "--hypotheses no/such/folder: cannot be written",
+        ),
+        ("--hypotheses -", "--hypotheses -: must be a file"),
+        ("--hypotheses .", "--hypotheses .: cannot be written"),
+        ("--hypotheses h --eval-lengths 4", "cannot be used with"),
+        (
+            "--no-repeat-ngram 2 --eval-lengths 4",
+            "cannot be used with",
+        ),
+    ] {
+        let arguments = ["eval", "run"].into_iter();
+        let arguments: Vec<&str> = arguments.chain(flags.split(' ')).collect();
+        refused(folder, &arguments, &[expected]);
+    }
+}
+
+#[test]
+fn the_hypotheses_of_a_corpus_can_be_scored() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let texts: Vec<String> = (0..60)
+        .map(|i| format!("a {} b {} c\n", i % 7, i % 4))
+        .collect();
+    fs::write(folder.join("train.src"), texts.concat()).unwrap();
+    fs::write(folder.join("train.tgt"), texts.concat()).unwrap();
+    let held_out = texts[..9].concat();
+    fs::write(folder.join("test.src"), &held_out).unwrap();
+    fs::write(folder.join("test.tgt"), &held_out).unwrap();
+    run(
+        folder,
+        "fit --task text --train-source train.src --train-target train.tgt --valid-source test.src \
+         --valid-target test.tgt --tokenizer word --steps 30 --d-model 16 --heads 2 --d-ff 16 \
+         --layers 1 --run-dir run",
+    );
+    let flags = "eval run --source test.src --target test.tgt --json --hypotheses";
+    let scores: Value = serde_json::from_str(&run(folder, &format!("{flags} out"))).unwrap();
+    let again: Value = serde_json::from_str(&run(folder, "score out test.tgt --json")).unwrap();
+    for key in ["segments", "bleu", "chrf", "exact_match", "word_error_rate"] {
+        assert_eq!(scores[key], again[key], "{key}");
+    }
+    run(folder, &format!("{flags} out.jsonl"));
+    let records = fs::read_to_string(folder.join("out.jsonl")).unwrap();
+    let outputs = fs::read_to_string(folder.join("out")).unwrap();
+    assert_eq!(records.lines().count(), 9);
+    for ((record, line), text) in records.lines().zip(outputs.lines()).zip(held_out.lines()) {
+        let record: Value = serde_json::from_str(record).unwrap();
+        assert_eq!(record["hypothesis"], line);
+        assert_eq!(
+            (&record["source"], &record["reference"]),
+            (&text.into(), &text.into())
+        );
+    }
+    // A file of the corpus is not overwritten.
+    let arguments: Vec<&str> = flags.split(' ').chain(["./test.tgt"]).collect();
+    refused(
+        folder,
+        &arguments,
+        &["--hypotheses ./test.tgt: is a file of the texts"],
+    );
+    assert_eq!(
+        fs::read_to_string(folder.join("test.tgt")).unwrap(),
+        held_out
+    );
+}

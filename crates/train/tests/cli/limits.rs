@@ -1,0 +1,132 @@
+//! Sequences that are longer than those of training: `generate` and `eval` treat them alike.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::task::{TINY, run};
+use super::text_task::{corpus, fit};
+use super::{succeed, text, train};
+
+/// Runs `generate` with flags on an input, and returns stdout, stderr and the exit code.
+fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<i32>) {
+    let mut command = train(folder);
+    command.arg("generate").args(flags.split_whitespace());
+    let output = command.write_stdin(input).output().unwrap();
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    (stdout, stderr, output.status.code())
+}
+
+#[test]
+fn generate_takes_the_lengths_that_eval_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // A model that copies; sinusoidal positions extend beyond the trained lengths of 1 to 5.
+    let size = "--layers 1 --batch-size 32 --d-model 32 --heads 2 --d-ff 64 --steps 600";
+    run(
+        folder,
+        &format!("fit {size} --symbols 9 --max-length 5 --run-dir copy"),
+    );
+    let tiny = format!("fit {TINY} --symbols 9 --max-length 5 --run-dir");
+    run(folder, &format!("{tiny} rotary --positions rotary"));
+    run(folder, &format!("{tiny} learned --positions learned"));
+    let line = |length: usize| vec!["4"; length].join(" ") + "\n";
+    for name in ["copy", "rotary"] {
+        let evaluation = run(folder, &format!("eval {name} --eval-lengths 8 --json"));
+        assert!(evaluation.contains("\"length\":8"), "{evaluation}");
+        let input: String = [3, 8, 30, 2, 8].map(line).concat();
+        let (together, stderr, code) = generate(folder, name, &input);
+        assert_eq!((code, &stderr[..]), (Some(0), ""), "{name}");
+        let alone: String = input
+            .lines()
+            .map(|line| generate(folder, name, line).0)
+            .collect();
+        assert_eq!(together, alone);
+        let (streamed, ..) = generate(folder, &format!("{name} --stream"), &input);
+        assert_eq!(streamed, together);
+        // Outputs may be as long as the source, and no longer than asked for.
+        let endless = format!("{name} --forbid <eos>");
+        let words = |flags: &str| -> Vec<usize> {
+            let (stdout, ..) = generate(folder, flags, &input);
+            let words = |line: &str| line.split(' ').count();
+            stdout.lines().map(words).collect()
+        };
+        assert_eq!(words(&endless), [6, 9, 31, 6, 9]);
+        assert_eq!(words(&format!("{endless} --max-length 20")), [20; 5]);
+        let pairs = format!("{}\t{}", line(8).trim(), line(40));
+        let (score, ..) = generate(folder, &format!("{name} --score"), &pairs);
+        assert!(score.trim().parse::<f64>().unwrap() < 0.0, "{score}");
+    }
+    // Learned positions end with their table of 7.
+    let (stdout, stderr, code) = generate(folder, "learned", &(line(7) + &line(8)));
+    assert_eq!((stdout.lines().count(), code), (1, Some(2)));
+    let expected = "line 2 \"4 4 4 4 4 4 4 4\": its source has 8 symbols, more than the 7 that \
+                    this model can take\n";
+    assert!(stderr.ends_with(expected), "{stderr}");
+    let (_, stderr, _) = generate(folder, "learned --score", "1\t1 1 1 1 1 1 1\n");
+    assert!(
+        stderr.contains("its target has 7 symbols, more than the 6 that"),
+        "{stderr}"
+    );
+    let (_, stderr, _) = generate(folder, "learned --max-length 8", "1\n");
+    assert!(
+        stderr.contains("must be at most what the model can take (7)"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn long_texts_are_truncated_alike() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = corpus(folder, 200);
+    // Two of these lines have more than 42 tokens.
+    let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
+    let lines: Vec<&str> = sources.lines().take(9).collect();
+    let long = format!("{}\n{}\n{}\n", lines[0], lines.join(" "), lines.join(" x "));
+    fs::write(folder.join("long.source"), &long).unwrap();
+    fs::write(folder.join("long.target"), "a\nb\nc\n").unwrap();
+    for (name, positions, truncated) in [("sine", "sinusoidal", 0), ("learned", "learned", 2)] {
+        let more = [
+            "--positions",
+            positions,
+            "--max-length",
+            "40",
+            "--overlong",
+            "cut",
+        ];
+        let more = more.map(String::from);
+        succeed(&fit(folder, name, "3", &[&flags[..], &more].concat()));
+        let named = "--source long.source --target long.target";
+        let output = train(folder)
+            .arg("eval")
+            .arg(name)
+            .args(named.split(' '))
+            .arg("--json")
+            .output()
+            .unwrap();
+        let evaluation: Value = serde_json::from_str(&succeed(&output)).unwrap();
+        let warning = "more tokens than the 42 that this model can take: truncated";
+        let stderr = text(&output.stderr);
+        let expected = format!("warning: long.source: {truncated} pairs have a side of {warning}");
+        assert_eq!(stderr.contains(&expected), truncated > 0, "{stderr}");
+
+        let (outputs, stderr, code) = generate(folder, name, &long);
+        assert_eq!(code, Some(0), "{stderr}");
+        let warnings = stderr.lines().filter(|line| {
+            let limit = " tokens, more than the 42 that this model can take: truncated";
+            line.starts_with("warning: line ") && line.ends_with(limit)
+        });
+        assert_eq!(warnings.count(), truncated, "{stderr}");
+        fs::write(folder.join("outputs"), &outputs).unwrap();
+        let score = run(folder, "score outputs long.target --json");
+        let score: Value = serde_json::from_str(&score).unwrap();
+        for number in ["bleu", "chrf", "character_error_rate"] {
+            assert_eq!(
+                evaluation[number], score[number],
+                "{name} {number}: {outputs}"
+            );
+        }
+    }
+}

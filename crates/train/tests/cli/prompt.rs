@@ -1,0 +1,220 @@
+//! The prompt of `train generate`, at a pseudo-terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::pty::openpty;
+
+use super::{SMALL, succeed, text, train};
+
+/// Time after which a test fails, for slow machines.
+const LONGEST: Duration = Duration::from_secs(60);
+
+const UP: &str = "\x1b[A";
+const CTRL_C: &str = "\x03";
+const CTRL_D: &str = "\x04";
+
+/// A program at a pseudo-terminal.
+struct Terminal {
+    keyboard: File,
+    child: Child,
+    parts: Receiver<Vec<u8>>,
+    /// What the program has written and `wait_for` has not yet passed.
+    shown: String,
+}
+
+impl Terminal {
+    /// Runs `train` with its standard streams at a terminal, stdout only if `stdout` is `None`.
+    fn open(folder: &Path, arguments: &[&str], stdout: Option<File>) -> Self {
+        let pty = openpty(None, None).unwrap();
+        let side = || Stdio::from(pty.slave.try_clone().unwrap());
+        let stdout = stdout.map_or_else(side, Stdio::from);
+        let child = Command::new(assert_cmd::cargo::cargo_bin("train"))
+            .current_dir(folder)
+            .env("TERM", "xterm")
+            .env("NO_COLOR", "1")
+            .env("XDG_STATE_HOME", folder.join("state"))
+            .env_remove("RUST_LOG")
+            .args(arguments)
+            .stdin(side())
+            .stdout(stdout)
+            .stderr(side())
+            .spawn()
+            .unwrap();
+        let keyboard = File::from(pty.master);
+        let mut screen = keyboard.try_clone().unwrap();
+        let (sender, parts) = channel();
+        thread::spawn(move || {
+            let mut part = [0; 4096];
+            // The read fails when the program has ended.
+            while let Ok(n @ 1..) = screen.read(&mut part) {
+                if sender.send(part[..n].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        Self {
+            keyboard,
+            child,
+            parts,
+            shown: String::new(),
+        }
+    }
+
+    fn send(&mut self, keys: &str) {
+        self.keyboard.write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until the program writes a text, after all texts that were waited for.
+    fn wait_for(&mut self, expected: &str) {
+        let deadline = Instant::now() + LONGEST;
+        loop {
+            if let Some(at) = self.shown.find(expected) {
+                self.shown.drain(..at + expected.len());
+                return;
+            }
+            match self.parts.recv_timeout(Duration::from_millis(100)) {
+                Ok(part) => self.shown += &String::from_utf8_lossy(&part),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(_) => panic!("no {expected:?} in {:?}", self.shown),
+            }
+        }
+    }
+
+    /// Waits for the end of the program, and returns its exit code.
+    fn end(mut self) -> Option<i32> {
+        let deadline = Instant::now() + LONGEST;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(
+                Instant::now() < deadline,
+                "it does not end: {:?}",
+                self.shown
+            );
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // A test that failed leaves no program behind.
+        let _ = self.child.kill();
+    }
+}
+
+/// Trains `runs/copy-1`, and returns the outputs for lines in a pipe.
+fn trained(folder: &Path, lines: &str) -> Vec<String> {
+    succeed(&train(folder).args(SMALL).output().unwrap());
+    let mut command = train(folder);
+    command.args(["generate", "runs/copy-1"]).write_stdin(lines);
+    let output = succeed(&command.output().unwrap());
+    output.lines().map(String::from).collect()
+}
+
+#[test]
+fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = trained(folder.path(), "1 2 3\n4 5\n");
+    let arguments = ["generate", "runs/copy-1"];
+    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    terminal.wait_for("Type a source, such as \"");
+    terminal.wait_for("and press Enter. Ctrl-D ends.");
+    terminal.wait_for("source> ");
+    terminal.send("1 2 3\r");
+    terminal.wait_for(&format!("\n{}\r\n", expected[0]));
+    terminal.send("1 99\r");
+    terminal
+        .wait_for("error: line 2 \"1 99\": \"99\" is not a symbol, which are 1 to 9 in this run");
+    terminal.send("\r7 7");
+    terminal.wait_for("7 7");
+    terminal.send(CTRL_C);
+    terminal.wait_for("Ctrl-D ends");
+    terminal.send("4 5\r");
+    terminal.wait_for(&format!("\n{}\r\n", expected[1]));
+    // The line before that, and the one before the wrong one.
+    terminal.send(&UP.repeat(3));
+    terminal.wait_for("1 2 3");
+    terminal.send("\r");
+    terminal.wait_for(&format!("\n{}\r\n", expected[0]));
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+
+    // The next program has the same history.
+    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    terminal.wait_for("source> ");
+    terminal.send(&UP.repeat(2));
+    terminal.wait_for("4 5");
+    terminal.send("\r");
+    terminal.wait_for(&format!("\n{}\r\n", expected[1]));
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_history_that_cannot_be_written_is_mentioned_once() {
+    let folder = tempfile::tempdir().unwrap();
+    trained(folder.path(), "1\n");
+    // A file where the folder should be.
+    std::fs::write(folder.path().join("state"), "").unwrap();
+    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
+    terminal.wait_for("the history ");
+    terminal.wait_for("source> ");
+    terminal.send("1 2\r3\r");
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_score_asks_for_source_and_target() {
+    let folder = tempfile::tempdir().unwrap();
+    succeed(&train(folder.path()).args(SMALL).output().unwrap());
+    let arguments = ["generate", "runs/copy-1", "--score"];
+    let mut command = train(folder.path());
+    let expected = succeed(
+        &command
+            .args(arguments)
+            .write_stdin("1 2\t3 4\n")
+            .output()
+            .unwrap(),
+    );
+    let mut terminal = Terminal::open(folder.path(), &arguments, None);
+    terminal.wait_for("and then the target to score. Ctrl-D ends.");
+    terminal.wait_for("source> ");
+    terminal.send("1 2\r");
+    terminal.wait_for("target> ");
+    terminal.send("3 4\r");
+    terminal.wait_for(&format!("\n{}\r\n", expected.trim()));
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+}
+
+#[test]
+fn a_redirected_stdout_has_the_outputs_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let expected = trained(folder.path(), "1 2 3\n4 5\n");
+    let file = folder.path().join("outputs");
+    let stdout = File::create(&file).unwrap();
+    let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], Some(stdout));
+    terminal.wait_for("source> ");
+    terminal.send("1 2 3\n");
+    terminal.wait_for("source> ");
+    terminal.send("x\n");
+    terminal.wait_for("error: line 2 \"x\": ");
+    terminal.wait_for("source> ");
+    terminal.send("4 5\n");
+    terminal.wait_for("source> ");
+    terminal.send(CTRL_D);
+    assert_eq!(terminal.end(), Some(0));
+    assert_eq!(
+        text(&std::fs::read(file).unwrap()),
+        expected.join("\n") + "\n"
+    );
+}

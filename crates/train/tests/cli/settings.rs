@@ -1,0 +1,539 @@
+//! Settings on the command line: help, suggestions, presets, files of settings, dry runs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use super::{SMALL, json, refused, succeed, text, train};
+
+/// Returns the help of a command at a width.
+fn help(command: &[&str], columns: &str) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let mut train = train(folder.path());
+    train.args(command).arg("--help").env("COLUMNS", columns);
+    succeed(&train.output().unwrap())
+}
+
+/// Returns what a command prints.
+fn printed(folder: &Path, arguments: &[&str]) -> String {
+    succeed(&train(folder).args(arguments).output().unwrap())
+}
+
+fn printed_config(folder: &Path, arguments: &[&str]) -> serde_json::Value {
+    let arguments = [arguments, &["--print-config"]].concat();
+    serde_json::from_str(&printed(folder, &arguments)).unwrap()
+}
+
+#[test]
+fn help_fits_the_terminal_and_has_its_groups() {
+    for columns in ["80", "120"] {
+        for command in [&[][..], &["fit"], &["generate"], &["eval"], &["import"]] {
+            let help = help(command, columns);
+            let width = columns.parse().unwrap();
+            for line in help.lines() {
+                assert!(line.chars().count() <= width, "{command:?}: {line:?}");
+            }
+        }
+    }
+    let program = help(&[], "80");
+    assert!(program.lines().count() <= 40, "{program}");
+    for part in [
+        "Commands:",
+        "  fit ",
+        "  generate ",
+        "  presets ",
+        "Examples:",
+        "train --task sort",
+    ] {
+        assert!(program.contains(part), "no {part:?} in {program}");
+    }
+    let order = |help: &str, headings: &[&str]| {
+        let places = headings.iter().map(|heading| {
+            let line = format!("{heading}:");
+            let mut lines = help.lines();
+            lines
+                .position(|other| other == line)
+                .unwrap_or_else(|| panic!("no {line}\n{help}"))
+        });
+        assert!(places.collect::<Vec<_>>().is_sorted(), "{help}");
+    };
+    let fit = help(&["fit"], "80");
+    order(
+        &fit,
+        &[
+            "Task",
+            "Text data (for --task text)",
+            "Tokeniser (for --task text)",
+            "Model",
+            "Optimisation",
+            "Evaluation and stopping",
+            "Run folder",
+            "Speed and memory",
+            "Settings and output",
+            "Options of every command",
+        ],
+    );
+    assert!(
+        fit.lines()
+            .all(|line| line.matches("[default").count() <= 1),
+        "{fit}"
+    );
+    let headings = ["Input", "Search", "Sampling", "Constraints", "Output"];
+    order(&help(&["generate"], "80"), &headings);
+}
+
+#[test]
+fn names_of_other_programs_lead_to_our_flags_and_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let fit = "see `train fit --help`";
+    for (line, expected) in [
+        ("--lr 0.1", &["'--lr'", "use --learning-rate", fit][..]),
+        ("fit --lr 0.1", &["use --learning-rate", fit]),
+        ("-lr 0.1", &["use --learning-rate", fit]),
+        ("--wd 0.1", &["use --weight-decay", fit]),
+        ("--bs=4", &["use --batch-size", fit]),
+        ("--d_model 4", &["use --d-model", fit]),
+        ("--hidden 4", &["use --d-model", fit]),
+        ("--nhead 4", &["use --heads", fit]),
+        ("--encoder-layers 4", &["use --layers", fit]),
+        ("--fp16", &["use --precision f16", fit]),
+        (
+            "--adam-beta2 0.9",
+            &["use --set optimization.optimizer.beta_2=", fit],
+        ),
+        (
+            "generate x --max-tokens 4",
+            &["use --max-length", "see `train generate --help`"],
+        ),
+        (
+            "generate x --num-beams 4",
+            &["use --beam", "see `train generate --help`"],
+        ),
+        (
+            "eval x --beam-size 4",
+            &["use --beam", "see `train eval --help`"],
+        ),
+        (
+            "translate x",
+            &["use `train generate`", "see `train --help`"],
+        ),
+        ("train", &["use `train fit`", "see `train --help`"]),
+        ("--stepz 4", &["exists: '--steps'", fit]),
+    ] {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        refused(folder.path(), &arguments, expected);
+    }
+}
+
+#[test]
+fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, expected) in [
+        (
+            "--factor x",
+            &[
+                "--factor",
+                "a number above 0, such as 1.5",
+                "train fit --help",
+            ][..],
+        ),
+        (
+            "--dropout 0,1",
+            &["--dropout", "at least 0 and less than 1, such as 0.1"],
+        ),
+        ("--learning-rate fast", &["a number above 0, such as 0.001"]),
+        (
+            "--learning-rate 0",
+            &["--learning-rate 0: must be a number above 0"],
+        ),
+        (
+            "--learning-rate 1 --factor 1",
+            &["--learning-rate", "--factor", "train fit --help"],
+        ),
+        ("--steps 1e3", &["whole number", "such as 100"]),
+        (
+            "--epochs",
+            &[
+                "value is required",
+                "Passes over the training data",
+                "train fit --help",
+            ],
+        ),
+        (
+            "eval x --eval-lengths",
+            &["value is required", "such as 4,8,16", "train eval --help"],
+        ),
+        (
+            "eval x --split none",
+            &["validation, test", "train eval --help"],
+        ),
+        (
+            "generate x --temperature hot",
+            &["a number above 0", "train generate --help"],
+        ),
+        (
+            "-q generate x --top-p all",
+            &["a probability above 0", "train generate --help"],
+        ),
+        (
+            "--threads 0",
+            &["--threads 0: must be at least 1 and at most 1024"],
+        ),
+        (
+            "--set optimization.beta_2=0.9",
+            &["the nearest is optimization.optimizer.beta_2"],
+        ),
+        (
+            "--set model.d_model=wide",
+            &["--set model.d_model wide: must be a number"],
+        ),
+        (
+            "--set model.max_len=4",
+            &["--set model.max_len: follows from the task"],
+        ),
+        (
+            "--set data.task=sort",
+            &["--set data.task: follows from the task"],
+        ),
+        ("--set steps", &["must be PATH=VALUE"]),
+        (
+            "--set model.dropout=2",
+            &["--dropout 2: must be", "less than 1"],
+        ),
+        ("--resume nowhere", &["--resume nowhere: does not exist"]),
+        ("resume nowhere", &["RUN nowhere: does not exist"]),
+        ("--quiet --verbose", &["--quiet", "--verbose"]),
+    ] {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        refused(folder.path(), &arguments, expected);
+    }
+}
+
+#[test]
+fn errors_name_the_flag_of_their_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::write(path.join("a.tsv"), "ein Haus\ta house\nzwei\ttwo\n").unwrap();
+    fs::write(path.join("bad.tsv"), "no tab\n").unwrap();
+    fs::write(path.join("bad.json"), "{}").unwrap();
+    for (line, expected) in [
+        (
+            "--train a.tsv --valid bad.tsv",
+            &["--valid ", "bad.tsv: line 1"][..],
+        ),
+        (
+            "--train bad.tsv --valid a.tsv",
+            &["--train ", "bad.tsv: line 1"],
+        ),
+        (
+            "--train missing.tsv",
+            &["--train ", "missing.tsv: cannot be read"],
+        ),
+        (
+            "--train-source missing --train-target a.tsv",
+            &["--train-source ", "missing: cannot be read"],
+        ),
+        (
+            "--train a.tsv --valid a.tsv --tokenizer-file bad.json",
+            &["--tokenizer-file ", "bad.json: "],
+        ),
+        (
+            "--train a.tsv --valid a.tsv --source-tokenizer-file bad.json",
+            &["--source-tokenizer-file ", "bad.json: "],
+        ),
+    ] {
+        let mut arguments: Vec<&str> = line.split(' ').collect();
+        // The folder of the run is not made, but that of caches may be.
+        arguments.extend(["--run-dir", "run"]);
+        let output = train(path).args(&arguments).output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{line}: {stderr}");
+        let last = stderr.lines().last().unwrap();
+        for part in expected {
+            assert!(last.contains(part), "{line}: {stderr:?} has no {part:?}");
+        }
+    }
+}
+
+#[test]
+fn the_learning_rate_is_the_peak_of_the_schedule() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = [
+        "--learning-rate",
+        "0.002",
+        "--warmup",
+        "4",
+        "--d-model",
+        "16",
+    ];
+    let config = printed_config(path, &flags);
+    let factor = config["optimization"]["schedule"]["factor"]
+        .as_f64()
+        .unwrap();
+    assert!((factor - 0.002 * 8.0).abs() < 1e-12, "{factor}");
+    assert!(
+        config.to_string().find("learning_rate").is_none(),
+        "{config}"
+    );
+
+    let run = [&SMALL[..], &["--learning-rate", "0.002", "--warmup", "4"]].concat();
+    for schedule in ["linear", "noam", "cosine"] {
+        let flags = [&run[..], &["--schedule", schedule, "--run-dir", schedule]].concat();
+        printed(path, &flags);
+        let metrics = fs::read_to_string(path.join(schedule).join("metrics.jsonl")).unwrap();
+        let rates = metrics.lines().filter_map(|line| {
+            let line: serde_json::Value = serde_json::from_str(line).unwrap();
+            line["learning_rate"].as_f64()
+        });
+        let peak = rates.fold(0.0, f64::max);
+        assert!((peak - 0.002).abs() < 1e-9, "{schedule}: {peak}");
+    }
+}
+
+#[test]
+fn any_setting_can_be_set_by_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = [
+        "--d-model",
+        "32",
+        "--set",
+        "optimization.optimizer.beta_2=0.99",
+        "--set",
+        "model.d_model=16",
+        "--set",
+        "checkpointing.seconds=null",
+        "--learning-rate",
+        "0.01",
+    ];
+    let config = printed_config(folder.path(), &flags);
+    assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
+    assert_eq!(config["model"]["d_model"], 16);
+    assert!(config["checkpointing"]["seconds"].is_null());
+    // The learning rate is that of the final width.
+    let factor = config["optimization"]["schedule"]["factor"]
+        .as_f64()
+        .unwrap();
+    assert!(
+        (factor - 0.01 * (16.0 * 100.0_f64).sqrt()).abs() < 1e-12,
+        "{factor}"
+    );
+}
+
+#[test]
+fn the_number_of_threads_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let flags = [&["--threads", "3"][..], &SMALL, &["--run-dir", "run"]].concat();
+    printed(folder.path(), &flags);
+    let state = json(&folder.path().join("run/checkpoints/step-12/state.json"));
+    assert_eq!(state["threads"], 3);
+}
+
+#[test]
+fn presets_are_listed_as_they_are_used() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let table = printed(path, &["presets"]);
+    assert!(table.lines().all(|line| line.len() <= 80), "{table}");
+    let row = |label: &str| {
+        let mut lines = table.lines().filter(|line| line.starts_with(label));
+        lines
+            .next()
+            .unwrap_or_else(|| panic!("no {label} in {table}"))
+            .to_owned()
+    };
+    let words = |line: String| {
+        line.split_whitespace()
+            .map(String::from)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        words(row("--steps")),
+        ["--steps", "1000", "1000", "3000", "3000", "200"]
+    );
+    assert_eq!(
+        words(row("--vocab-size")),
+        ["--vocab-size", "2000", "6000", "16000"]
+    );
+    let all: serde_json::Value =
+        serde_json::from_str(&printed(path, &["presets", "--json"])).unwrap();
+    for (name, config) in all.as_object().unwrap() {
+        let one: serde_json::Value =
+            serde_json::from_str(&printed(path, &["presets", name, "--json"])).unwrap();
+        assert_eq!(one, *config);
+        let lines = printed(path, &["presets", name]);
+        assert!(
+            lines.contains("model.d_model") && lines.contains("--d-model"),
+            "{lines}"
+        );
+    }
+    assert_eq!(all["base"]["model"]["d_model"], 512);
+    assert_eq!(
+        printed(path, &["presets", "annotated"]),
+        printed(path, &["presets", "annotated-copy"])
+    );
+}
+
+#[test]
+fn a_printed_file_of_settings_is_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for task in ["copy", "reverse", "sort", "add", "annotated-copy", "text"] {
+        let file = printed(path, &["init", "--task", task]);
+        fs::write(path.join("run.toml"), &file).unwrap();
+        let comments = file.lines().filter(|line| line.starts_with("# "));
+        assert!(comments.count() > 30, "{file}");
+        let from_file = printed_config(path, &["fit", "--config", "run.toml"]);
+        assert_eq!(
+            from_file,
+            printed_config(path, &["fit", "--task", task]),
+            "{task}"
+        );
+    }
+    for preset in ["tiny", "small", "base"] {
+        fs::write(
+            path.join("run.toml"),
+            printed(path, &["init", "--preset", preset]),
+        )
+        .unwrap();
+        let from_file = printed_config(path, &["fit", "--config", "run.toml"]);
+        assert_eq!(
+            from_file,
+            printed_config(path, &["fit", "--preset", preset]),
+            "{preset}"
+        );
+    }
+}
+
+#[test]
+fn a_dry_run_measures_and_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let stdout = printed(path, &[&["--dry-run"][..], &SMALL].concat());
+    for line in [
+        "task           copy",
+        "parameters     ",
+        "memory ",
+        "time  ",
+        "learning rate ",
+    ] {
+        assert!(
+            stdout.lines().any(|other| other.starts_with(line)),
+            "{line}: {stdout}"
+        );
+    }
+    assert!(stdout.contains(" a step, mean of 3"), "{stdout}");
+    assert_eq!(fs::read_dir(path).unwrap().count(), 0);
+
+    let lines: String = (0..60).map(|n| format!("ein {n}\tone {n}\n")).collect();
+    fs::write(path.join("a.tsv"), lines).unwrap();
+    let flags = [
+        "--dry-run",
+        "--train",
+        "a.tsv",
+        "--preset",
+        "tiny",
+        "--cache",
+        "cache",
+    ];
+    let stdout = printed(path, &flags);
+    assert!(stdout.contains("batches an epoch"), "{stdout}");
+    assert_eq!(fs::read_dir(path).unwrap().count(), 1);
+}
+
+#[test]
+fn pairs_are_held_out_where_no_validation_corpus_is_given() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let lines: String = (0..400).map(|n| format!("ein {n}\tone {n}\n")).collect();
+    // Each pair is there twice.
+    fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
+    let small = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 4 --run-dir run";
+    let mut fit = train(path);
+    fit.args(small.split(' '))
+        .args(["--train", "a.tsv", "--valid-share", "0.05"]);
+    let output = fit.output().unwrap();
+    succeed(&output);
+    let stderr = text(&output.stderr);
+    let note = stderr
+        .lines()
+        .find(|line| line.contains("held out for validation"));
+    let note = note.unwrap_or_else(|| panic!("{stderr}"));
+    let words: Vec<&str> = note.split(' ').collect();
+    let at = words.iter().position(|word| *word == "of").unwrap();
+    let held_out: usize = words[at - 1].parse().unwrap();
+    assert_eq!(words[at + 1], "800", "{note}");
+    assert!(
+        held_out.is_multiple_of(2) && (20..60).contains(&held_out),
+        "{note}"
+    );
+    let kept = format!("{} pairs, ", 800 - held_out);
+    assert!(stderr.contains(&kept), "{stderr}");
+    let config = json(&path.join("run/config.json"));
+    assert_eq!(config["data"]["task"], "text");
+    assert_eq!(config["data"]["valid_share"], 0.05);
+    // The same pairs are used by eval, and by the run when it is resumed.
+    let scores = printed(path, &["eval", "run", "--split", "validation", "--json"]);
+    let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
+    let summary = json(&path.join("run/summary.json"));
+    let difference = scores["loss"].as_f64().unwrap() - summary["valid_loss"].as_f64().unwrap();
+    assert!(difference.abs() < 1e-4, "{scores} {summary}");
+    printed(path, &["resume", "run", "--steps", "6"]);
+
+    fs::write(path.join("b.tsv"), "ein\tone\nein\tone\n").unwrap();
+    let mut fit = train(path);
+    let output = fit
+        .args(["--train", "b.tsv", "--run-dir", "other"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    let expected = "has too few different pairs to hold some out for validation: add more, or give --valid-source";
+    assert!(stderr.contains(expected), "{stderr}");
+}
+
+/// Runs another program on a file, if the machine has it.
+fn check_by(program: &str, arguments: &[&str], file: &Path) {
+    match Command::new(program).args(arguments).arg(file).output() {
+        Ok(output) => {
+            let stderr = text(&output.stderr);
+            assert!(output.status.success(), "{program}: {stderr}");
+        }
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::NotFound, "{program}"),
+    }
+}
+
+#[test]
+fn shells_and_man_can_read_what_is_made_for_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = printed(path, &["completions", shell]);
+        for name in ["generate", "learning-rate", "threads"] {
+            assert!(script.contains(name), "{shell} does not complete {name}");
+        }
+        fs::write(path.join(shell), script).unwrap();
+    }
+    check_by("bash", &["-n"], &path.join("bash"));
+    check_by("zsh", &["-n"], &path.join("zsh"));
+    check_by("fish", &["--no-execute"], &path.join("fish"));
+    refused(
+        path,
+        &["completions", "tcsh"],
+        &["bash", "fish", "train completions --help"],
+    );
+
+    printed(path, &["man", "pages"]);
+    for page in ["train.1", "train-fit.1", "train-generate.1"] {
+        let file = path.join("pages").join(page);
+        let roff = fs::read_to_string(&file).unwrap();
+        assert!(
+            roff.contains(".SH NAME") && roff.contains(".SH SYNOPSIS"),
+            "{page}"
+        );
+        check_by("man", &["-l"], &file);
+    }
+    fs::write(path.join("file"), "").unwrap();
+    let output = train(path).args(["man", "file/pages"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+}

@@ -1,0 +1,206 @@
+//! Settings of sources and of targets in `train fit --task text`.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::task::run;
+use super::text_task::{corpus, fit};
+use super::{succeed, text, train};
+
+#[test]
+fn each_side_has_its_own_lengths_and_vocabulary() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = corpus(folder, 200);
+    let with = |more: &str| -> Vec<String> {
+        let more = more.split_whitespace().map(String::from);
+        flags.iter().cloned().chain(more).collect()
+    };
+    let config = |name: &str| -> Value {
+        let json = fs::read(folder.join(name).join("config.json")).unwrap();
+        serde_json::from_slice(&json).unwrap()
+    };
+    let sides = "--source-vocab-size 300 --target-vocab-size 280 --source-max-length 90 \
+                 --target-max-length 60 --overlong cut";
+    let output = fit(folder, "sides", "2", &with(sides));
+    succeed(&output);
+    let found = config("sides");
+    assert_eq!(found["model"]["source_vocab_size"], 300);
+    assert_eq!(found["model"]["target_vocab_size"], 280);
+    assert_eq!(found["model"]["max_len"], 91);
+    assert_eq!(
+        found["data"]["max_length"],
+        json!({"source": 90, "target": 60})
+    );
+    // The shared flags are a short form, which the flags of one side override.
+    let both = "--vocab-size 300 --max-length 60 --source-max-length 90 --overlong cut";
+    succeed(&fit(folder, "both", "2", &with(both)));
+    let found = config("both");
+    assert_eq!(
+        found["data"]["tokenizer"]["vocab_size"],
+        json!({"source": 300, "target": 300})
+    );
+    assert_eq!(
+        found["data"]["max_length"],
+        json!({"source": 90, "target": 60})
+    );
+    let stderr = text(&fit(folder, "again", "2", &with("--target-max-length 3")).stderr);
+    let expected = "have a source of more than 256 tokens or a target of more than 3: skipped";
+    assert!(stderr.contains(expected), "{stderr}");
+
+    // A run of an earlier version has one number for both sides.
+    let even = with("--vocab-size 300 --max-length 60 --overlong cut");
+    succeed(&fit(folder, "even", "2", &even));
+    let evaluation = |flags: &str| {
+        let line = run(folder, flags);
+        let mut line: Value = serde_json::from_str(&line).unwrap();
+        line.as_object_mut().unwrap().remove("seconds");
+        line
+    };
+    let before = evaluation("eval even --json");
+    let mut old = config("even");
+    old["data"]["max_length"] = json!(60);
+    old["data"]["tokenizer"]["vocab_size"] = json!(300);
+    old["data"]["tokenizer"]["or_fewer"] = json!(false);
+    let old = serde_json::to_string(&old).unwrap();
+    fs::write(folder.join("even/config.json"), old).unwrap();
+    assert_eq!(evaluation("eval even --json"), before);
+    let written = run(folder, "fit --config even/config.json --print-config");
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(
+        written["data"]["max_length"],
+        json!({"source": 60, "target": 60})
+    );
+
+    for (more, expected) in [
+        (
+            "--source-max-length 0",
+            "--source-max-length 0: must be at least 1 and at most 100000",
+        ),
+        ("--max-length 0", "--max-length 0: must be at least 1"),
+        (
+            "--target-vocab-size 3",
+            "--target-vocab-size 3: must be at least 5",
+        ),
+        (
+            "--source-vocab-size 9",
+            "--source-vocab-size 9: is too small: the sources need at least",
+        ),
+        (
+            "--source-vocab-size 300 --target-vocab-size 299 --joint-vocabulary",
+            "--target-vocab-size 299: must be --source-vocab-size (300), because of --joint-vocabulary",
+        ),
+        (
+            "--source-tokenizer-file sides/source.tokenizer.json --source-vocab-size 300",
+            "--source-vocab-size 300: is for a tokeniser that is trained, but this side has one from a file",
+        ),
+        (
+            "--target-max-length 1 --source-max-length 2",
+            "has no pair of at most --source-max-length (2) and --target-max-length (1) tokens",
+        ),
+        ("--source-max-length x", "must be a whole number"),
+    ] {
+        let output = fit(folder, "wrong", "2", &with(more));
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{more}: {stderr}");
+        let last = stderr.lines().last().unwrap();
+        assert!(last.contains(expected), "{more}: {stderr}");
+    }
+    let output = train(folder)
+        .args(["fit", "--task", "copy", "--source-max-length", "5"])
+        .output()
+        .unwrap();
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("--source-max-length: is a flag of --task text only"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn each_side_has_its_own_padding() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = corpus(folder, 200);
+    let small = ["--source-vocab-size", "400", "--target-vocab-size", "280"].map(String::from);
+    succeed(&fit(folder, "first", "2", &[&flags[..], &small].concat()));
+    // The same tokeniser of sources with its padding as the last token, whose id is that of no
+    // token of targets.
+    let json = fs::read_to_string(folder.join("first/source.tokenizer.json")).unwrap();
+    fs::write(folder.join("mine.json"), json.replace("<pad>", "<none>")).unwrap();
+    let mine = ["--source-tokenizer-file", "mine.json"].map(String::from);
+    let target = ["--target-vocab-size", "280"].map(String::from);
+    let all = [&flags[..], &mine, &target].concat();
+    let output = fit(folder, "run", "20", &all);
+    succeed(&output);
+    let config = fs::read(folder.join("run/config.json")).unwrap();
+    let config: Value = serde_json::from_slice(&config).unwrap();
+    assert_eq!(config["model"]["pad_id"], 400);
+    assert_eq!(config["model"]["target_vocab_size"], 280);
+    // Padding changes nothing: a line has the same output alone and in a batch.
+    for flags in ["", "--beam 3", "--score"] {
+        let input = match flags {
+            "--score" => {
+                let files = ["source", "target"]
+                    .map(|side| fs::read_to_string(folder.join(format!("valid.{side}"))).unwrap());
+                let pairs = files[0].lines().zip(files[1].lines());
+                pairs
+                    .map(|(source, target)| format!("{source}\t{target}\n"))
+                    .collect()
+            }
+            _ => fs::read_to_string(folder.join("valid.source")).unwrap(),
+        };
+        let generate = |size: &str| {
+            let mut command = train(folder);
+            command.args(["generate", "run", "--batch-size", size]);
+            command
+                .args(flags.split_whitespace())
+                .write_stdin(input.clone());
+            succeed(&command.output().unwrap())
+        };
+        let (together, alone) = (generate("20"), generate("1"));
+        if flags == "--score" {
+            for (a, b) in together.lines().zip(alone.lines()) {
+                let (a, b): (f64, f64) = (a.parse().unwrap(), b.parse().unwrap());
+                assert!((a - b).abs() < 1e-3, "{a} {b}");
+            }
+            continue;
+        }
+        assert_eq!(together, alone, "{flags}");
+    }
+    let summary: Value =
+        serde_json::from_slice(&fs::read(folder.join("run/summary.json")).unwrap()).unwrap();
+    let evaluation: Value = serde_json::from_str(&run(folder, "eval run --json")).unwrap();
+    let loss = |value: &Value, name: &str| value[name].as_f64().unwrap();
+    let difference = loss(&evaluation, "loss") - loss(&summary, "valid_loss");
+    assert!(difference.abs() < 1e-4, "{difference}");
+}
+
+#[test]
+fn the_tiny_preset_is_not_advised_to_who_uses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = corpus(folder, 50);
+    let warning = |flags: &[&str]| {
+        let mut command = train(folder);
+        command
+            .args(["fit", "--task", "text", "--steps", "2"])
+            .args(flags);
+        let output = command.output().unwrap();
+        let stderr = text(&output.stderr);
+        let warning = stderr.lines().find(|line| line.starts_with("warning: "));
+        warning
+            .map(String::from)
+            .unwrap_or_else(|| panic!("{stderr}"))
+    };
+    let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+    let small = [&flags[..], &["--d-ff", "8", "--layers", "1"]].concat();
+    assert!(warning(&small).contains("try --preset tiny, a smaller --warmup"));
+    let tiny = [&flags[..], &["--preset", "tiny"]].concat();
+    let warning = warning(&tiny);
+    assert!(
+        warning.contains("--warmup 200 of 2 steps") && !warning.contains("--preset"),
+        "{warning}"
+    );
+}

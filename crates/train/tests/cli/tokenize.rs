@@ -1,0 +1,144 @@
+//! `train tokenize`, and tokens in plots.
+
+use std::fs;
+use std::path::Path;
+
+use super::task::{TINY, run};
+use super::text_task::{corpus, fit};
+use super::{refused, succeed, text, train};
+
+/// Runs `tokenize` with flags on an input.
+fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
+    let mut command = train(folder);
+    command.arg("tokenize").args(flags.split_whitespace());
+    succeed(&command.write_stdin(input).output().unwrap())
+}
+
+/// Texts with words, characters and white space that the corpus does not have.
+const STRANGE: &str = "naïve  café, qxz 猫!\n\n▁ der Ã Ġ\tder\n🙂\u{a0}7 <eos>\n";
+
+#[test]
+fn texts_survive_a_round_trip() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let flags = corpus(folder, 200);
+    succeed(&fit(folder, "run", "1", &flags));
+    let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
+    for (tokenizer, side, input) in [
+        ("run", "", &sources[..]),
+        ("run", "--side source", STRANGE),
+        ("run", "--side target", STRANGE),
+        ("run/source.tokenizer.json", "", STRANGE),
+    ] {
+        for ids in ["", "--ids"] {
+            let flags = format!("{tokenizer} {side} {ids}");
+            let tokens = tokenize(folder, &flags, input);
+            assert_eq!(tokens.lines().count(), input.lines().count());
+            let back = tokenize(folder, &format!("{flags} --decode"), &tokens);
+            // Tabs and other control characters are blanks in a decoded text.
+            assert_eq!(back, input.replace('\t', " "), "{flags}: {tokens}");
+        }
+    }
+    let pieces = tokenize(folder, "run", &sources);
+    assert!(pieces.contains(" ▁"), "{pieces}");
+    // The file of one side gives the same tokens as the run.
+    assert_eq!(
+        tokenize(folder, "run/source.tokenizer.json", &sources),
+        pieces
+    );
+    assert_ne!(tokenize(folder, "run --side target", &sources), pieces);
+    let ids = tokenize(folder, "run --ids --input valid.source", "");
+    assert!(ids.split_whitespace().all(|id| id.parse::<u32>().is_ok()));
+    assert_eq!(tokenize(folder, "run --decode --ids", &ids), sources);
+
+    for (arguments, input, expected) in [
+        (
+            &["run", "--decode"][..],
+            "FIRST\nFIRST qqq\n",
+            "qqq\": \"qqq\" is not a token of this tokeniser",
+        ),
+        (
+            &["run", "--decode", "--ids"],
+            "5 99999\n",
+            "line 1 \"5 99999\": \"99999\" is not an id, which are 0 to ",
+        ),
+        (
+            &["run/target.tokenizer.json", "--side", "source"],
+            "",
+            "--side source: needs the folder of a run",
+        ),
+        (&["nowhere"], "", "TOKENIZER nowhere: does not exist"),
+        (
+            &["valid.source"],
+            "",
+            "valid.source: is not a tokenizer.json",
+        ),
+        (&["."], "", "RUN .: has no config.json"),
+        (
+            &["run", "--input", "nowhere"],
+            "",
+            "--input nowhere: cannot be read",
+        ),
+    ] {
+        let mut command = train(folder);
+        let input = input.replace("FIRST", pieces.split_whitespace().next().unwrap());
+        command.arg("tokenize").args(arguments).write_stdin(input);
+        let output = command.output().unwrap();
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {stderr}");
+        assert_eq!(stderr.lines().count(), 1, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(expected), "{arguments:?}: {stderr}");
+    }
+
+    // The attention of texts is drawn at the end of a run and by `plot`, with readable tokens.
+    let names = ["encoder", "decoder", "cross"].map(|kind| format!("attention-{kind}.svg"));
+    let pictures = folder.join("run/pictures");
+    for name in &names {
+        assert!(pictures.join(name).exists(), "{name}");
+    }
+    fs::remove_dir_all(&pictures).unwrap();
+    run(folder, "plot run --only attention");
+    let source = tokenize(folder, "run --decode", &pieces);
+    for name in &names {
+        let svg = fs::read_to_string(pictures.join(name)).unwrap();
+        assert!(
+            svg.contains("&lt;eos&gt;") || svg.contains("&lt;bos&gt;"),
+            "{name}"
+        );
+        assert!(!svg.contains(['▁', 'Ġ']), "{name}");
+        let has_source = |line: &str| svg.contains(&format!("source {line}"));
+        assert!(source.lines().take(8).any(has_source), "{name}");
+    }
+    // Without its corpus, a run needs a source.
+    fs::remove_file(folder.join("valid.source")).unwrap();
+    let arguments = ["plot", "run", "--only", "attention"];
+    refused(
+        folder,
+        &arguments,
+        &["has no test sequences: say which with --source"],
+    );
+    run(folder, "plot run --only attention --source der");
+}
+
+#[test]
+fn symbols_of_other_tasks_are_tokens_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    run(
+        folder,
+        &format!("fit {TINY} --symbols 9 --max-length 5 --run-dir copy"),
+    );
+    assert_eq!(tokenize(folder, "copy", " 3  1 9\n"), "3 1 9\n");
+    assert_eq!(
+        tokenize(folder, "copy --ids", "3 1 9\n\n7"),
+        "6 4 12\n\n10\n"
+    );
+    assert_eq!(tokenize(folder, "copy --ids --decode", "6 4 12"), "3 1 9\n");
+    let output = train(folder)
+        .args(["tokenize", "copy"])
+        .write_stdin("1\n2 x\n")
+        .output()
+        .unwrap();
+    assert_eq!(text(&output.stdout), "1\n");
+    assert!(text(&output.stderr).contains("line 2 \"2 x\": \"x\" is not a symbol"));
+}

@@ -1,0 +1,249 @@
+//! Single settings, set by their paths.
+
+use serde_json::Value;
+
+use super::RunConfig;
+use crate::error::UsageError;
+
+/// Settings that follow from the data, or from other settings.
+const DERIVED: [&str; 7] = [
+    "data.task",
+    "data.tokenizer_sha256",
+    "data.data",
+    "model.source_vocab_size",
+    "model.target_vocab_size",
+    "model.max_len",
+    "model.pad_id",
+];
+
+/// The concerns of a configuration, in the order of its structure.
+const CONCERNS: [&str; 7] = [
+    "seed",
+    "data",
+    "model",
+    "optimization",
+    "evaluation",
+    "checkpointing",
+    "execution",
+];
+
+/// Maximum number of near paths that an error names.
+const NEAREST: usize = 3;
+
+impl RunConfig {
+    /// Returns the configuration with one setting changed. `text` is a JSON value, or a word
+    /// without quotation marks.
+    ///
+    /// ```
+    /// use training::config::RunConfig;
+    ///
+    /// let config = RunConfig::copy().with("optimization.optimizer.beta_2", "0.99")?;
+    /// assert_eq!(config.optimization.optimizer.beta_2, 0.99);
+    /// let error = config.with("optimization.beta_2", "0.99").unwrap_err();
+    /// let hint = "is not a setting; the nearest is optimization.optimizer.beta_2";
+    /// assert_eq!(error.to_string(), format!("optimization.beta_2: {hint}"));
+    /// # Ok::<(), training::error::UsageError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A path that is not that of a setting, or a value of another type.
+    pub fn with(&self, path: &str, text: &str) -> Result<Self, UsageError> {
+        let wrong = |value: &str, expected: String| UsageError::new(path, value, expected);
+        if DERIVED.contains(&path) {
+            return Err(wrong("", "follows from the task and its data".into()));
+        }
+        let mut config = self.to_json();
+        let Some(setting) = setting_of(&mut config, path) else {
+            return Err(wrong("", not_a_setting(&config, path)));
+        };
+        if let Value::Object(settings) = &*setting {
+            // A single value may stand for a group, such as one length for both sides.
+            let names: Vec<&str> = settings.keys().map(String::as_str).collect();
+            let names = names.join(", ");
+            let group = wrong("", format!("is a group of settings: {names}"));
+            *setting = serde_json::from_str(text).map_err(|_| group.clone())?;
+            return serde_json::from_value(config).map_err(|_| group);
+        }
+        let json = serde_json::from_str(text).ok();
+        let word = || Value::String(text.into());
+        let value = match (&*setting, json) {
+            (Value::String(_), Some(Value::String(text))) => Value::String(text),
+            (Value::String(_), _) => word(),
+            (_, Some(json)) => json,
+            (_, None) => word(),
+        };
+        let kind = match (&*setting, &value) {
+            (_, Value::Null) => None,
+            (Value::Number(_), value) if !value.is_number() => Some("a number"),
+            (Value::Bool(_), value) if !value.is_boolean() => Some("true or false"),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            return Err(wrong(text, format!("must be {kind}")));
+        }
+        *setting = value;
+        if path == "optimization.steps" {
+            // A given number of steps replaces the number of epochs.
+            config["optimization"]["epochs"] = Value::Null;
+        }
+        serde_json::from_value(config).map_err(|error| {
+            let error = error.to_string();
+            let words = error
+                .replace("invalid type: ", "")
+                .replace("invalid value: ", "");
+            let words = words
+                .split_once("expected ")
+                .map_or(error.as_str(), |(_, right)| right);
+            let right = match words.trim_start_matches("one of ") {
+                "usize" | "u64" | "u32" => "a whole number",
+                "f64" | "f32" => "a number",
+                words => words,
+            };
+            wrong(text, format!("must be {right}"))
+        })
+    }
+
+    /// Returns the configuration as a JSON value. Its numbers have the digits that a file has.
+    pub fn to_json(&self) -> Value {
+        // A direct conversion would give numbers of 32 bits more digits than they have.
+        let json = serde_json::to_string(self).expect("it is plain data");
+        serde_json::from_str(&json).expect("it has just been written")
+    }
+
+    /// Returns the settings with their paths, by concern. Settings that follow from the data are
+    /// left out.
+    pub fn settings(&self) -> Vec<(String, Value)> {
+        let mut settings = Vec::new();
+        collect(&self.to_json(), String::new(), &mut settings);
+        settings.retain(|(path, _)| path == "data.task" || !DERIVED.contains(&path.as_str()));
+        let concern = |path: &str| {
+            let root = path.split('.').next().unwrap_or_default();
+            CONCERNS.iter().position(|concern| *concern == root)
+        };
+        settings.sort_by_key(|(path, _)| (concern(path), path != "data.task"));
+        settings
+    }
+}
+
+fn setting_of<'a>(config: &'a mut Value, path: &str) -> Option<&'a mut Value> {
+    let mut keys = path.split('.');
+    keys.try_fold(config, |value, key| value.get_mut(key))
+}
+
+fn collect(value: &Value, path: String, settings: &mut Vec<(String, Value)>) {
+    let Value::Object(keys) = value else {
+        settings.push((path, value.clone()));
+        return;
+    };
+    for (key, value) in keys {
+        let path = match path.as_str() {
+            "" => key.clone(),
+            _ => format!("{path}.{key}"),
+        };
+        collect(value, path, settings);
+    }
+}
+
+/// Returns what is wrong with a path, and the nearest paths.
+fn not_a_setting(config: &Value, path: &str) -> String {
+    let mut settings = Vec::new();
+    collect(config, String::new(), &mut settings);
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    let distance = |known: &str| {
+        let of_name = strsim::damerau_levenshtein(&last(known), &last(path));
+        (of_name, strsim::damerau_levenshtein(known, path))
+    };
+    let known = settings.iter().map(|(known, _)| known.as_str());
+    let mut near: Vec<((usize, usize), &str)> =
+        known.map(|known| (distance(known), known)).collect();
+    near.sort_unstable();
+    let is_near = |((name, whole), known): &((usize, usize), &str)| {
+        *name <= last(known).len() / 3 || *whole <= known.len() / 3
+    };
+    near.retain(is_near);
+    let exact = near.iter().filter(|((name, _), _)| *name == 0).count();
+    near.truncate(if exact > 0 { exact } else { NEAREST });
+    let near: Vec<&str> = near.into_iter().map(|(_, known)| known).collect();
+    match &near[..] {
+        [] => {
+            let groups = config.as_object().into_iter().flat_map(|keys| keys.keys());
+            let groups: Vec<&str> = groups.map(String::as_str).collect();
+            let groups = groups.join(", ");
+            format!("is not a setting; a path begins with one of {groups}")
+        }
+        [nearest] => format!("is not a setting; the nearest is {nearest}"),
+        near => format!("is not a setting; the nearest are {}", near.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::TextSize;
+
+    #[test]
+    fn every_kind_of_setting_can_be_set() {
+        let config = RunConfig::copy();
+        let set = |path: &str, text: &str| config.with(path, text).unwrap();
+        assert_eq!(set("seed", "7").seed, 7);
+        assert_eq!(set("model.dropout", "0.25").model.dropout, 0.25);
+        assert_eq!(set("optimization.ema", "0.9").optimization.ema, Some(0.9));
+        assert_eq!(
+            set("checkpointing.seconds", "null").checkpointing.seconds,
+            None
+        );
+        assert!(!set("execution.fused", "false").execution.fused);
+        assert_eq!(set("execution.backend", "flex").execution.backend, "flex");
+        let by_length = set(
+            "evaluation.by_length",
+            r#"{"lengths": [3], "sequences": 2}"#,
+        );
+        assert_eq!(by_length.evaluation.by_length.unwrap().lengths, [3]);
+        let text = RunConfig::text(TextSize::Small);
+        let sides = text.with("data.max_length", "30").unwrap();
+        let sides = sides.with("data.max_length.target", "40").unwrap();
+        let lengths = &sides.to_json()["data"]["max_length"];
+        assert_eq!(
+            (&lengths["source"], &lengths["target"]),
+            (&30.into(), &40.into())
+        );
+        let text = text.with("optimization.steps", "30").unwrap();
+        assert_eq!(
+            (text.optimization.steps, text.optimization.epochs),
+            (30, None)
+        );
+        assert_eq!(config.with("seed", "0").unwrap(), config);
+    }
+
+    #[test]
+    fn wrong_paths_and_values_are_explained() {
+        for (path, text, expected) in [
+            (
+                "optimization.beta_2",
+                "1",
+                ": is not a setting; the nearest is optimization.optimizer.beta_2",
+            ),
+            (
+                "model.d_modle",
+                "1",
+                ": is not a setting; the nearest is model.d_model",
+            ),
+            (
+                "optimization.optimizer",
+                "1",
+                ": is a group of settings: beta_1, beta_2, clip_norm, epsilon, kind, weight_decay",
+            ),
+            ("model.max_len", "9", ": follows from the task and its data"),
+            ("model.d_model", "wide", " wide: must be a number"),
+            ("execution.fused", "1", " 1: must be true or false"),
+            ("model.d_model", "1.5", " 1.5: must be a whole number"),
+            ("optimization.ema", "much", " much: must be a number"),
+            ("model.positions", "round", " round: must be "),
+            ("zebra.crossing.quux", "1", ": is not a setting; "),
+        ] {
+            let error = RunConfig::copy().with(path, text).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("{path}{expected}")), "{error}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! Settings in which configurations differ.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{RunConfig, TextSize};
+
+/// Settings by their paths, such as `optimization.schedule.warmup`, in the order of their paths.
+pub type Settings = BTreeMap<String, Value>;
+
+/// Settings that follow from the data, and are no choice of the user.
+const DERIVED: [&str; 6] = [
+    "data.data",
+    "data.tokenizer_sha256",
+    "model.source_vocab_size",
+    "model.target_vocab_size",
+    "model.pad_id",
+    "model.max_len",
+];
+
+/// Returns the settings of a configuration as `config.json` has it, by their paths. Leaves out those
+/// that follow from the data, and those that are `null`: a setting that is not there is the same as
+/// one that is `null`.
+pub fn settings(config: &Value) -> Settings {
+    let mut found = Settings::new();
+    visit(config, "", &mut found);
+    let epochs = found.get("optimization.epochs");
+    let has_epochs = epochs.is_some_and(|epochs| !epochs.is_null());
+    found.retain(|path, value| {
+        let is_derived = DERIVED.iter().any(|derived| {
+            path.strip_prefix(derived)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        });
+        // The number of steps follows from the number of epochs.
+        let is_derived = is_derived || has_epochs && path == "optimization.steps";
+        !value.is_null() && !is_derived
+    });
+    found
+}
+
+fn visit(value: &Value, path: &str, found: &mut Settings) {
+    let Value::Object(keys) = value else {
+        found.insert(path.into(), value.clone());
+        return;
+    };
+    for (key, value) in keys {
+        let path = match path {
+            "" => key.clone(),
+            _ => format!("{path}.{key}"),
+        };
+        visit(value, &path, found);
+    }
+}
+
+/// Returns the paths of the settings that are not the same in all of some configurations, in
+/// alphabetical order. Numbers are the same if their values are: 1 is 1.0.
+pub fn differing<'a>(all: &[&'a Settings]) -> Vec<&'a str> {
+    let mut paths: Vec<&str> = all
+        .iter()
+        .flat_map(|it| it.keys())
+        .map(String::as_str)
+        .collect();
+    paths.sort_unstable();
+    paths.dedup();
+    paths.retain(|path| {
+        let mut values = all.iter().map(|settings| settings.get(*path));
+        let first = values.next().flatten();
+        values.any(|value| !is_same(first, value))
+    });
+    paths
+}
+
+fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
+    let number = |value: Option<&Value>| value.and_then(Value::as_f64);
+    a == b || number(a).is_some() && number(a) == number(b)
+}
+
+/// Returns the settings that differ from those of the preset of the same task that differs least:
+/// the preset's name and the paths with their values, `null` where only the preset has one. `None`
+/// for a task without presets.
+///
+/// The files of the data and the backend are left out, because no preset has them.
+pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
+    let own = settings(config);
+    let presets: &[(&'static str, RunConfig)] = match config["data"]["task"].as_str()? {
+        "text" => &[
+            ("small", RunConfig::text(TextSize::Small)),
+            ("tiny", RunConfig::text(TextSize::Tiny)),
+            ("base", RunConfig::text(TextSize::Base)),
+        ],
+        "annotated-copy" => &[("annotated", RunConfig::annotated())],
+        "copy" => &[("copy", RunConfig::copy())],
+        "reverse" => &[("reverse", RunConfig::reverse())],
+        "sort" => &[("sort", RunConfig::sort())],
+        "add" => &[("add", RunConfig::add())],
+        _ => return None,
+    };
+    let from = presets.iter().map(|(name, preset)| {
+        let preset = settings(&as_file(preset));
+        let paths = differing(&[&own, &preset]).into_iter();
+        let is_free = [
+            "data.train.",
+            "data.valid.",
+            "data.cache",
+            "execution.backend",
+        ];
+        let paths = paths.filter(|path| !is_free.iter().any(|free| path.starts_with(free)));
+        let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
+        let changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
+        (*name, changed)
+    });
+    from.min_by_key(|(_, changed)| changed.len())
+}
+
+/// Returns a configuration as `config.json` has it. There, a number of single precision has fewer
+/// digits than the same number in double precision.
+fn as_file(config: &RunConfig) -> Value {
+    let json = serde_json::to_string(config).expect("it is plain data");
+    serde_json::from_str(&json).expect("it is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn changed(config: &RunConfig) -> (&'static str, Vec<String>) {
+        let (preset, changed) = from_preset(&as_file(config)).unwrap();
+        let shown = changed
+            .iter()
+            .map(|(path, value)| format!("{path} {value}"));
+        (preset, shown.collect())
+    }
+
+    #[test]
+    fn a_preset_does_not_differ_from_itself() {
+        for name in ["copy", "reverse", "sort", "add"] {
+            let mut config = RunConfig::of_task(name).unwrap();
+            config.execution.backend = "flex".into();
+            config.check().unwrap();
+            assert_eq!(changed(&config), (name, Vec::new()));
+        }
+        let sizes = [TextSize::Tiny, TextSize::Small, TextSize::Base];
+        for (size, name) in sizes.into_iter().zip(["tiny", "small", "base"]) {
+            assert_eq!(changed(&RunConfig::text(size)), (name, Vec::new()));
+        }
+        assert!(from_preset(&serde_json::json!({"data": {"task": "custom"}})).is_none());
+    }
+
+    #[test]
+    fn changed_settings_are_found() {
+        let mut config = RunConfig::copy();
+        config.seed = 3;
+        config.model = config.model.with_d_model(16);
+        config.evaluation.target = Some(0.5);
+        config.optimization.steps = 12;
+        config.check().unwrap();
+        let expected = [
+            "evaluation.target 0.5",
+            "model.d_model 16",
+            "optimization.steps 12",
+            "seed 3",
+        ];
+        assert_eq!(
+            changed(&config),
+            ("copy", expected.map(String::from).into())
+        );
+        let mut config = RunConfig::text(TextSize::Tiny);
+        config.optimization.epochs = None;
+        config.optimization.steps = 70;
+        let expected = ["optimization.epochs null", "optimization.steps 70"];
+        assert_eq!(
+            changed(&config),
+            ("tiny", expected.map(String::from).into())
+        );
+    }
+
+    #[test]
+    fn equal_numbers_do_not_differ() {
+        let [a, b] = [
+            serde_json::json!({"x": 1, "y": null}),
+            serde_json::json!({"x": 1.0}),
+        ];
+        assert!(differing(&[&settings(&a), &settings(&b)]).is_empty());
+    }
+}

@@ -1,0 +1,71 @@
+//! Tokens as people read them.
+
+/// The label of a token that is a blank.
+const BLANK: &str = "␣";
+
+/// Returns a piece of text as a label: without blanks around it, on one line.
+pub(super) fn of_text(text: &str) -> String {
+    let word = text.trim_matches(' ');
+    if word.is_empty() {
+        return BLANK.into();
+    }
+    let visible = word.chars().map(|c| match c {
+        ' ' => BLANK.into(),
+        c if c.is_whitespace() || c.is_control() => c.escape_default().to_string(),
+        c => c.into(),
+    });
+    visible.collect()
+}
+
+/// Returns the label of a token of byte-level BPE that is a part of a character: its bytes in
+/// hexadecimal digits. `name` has a character for each byte, in GPT-2's alphabet; `None` if it has
+/// another character.
+pub(super) fn of_bytes(name: &str) -> Option<String> {
+    let bytes: Option<Vec<u8>> = name.chars().map(byte).collect();
+    let digits = bytes?.into_iter().map(|byte| format!("{byte:02X}"));
+    Some(format!("0x{}", digits.collect::<String>()))
+}
+
+/// Returns the byte that a character of GPT-2's alphabet stands for: printable characters of
+/// Latin-1 stand for themselves, the other bytes are numbered from U+0100 on.
+fn byte(c: char) -> Option<u8> {
+    let code = u32::from(c);
+    let byte = match c {
+        '!'..='~' | '¡'..='¬' | '®'..='ÿ' => code,
+        '\u{100}'..='\u{120}' => code - 0x100,
+        '\u{121}'..='\u{142}' => code - 0x121 + 0x7f,
+        '\u{143}' => 0xad,
+        _ => return None,
+    };
+    u8::try_from(byte).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_are_one_line_without_blanks_around_them() {
+        for (text, label) in [
+            (" der", "der"),
+            ("", "␣"),
+            ("  ", "␣"),
+            ("a b", "a␣b"),
+            ("\n", "\\n"),
+            ("é", "é"),
+        ] {
+            assert_eq!(of_text(text), label);
+        }
+    }
+
+    #[test]
+    fn every_byte_has_a_character() {
+        let alphabet = (0..0x144u32).filter_map(char::from_u32);
+        let mut bytes: Vec<u8> = alphabet.filter_map(byte).collect();
+        bytes.sort_unstable();
+        assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
+        assert_eq!(of_bytes("Ã"), Some("0xC3".into()));
+        assert_eq!(of_bytes("âĸ"), Some("0xE296".into()));
+        assert_eq!(of_bytes("▁"), None);
+    }
+}

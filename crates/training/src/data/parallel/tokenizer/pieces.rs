@@ -1,0 +1,83 @@
+//! Names of tokens that can be read back.
+
+use std::collections::{HashMap, HashSet};
+
+/// The names of all tokens of a vocabulary, each different from the others and without blanks.
+#[derive(Clone, Debug)]
+pub struct Pieces {
+    names: Vec<String>,
+    ids: HashMap<String, u32>,
+}
+
+impl Pieces {
+    /// Creates the names of tokens with the ids 0, 1 and so on. Each token has a name for people
+    /// and the name that the vocabulary has; it gets the first where no other token has that name.
+    pub fn new(tokens: impl Iterator<Item = [String; 2]>) -> Self {
+        let tokens: Vec<[String; 2]> = tokens.collect();
+        let own: HashMap<&str, usize> = (tokens.iter().enumerate())
+            .map(|(id, [_, own])| (own.as_str(), id))
+            .collect();
+        let mut taken = HashSet::new();
+        let mut names = Vec::with_capacity(tokens.len());
+        for (id, [readable, own_name]) in tokens.iter().enumerate() {
+            let is_free = own.get(readable.as_str()).is_none_or(|&other| other == id);
+            let is_word = !readable.is_empty() && !readable.contains(is_blank);
+            let name = match is_free && is_word && taken.insert(readable) {
+                true => readable,
+                false => own_name,
+            };
+            names.push(name.clone());
+        }
+        let ids = names.iter().cloned().zip(0..).collect();
+        Self { names, ids }
+    }
+
+    /// Returns the name of a token; `None` if there is no such token.
+    pub fn name(&self, id: u32) -> Option<&str> {
+        self.names.get(id as usize).map(String::as_str)
+    }
+
+    /// Returns the id of a token by its [name](Self::name).
+    pub fn id(&self, name: &str) -> Option<u32> {
+        self.ids.get(name).copied()
+    }
+
+    /// Returns the number of tokens.
+    pub fn len(&self) -> usize {
+        self.names.len()
+    }
+
+    /// Returns whether there are no tokens.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_whitespace() || c.is_control()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_token_has_a_name_of_its_own() {
+        let tokens = [
+            ["▁der", "Ġder"],
+            ["Ã", "Ã"],
+            // The character Ã, whose name for people is that of the byte above.
+            ["Ã", "ÃĢ"],
+            ["\n", "Ċ"],
+            ["▁der", "▁der'"],
+        ];
+        let pieces = Pieces::new(tokens.iter().map(|names| names.map(String::from)));
+        let names: Vec<&str> = (0..5).map(|id| pieces.name(id).unwrap()).collect();
+        assert_eq!(names, ["▁der", "Ã", "ÃĢ", "Ċ", "▁der'"]);
+        for (id, name) in (0..).zip(names) {
+            assert_eq!(pieces.id(name), Some(id));
+        }
+        assert_eq!((pieces.name(5), pieces.id("Ġder")), (None, None));
+        assert_eq!((pieces.len(), pieces.is_empty()), (5, false));
+    }
+}

@@ -1,0 +1,110 @@
+//! Settings of sources and of targets.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// A setting of sources and the same setting of targets.
+///
+/// In configuration files it is an object with the keys `source` and `target`. A single value stands
+/// for both sides.
+///
+/// ```
+/// use training::data::Sides;
+///
+/// let read = |json| serde_json::from_str::<Sides<usize>>(json).unwrap();
+/// assert_eq!(read("5"), Sides::both(5));
+/// assert_eq!(read(r#"{"source": 5, "target": 7}"#), Sides { source: 5, target: 7 });
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sides<T> {
+    /// Value for sources.
+    pub source: T,
+    /// Value for targets.
+    pub target: T,
+}
+
+impl<T> Sides<T> {
+    /// Returns the same value for both sides.
+    pub fn both(value: T) -> Self
+    where
+        T: Clone,
+    {
+        Self {
+            source: value.clone(),
+            target: value,
+        }
+    }
+
+    /// Returns the values of sources and targets, in this order.
+    pub fn each(self) -> [T; 2] {
+        [self.source, self.target]
+    }
+
+    /// Returns both values with the setting's path: the path of the side, or `path` itself if both
+    /// sides have the same value, which then was probably given once.
+    pub(crate) fn with_paths(self, path: &str) -> [(String, T); 2]
+    where
+        T: PartialEq,
+    {
+        let paths = match self.source == self.target {
+            true => [path.into(), path.into()],
+            false => ["source", "target"].map(|side| format!("{path}.{side}")),
+        };
+        let [source, target] = paths;
+        [(source, self.source), (target, self.target)]
+    }
+}
+
+impl<'de, T: Deserialize<'de> + Clone> Deserialize<'de> for Sides<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(
+            untagged,
+            expecting = "must be one value, or an object with source and target"
+        )]
+        enum Form<T> {
+            Each(Each<T>),
+            Both(T),
+        }
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Each<T> {
+            source: T,
+            target: T,
+        }
+        Ok(match Form::deserialize(deserializer)? {
+            Form::Each(Each { source, target }) => Self { source, target },
+            Form::Both(value) => Self::both(value),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_one_value_or_both() {
+        let sides = Sides {
+            source: 5,
+            target: 7,
+        };
+        let json = serde_json::to_string(&sides).unwrap();
+        assert_eq!(json, r#"{"source":5,"target":7}"#);
+        assert_eq!(serde_json::from_str::<Sides<usize>>(&json).unwrap(), sides);
+        for wrong in [r#"{"source":5}"#, r#"{"source":5,"target":7,"x":1}"#, "-5"] {
+            let error = serde_json::from_str::<Sides<usize>>(wrong).unwrap_err();
+            assert!(error.to_string().contains("must be one value"), "{error}");
+        }
+    }
+
+    #[test]
+    fn paths_name_the_side_if_the_sides_differ() {
+        let paths = |sides: Sides<usize>| sides.with_paths("data.x").map(|(path, _)| path);
+        assert_eq!(paths(Sides::both(3)), ["data.x", "data.x"]);
+        let different = Sides {
+            source: 1,
+            target: 2,
+        };
+        assert_eq!(paths(different), ["data.x.source", "data.x.target"]);
+    }
+}

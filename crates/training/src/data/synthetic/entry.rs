@@ -1,0 +1,96 @@
+//! What a program knows of a synthetic task before it makes the task.
+
+use transformer::Positions;
+
+use crate::config::{Schedule, ScheduleKind};
+use crate::data::dataset::Dataset;
+use crate::error::UsageError;
+
+/// A synthetic task with a name: how it is made from settings of the type `C`, and how it is
+/// learned. [`DataConfig`](crate::data::DataConfig) lists all of them.
+pub struct TaskEntry<C> {
+    /// Name in `config.json` and on the command line, in kebab case.
+    pub name: &'static str,
+    /// Describes the target in a line, such as "The target is the source".
+    pub summary: &'static str,
+    /// Returns the default settings.
+    pub settings: fn() -> C,
+    /// Makes the task from its settings.
+    pub create: fn(&C) -> Result<Box<dyn Dataset>, UsageError>,
+    /// Settings that solve the task.
+    pub recipe: Recipe,
+}
+
+/// Settings of the model and its training that solve a synthetic task on two CPU cores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Recipe {
+    /// Width of the model.
+    pub d_model: usize,
+    /// Number of attention heads.
+    pub n_heads: usize,
+    /// Number of layers in the encoder, and in the decoder.
+    pub n_layers: usize,
+    /// Inner width of the feed-forward networks.
+    pub d_ff: usize,
+    /// Dropout probability.
+    pub dropout: f64,
+    /// Positional encoding.
+    pub positions: Positions,
+    /// Number of training steps.
+    pub steps: usize,
+    /// Number of sequences in a batch.
+    pub batch_size: usize,
+    /// Learning rate.
+    pub schedule: Schedule,
+    /// Steps between evaluations; `None` for 100.
+    pub eval_every: Option<usize>,
+    /// Number of sequences of the validation split in an evaluation.
+    pub validation_size: usize,
+}
+
+impl Recipe {
+    /// Settings that solve the copy task.
+    pub const COPY: Self = Self {
+        d_model: 64,
+        n_heads: 2,
+        n_layers: 1,
+        d_ff: 256,
+        dropout: 0.0,
+        positions: Positions::Sinusoidal,
+        steps: 1000,
+        batch_size: 64,
+        schedule: Schedule::linear(1.5, 100),
+        eval_every: None,
+        validation_size: 500,
+    };
+
+    /// Settings for tasks in which positions matter. Learned positions are told apart sooner than
+    /// sinusoidal ones. Rotary positions alone cannot tell `7` from `7 7`: attention over equal
+    /// values is that value, however many there are.
+    pub const LEARNED_POSITIONS: Self = Self {
+        n_heads: 4,
+        positions: Positions::Learned,
+        schedule: Schedule::linear(1.0, 100),
+        ..Self::COPY
+    };
+
+    /// Settings of the Annotated Transformer's copy task, edition of 2018: 10 epochs of 20 batches
+    /// of 30, each followed by 5 batches of evaluation.
+    pub const ANNOTATED: Self = Self {
+        d_model: 512,
+        n_heads: 8,
+        n_layers: 2,
+        d_ff: 2048,
+        dropout: 0.1,
+        steps: 200,
+        batch_size: 30,
+        schedule: Schedule {
+            kind: ScheduleKind::Noam,
+            factor: 1.0,
+            warmup: 400,
+        },
+        eval_every: Some(20),
+        validation_size: 150,
+        ..Self::COPY
+    };
+}

@@ -1,0 +1,109 @@
+//! Results as lines of text or of JSON.
+
+use anyhow::Result;
+use transformer::generate::{Hypothesis, TargetScore};
+
+use super::records::{Alignment, Rejected, Score, Target, Targets, to_line};
+use super::request::Request;
+use crate::data::Codec;
+use crate::error::UsageError;
+
+/// Writes results as lines, each with its line break.
+pub(super) struct Format<'a> {
+    pub(super) codec: &'a dyn Codec,
+    /// Lines of JSON instead of plain text.
+    pub(super) is_json: bool,
+    /// Whether a source has several targets.
+    pub(super) is_n_best: bool,
+}
+
+impl Format<'_> {
+    /// Returns the targets of a source, with their alignments where they are asked for.
+    pub(super) fn targets(
+        &self,
+        request: &Request,
+        outputs: Vec<Hypothesis>,
+        alignments: Option<Vec<Alignment>>,
+    ) -> Result<String> {
+        let decode = |ids: &[u32]| self.codec.decode_target(ids);
+        if self.is_json {
+            let alignments = alignments.into_iter().flatten().map(Some);
+            let alignments = alignments.chain(std::iter::repeat(None));
+            let target = |(output, alignment): (Hypothesis, _)| Target {
+                target: decode(&output.tokens),
+                score: output.score,
+                log_probability: output.log_probability,
+                tokens: self.token_names(&output.tokens),
+                token_log_probabilities: output.token_log_probabilities,
+                finished: output.is_finished,
+                alignment,
+            };
+            return to_line(&Targets {
+                line: request.line,
+                source: &request.text,
+                hypotheses: outputs.into_iter().zip(alignments).map(target).collect(),
+            });
+        }
+        let line = |output: &Hypothesis| {
+            let target = decode(&output.tokens);
+            match self.is_n_best {
+                true => format!("{}\t{:.4}\t{target}\n", request.line, output.score),
+                false => format!("{target}\n"),
+            }
+        };
+        Ok(outputs.iter().map(line).collect())
+    }
+
+    /// Returns the score of the target of a line.
+    pub(super) fn score(&self, request: &Request, score: &TargetScore) -> Result<String> {
+        if self.is_json {
+            return to_line(&self.score_record(request, Some(score)));
+        }
+        Ok(format!("{:.4}\n", score.log_probability))
+    }
+
+    fn score_record<'b>(&self, request: &'b Request, score: Option<&'b TargetScore>) -> Score<'b> {
+        Score {
+            line: request.line,
+            source: &request.text,
+            target: self.codec.decode_target(&request.target),
+            log_probability: score.map(|score| score.log_probability),
+            tokens: self.token_names(&request.target),
+            token_log_probabilities: score.map_or(&[], |score| &score.token_log_probabilities),
+        }
+    }
+
+    /// Returns the result of a line without a source.
+    pub(super) fn blank(&self, line: u64, is_score: bool) -> Result<String> {
+        let request = Request {
+            line,
+            ..Request::default()
+        };
+        match (self.is_json, is_score) {
+            (true, false) => self.targets(&request, Vec::new(), None),
+            (true, true) => to_line(&self.score_record(&request, None)),
+            (false, _) => Ok(self.empty(line)),
+        }
+    }
+
+    /// Returns the result of a line that cannot be used.
+    pub(super) fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
+        if self.is_json {
+            let error = error.to_string();
+            return to_line(&Rejected { line, error });
+        }
+        Ok(self.empty(line))
+    }
+
+    fn empty(&self, line: u64) -> String {
+        match self.is_n_best {
+            true => format!("{line}\t\t\n"),
+            false => "\n".into(),
+        }
+    }
+
+    fn token_names(&self, ids: &[u32]) -> Vec<String> {
+        let names = ids.iter().map(|&id| self.codec.target_token(id));
+        names.collect()
+    }
+}

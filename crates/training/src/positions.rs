@@ -1,0 +1,95 @@
+//! Sequences longer than those of training: how many tokens a model can take.
+
+use std::borrow::Cow;
+
+use transformer::{Positions, Transformer, TransformerConfig};
+
+use crate::config::MAX_LENGTH;
+use crate::data::Limits;
+
+/// Returns the maximum number of tokens of a source, or of a target with its begin symbol. Learned
+/// positions end with their table. Computed ones extend to any length, so that only memory limits
+/// them.
+pub fn max_tokens(config: &TransformerConfig) -> usize {
+    match config.positions {
+        Positions::Learned => config.max_len,
+        _ => config.max_len.max(MAX_LENGTH),
+    }
+}
+
+/// Returns the model with positions for `tokens` tokens at least, if it [can](max_tokens) have
+/// them. `config` is the model's configuration.
+pub fn with_room<'a>(
+    model: &'a Transformer,
+    config: &TransformerConfig,
+    tokens: usize,
+) -> Cow<'a, Transformer> {
+    match model.encoder.max_len() {
+        Some(max_len) if max_len < tokens => Cow::Owned(model.clone().with_max_len(config, tokens)),
+        _ => Cow::Borrowed(model),
+    }
+}
+
+/// Returns the maximum number of tokens of an output, which is `max_length` for sources of the
+/// lengths of training. Longer sources may have longer outputs: one token more than the source.
+pub fn max_output(
+    source_len: usize,
+    max_length: usize,
+    limits: &Limits,
+    config: &TransformerConfig,
+) -> usize {
+    // Together with begin and end symbol, a target of this length was not trained on.
+    match source_len + 2 > limits.sequence() {
+        true => max_length.max(source_len + 1).min(max_tokens(config)),
+        false => max_length,
+    }
+}
+
+/// Truncates a source to `max_tokens` tokens, if it has more, and keeps its last token, which may
+/// be an end symbol. Returns whether it had more.
+pub fn truncate_source(ids: &mut Vec<u32>, max_tokens: usize) -> bool {
+    let is_longer = ids.len() > max_tokens;
+    if is_longer {
+        ids.drain(max_tokens - 1..ids.len() - 1);
+    }
+    is_longer
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::config::RunConfig;
+
+    #[test]
+    fn computed_positions_extend_and_learned_ones_do_not() {
+        for (mut config, expected) in [(RunConfig::copy(), MAX_LENGTH), (RunConfig::reverse(), 18)]
+        {
+            config.check().unwrap();
+            assert_eq!(max_tokens(&config.model), expected);
+            let model = config.model.init_seeded(0, &Device::flex()).unwrap();
+            for (tokens, enough) in [(5, 18), (18, 18), (40, 40.min(expected))] {
+                let found = with_room(&model, &config.model, tokens);
+                assert_eq!(found.decoder.max_len(), Some(enough));
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_of_longer_sources_may_be_longer() {
+        let mut config = RunConfig::copy();
+        let limits = config.check().unwrap().unwrap().limits();
+        let most = |source_len| max_output(source_len, 17, &limits, &config.model);
+        assert_eq!([1, 16, 17, 30].map(most), [17, 17, 18, 31]);
+        assert_eq!(most(20_000), MAX_LENGTH);
+    }
+
+    #[test]
+    fn truncated_sources_keep_their_last_token() {
+        let mut ids = vec![5, 6, 7, 2];
+        assert!(!truncate_source(&mut ids, 4));
+        assert!(truncate_source(&mut ids, 3));
+        assert_eq!(ids, [5, 6, 2]);
+    }
+}

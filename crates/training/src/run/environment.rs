@@ -1,0 +1,158 @@
+//! Where and how the processes of a run were started: `environment.json`.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use sysinfo::System;
+
+use super::layout::{ENVIRONMENT, unusable};
+use crate::error::UsageError;
+use crate::files::write_json;
+
+/// Surroundings of a process that trains: an element of `environment.json`. Everything in it is
+/// known when the process begins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Environment {
+    /// When the process began to train: date and time in UTC, by RFC 3339.
+    pub begun: String,
+    /// Name of the machine, where the system tells it.
+    pub host: Option<String>,
+    /// Command line of the process, quoted for a POSIX shell.
+    pub command: String,
+    /// Working directory of the process.
+    pub directory: Option<String>,
+    /// Git revision of the working directory, followed by `-dirty` if tracked files were changed;
+    /// `None` outside a repository, or without git.
+    pub git_revision: Option<String>,
+    /// Number of threads of the CPU backend.
+    pub threads: usize,
+    /// Version of this library.
+    pub version: String,
+}
+
+impl Environment {
+    /// Returns the environment of this process.
+    pub fn current() -> Self {
+        let arguments = env::args_os().map(|argument| quoted(&argument.to_string_lossy()));
+        let directory = env::current_dir().ok();
+        Self {
+            begun: now(),
+            host: System::host_name(),
+            command: arguments.collect::<Vec<_>>().join(" "),
+            directory: directory.map(|path| path.to_string_lossy().into_owned()),
+            git_revision: git_revision(),
+            threads: rayon::current_num_threads(),
+            version: env!("CARGO_PKG_VERSION").into(),
+        }
+    }
+}
+
+/// Returns the date and time in UTC, by RFC 3339, to the second.
+pub(crate) fn now() -> String {
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
+}
+
+/// Reads the environments of the processes that have trained a run, from the first to the last.
+/// Empty for a run of an earlier version.
+///
+/// # Errors
+///
+/// A file that cannot be read or is damaged; the message names it.
+pub fn read_environments(folder: &Path) -> Result<Vec<Environment>, UsageError> {
+    let path = folder.join(ENVIRONMENT);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let json =
+        fs::read(&path).map_err(|error| unusable(&path, format!("cannot be read ({error})")))?;
+    serde_json::from_slice(&json).map_err(|error| unusable(&path, format!("is damaged ({error})")))
+}
+
+/// Adds the environment of a process to `environment.json`. `is_first` replaces the file, for a run
+/// that begins.
+pub(super) fn add_environment(
+    folder: &Path,
+    environment: &Environment,
+    is_first: bool,
+) -> Result<()> {
+    // A damaged file is not worth a run: it begins anew.
+    let earlier = if is_first {
+        None
+    } else {
+        read_environments(folder).ok()
+    };
+    let mut all = earlier.unwrap_or_default();
+    all.push(environment.clone());
+    write_json(&folder.join(ENVIRONMENT), &all).context("cannot write environment.json")
+}
+
+/// Returns the revision that git knows of the working directory.
+fn git_revision() -> Option<String> {
+    let output = Command::new("git")
+        .args([
+            "describe",
+            "--always",
+            "--dirty",
+            "--abbrev=40",
+            "--exclude=*",
+        ])
+        // Git would otherwise write its index, which another git may have locked.
+        .env("GIT_OPTIONAL_LOCKS", "0")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let revision = String::from_utf8(output.stdout).ok()?;
+    let revision = revision.trim();
+    (output.status.success() && !revision.is_empty()).then(|| revision.into())
+}
+
+/// Quotes an argument for a POSIX shell, if it needs quotes.
+fn quoted(argument: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=,+@%".contains(c);
+    match !argument.is_empty() && argument.chars().all(is_plain) {
+        true => argument.into(),
+        false => format!("'{}'", argument.replace('\'', r"'\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_quoted_where_a_shell_would_read_them_otherwise() {
+        assert_eq!(quoted("--steps=12"), "--steps=12");
+        assert_eq!(quoted("runs/copy-1"), "runs/copy-1");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("3 1 4"), "'3 1 4'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+
+    #[test]
+    fn each_process_adds_its_environment() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(read_environments(folder.path()), Ok(Vec::new()));
+        let first = Environment::current();
+        assert_eq!(first.threads, rayon::current_num_threads());
+        assert!(humantime::parse_rfc3339(&first.begun).is_ok(), "{first:?}");
+        let second = Environment {
+            command: "train resume run".into(),
+            ..first.clone()
+        };
+        add_environment(folder.path(), &first, true).unwrap();
+        add_environment(folder.path(), &second, false).unwrap();
+        let read = read_environments(folder.path()).unwrap();
+        assert_eq!(read, [first.clone(), second]);
+        add_environment(folder.path(), &first, true).unwrap();
+        assert_eq!(read_environments(folder.path()).unwrap(), [first]);
+        fs::write(folder.path().join(ENVIRONMENT), "{").unwrap();
+        let error = read_environments(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("environment.json: is damaged"), "{error}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Runs in a folder of runs, and the one that was changed last.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf, absolute};
+use std::time::SystemTime;
+
+use super::layout::{CONFIG, LOCK, METRICS, STATUS, SUMMARY};
+use crate::error::UsageError;
+
+/// The folder that new runs go to by default, in the working directory.
+pub const RUNS: &str = "runs";
+
+/// The name that stands for the run that was changed last.
+pub const LATEST: &str = "latest";
+
+/// Returns the folders in `parent` that are runs, or look like what is left of one. They are in no
+/// particular order.
+///
+/// # Errors
+///
+/// A folder that cannot be read.
+pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for entry in fs::read_dir(parent)? {
+        let path = entry?.path();
+        let files = [CONFIG, METRICS, LOCK];
+        if files.iter().any(|name| path.join(name).exists()) {
+            folders.push(path);
+        }
+    }
+    Ok(folders)
+}
+
+/// Returns when training last changed a run folder; `None` if it has none of a run's files. Plots
+/// and evaluations of a finished run do not count.
+pub fn changed(folder: &Path) -> Option<SystemTime> {
+    let files = [CONFIG, METRICS, STATUS, SUMMARY];
+    let times = files.map(|name| fs::metadata(folder.join(name)).and_then(|it| it.modified()));
+    times.into_iter().filter_map(Result::ok).max()
+}
+
+/// Returns the folder of a run. A path is returned as it is; the name `latest` stands for the run
+/// that was changed last in the folder `runs`, unless there is a file or folder of that name.
+///
+/// # Errors
+///
+/// The name `latest`, if there is no run.
+pub fn find_run(name: &Path) -> Result<PathBuf, UsageError> {
+    match name == Path::new(LATEST) && !name.exists() {
+        true => latest_in(Path::new(RUNS)),
+        false => Ok(name.into()),
+    }
+}
+
+fn latest_in(parent: &Path) -> Result<PathBuf, UsageError> {
+    let folders = run_folders(parent).unwrap_or_default();
+    let dated = folders
+        .into_iter()
+        .filter(|folder| folder.join(CONFIG).exists())
+        // Of runs that changed in the same instant, the name decides.
+        .filter_map(|folder| Some((changed(&folder)?, folder)));
+    let latest = dated.max().map(|(_, folder)| folder);
+    latest.ok_or_else(|| {
+        let parent = absolute(parent).unwrap_or(parent.into());
+        let what = format!(
+            "there is no run in {}; name the folder of a run",
+            parent.display()
+        );
+        UsageError::setting("run", LATEST, what)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::time::Duration;
+
+    #[test]
+    fn the_latest_run_is_the_one_that_was_changed_last() {
+        let parent = tempfile::tempdir().unwrap();
+        let parent = parent.path();
+        let error = latest_in(&parent.join("none")).unwrap_err().to_string();
+        let none = format!("there is no run in {}", parent.join("none").display());
+        assert!(error.contains(&none), "{error}");
+        assert!(latest_in(parent).is_err());
+
+        let begin = SystemTime::now() - Duration::from_secs(1000);
+        let touch = |path: &str, seconds| {
+            let path = parent.join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let file = File::create(&path).unwrap();
+            file.set_modified(begin + Duration::from_secs(seconds))
+                .unwrap();
+        };
+        touch("cache/tokens", 900);
+        touch("old/config.json", 1);
+        touch("new/config.json", 2);
+        assert_eq!(latest_in(parent), Ok(parent.join("new")));
+        touch("old/metrics.jsonl", 3);
+        assert_eq!(latest_in(parent), Ok(parent.join("old")));
+        // A plot or an evaluation of another run does not make it the latest.
+        touch("new/lengths.json", 4);
+        assert_eq!(latest_in(parent), Ok(parent.join("old")));
+        // A folder without settings cannot be used.
+        touch("broken/metrics.jsonl", 5);
+        assert_eq!(latest_in(parent), Ok(parent.join("old")));
+        assert_eq!(run_folders(parent).unwrap().len(), 3);
+    }
+
+    #[test]
+    fn other_names_are_paths() {
+        let path = Path::new("runs/copy-1");
+        assert_eq!(find_run(path), Ok(path.into()));
+    }
+}

@@ -1,0 +1,104 @@
+//! The folder of a new run.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::layout::{CONFIG, LOCK, cannot_write};
+use crate::error::UsageError;
+
+/// Name of the argument that names the folder of a new run, for errors.
+pub(super) const RUN_DIR: &str = "run_dir";
+
+/// Creates the folder at this path, or rejects one that is not empty.
+pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
+    let mut entries = entries(path)?;
+    // These files are left by a process that was killed before it had written its config.json.
+    let is_ours = path.join(LOCK).exists();
+    let is_left = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        let is_tokenizer = is_ours && name.contains("tokenizer.json");
+        let is_config = name.starts_with(CONFIG) && name.ends_with(".tmp");
+        name == LOCK || is_config || is_tokenizer
+    };
+    if entries.any(|entry| !entry.is_ok_and(|entry| is_left(&entry.file_name()))) {
+        let what = match path.join(CONFIG).exists() {
+            true => "already holds a run",
+            false => "is not empty",
+        };
+        let expected = format!("{what}; name another folder, or remove this one first");
+        return Err(UsageError::setting(RUN_DIR, path.display(), expected));
+    }
+    Ok(path.into())
+}
+
+/// Creates a folder if it does not exist, and returns what is in it.
+fn entries(folder: &Path) -> Result<fs::ReadDir, UsageError> {
+    let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
+    entries.map_err(|error| cannot_write(RUN_DIR, folder, &error))
+}
+
+/// Creates the folder `NAME-N` with the smallest `N` above those of all existing folders.
+pub(super) fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError> {
+    let taken = entries(parent)?.filter_map(|entry| {
+        let file_name = entry.ok()?.file_name();
+        let number = file_name.to_str()?.strip_prefix(name)?.strip_prefix('-')?;
+        number.parse::<u64>().ok()
+    });
+    let first = taken.max().map_or(1, |last| last.saturating_add(1));
+    for number in first.. {
+        let path = parent.join(format!("{name}-{number}"));
+        match fs::create_dir(&path) {
+            Ok(()) => return Ok(path),
+            // Another process has created it in the meantime.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(cannot_write(RUN_DIR, &path, &error)),
+        }
+    }
+    unreachable!("there are fewer than 2^64 runs")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::lock::lock;
+
+    #[test]
+    fn runs_are_numbered() {
+        let parent = tempfile::tempdir().unwrap();
+        let create = || next_free(parent.path(), "copy").unwrap();
+        assert!(create().ends_with("copy-1"));
+        assert!(create().ends_with("copy-2"));
+        fs::create_dir(parent.path().join("copy-9")).unwrap();
+        fs::create_dir(parent.path().join("copy-x")).unwrap();
+        assert!(
+            next_free(parent.path(), "copy")
+                .unwrap()
+                .ends_with("copy-10")
+        );
+    }
+
+    #[test]
+    fn only_new_or_empty_folders_are_claimed() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("a/b");
+        assert_eq!(claim(&path).unwrap(), path);
+        assert_eq!(claim(&path).unwrap(), path);
+        drop(lock(&path, RUN_DIR).unwrap());
+        assert_eq!(claim(&path).unwrap(), path);
+        fs::write(path.join("config.json.tmp"), "").unwrap();
+        fs::write(path.join("config.json.123.tmp"), "").unwrap();
+        assert_eq!(claim(&path).unwrap(), path);
+        fs::write(path.join("notes"), "").unwrap();
+        assert!(
+            claim(&path)
+                .unwrap_err()
+                .to_string()
+                .contains("is not empty")
+        );
+        fs::write(path.join(CONFIG), "").unwrap();
+        let error = claim(&path).unwrap_err().to_string();
+        assert!(error.contains("already holds a run"), "{error}");
+    }
+}

@@ -1,0 +1,196 @@
+//! TensorBoard's events, in the encoding of Protocol Buffers.
+//!
+//! An event has a time, a step, and one of three contents. Their fields, from TensorFlow's
+//! `event.proto` and `summary.proto`:
+//!
+//! | message | fields |
+//! |---|---|
+//! | `Event` | 1 `double wall_time`, 2 `int64 step`, 3 `string file_version`, 5 `Summary summary`, 7 `SessionLog session_log` |
+//! | `Summary` | 1 `repeated Value value` |
+//! | `Value` | 1 `string tag`, 2 `float simple_value` |
+//! | `SessionLog` | 1 `enum status`, 1 for the start |
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use super::record;
+
+/// Wire types of Protocol Buffers.
+const VARINT: u8 = 0;
+const EIGHT_BYTES: u8 = 1;
+const BYTES: u8 = 2;
+const FOUR_BYTES: u8 = 5;
+
+/// Returns the event that begins a file.
+pub(super) fn version(wall_time: f64) -> Vec<u8> {
+    let mut event = timed(wall_time);
+    put_bytes(&mut event, 3, b"brain.Event:2");
+    event
+}
+
+/// Returns the event of a process that begins before `step`. TensorBoard then forgets what it has
+/// read of this step and later ones.
+pub(super) fn session_start(wall_time: f64, step: usize) -> Vec<u8> {
+    let mut event = timed(wall_time);
+    put_number(&mut event, 2, step as u64);
+    put_bytes(&mut event, 7, &[0x08, 0x01]);
+    event
+}
+
+/// Returns the event of some scalars, each with its tag.
+pub(super) fn scalars(wall_time: f64, step: usize, values: &[(&str, f32)]) -> Vec<u8> {
+    let mut summary = Vec::new();
+    for (tag, value) in values {
+        let mut scalar = Vec::new();
+        put_bytes(&mut scalar, 1, tag.as_bytes());
+        put_key(&mut scalar, 2, FOUR_BYTES);
+        scalar.extend(value.to_le_bytes());
+        put_bytes(&mut summary, 1, &scalar);
+    }
+    let mut event = timed(wall_time);
+    put_number(&mut event, 2, step as u64);
+    put_bytes(&mut event, 5, &summary);
+    event
+}
+
+fn timed(wall_time: f64) -> Vec<u8> {
+    let mut event = Vec::new();
+    put_key(&mut event, 1, EIGHT_BYTES);
+    event.extend(wall_time.to_le_bytes());
+    event
+}
+
+fn put_key(bytes: &mut Vec<u8>, field: u8, wire_type: u8) {
+    bytes.push(field << 3 | wire_type);
+}
+
+fn put_number(bytes: &mut Vec<u8>, field: u8, number: u64) {
+    put_key(bytes, field, VARINT);
+    put_varint(bytes, number);
+}
+
+fn put_bytes(bytes: &mut Vec<u8>, field: u8, content: &[u8]) {
+    put_key(bytes, field, BYTES);
+    put_varint(bytes, content.len() as u64);
+    bytes.extend(content);
+}
+
+fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// Truncates a file before its first event of a step after `step`, or its first damaged event. A
+/// file without other events than its version is removed.
+pub(super) fn keep_until(path: &Path, step: usize) -> io::Result<()> {
+    let bytes = fs::read(path)?;
+    let (mut kept, mut events) = (0, 0);
+    while let Some((event, length)) = record::first(&bytes[kept..]) {
+        // A session begins before its first step, which may be gone.
+        if step_of(event).is_none_or(|found| found > step as u64) {
+            break;
+        }
+        kept += length;
+        events += 1;
+    }
+    match events {
+        0 | 1 => fs::remove_file(path),
+        _ => OpenOptions::new()
+            .write(true)
+            .open(path)?
+            .set_len(kept as u64),
+    }
+}
+
+/// Returns the step of an event, 0 if it has none; `None` if the event is damaged.
+pub(super) fn step_of(event: &[u8]) -> Option<u64> {
+    let mut fields = fields(event)?.into_iter();
+    let step = fields.find_map(|field| match field {
+        (2, Field::Number(step)) => Some(step),
+        _ => None,
+    });
+    Some(step.unwrap_or(0))
+}
+
+/// Value of a field in a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Field<'a> {
+    Number(u64),
+    EightBytes([u8; 8]),
+    FourBytes([u8; 4]),
+    Bytes(&'a [u8]),
+}
+
+/// Returns the fields of a message by their numbers; `None` if the message is damaged.
+pub(super) fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Field<'_>)>> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let key = take_varint(&mut bytes)?;
+        let field = match (key & 7) as u8 {
+            VARINT => Field::Number(take_varint(&mut bytes)?),
+            EIGHT_BYTES => Field::EightBytes(*bytes.split_off(..8)?.first_chunk()?),
+            FOUR_BYTES => Field::FourBytes(*bytes.split_off(..4)?.first_chunk()?),
+            BYTES => {
+                let length = usize::try_from(take_varint(&mut bytes)?).ok()?;
+                Field::Bytes(bytes.split_off(..length)?)
+            }
+            _ => return None,
+        };
+        fields.push((key >> 3, field));
+    }
+    Some(fields)
+}
+
+fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.split_off_first()?;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_have_the_bytes_of_protocol_buffers() {
+        let time = [0x09, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f];
+        assert_eq!(version(1.5), [&time[..], b"\x1a\x0dbrain.Event:2"].concat());
+        assert_eq!(
+            session_start(1.5, 300),
+            [&time[..], b"\x10\xac\x02\x3a\x02\x08\x01"].concat()
+        );
+        assert_eq!(
+            scalars(1.5, 7, &[("a", 0.5), ("b/c", 1.0)]),
+            [
+                &time[..],
+                b"\x10\x07\x2a\x16",
+                b"\x0a\x08\x0a\x01a\x15\x00\x00\x00\x3f",
+                b"\x0a\x0a\x0a\x03b/c\x15\x00\x00\x80\x3f",
+            ]
+            .concat()
+        );
+    }
+
+    #[test]
+    fn steps_are_read_back() {
+        for step in [0, 1, 127, 128, 300, 1 << 40] {
+            assert_eq!(
+                step_of(&scalars(1.0, step, &[("a", 0.5)])),
+                Some(step as u64)
+            );
+        }
+        assert_eq!(step_of(&version(1.0)), Some(0));
+        let whole = scalars(1.0, 300, &[("a", 0.5)]);
+        assert_eq!(step_of(&whole[..whole.len() - 1]), None);
+    }
+}

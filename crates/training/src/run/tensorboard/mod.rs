@@ -1,0 +1,152 @@
+//! Scalars of a run as event files of TensorBoard.
+
+mod events;
+mod record;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::metrics_file::{MetricsLine, read_metrics};
+use super::{Event, Observer};
+
+/// Fields of `metrics.jsonl` and their tags in TensorBoard, which groups charts by the word before
+/// the slash.
+const SCALARS: [(&str, &str); 9] = [
+    ("loss", "train/loss"),
+    ("learning_rate", "train/learning_rate"),
+    ("gradient_norm", "train/gradient_norm"),
+    ("tokens_per_second", "train/tokens_per_second"),
+    ("valid_loss", "validation/loss"),
+    ("token_accuracy", "validation/token_accuracy"),
+    ("exact_match", "validation/exact_match"),
+    ("bleu", "validation/bleu"),
+    ("chrf", "validation/chrf"),
+];
+
+const PREFIX: &str = "events.out.tfevents.";
+const SUFFIX: &str = ".train";
+
+/// Writes event files for TensorBoard into a run folder.
+///
+/// Each process writes a file of its own. A resumed run first removes the steps after its
+/// checkpoint from the earlier files, so that no step is there twice. If there are no earlier files,
+/// the steps before come from `metrics.jsonl`.
+#[derive(Debug)]
+pub struct TensorBoard {
+    folder: PathBuf,
+    file: Option<(PathBuf, BufWriter<File>)>,
+}
+
+impl TensorBoard {
+    /// Prepares to write into a run folder. Its files are changed when training begins.
+    pub fn new(folder: &Path) -> Self {
+        Self {
+            folder: folder.into(),
+            file: None,
+        }
+    }
+
+    /// Returns whether a run folder has event files.
+    pub fn has_events(folder: &Path) -> bool {
+        !event_files(folder).is_empty()
+    }
+
+    fn begin(&mut self, first: usize) -> Result<()> {
+        let cannot = |path: &Path| format!("cannot write {}", path.display());
+        let earlier = event_files(&self.folder);
+        for path in &earlier {
+            events::keep_until(path, first).with_context(|| cannot(path))?;
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now = now.unwrap_or_default();
+        let name = format!("{PREFIX}{:010}.{}{SUFFIX}", now.as_secs(), process::id());
+        let path = self.folder.join(name);
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = file.with_context(|| cannot(&path))?;
+        self.file = Some((path, BufWriter::new(file)));
+        let now = now.as_secs_f64();
+        self.write(&events::version(now))?;
+        if !earlier.is_empty() {
+            // A TensorBoard that is open has read the steps that are gone; it forgets them now.
+            self.write(&events::session_start(now, first + 1))?;
+        } else if first > 0 {
+            let lines = read_metrics(&self.folder)?;
+            let end = lines.iter().rev().find_map(|line| line.seconds);
+            for line in lines.iter().filter(|line| line.step <= first) {
+                let ago = end.unwrap_or(0.0) - line.seconds.unwrap_or(0.0);
+                self.write_line(now - ago, line)?;
+            }
+        }
+        self.flush()
+    }
+
+    fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        let line = match serde_json::to_value(metrics)? {
+            Value::Object(fields) => MetricsLine::of(fields),
+            _ => None,
+        };
+        let line = line.context("metrics without a step")?;
+        self.write_line(now.unwrap_or_default().as_secs_f64(), &line)
+    }
+
+    fn write_line(&mut self, wall_time: f64, line: &MetricsLine) -> Result<()> {
+        let values = SCALARS.iter().filter_map(|(field, tag)| {
+            let value = line.number(field)?;
+            Some((*tag, value as f32))
+        });
+        let values: Vec<_> = values.collect();
+        self.write(&events::scalars(wall_time, line.step, &values))
+    }
+
+    fn write(&mut self, event: &[u8]) -> Result<()> {
+        let Some((path, file)) = &mut self.file else {
+            return Ok(());
+        };
+        let written = file.write_all(&record::framed(event));
+        written.with_context(|| format!("cannot write {}", path.display()))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        let Some((path, file)) = &mut self.file else {
+            return Ok(());
+        };
+        let flushed = file.flush();
+        flushed.with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+impl Observer for TensorBoard {
+    fn event(&mut self, event: Event<'_>) -> Result<()> {
+        match event {
+            Event::Begin { first, .. } => self.begin(first),
+            Event::Metrics(metrics) => self.log(metrics),
+            Event::Evaluation(evaluation) => self.log(evaluation),
+            // Losses are read some steps at a time; most often, nothing is to be written.
+            Event::Step { .. } | Event::Checkpoint { .. } | Event::End => self.flush(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the event files that this library has written into a folder, from the first to the last.
+fn event_files(folder: &Path) -> Vec<PathBuf> {
+    let is_ours = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with(PREFIX) && name.ends_with(SUFFIX)
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = paths.filter(is_ours).collect();
+    files.sort();
+    files
+}

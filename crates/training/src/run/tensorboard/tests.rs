@@ -1,0 +1,134 @@
+use super::events::{Field, fields, step_of};
+use super::*;
+use crate::run::StepMetrics;
+
+fn metrics(step: usize) -> StepMetrics {
+    StepMetrics {
+        step,
+        loss: 1.0 / step as f32,
+        learning_rate: 0.5,
+        gradient_norm: f32::NAN,
+        tokens: 8,
+        padding: 0.0,
+        seconds: step as f64,
+        tokens_per_second: 8.0,
+        skipped: false,
+    }
+}
+
+/// Takes steps of a run that resumes after `first` steps.
+fn train(folder: &Path, first: usize, last: usize) {
+    let mut board = TensorBoard::new(folder);
+    let steps = 9;
+    board.event(Event::Begin { first, steps }).unwrap();
+    for step in first + 1..=last {
+        board.event(Event::Metrics(&metrics(step))).unwrap();
+    }
+    board.event(Event::End).unwrap();
+}
+
+/// Returns all events of a folder's files, of which each must be whole.
+fn read(folder: &Path) -> Vec<Vec<u8>> {
+    let mut events = Vec::new();
+    for path in event_files(folder) {
+        let bytes = fs::read(path).unwrap();
+        let mut rest = &bytes[..];
+        while !rest.is_empty() {
+            let (event, length) = record::first(rest).expect("the event is whole");
+            events.push(event.to_vec());
+            rest = &rest[length..];
+        }
+    }
+    events
+}
+
+/// Returns the steps that have a loss, with the loss.
+fn losses(folder: &Path) -> Vec<(u64, f32)> {
+    let of = |event: &Vec<u8>| {
+        let summary = fields(event)?.into_iter().find(|(field, _)| *field == 5)?;
+        let (_, Field::Bytes(summary)) = summary else {
+            return None;
+        };
+        let values = fields(summary)?.into_iter().filter_map(|value| {
+            let (1, Field::Bytes(value)) = value else {
+                return None;
+            };
+            match fields(value)?[..] {
+                [
+                    (1, Field::Bytes(b"train/loss")),
+                    (2, Field::FourBytes(value)),
+                ] => Some(f32::from_le_bytes(value)),
+                _ => None,
+            }
+        });
+        let loss = values.into_iter().next()?;
+        Some((step_of(event)?, loss))
+    };
+    read(folder).iter().filter_map(of).collect()
+}
+
+fn expected(steps: std::ops::RangeInclusive<u64>) -> Vec<(u64, f32)> {
+    steps.map(|step| (step, 1.0 / step as f32)).collect()
+}
+
+#[test]
+fn a_resumed_run_has_each_step_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    assert!(!TensorBoard::has_events(folder));
+    train(folder, 0, 5);
+    assert!(TensorBoard::has_events(folder));
+    assert_eq!(losses(folder), expected(1..=5));
+    // The process was killed after step 5, and its last checkpoint is of step 3. It left a part of
+    // an event.
+    let path = &event_files(folder)[0];
+    let mut bytes = fs::read(path).unwrap();
+    bytes.truncate(bytes.len() - 3);
+    fs::write(path, bytes).unwrap();
+    train(folder, 3, 6);
+    assert_eq!(losses(folder), expected(1..=6));
+    // It goes back to before its first resumed step.
+    train(folder, 2, 4);
+    assert_eq!(losses(folder), expected(1..=4));
+    train(folder, 4, 9);
+    assert_eq!(losses(folder), expected(1..=9));
+    // A run without a checkpoint begins again.
+    train(folder, 0, 2);
+    assert_eq!(losses(folder), expected(1..=2));
+}
+
+#[test]
+fn the_steps_before_the_first_file_come_from_the_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines = (1..=3).map(|step| serde_json::to_string(&metrics(step)).unwrap() + "\n");
+    fs::write(folder.join("metrics.jsonl"), lines.collect::<String>()).unwrap();
+    train(folder, 3, 5);
+    assert_eq!(losses(folder), expected(1..=5));
+}
+
+#[test]
+fn files_of_other_writers_are_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let path = folder.join("events.out.tfevents.1.host");
+    fs::write(&path, "other").unwrap();
+    assert!(!TensorBoard::has_events(folder));
+    train(folder, 0, 2);
+    assert_eq!(fs::read(&path).unwrap(), b"other");
+    assert_eq!(losses(folder), expected(1..=2));
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut board = TensorBoard::new(&folder.path().join("none"));
+    let error = board
+        .event(Event::Begin { first: 0, steps: 1 })
+        .unwrap_err();
+    let error = format!("{error:#}");
+    assert!(
+        error.contains("cannot write") && error.contains("tfevents"),
+        "{error}"
+    );
+}
