@@ -36,6 +36,9 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
             let device = device.as_ref().map_err(String::clone);
             run.add_examples(device.and_then(|device| examine(args, folder, device)));
         }
+    } else {
+        let why = || Err("--examples is 0".into());
+        runs.iter_mut().for_each(|run| run.add_examples(why()));
     }
     tell_apart(&mut runs, &args.runs);
     write(&path, &page(&runs)?)?;

@@ -42,7 +42,9 @@ impl Curve {
     pub fn increasing(points: &[Point]) -> Self {
         let ranges = points.chunks(points.len().div_ceil(RANGES).max(1));
         let last = ranges.filter_map(|range| range.last().copied());
-        Self::of(points.first().copied().into_iter().chain(last))
+        let mut kept: Vec<Point> = points.first().copied().into_iter().chain(last).collect();
+        kept.dedup_by_key(|(step, _)| *step);
+        Self::of(kept.into_iter())
     }
 
     fn of(points: impl Iterator<Item = Point>) -> Self {
@@ -144,6 +146,7 @@ mod tests {
         assert!(curve.x.len() <= RANGES + 1);
         assert_eq!((curve.x[0], *curve.x.last().unwrap()), (1, 9999));
         assert_eq!(*curve.y.last().unwrap(), 3333.0);
+        assert_eq!(Curve::increasing(&points[..3]).x, [1, 2, 3]);
     }
 
     #[test]

@@ -133,14 +133,15 @@ impl Examined {
 /// Reads the first pairs for validation that the model can take. A data set of text that was opened
 /// for inference has none itself.
 fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<Vec<Example>> {
-    let (codec, longest) = (dataset.codec(), dataset.limits().source);
+    let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();
     let mut examples = Vec::with_capacity(n);
     for pair in config.valid.read(config.read_options())? {
         let pair = pair?;
         let source = codec.encode_source(&pair.source)?;
         let output = codec.encode_target(&pair.target)?;
-        if source.len() > longest || output.len() > longest {
+        // The target also has a begin and an end symbol.
+        if source.len() > limits.source || output.len() + 2 > limits.target {
             continue;
         }
         let begin = [vocabularies.bos_id].into_iter();

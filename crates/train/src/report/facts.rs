@@ -60,6 +60,9 @@ const MEASURES: [(&str, &str, &str, bool); 4] = [
     ("valid_loss", "validation loss", "loss", false),
 ];
 
+/// Where and how the processes of the run were started.
+const ENVIRONMENT: &str = "environment.json";
+
 /// Fields of `summary.json` that the page shows elsewhere.
 const SHOWN: [&str; 13] = [
     "task",
@@ -86,6 +89,9 @@ impl Facts {
         let state = last.map_or(Value::Null, |step| {
             read(&checkpoints.path(step).join(STATE))
         });
+        let processes = read(&folder.join(ENVIRONMENT));
+        let process = processes.as_array().and_then(|all| all.last());
+        let process = process.unwrap_or(&Value::Null);
         let data = &config["data"];
         let task = data["title"].as_str().or(data["task"].as_str());
         let task = task.or(summary["task"].as_str());
@@ -108,7 +114,7 @@ impl Facts {
             clip_norm: optimization["optimizer"]["clip_norm"].as_f64(),
             best_step: best_step(config, metrics),
             scores: scores(&summary, metrics),
-            environment: environment(config, &summary, &state),
+            environment: environment(config, &state, process, &summary),
         }
     }
 }
@@ -184,26 +190,35 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
     scores
 }
 
-fn environment(config: &Value, summary: &Value, state: &Value) -> Vec<(String, String)> {
+/// Returns the names and values of the environment. Where several files have a value, the last one
+/// counts.
+fn environment(
+    config: &Value,
+    state: &Value,
+    process: &Value,
+    summary: &Value,
+) -> Vec<(String, String)> {
     let mut found: Map<String, Value> = Map::new();
     for name in ["threads", "version"] {
-        if !state[name].is_null() {
-            found.insert(name.into(), state[name].clone());
-        }
+        found.insert(name.into(), state[name].clone());
     }
     for name in ["backend", "precision"] {
         found.insert(name.into(), config["execution"][name].clone());
     }
     found.insert("seed".into(), config["seed"].clone());
-    let others = summary.as_object().into_iter().flatten();
-    let others = others.filter(|(name, _)| !SHOWN.contains(&name.as_str()));
-    found.extend(others.map(|(name, value)| (name.clone(), value.clone())));
+    for file in [process, summary] {
+        let others = file.as_object().into_iter().flatten();
+        let others = others.filter(|(name, _)| !SHOWN.contains(&name.as_str()));
+        found.extend(others.map(|(name, value)| (name.clone(), value.clone())));
+    }
     let words = |(name, value): (String, Value)| {
         let value = described(&name, &value)?;
         let name = match name.as_str() {
             "data_wait" => "time spent waiting for data".into(),
             "peak_rss_bytes" => "peak memory".into(),
             "tokens_per_second" => "target tokens per second".into(),
+            "begun" => "training begun".into(),
+            "date" => "finished".into(),
             name => name.replace('_', " "),
         };
         Some((name, value))
@@ -285,7 +300,13 @@ mod tests {
         let summary = r#"{"exact_match":0.75,"test_sequences":1000,"train_seconds":9.0,"steps":20,
             "parameters":12345,"peak_rss_bytes":3145728,"data_wait":0.015,"command":["a","b"],
             "git":null,"tokens_per_second":12345.6}"#;
-        let found = facts(&[(METRICS, LINES), (SUMMARY, summary)], &config);
+        let processes = r#"[{"host":"a","threads":1},{"host":"b","threads":2,"data_wait":1}]"#;
+        let files = [
+            (METRICS, LINES),
+            (SUMMARY, summary),
+            (ENVIRONMENT, processes),
+        ];
+        let found = facts(&files, &config);
         assert_eq!((found.step, found.seconds), (20, Some(9.0)));
         assert_eq!(
             (found.task.as_str(), found.parameters),
@@ -304,6 +325,10 @@ mod tests {
         assert_eq!(environment("time spent waiting for data"), Some("1.5 %"));
         assert_eq!(environment("target tokens per second"), Some("12,346"));
         assert_eq!(environment("command"), Some("a b"));
+        assert_eq!(
+            (environment("host"), environment("threads")),
+            (Some("b"), Some("2"))
+        );
         assert_eq!((environment("seed"), environment("git")), (Some("7"), None));
         assert_eq!(environment("exact match"), None);
     }

@@ -59,6 +59,12 @@ fn the_page_of_a_run_has_its_curves_attention_and_samples() {
     assert_eq!(run["name"], "report");
     assert_eq!(run["task"], "copy");
     assert_eq!(run["status"]["name"], "finished");
+    assert_eq!(run["status"]["reason"], "all 30 steps taken");
+    for curve in ["gradient_norm", "learning_rate", "tokens_per_second"] {
+        assert!(run["curves"][curve].is_object(), "{curve}");
+    }
+    assert_eq!(run["seconds_by_step"]["x"].as_array().unwrap().len(), 30);
+    assert_eq!(run["notes"], serde_json::json!([]));
     assert_eq!((&run["step"], &run["steps"]), (&30.into(), &30.into()));
     assert_eq!(run["curves"]["loss"]["x"].as_array().unwrap().len(), 30);
     assert_eq!(run["curves"]["valid_loss"]["x"], Value::from([10, 20, 30]));
