@@ -81,6 +81,7 @@ fn a_run_has_all_its_plots() {
         "accuracy",
         "learning_rate",
         "gradient_norm",
+        "throughput",
         "lengths",
         "attention-encoder",
         "attention-decoder",
@@ -92,6 +93,7 @@ fn a_run_has_all_its_plots() {
         "Accuracy on the validation split, run mine",
         "Learning rate, run mine",
         "Gradient norm, run mine",
+        "Throughput, run mine",
         "Exact match by length, run mine",
         "Encoder self-attention, run mine, step 30",
         "Decoder self-attention, run mine, step 30",
@@ -101,7 +103,7 @@ fn a_run_has_all_its_plots() {
         assert!(svg.contains(&format!("<title>{title}</title>")), "{title}");
         assert!(svg.contains(&format!("\n{title}\n")), "{title}");
     }
-    for path in &paths[5..] {
+    for path in &paths[6..] {
         assert_eq!(svg(folder, path).matches("\nlayer ").count(), 4, "{path}");
     }
 }
@@ -175,6 +177,7 @@ fn several_runs_share_the_plots() {
         "accuracy",
         "learning_rate",
         "gradient_norm",
+        "throughput",
         "lengths",
     ];
     assert_eq!(paths, names.map(|name| format!("pictures/{name}.svg")));
