@@ -8,7 +8,6 @@ use std::time::SystemTime;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use sysinfo::System;
 
 use super::layout::{ENVIRONMENT, unusable};
 use crate::error::UsageError;
@@ -42,7 +41,7 @@ impl Environment {
         let directory = env::current_dir().ok();
         Self {
             begun: now(),
-            host: System::host_name(),
+            host: gethostname::gethostname().into_string().ok(),
             command: arguments.collect::<Vec<_>>().join(" "),
             directory: directory.map(|path| path.to_string_lossy().into_owned()),
             git_revision: git_revision(),
