@@ -372,7 +372,11 @@ fn backends_are_listed() {
 #[test]
 fn help_and_version_are_printed_on_stdout() {
     let folder = tempfile::tempdir().unwrap();
-    assert!(succeed(&train(folder.path()).arg("--help").output().unwrap()).contains("--run-dir"));
+    let help = train(folder.path())
+        .args(["fit", "--help"])
+        .output()
+        .unwrap();
+    assert!(succeed(&help).contains("--run-dir"));
     let version = succeed(&train(folder.path()).arg("--version").output().unwrap());
     assert_eq!(
         version.trim(),

@@ -197,6 +197,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("eval", "evaluate test validate"),
     ("score", "bleu sacrebleu chrf compute-bleu"),
     ("plot", "draw graph figure figures"),
+    ("runs", "list ls experiments"),
+    ("compare", "diff"),
     ("import", "convert load from-pytorch"),
     ("export", "save to-pytorch"),
     ("inspect", "show info weights"),

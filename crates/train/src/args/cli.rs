@@ -35,7 +35,6 @@ Examples:
   train --task sort --steps 5000        flags without a command are those of fit
   train fit --train-source a.de --train-target a.en
   train generate runs/text-1 < new.de > new.en
-
 `train COMMAND --help` describes a command and its flags, -h in a line each."
 )]
 pub struct Cli {
@@ -67,9 +66,9 @@ pub enum Command {
     Tokenize(TokenizeArgs),
     /// Plot a run's curves and attention, as SVG and PNG
     Plot(PlotArgs),
-    /// Write runs as one HTML page: curves, attention, samples, settings
+    /// Write runs as one HTML page: curves, attention, settings
     Report(ReportArgs),
-    /// List the runs in a folder: what differs from the preset, steps, best metric, time, status
+    /// List runs: what differs from the preset, steps, best metric, time
     Runs(RunsArgs),
     /// Compare runs: settings that differ, and metrics side by side
     Compare(CompareArgs),

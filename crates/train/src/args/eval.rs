@@ -47,16 +47,11 @@ pub struct EvalArgs {
     #[command(flatten)]
     pub beam: BeamArgs,
     /// Never repeat N tokens in a row within an output; 0 allows it [default: 0]
-    #[arg(long, help_heading = "Constraints", value_name = "N", conflicts_with = "eval_lengths", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    #[arg(long, value_name = "N", conflicts_with = "eval_lengths", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Write the outputs to this file, one per line in the order of the split. If the name ends with
     /// .jsonl, each line is a JSON object with source, reference and hypothesis
-    #[arg(
-        long,
-        help_heading = "Output",
-        value_name = "FILE",
-        conflicts_with = "eval_lengths"
-    )]
+    #[arg(long, value_name = "FILE", conflicts_with = "eval_lengths")]
     pub hypotheses: Option<PathBuf>,
     /// Evaluation by length, instead of on the split.
     #[command(flatten)]

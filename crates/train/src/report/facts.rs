@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use training::run::checkpoint::{Checkpoints, STATE};
-use training::run::layout::SUMMARY;
+use training::run::layout::{ENVIRONMENT, SUMMARY};
 
 use super::curve::{Point, rounded};
 use super::metrics::Metrics;
@@ -59,9 +59,6 @@ const MEASURES: [(&str, &str, &str, bool); 4] = [
     ("token_accuracy", "validation token accuracy", "share", true),
     ("valid_loss", "validation loss", "loss", false),
 ];
-
-/// Where and how the processes of the run were started.
-const ENVIRONMENT: &str = "environment.json";
 
 /// Fields of `summary.json` that the page shows elsewhere.
 const SHOWN: [&str; 13] = [
