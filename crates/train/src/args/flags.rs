@@ -9,6 +9,7 @@ const FLAGS: &[(&str, &str)] = &[
     // Arguments of library functions.
     ("run", "RUN"),
     ("run_dir", "--run-dir"),
+    ("checkpoint", "--checkpoint"),
     ("config", "--config"),
     ("input", "--input"),
     // `config.json` of a run.

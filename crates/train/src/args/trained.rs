@@ -12,7 +12,7 @@ use super::run_folder::run_folder;
 #[derive(Clone, Debug, Args)]
 pub struct TrainedArgs {
     /// Folder of a run, or `latest`
-    #[arg(value_parser = run_folder())]
+    #[arg(help_heading = None::<&'static str>, value_parser = run_folder())]
     pub run: PathBuf,
     /// Checkpoint: last, best, the number of a step, or average:K for the mean of the last K
     #[arg(long, value_name = "WHICH", default_value = "last")]

@@ -321,12 +321,20 @@ fn any_setting_can_be_set_by_its_path() {
 }
 
 #[test]
-fn the_number_of_threads_is_recorded() {
+fn threads_are_recorded_and_missing_checkpoints_named() {
     let folder = tempfile::tempdir().unwrap();
     let flags = [&["--threads", "3"][..], &SMALL, &["--run-dir", "run"]].concat();
     printed(folder.path(), &flags);
     let state = json(&folder.path().join("run/checkpoints/step-12/state.json"));
     assert_eq!(state["threads"], 3);
+    for (selector, expected) in [
+        ("77", "checkpoints has no checkpoint of step 77, only of 12"),
+        ("average:5", "checkpoints has 1 checkpoints, fewer than 5 (--keep)"),
+    ] {
+        let arguments = ["eval", "run", "--checkpoint", selector];
+        let flag = format!("--checkpoint {selector}: ");
+        refused(folder.path(), &arguments, &[&flag, expected]);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The settings and the model of a run folder.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -79,7 +80,10 @@ pub fn load_model(
     let checkpoints = Checkpoints::of(folder);
     let (step, files) = match selector {
         CheckpointSelector::Last => newest(&checkpoints)?,
-        CheckpointSelector::Step(step) => (step, at_step(&checkpoints, step)?),
+        CheckpointSelector::Step(step) => {
+            let files = at_step(&checkpoints, step);
+            (step, files.map_err(|error| of_selector(step, error))?)
+        }
         CheckpointSelector::Best => {
             let (_, last) = newest(&checkpoints)?;
             let best = read_state(&last)?.best.ok_or_else(|| {
@@ -89,7 +93,9 @@ pub fn load_model(
             (best.step, at_step(&checkpoints, best.step)?)
         }
         CheckpointSelector::Average(k) => {
-            let (step, parameters) = mean_of_last(&checkpoints, config, k)?;
+            let mean = mean_of_last(&checkpoints, config, k);
+            let name = format!("average:{k}");
+            let (step, parameters) = mean.map_err(|error| of_selector(name, error))?;
             let model = with_parameters(&model, parameters, &checkpoints.path(step))?;
             return Ok((step, model));
         }
@@ -97,6 +103,13 @@ pub fn load_model(
     check_config(&files, config)?;
     let (path, parameters) = learned(&files)?;
     Ok((step, with_parameters(&model, parameters, &path)?))
+}
+
+/// Returns an error about files under the name of the setting that chose them.
+fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
+    let expected = format!("{} {}", error.value, error.expected);
+    let settings = error.settings.iter().map(String::as_str);
+    UsageError::setting("checkpoint", selector, expected).naming(settings)
 }
 
 /// Returns the moving average of the parameters if there is one, else the parameters; and the path
