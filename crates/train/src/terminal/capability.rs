@@ -30,5 +30,18 @@ pub(super) fn has_bar() -> bool {
 
 /// Whether the dashboard can take the screen and receive keys.
 pub(super) fn has_screen() -> bool {
-    stdin().is_terminal() && stdout().is_terminal() && has_bar()
+    stdin().is_terminal() && stdout().is_terminal() && has_bar() && is_in_foreground()
+}
+
+/// Whether the terminal's keys are for this process. A shell stops a process in its background, as
+/// in `train &`, that changes the terminal's modes.
+#[cfg(unix)]
+fn is_in_foreground() -> bool {
+    let group = rustix::termios::tcgetpgrp(stdin());
+    group.is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+#[cfg(not(unix))]
+fn is_in_foreground() -> bool {
+    true
 }
