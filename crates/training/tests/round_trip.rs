@@ -26,7 +26,11 @@ fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> u
 
 /// Positive and negative floats of every magnitude.
 fn float() -> impl Strategy<Value = f64> {
-    proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | -1.0..1.0
+    prop_oneof![
+        proptest::num::f64::NORMAL,
+        proptest::num::f64::SUBNORMAL,
+        -1.0..1.0
+    ]
 }
 
 proptest! {

@@ -157,12 +157,12 @@ pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
 ///
 /// # Errors
 ///
-/// A tensor cannot be read, or two tensors for the same part differ.
+/// A tensor cannot be read or has elements that are not finite, or two tensors for the same part
+/// differ.
 pub(super) fn read(
     file: &WeightsFile,
     pieces: &Pieces,
     shape: &[usize],
-    warnings: &mut Vec<String>,
 ) -> Result<TensorData, WeightsError> {
     let mut values = vec![0f32; shape.iter().product()];
     let mut filled: BTreeMap<usize, &String> = BTreeMap::new();

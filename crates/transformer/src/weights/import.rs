@@ -167,14 +167,14 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         Ok(layout::shapes(&untied, has).into_iter().collect())
     };
     recognised.check_shapes(file, &shapes(&config)?)?;
-    let mut parameters = recognised.positions(file, options, &mut config, &mut warnings)?;
+    let mut parameters = recognised.positions(file, options, &mut config)?;
     let pieces = recognised.pieces();
     for (name, shape) in shapes(&config)? {
         if parameters.contains_key(&name) {
             continue;
         }
         if let Some(pieces) = pieces.get(name.as_str()) {
-            let data = assemble::read(file, pieces, &shape, &mut warnings)?;
+            let data = assemble::read(file, pieces, &shape)?;
             parameters.insert(name, data);
         } else if is_bias(&name) {
             let zeros = TensorData::zeros::<f32, _>(shape);

@@ -24,7 +24,6 @@ impl Recognised {
         file: &WeightsFile,
         options: &ImportOptions,
         config: &mut TransformerConfig,
-        warnings: &mut Vec<String>,
     ) -> Result<Parameters, WeightsError> {
         let mut trained = Parameters::new();
         let tables = self.found.iter().filter_map(|(rule, name)| {
