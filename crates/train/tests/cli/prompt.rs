@@ -70,7 +70,8 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until the program writes a text, after all texts that were waited for.
+    /// Waits until the program writes a text, after all texts that were waited for. A key that has a
+    /// meaning at the prompt must wait for it: between prompts the system itself reads the keys.
     fn wait_for(&mut self, expected: &str) {
         let deadline = Instant::now() + LONGEST;
         loop {
@@ -130,20 +131,25 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.wait_for("source> ");
     terminal.send("1 2 3\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[0]));
+    terminal.wait_for("source> ");
     terminal.send("1 99\r");
     terminal
         .wait_for("error: line 2 \"1 99\": \"99\" is not a symbol, which are 1 to 9 in this run");
-    terminal.send("\r7 7");
+    terminal.wait_for("source> ");
+    terminal.send("7 7");
     terminal.wait_for("7 7");
     terminal.send(CTRL_C);
     terminal.wait_for("Ctrl-D ends");
+    terminal.wait_for("source> ");
     terminal.send("4 5\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[1]));
+    terminal.wait_for("source> ");
     // The line before that, and the one before the wrong one.
     terminal.send(&UP.repeat(3));
     terminal.wait_for("1 2 3");
     terminal.send("\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[0]));
+    terminal.wait_for("source> ");
     terminal.send(CTRL_D);
     assert_eq!(terminal.end(), Some(0));
 
@@ -154,6 +160,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.wait_for("4 5");
     terminal.send("\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[1]));
+    terminal.wait_for("source> ");
     terminal.send(CTRL_D);
     assert_eq!(terminal.end(), Some(0));
 }
@@ -167,8 +174,8 @@ fn a_history_that_cannot_be_written_is_mentioned_once() {
     let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
     terminal.wait_for("the history ");
     terminal.wait_for("source> ");
-    terminal.send("1 2\r3\r");
-    terminal.send(CTRL_D);
+    // Keys that are typed ahead are kept.
+    terminal.send(&format!("1 2\r3\r{CTRL_D}"));
     assert_eq!(terminal.end(), Some(0));
 }
 
@@ -192,6 +199,7 @@ fn a_score_asks_for_source_and_target() {
     terminal.wait_for("target> ");
     terminal.send("3 4\r");
     terminal.wait_for(&format!("\n{}\r\n", expected.trim()));
+    terminal.wait_for("source> ");
     terminal.send(CTRL_D);
     assert_eq!(terminal.end(), Some(0));
 }
