@@ -6,14 +6,14 @@
 //! stderr, so that `train generate RUN < lines > outputs` is a pipe.
 //!
 //! Errors come back to `main`. A wrong setting has a path such as `optimization.steps`, which
-//! [`args::flags`] turns into the flag that sets it. Exit codes: 0 done, 1 failed, 2 wrong usage or
-//! input.
+//! [`args::flags`] turns into the flag that sets it. [`exit`] has the exit codes.
 //!
 //! | module | contents |
 //! |---|---|
 //! | [`args`] | the flags of each command, the values that they take, which flag sets which setting |
 //! | [`commands`] | a file for each command; `fit` and `resume` share `train`, which is the main job |
 //! | [`device`] | the backends of this build, and which one runs |
+//! | [`exit`] | the exit codes |
 //! | [`plot`] | curves, attention maps and the paper's figures, as SVG and PNG |
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
@@ -26,6 +26,7 @@
 mod args;
 mod commands;
 mod device;
+mod exit;
 mod plot;
 mod report;
 mod terminal;
@@ -33,9 +34,8 @@ mod terminal;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use training::error::UsageError;
-
 use args::{Cli, describe_mistake, flags};
+use exit::Exit;
 use terminal::{Verbosity, output};
 
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) if error.use_stderr() => {
             output::message(&describe_mistake(&error, &words));
-            return ExitCode::from(2);
+            return Exit::Usage.into();
         }
         Err(help_or_version) => help_or_version.exit(),
     };
@@ -72,10 +72,10 @@ fn main() -> ExitCode {
         output::note("training the copy task; `train --help` lists commands and examples");
     }
     match commands::run(&cli) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(exit) => exit.into(),
         Err(error) => {
             output::error(&flags::describe(&error));
-            ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+            Exit::of_error(&error).into()
         }
     }
 }

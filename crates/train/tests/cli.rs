@@ -35,6 +35,8 @@ mod screen;
 mod settings;
 #[path = "cli/sides.rs"]
 mod sides;
+#[path = "cli/status.rs"]
+mod status;
 #[path = "cli/task.rs"]
 mod task;
 #[path = "cli/tensorboard.rs"]
@@ -103,8 +105,11 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
     let lines: Vec<&str> = stdout.lines().collect();
     // Five examples, up to five wrong ones among the others, and the closing line.
     let (last, examples) = lines.split_last().unwrap();
-    assert!((10..=20).contains(&examples.len()), "{stdout}");
-    for pair in examples.chunks(2) {
+    assert!((15..=30).contains(&examples.len()), "{stdout}");
+    assert_eq!(examples.len() % 3, 0, "{stdout}");
+    for sample in examples.chunks(3) {
+        assert!(sample[0].starts_with("source   "), "{stdout}");
+        let pair = &sample[1..];
         assert!(pair[0].starts_with("expected "), "{stdout}");
         assert!(pair[1].starts_with("decoded "), "{stdout}");
         let is_right = pair[0].strip_prefix("expected ").unwrap().trim()

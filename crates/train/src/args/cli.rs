@@ -18,6 +18,16 @@ use super::runs::{CompareArgs, RunsArgs};
 use super::score::ScoreArgs;
 use super::tokenize::TokenizeArgs;
 use super::weights::{ExportArgs, ImportArgs, InspectArgs};
+use crate::exit;
+
+/// What follows the flags in the help of the program.
+const EXAMPLES: &str = "\
+Examples:
+  train                                 train the copy task, in some seconds
+  train --task sort --steps 5000        flags without a command are those of fit
+  train fit --train-source a.de --train-target a.en
+  train generate runs/text-1 < new.de > new.en
+`train COMMAND --help` describes a command and its flags, -h in a line each.";
 
 /// Train Transformers on any Burn backend, and use them
 #[derive(Debug, Parser)]
@@ -29,13 +39,8 @@ use super::weights::{ExportArgs, ImportArgs, InspectArgs};
     disable_version_flag = true,
     help_template = "{about}\n\n{usage-heading} {usage}\n\n{all-args}{after-help}",
     subcommand_help_heading = "Commands",
-    after_help = "\
-Examples:
-  train                                 train the copy task, in some seconds
-  train --task sort --steps 5000        flags without a command are those of fit
-  train fit --train-source a.de --train-target a.en
-  train generate runs/text-1 < new.de > new.en
-`train COMMAND --help` describes a command and its flags, -h in a line each."
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{}", exit::help())
 )]
 pub struct Cli {
     /// The command.

@@ -37,9 +37,10 @@ pub struct EvalArgs {
     /// How translations are compared with references.
     #[command(flatten)]
     pub metric: MetricArgs,
-    /// Split to decode; the number of sequences is the run's (not for text)
-    #[arg(long, default_value = "test", value_parser = listed::<Split>(HELD_OUT))]
-    pub split: Split,
+    /// Split to decode; the number of sequences is the run's [default: test; text: validation, the
+    /// only one]
+    #[arg(long, value_parser = listed::<Split>(HELD_OUT), conflicts_with_all = ["source", "pairs"])]
+    pub split: Option<Split>,
     /// Sequences in a batch [default: as at the end of training]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,

@@ -6,14 +6,15 @@ use anyhow::Result;
 use serde::Serialize;
 use training::data::{Codec, DataConfig, Decoded, Split};
 use training::evaluation::{self, ByLength};
-use training::run::unusable;
+use training::run::checkpoint::CheckpointSelector;
+use training::run::{LengthsOf, add_lengths, unusable};
 use transformer::generate::Method;
 
 use super::hypotheses::HypothesesFile;
 use super::trained::{Trained, beam_width, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
-use crate::terminal::output;
+use crate::terminal::{loss_text, output};
 
 /// Scores of a split.
 #[derive(Clone, Debug, Serialize)]
@@ -39,10 +40,17 @@ struct Evaluation {
 pub(super) fn run(args: &EvalArgs) -> Result<()> {
     check_batch_size(args.batch_size)?;
     let method = args.beam.method()?;
-    let by_length = args.lengths.config()?;
+    let mut by_length = args.lengths.config()?;
     let trained = load(&args.trained, args.int8)?;
     if let (DataConfig::Text(config), None) = (&trained.run.config.data, &by_length) {
+        let expected = "is not a split of a text run; name a test set with --source and --target, or with --pairs";
+        let missing = args.split.filter(|&split| split == Split::Test);
+        reject("--split", missing.map(|_| "test"), expected)?;
         return translations::run(args, &trained, config, method);
+    }
+    let own = trained.run.config.evaluation.by_length.as_ref();
+    if let (Some(asked), Some(own), None) = (&mut by_length, own, args.lengths.sequences) {
+        asked.sequences = own.sequences;
     }
     let only_text = "is for runs of --task text; this one makes its sequences itself";
     for (flag, file) in [("--pairs", &args.pairs), ("--source", &args.source)] {
@@ -53,21 +61,32 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     };
     let Trained { run, device, .. } = &trained;
     let (dataset, lengths) = (run.dataset.as_ref(), &asked.lengths);
-    let (split, size) = (args.split, args.batch_size);
+    let (split, size) = (args.split.unwrap_or(Split::Test), args.batch_size);
     let settings = length_settings(&asked, &run.config, dataset, split, method, size)?;
     let model = ByLength::new(&run.model, &run.config.model, dataset, lengths, device)?;
-    lengths::report(&model, lengths, &settings, args.json, &args.trained.run)
+    let scores = lengths::report(&model, lengths, &settings, args.json)?;
+    let selector = args.trained.checkpoint;
+    let checkpoints = match selector {
+        CheckpointSelector::Average(k) => k,
+        _ => 1,
+    };
+    let of = LengthsOf::new(&settings, run.step, checkpoints);
+    let is_last = selector == CheckpointSelector::Last;
+    let file = add_lengths(&args.trained.run, of, scores, is_last, own.is_some())?;
+    output::note(&format!("written to {}", file.display()));
+    Ok(())
 }
 
 fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
     let (run, device) = (&trained.run, &trained.device);
     let (seed, evaluation) = (run.config.seed, &run.config.evaluation);
     let dataset = run.dataset.as_ref();
-    let (split, size) = match args.split {
+    let asked = args.split.unwrap_or(Split::Test);
+    let (split, size) = match asked {
         Split::Test => ("test", evaluation.test_size),
         _ => ("validation", evaluation.validation_size),
     };
-    let examples = dataset.held_out(seed, args.split, size);
+    let examples = dataset.held_out(seed, asked, size);
     if examples.is_empty() {
         let what = format!("must say that there are {split} sequences, at least 1");
         return Err(unusable(&args.trained.run.join("config.json"), what).into());
@@ -99,10 +118,10 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
     };
     output::json_or(args.json, &evaluation, || {
         format!(
-            "exact match {:.4}, token accuracy {:.4}, loss {:.4} on {} {split} sequences, beam {}, step {}, {:.1} s",
+            "exact match {:.4}, token accuracy {:.4}, loss {} on {} {split} sequences, beam {}, step {}, {:.1} s",
             evaluation.exact_match,
             score.token_accuracy,
-            score.loss,
+            loss_text(score.loss),
             examples.len(),
             evaluation.beam,
             run.step,

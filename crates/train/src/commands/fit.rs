@@ -8,6 +8,7 @@ use training::run::RunFolder;
 use super::train::{Shown, check_lengths, open_device, train};
 use super::{dry_run, resume};
 use crate::args::FitArgs;
+use crate::exit::Exit;
 use crate::terminal::{end_progress, output};
 
 /// Runs the command.
@@ -16,7 +17,7 @@ use crate::terminal::{end_progress, output};
 ///
 /// Wrong flags, a device that is not usable, a folder that cannot be written, a loss that is not
 /// finite.
-pub(super) fn run(args: &FitArgs) -> Result<()> {
+pub(super) fn run(args: &FitArgs) -> Result<Exit> {
     if let Some(run) = &args.run.resume {
         return resume::run(&args.resume_args(run)?);
     }
@@ -42,7 +43,8 @@ pub(super) fn run(args: &FitArgs) -> Result<()> {
         false => config.check()?,
     };
     if args.settings.print_config {
-        return output::result(&serde_json::to_string_pretty(&config)?);
+        output::result(&serde_json::to_string_pretty(&config)?)?;
+        return Ok(Exit::Success);
     }
     check_lengths(&config, dataset.as_deref())?;
     let device = open_device(&config)?;
@@ -68,7 +70,8 @@ pub(super) fn run(args: &FitArgs) -> Result<()> {
         ));
     }
     if args.settings.dry_run {
-        return dry_run::run(&config, dataset.as_ref(), &device);
+        dry_run::run(&config, dataset.as_ref(), &device)?;
+        return Ok(Exit::Success);
     }
     let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;
     let shown = Shown {

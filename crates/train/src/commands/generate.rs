@@ -22,7 +22,8 @@ const BATCH_SIZE: usize = 64;
 /// cannot be written.
 pub(super) fn run(args: &GenerateArgs) -> Result<()> {
     args.check()?;
-    let run = load(&args.trained, args.int8)?.run;
+    let trained = load(&args.trained, args.int8)?;
+    let run = &trained.run;
     let mut input = Input::open(&args.input)?;
     // A user who types a line waits for its output.
     let is_interactive = args.stream || input.is_terminal();
@@ -39,11 +40,11 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
             config,
         }),
     };
-    let predictor = Predictor::new(&run, work, args.json);
+    let predictor = Predictor::new(run, work, args.json);
     if input.is_terminal() {
         // The prompt reads stdin itself.
         drop(input);
-        return dialog::run(args, &run, &predictor);
+        return dialog::run(args, run, &predictor);
     }
     let progress = (!is_interactive).then(|| LineProgress::new("lines"));
     predict_all(args, &predictor, &mut input, batch_size, progress)

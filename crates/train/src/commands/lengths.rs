@@ -1,25 +1,21 @@
-//! Exact match by length: a table on stdout, and `lengths.json` in the run folder.
-
-use std::path::Path;
+//! Exact match by length: a table on stdout.
 
 use anyhow::Result;
 use training::evaluation::{ByLength, LengthScore, LengthSettings};
-use training::run::save_lengths;
 
 use crate::terminal::output;
 
-/// Evaluates each length, prints its row, and writes the file.
+/// Evaluates each length, prints its row, and returns the scores.
 ///
 /// # Errors
 ///
-/// If stdout or the file cannot be written.
+/// If stdout cannot be written.
 pub(super) fn report(
     by_length: &ByLength,
     lengths: &[usize],
     settings: &LengthSettings,
     json: bool,
-    folder: &Path,
-) -> Result<()> {
+) -> Result<Vec<LengthScore>> {
     if !json {
         output::result("length  sequences  exact match  token accuracy")?;
     }
@@ -29,7 +25,7 @@ pub(super) fn report(
         output::json_or(json, &row, || line(&row))?;
         rows.push(row);
     }
-    save_lengths(folder, &rows)
+    Ok(rows)
 }
 
 fn line(row: &LengthScore) -> String {

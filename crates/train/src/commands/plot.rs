@@ -1,5 +1,7 @@
 //! `train plot`: plots of runs, of the positional encoding and of the warm-up.
 
+use std::io;
+
 use anyhow::Result;
 use clap::ValueEnum;
 
@@ -95,8 +97,19 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     for ending in ["svg"].into_iter().chain(args.png.then_some("png")) {
         let path = args.folder().join(format!("{name}.{ending}"));
-        plot.save(&path)?;
+        plot.save(&path).map_err(|error| unwritable(args, error))?;
         output::result(&path.display().to_string())?;
     }
     Ok(())
+}
+
+/// Returns the error of a plot that cannot be written. A folder that the user named is wrong usage.
+fn unwritable(args: &PlotArgs, error: anyhow::Error) -> anyhow::Error {
+    match (&args.output, error.downcast_ref::<io::Error>()) {
+        (Some(folder), Some(error)) => {
+            let expected = format!("cannot be written ({error}); name a folder that can");
+            UsageError::new("--output", folder.display(), expected).into()
+        }
+        _ => error,
+    }
 }

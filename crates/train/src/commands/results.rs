@@ -1,20 +1,22 @@
 //! Results that `fit` and `resume` print at the end of a run.
 
+use std::path::Path;
+
 use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::Device;
-use training::config::RunConfig;
+use training::config::{BestBy, RunConfig};
 use training::data::synthetic::AnnotatedCopy;
 use training::data::{DataConfig, Dataset, Decoded};
 use training::evaluation::{ByLength, LengthSettings, TestResult, decode_greedily};
-use training::run::Summary;
+use training::run::{Best, LengthsOf, Summary, save_lengths};
 use training::trainer::Finished;
 use transformer::Transformer;
 
 use super::lengths;
 use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
-use crate::terminal::{Paint, output};
+use crate::terminal::{Paint, loss_text, output};
 
 /// Maximum number of decoded sequences that are printed, and of wrong outputs among the others.
 const SHOWN: usize = 5;
@@ -46,12 +48,10 @@ pub(super) fn report(
     let shown = test.decoded.iter().enumerate();
     if let Some(scores) = test.texts {
         for (index, decoded) in shown.take(samples) {
-            let source = dataset.codec().decode_source(&decoded.example.source);
-            output::result(&format!("source   {source}"))?;
-            print_pair(dataset, index, decoded, "")?;
+            print_sample(dataset, index, decoded, "")?;
         }
         output::result(&format!(
-            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {} pairs, {took}, {:.2} % of it waiting for data",
+            "BLEU {:.2}, chrF {:.2}, perplexity {:.2} on {} validation pairs, {took}, {:.2} % of it waiting for data",
             scores.bleu,
             scores.chrf,
             summary.valid_loss.exp(),
@@ -73,7 +73,9 @@ pub(super) fn report(
     if let (Some(asked), Some(settings)) = (&config.evaluation.by_length, by_length) {
         let lengths = &asked.lengths;
         let by_length = ByLength::new(&finished.model, &config.model, dataset, lengths, device)?;
-        lengths::report(&by_length, lengths, &settings, false, folder)?;
+        let measured = lengths::report(&by_length, lengths, &settings, false)?;
+        let of = LengthsOf::new(&settings, finished.model_step, 1);
+        save_lengths(folder, of, measured)?;
     }
     plot::draw_run(folder)?;
     draw_attention(config, dataset, finished)
@@ -108,13 +110,70 @@ fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Resu
         false => (Paint::Bad, "(wrong)"),
     };
     let mark = format!("  {}", paint.on_stdout(mark));
-    print_pair(dataset, index, decoded, &mark)
+    print_sample(dataset, index, decoded, &mark)
 }
 
-/// Prints the reference and the output of held-out example `index`.
-fn print_pair(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &str) -> Result<()> {
+/// Prints the source, the reference and the output of held-out example `index`.
+fn print_sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &str) -> Result<()> {
+    let source = dataset.codec().decode_source(&decoded.example.source);
+    output::result(&format!("source   {source}"))?;
     let reference = dataset.scorer().reference(index, &decoded.example);
     output::result(&format!("expected {reference}"))?;
     let text = dataset.codec().decode_target(&decoded.output);
     output::result(&format!("decoded  {text}{mark}"))
+}
+
+/// Says where everything about a finished run is, which evaluation was the best, and what you can do
+/// with the run.
+pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best>) {
+    if let Some(best) = best {
+        output::note(&format!("best evaluation: {}", best_text(config, best)));
+    }
+    let run = shell_word(&folder.display().to_string());
+    output::note(&format!(
+        "everything about this run: {}\nnext:\n  train eval {run}\n  train generate {run}\n  train plot {run}",
+        folder.display()
+    ));
+}
+
+fn best_text(config: &RunConfig, best: Best) -> String {
+    let Best { step, value } = best;
+    let value = match config.evaluation.best_by {
+        BestBy::Loss => format!("loss {}", loss_text(value)),
+        BestBy::ExactMatch => format!("exact match {value:.4}"),
+        BestBy::Bleu => format!("BLEU {value:.2}"),
+    };
+    format!("{value} at step {step}, kept as --checkpoint best")
+}
+
+/// Returns a word as a POSIX shell reads it.
+fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "_./-+=:@%,".contains(c);
+    match !word.is_empty() && word.chars().all(is_plain) {
+        true => word.into(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_evaluation_is_shown_by_its_measure() {
+        let mut config = RunConfig::copy();
+        let (step, value) = (300, 0.000_031_2);
+        let text = best_text(&config, Best { step, value });
+        assert_eq!(text, "loss 3.12e-5 at step 300, kept as --checkpoint best");
+        config.evaluation.best_by = BestBy::ExactMatch;
+        let text = best_text(&config, Best { step, value: 0.75 });
+        assert!(text.starts_with("exact match 0.7500 at"), "{text}");
+    }
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        assert_eq!(shell_word("runs/copy-1"), "runs/copy-1");
+        assert_eq!(shell_word("my runs/a"), "'my runs/a'");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+    }
 }

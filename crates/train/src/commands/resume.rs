@@ -9,6 +9,7 @@ use training::run::{RunFolder, TensorBoard, read_config, unusable};
 use super::train::{Shown, check_lengths, open_device, train};
 use crate::args::ResumeArgs;
 use crate::device::DeviceName;
+use crate::exit::Exit;
 use crate::terminal::{end_progress, output};
 
 /// Runs the command.
@@ -17,7 +18,7 @@ use crate::terminal::{end_progress, output};
 ///
 /// A folder that is not a run's or is in use, checkpoints that cannot be used, and the errors of
 /// `fit`.
-pub(super) fn run(args: &ResumeArgs) -> Result<()> {
+pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     let (mut config, _) = read_config(&args.run)?;
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();

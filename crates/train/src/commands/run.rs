@@ -7,18 +7,19 @@ use super::{
     score, tokenize, weights,
 };
 use crate::args::{Cli, Command};
+use crate::exit::Exit;
 use crate::terminal::output;
 
-/// Runs the command of a command line.
+/// Runs the command of a command line, and returns how it ended.
 ///
 /// # Errors
 ///
 /// The command's errors.
-pub fn run(cli: &Cli) -> Result<()> {
+pub fn run(cli: &Cli) -> Result<Exit> {
     cli.global.apply()?;
     match &cli.command {
-        Command::Fit(args) => fit::run(args),
-        Command::Resume(args) => resume::run(args),
+        Command::Fit(args) => return fit::run(args),
+        Command::Resume(args) => return resume::run(args),
         Command::Generate(args) => generate::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Score(args) => score::run(args),
@@ -37,5 +38,6 @@ pub fn run(cli: &Cli) -> Result<()> {
         Command::Completions(args) => install::completions(args),
         Command::Man(args) => install::man(args),
         Command::MarkdownHelp => output::result(&clap_markdown::help_markdown::<Cli>()),
-    }
+    }?;
+    Ok(Exit::Success)
 }

@@ -7,13 +7,15 @@ use training::data::{Dataset, Split};
 use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
 use training::run::checkpoint::LoadedCheckpoint;
-use training::run::{Observer, RunFolder, TensorBoard};
-use training::trainer::{Ending, Trainer, configure};
+use training::run::{Observer, RunFolder, Summary, TensorBoard};
+use training::trainer::{Ending, Finished, Trainer, configure};
+use transformer::Transformer;
 use transformer::generate::Method;
 
-use super::results::report;
+use super::results::{report, say_what_next};
 use crate::args::length_settings;
 use crate::device::DeviceName;
+use crate::exit::Exit;
 use crate::terminal::{About, RunView, output};
 
 /// Returns the device of a run, in its precision.
@@ -57,7 +59,8 @@ pub(super) struct Shown {
     pub(super) tensorboard: bool,
 }
 
-/// Trains a model, from a checkpoint if there is one, and reports how well it does.
+/// Trains a model, from a checkpoint if there is one, and reports how well it does. Returns how the
+/// run ended.
 ///
 /// # Errors
 ///
@@ -69,9 +72,7 @@ pub(super) fn train(
     folder: RunFolder,
     from: Option<&LoadedCheckpoint>,
     shown: Shown,
-) -> Result<()> {
-    // The fast paths stay on for the report.
-    let _fast_paths = fused::fast_paths(config.execution.fused);
+) -> Result<Exit> {
     let path = folder.path().to_owned();
     let mut trainer = Trainer::new(config, dataset, device, folder)?;
     if let Some(files) = from {
@@ -85,23 +86,41 @@ pub(super) fn train(
         observers.push(&mut board);
     }
     match trainer.train(&mut observers)? {
-        Ending::Done(finished) => {
-            let test = evaluation::test(&finished.model, dataset, config, device);
-            let summary = finished.summary(config, &test);
-            let by_length = check_lengths(config, Some(dataset))?;
-            report(
-                config, dataset, device, &finished, &test, &summary, by_length,
-            )?;
+        Ending::Done(mut finished) => {
+            let tested = test(config, dataset, device, &finished);
+            let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
+            let best = finished.state.best;
             finished.folder.finish(&summary)?;
-            output::note(&format!("everything about this run: {}", path.display()));
+            say_what_next(config, &path, best);
+            Ok(Exit::Success)
         }
         Ending::Stopped {
-            step, checkpoint, ..
-        } => output::note(&format!(
-            "stopped after step {step}, which is saved in {}; resume with\n  train resume {}",
-            checkpoint.display(),
-            path.display()
-        )),
+            by,
+            step,
+            checkpoint,
+        } => {
+            output::note(&format!(
+                "stopped after step {step} by {by}; the step is saved in {}; resume with\n  train resume {}",
+                checkpoint.display(),
+                path.display()
+            ));
+            Ok(Exit::stopped_by(by))
+        }
     }
-    Ok(())
+}
+
+/// Tests a trained model, prints the results, and returns them.
+fn test(
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    device: &Device,
+    finished: &Finished<Transformer>,
+) -> Result<Summary> {
+    let test = evaluation::test(&finished.model, dataset, config, device);
+    let summary = finished.summary(config, &test);
+    let by_length = check_lengths(config, Some(dataset))?;
+    report(
+        config, dataset, device, finished, &test, &summary, by_length,
+    )?;
+    Ok(summary)
 }

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 use burn::tensor::Device;
+use fused::FastPaths;
 use training::run::checkpoint::TrainedRun;
 use transformer::generate::Method;
 use transformer::weights;
@@ -14,6 +15,8 @@ pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
     pub(super) device: Device,
+    /// Keeps the run's setting of the fast paths for the command.
+    _fast_paths: FastPaths,
 }
 
 /// Loads a model, its matrices rounded to eight bits if `int8`.
@@ -29,6 +32,7 @@ pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
         run.model = weights::quantize_int8(run.model, &device);
     }
     Ok(Trained {
+        _fast_paths: run.config.execution.fast_paths(),
         run,
         backend,
         device,

@@ -18,7 +18,7 @@ use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
 use super::trained::{Trained, beam_width};
 use crate::args::{EvalArgs, check_generation};
-use crate::terminal::{LineProgress, output};
+use crate::terminal::{LineProgress, loss_text, output};
 
 /// Number of pairs that are held in memory at a time.
 const CHUNK: usize = 2000;
@@ -151,8 +151,9 @@ pub(super) fn run(
     };
     output::json_or(args.json, &evaluation, || {
         format!(
-            "{}\nloss {loss:.4}, perplexity {:.2} a token, token accuracy {:.4}\nbeam {}, step {}, {:.1} s",
+            "{}\nloss {}, perplexity {:.2} a token, token accuracy {:.4}\nbeam {}, step {}, {:.1} s",
             evaluation.scores.text(),
+            loss_text(loss),
             evaluation.perplexity,
             evaluation.token_accuracy,
             evaluation.beam,

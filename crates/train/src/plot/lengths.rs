@@ -1,7 +1,12 @@
 //! The lengths that runs were trained on, shaded in a plot by length.
 
+use serde::Deserialize;
+use serde_json::Value;
+use training::data::DataConfig;
+
 use super::group::Group;
 use super::line_chart::Band;
+use super::run::Run;
 
 /// Returns the shaded part of a plot by length, if all groups were trained on the same lengths.
 pub fn band(groups: &[&Group]) -> Option<Band> {
@@ -16,16 +21,29 @@ pub fn band(groups: &[&Group]) -> Option<Band> {
         })
 }
 
-/// Returns the shortest and the longest length that the runs of a group were trained on.
+/// Returns the shortest and the longest length that any run of a group was trained on.
 pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
-    let scores = group
-        .runs
-        .iter()
-        .flat_map(|run| run.lengths.iter().flatten());
-    let lengths = scores
-        .filter(|score| score.trained)
-        .map(|score| score.length);
-    Some((lengths.clone().min()?, lengths.max()?))
+    let ranges = group.runs.iter().filter_map(|run| lengths_of(run));
+    ranges.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
+}
+
+/// Returns the lengths that a run was trained on: those of its settings, or those of the measured
+/// lengths for the settings of an earlier version.
+fn lengths_of(run: &Run) -> Option<(usize, usize)> {
+    configured(run.data()).or_else(|| {
+        let scores = run.lengths.iter().flatten();
+        let trained = scores.filter(|score| score.trained);
+        let lengths = trained.map(|score| score.length);
+        Some((lengths.clone().min()?, lengths.max()?))
+    })
+}
+
+/// Returns the shortest and the longest length of a task by its settings.
+fn configured(data: &Value) -> Option<(usize, usize)> {
+    let data = DataConfig::deserialize(data).ok()?;
+    let dataset = data.check().ok()??;
+    let lengths = dataset.synthetic()?.lengths();
+    Some((*lengths.start(), *lengths.end()))
 }
 
 #[cfg(test)]
@@ -41,6 +59,15 @@ mod tests {
     use crate::plot::style::series_color;
     use training::run::layout::LENGTHS;
     use training::run::read_lengths;
+
+    #[test]
+    fn the_lengths_of_training_are_those_of_the_settings() {
+        let lengths = |json: &str| super::configured(&serde_json::from_str(json).unwrap());
+        let copy = r#"{"task":"copy","symbols":9,"min_length":1,"max_length":16}"#;
+        assert_eq!(lengths(copy), Some((1, 16)));
+        assert_eq!(lengths(r#"{"task":"add","max_digits":3}"#), Some((1, 3)));
+        assert_eq!(lengths("null"), None);
+    }
 
     fn svg(runs: &[Run]) -> String {
         let chart = RunPlot::Lengths.draw(runs, CurveOptions::default());

@@ -165,6 +165,11 @@ impl Run {
         let label = 1.0 - smoothing + other;
         Some(-label * label.ln() - (tokens - 1.0) * other * other.ln())
     }
+
+    /// Returns the section `data` of the run's settings.
+    pub fn data(&self) -> &Value {
+        &self.config["data"]
+    }
 }
 
 /// Parses `metrics.jsonl`. The later line counts where a step occurs twice. Unknown fields and an

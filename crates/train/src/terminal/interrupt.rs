@@ -1,53 +1,93 @@
-//! Ctrl-C and SIGTERM: the first stops a run after the step, the second stops it at once.
+//! Ctrl-C, SIGTERM and SIGHUP: the first stops a run after the step, the second stops it at once.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
+use training::run::record_stop;
 
 use super::{output, screen};
+use crate::exit::Exit;
 
-static REQUESTS: AtomicUsize = AtomicUsize::new(0);
-
-/// Time of the first request.
-static FIRST: OnceLock<Instant> = OnceLock::new();
-
-/// Requests within this time after the first count as the same request.
+/// Requests within this time after the first count as the same request. `timeout` and other
+/// programs send each signal twice: to the process and to its group.
 const AT_ONCE: Duration = Duration::from_millis(300);
 
-/// Whether a training loop is running, which sees requests.
-static IS_TRAINING: AtomicBool = AtomicBool::new(false);
+/// The run that this process trains or tests.
+static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
-/// Begins to receive signals, and to pass requests on to the training loop. It can be called once
-/// in the life of the process.
+struct Run {
+    folder: PathBuf,
+    /// Whether a training loop is running, which sees requests.
+    is_training: bool,
+    /// Name of the first signal that asked to stop, and its time.
+    request: Option<(&'static str, Instant)>,
+}
+
+/// Begins to receive signals for the run in a folder, and to pass requests on to the training loop.
+/// It can be called once in the life of the process.
 ///
 /// # Errors
 ///
 /// If the system does not allow it.
-pub(super) fn listen() -> Result<Listening> {
-    let handler = || {
-        let first = FIRST.get_or_init(Instant::now);
-        match REQUESTS.fetch_add(1, Ordering::SeqCst) {
-            0 if !IS_TRAINING.load(Ordering::SeqCst) => {
-                output::note("stopped; `train resume` resumes the run");
-                screen::restore();
-                std::process::exit(130)
-            }
-            0 if screen::is_taken() => {}
-            0 => output::note("stopping after this step; once more to stop at once"),
-            // `timeout` and other programs send each signal twice: to the process and to its group.
-            _ if first.elapsed() < AT_ONCE => {}
-            _ => {
-                screen::restore();
-                // Checkpoints appear whole or not at all, so the last one is intact.
-                std::process::exit(130)
+pub(super) fn listen(folder: &Path) -> Result<Listening> {
+    *run() = Some(Run {
+        folder: folder.into(),
+        is_training: true,
+        request: None,
+    });
+    signals::listen(receive).context("cannot listen for Ctrl-C")?;
+    Ok(Listening)
+}
+
+fn run() -> MutexGuard<'static, Option<Run>> {
+    RUN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Receives a signal, on a thread of its own.
+fn receive(signal: &'static str) {
+    if signal == "SIGHUP" {
+        output::hang_up();
+    }
+    let mut current = run();
+    let Some(run) = &mut *current else {
+        return;
+    };
+    match run.request {
+        None if run.is_training => {
+            run.request = Some((signal, Instant::now()));
+            drop(current);
+            // The dashboard shows on its own that the run is stopping.
+            if !screen::is_taken() {
+                output::note("stopping after this step; once more to stop at once");
             }
         }
-    };
-    ctrlc::set_handler(handler).context("cannot listen for Ctrl-C")?;
-    IS_TRAINING.store(true, Ordering::SeqCst);
-    Ok(Listening)
+        Some((_, first)) if first.elapsed() < AT_ONCE => {}
+        _ => {
+            drop(current);
+            stop_at_once(signal)
+        }
+    }
+}
+
+/// Ends the process because of `by`, a signal or the dashboard: restores the screen, prints the
+/// lines that have waited, and records in the run folder that the run was stopped.
+///
+/// Steps since the last checkpoint are lost. Checkpoints appear whole or not at all, so the last one
+/// is intact.
+pub(super) fn stop_at_once(by: &str) -> ! {
+    screen::restore();
+    if let Some(run) = &*run() {
+        let folder = run.folder.display();
+        if let Err(error) = record_stop(&run.folder, by) {
+            output::warn(&format!("{error:#}"));
+        }
+        output::note(&format!(
+            "stopped at once; resume from the last checkpoint with\n  train resume {folder}"
+        ));
+    }
+    std::process::exit(Exit::stopped_by(by).code().into())
 }
 
 /// Guard of a training loop. Until it is dropped, the first request waits for the end of a step.
@@ -56,11 +96,79 @@ pub(super) struct Listening;
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        IS_TRAINING.store(false, Ordering::SeqCst);
+        if let Some(run) = &mut *run() {
+            run.is_training = false;
+        }
     }
 }
 
 /// Returns the name of the signal by which the user asked to stop.
 pub(super) fn requested_by() -> Option<&'static str> {
-    (REQUESTS.load(Ordering::SeqCst) > 0).then_some("SIGINT")
+    let request = run().as_ref().and_then(|run| run.request);
+    request.map(|(signal, _)| signal)
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::io;
+    use std::thread;
+
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+    use signal_hook::iterator::Signals;
+
+    const SIGNALS: [(i32, &str); 3] =
+        [(SIGHUP, "SIGHUP"), (SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")];
+
+    /// Calls `receive` with the name of every signal, on a thread of its own.
+    pub fn listen(receive: fn(&'static str)) -> io::Result<()> {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let ignored = ignored(&status);
+        let heard = SIGNALS
+            .iter()
+            .filter(|(signal, _)| !is_in(ignored, *signal));
+        let mut signals = Signals::new(heard.map(|(signal, _)| signal))?;
+        let forward = move || {
+            for signal in signals.forever() {
+                let known = SIGNALS.iter().find(|(number, _)| *number == signal);
+                known.into_iter().for_each(|(_, name)| receive(name));
+            }
+        };
+        thread::Builder::new()
+            .name("signals".into())
+            .spawn(forward)
+            .map(drop)
+    }
+
+    /// Returns the set of signals that the process was started to ignore, as by `nohup`, from the
+    /// text of Linux's `/proc/self/status`. They stay ignored.
+    fn ignored(status: &str) -> u64 {
+        let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+        line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+            .unwrap_or(0)
+    }
+
+    fn is_in(set: u64, signal: i32) -> bool {
+        set >> (signal - 1) & 1 == 1
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn the_signals_that_nohup_ignores_are_known() {
+            let set = ignored("Name:\ttrain\nSigIgn:\t0000000000001001\nSigCgt:\t0\n");
+            assert!(is_in(set, SIGHUP));
+            assert!(!is_in(set, SIGINT) && !is_in(set, SIGTERM));
+            assert_eq!(ignored(""), 0);
+        }
+    }
+}
+
+#[cfg(not(unix))]
+mod signals {
+    /// Calls `receive` at every Ctrl-C, on a thread of its own.
+    pub fn listen(receive: fn(&'static str)) -> Result<(), ctrlc::Error> {
+        ctrlc::set_handler(move || receive("SIGINT"))
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock};
 
 use anyhow::{Context, Result};
@@ -38,6 +39,9 @@ static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
 /// The progress bar on stderr, which lines must not break.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Whether the terminal was closed, so that writing to it fails.
+static IS_HUNG_UP: AtomicBool = AtomicBool::new(false);
 
 /// Sets how much the program says. Only the first call counts.
 pub(super) fn choose(verbosity: Verbosity) {
@@ -93,8 +97,14 @@ pub fn stream(text: &str) -> Result<ControlFlow<()>> {
     match written {
         Ok(()) => Ok(ControlFlow::Continue(())),
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(ControlFlow::Break(())),
+        Err(_) if IS_HUNG_UP.load(Ordering::SeqCst) => Ok(ControlFlow::Break(())),
         Err(error) => Err(error).context("cannot write to standard output"),
     }
+}
+
+/// Notes that the terminal was closed. From now on, a stdout that cannot be written is not an error.
+pub(super) fn hang_up() {
+    IS_HUNG_UP.store(true, Ordering::SeqCst);
 }
 
 /// Prints a line on stderr, unless the program is quiet.

@@ -5,6 +5,7 @@ use std::time::Instant;
 use indicatif::ProgressBar;
 use training::run::{Evaluation, Event};
 
+use super::loss::loss_text;
 use super::status::Status;
 
 /// Steps, loss, tokens per second and time left.
@@ -53,7 +54,7 @@ impl Plain {
     }
 
     fn state(&self, seconds: f64) -> String {
-        let loss = self.loss.map_or("-".into(), |loss| format!("{loss:.4}"));
+        let loss = self.loss.map_or("-".into(), |loss| loss_text(loss.into()));
         format!("loss {loss}, {:.0} tokens/s", self.tokens as f64 / seconds)
     }
 
@@ -66,8 +67,8 @@ impl Plain {
 
 /// Returns the line of an evaluation.
 pub(super) fn line(evaluation: &Evaluation) -> String {
-    let (step, loss) = (evaluation.step, evaluation.valid_loss);
-    let mut line = format!("step {step}: evaluation loss {loss:.4}");
+    let (step, loss) = (evaluation.step, loss_text(evaluation.valid_loss));
+    let mut line = format!("step {step}: evaluation loss {loss}");
     line.extend(
         evaluation
             .exact_match

@@ -1,5 +1,6 @@
 //! A training run on the terminal.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Result;
@@ -57,7 +58,9 @@ impl RunView {
             "{begins} {task} on {backend}, {steps} steps, in {folder}"
         ));
         table.iter().for_each(|line| output::note(line));
-        self.listening = Some(interrupt::listen()?);
+        // Signals are heard before the dashboard changes the terminal, so that none leaves it changed.
+        let listening = interrupt::listen(Path::new(&self.about.folder))?;
+        self.listening = Some(listening);
         let run = Arc::new(Mutex::new(LiveRun::new(first, steps)));
         let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));

@@ -719,7 +719,7 @@ fn folders_without_a_run_are_rejected() {
     is_refused(&["RUN", name, "has no config.json"]);
     let config = std::fs::read_to_string(run().join("config.json")).unwrap();
     std::fs::write(path.join("config.json"), &config[1..]).unwrap();
-    is_refused(&["config.json: is not the configuration of a run"]);
+    is_refused(&["config.json: is not a configuration in JSON"]);
     std::fs::write(path.join("config.json"), &config).unwrap();
     is_refused(&["manifest.json: is missing"]);
     for entry in std::fs::read_dir(run().join("checkpoints/step-250")).unwrap() {

@@ -40,14 +40,16 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     let (_, table) = resumed.split_once("s of training\n").unwrap();
     assert_eq!(table.lines().count(), 4, "{resumed}");
     let of_resumed = json(&file);
-    assert_eq!(of_resumed.as_array().unwrap().len(), 3);
+    let lengths_of = |file: &Value| file["lengths"].as_array().unwrap().clone();
+    assert_eq!(lengths_of(&of_resumed).len(), 3);
+    assert_eq!(of_resumed["step"], steps);
 
     // `eval` decodes the same sequences with the saved model.
     let again = run(
         folder,
         "eval runs/copy-1 --eval-lengths 5,6,12 --sequences 20 --json",
     );
-    assert_eq!(Value::from(objects(&again)), of_resumed);
+    assert_eq!(objects(&again), lengths_of(&of_resumed));
     assert_eq!(json(&file), of_resumed);
     let fields = |value: &Value| {
         value
@@ -58,7 +60,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
             .collect::<Vec<_>>()
     };
     assert_eq!(
-        fields(&of_fit[0]),
+        fields(&of_fit["lengths"][0]),
         [
             "exact_match",
             "length",
@@ -68,13 +70,27 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
         ]
     );
 
+    // A length that is measured later joins the others; `--sequences` is the run's.
+    run(folder, "eval runs/copy-1 --eval-lengths 6,7");
+    let rows = lengths_of(&json(&file));
+    let lengths: Vec<u64> = rows
+        .iter()
+        .map(|row| row["length"].as_u64().unwrap())
+        .collect();
+    assert_eq!(lengths, [5, 6, 7, 12]);
+    assert_eq!(rows[2]["sequences"], 20);
+    let of_run = json(&file);
+
+    // Another setting has a file of its own.
     let table = run(
         folder,
-        "eval runs/copy-1 --eval-lengths 1..8 --beam 2 --batch-size 7",
+        "eval runs/copy-1 --eval-lengths 1..8 --sequences 250 --beam 2 --batch-size 7",
     );
     assert_eq!(table.lines().count(), 9, "{table}");
-    let rows = json(&file);
-    let rows = rows.as_array().unwrap();
+    assert_eq!(json(&file), of_run);
+    let of_beam = json(&folder.join("runs/copy-1/lengths-beam-2-sequences-250.json"));
+    assert_eq!(of_beam["method"]["width"], 2);
+    let rows = lengths_of(&of_beam);
     let lengths: Vec<u64> = rows
         .iter()
         .map(|row| row["length"].as_u64().unwrap())
@@ -111,7 +127,7 @@ fn digits_are_the_lengths_of_sums() {
     let folder = tempfile::tempdir().unwrap();
     let flags = "--task add --max-digits 2 --positions rotary --eval-lengths 2,5 --sequences 10";
     run(folder.path(), &format!("{TINY} {flags}"));
-    let rows = json(&folder.path().join("runs/add-1/lengths.json"));
+    let rows = &json(&folder.path().join("runs/add-1/lengths.json"))["lengths"];
     assert_eq!(
         (&rows[0]["trained"], &rows[1]["trained"]),
         (&true.into(), &false.into())

@@ -152,6 +152,20 @@ fn a_run_on_texts_translates_and_is_scored() {
         assert!((loss - summary["valid_loss"].as_f64().unwrap()).abs() < 1e-4);
     }
 
+    // The only split of a text run is the one for validation.
+    let of_split = |split: &str| {
+        let mut command = train(path);
+        command.args(["eval", "run", "--split", split]);
+        command.output().unwrap()
+    };
+    succeed(&of_split("validation"));
+    let output = of_split("test");
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    for part in ["--split test", "--source and --target", "--pairs"] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+
     // `--stream` prints the same outputs as without it.
     let mut command = train(path);
     command.args(["generate", "run", "--input", "valid.source", "--stream"]);

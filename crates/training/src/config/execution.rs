@@ -60,6 +60,13 @@ impl Precision {
 }
 
 impl ExecutionConfig {
+    /// Switches the fast paths of the calling thread on or off as the run's setting says, until the
+    /// guard is dropped. Hold it while you compute with the run's model; a trainer and the trained
+    /// run that it returns do so themselves.
+    pub fn fast_paths(&self) -> fused::FastPaths {
+        fused::fast_paths(self.fused)
+    }
+
     pub(super) fn check(&self) -> Result<(), UsageError> {
         let Some(chunk) = self.loss_chunk else {
             return Ok(());

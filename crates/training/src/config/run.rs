@@ -85,7 +85,7 @@ impl RunConfig {
         self.model.pad_id = vocabularies.pad_ids.source;
         self.model.max_len = dataset.limits().sequence();
         self.model.validate()?;
-        self.check_size()
+        self.check_size(dataset.batch_tokens())
     }
 
     fn check_settings(&self) -> Result<(), UsageError> {
@@ -95,8 +95,9 @@ impl RunConfig {
         self.execution.check()
     }
 
-    /// Rejects models and batches that no machine could hold, before memory runs out.
-    fn check_size(&self) -> Result<(), UsageError> {
+    /// Rejects models and batches that no machine could hold, before memory runs out. `batch_tokens`
+    /// is the maximum tokens of a batch, for data sets with batches by tokens.
+    fn check_size(&self, batch_tokens: Option<usize>) -> Result<(), UsageError> {
         const MOST: f64 = 4e9;
         let model = &self.model;
         let [d, f, v] = [model.d_model, model.d_ff, model.target_vocab_size].map(|x| x as f64);
@@ -111,12 +112,12 @@ impl RunConfig {
             return Err(error.naming(["model.n_encoder_layers", "model.d_ff"]));
         }
         let max_len = model.max_len;
-        let (path, value, tokens, which) = match &self.data {
-            DataConfig::Text(text) => {
-                let (path, tokens) = ("data.batch_tokens", text.batch_tokens);
+        let (path, value, tokens, which) = match batch_tokens {
+            Some(tokens) => {
+                let path = "data.batch_tokens";
                 (path, tokens, tokens.max(max_len), String::new())
             }
-            _ => {
+            None => {
                 let size = self.optimization.batch_size;
                 let which = format!("with sequences of {max_len} tokens ");
                 ("optimization.batch_size", size, size * max_len, which)

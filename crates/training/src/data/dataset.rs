@@ -110,6 +110,12 @@ pub trait Dataset: Send + Sync {
         None
     }
 
+    /// Returns the maximum tokens of each side of a batch, padding included, for data sets whose
+    /// batches have a number of tokens instead of a number of sequences.
+    fn batch_tokens(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns the task that makes examples of any length, for data sets that can.
     fn synthetic(&self) -> Option<&dyn SyntheticTask> {
         None

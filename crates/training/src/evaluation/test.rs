@@ -30,7 +30,6 @@ pub fn test<M: SequenceModel>(
     config: &RunConfig,
     device: &Device,
 ) -> TestResult {
-    let _fast_paths = fused::fast_paths(config.execution.fused);
     let (seed, sizes) = (config.seed, &config.evaluation);
     let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
     let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::layout::{CONFIG, unusable};
 use crate::config::{RunConfig, file};
-use crate::data::{self, DataConfig, Dataset, Purpose};
-use crate::error::UsageError;
+use crate::data::{self, Dataset, Purpose};
+use crate::error::{Subject, UsageError};
 
 /// Reads the bytes of a run folder's `config.json`.
 ///
@@ -42,18 +42,17 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
     let json = read_config_json(folder)?;
     let wrong = |what: &str| {
         let what = what.lines().next().unwrap_or_default();
-        let what = format!("is not the configuration of a run ({what})");
         unusable(&folder.join(CONFIG), what)
     };
-    let file: Value = serde_json::from_slice(&json).map_err(|error| wrong(&error.to_string()))?;
+    let file: Value = serde_json::from_slice(&json)
+        .map_err(|error| wrong(&format!("is not a configuration in JSON ({error})")))?;
     let mut needed = ["data", "model"].into_iter();
     let missing = needed.find(|key| file.get(key).is_none());
     let mut config = file::over_defaults(file).map_err(|what| wrong(&what))?;
     if let Some(key) = missing {
         // Other missing settings have defaults, but every run has written these.
-        return Err(wrong(&format!("it has no key {key}")).into());
+        return Err(wrong(&format!("has no key {key}, which every run has")).into());
     }
-    let is_text = matches!(config.data, DataConfig::Text(_));
     let dataset = data::prepare(&mut config.data, Purpose::Inference { run: folder });
     let fitted = dataset.and_then(|dataset| {
         config.fit_to(dataset.as_ref())?;
@@ -61,8 +60,15 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
     });
     match fitted {
         Ok(dataset) => Ok((config, dataset)),
-        // Errors about corpora and tokenizers name their own files.
-        Err(error) if is_text => Err(error),
-        Err(error) => Err(wrong(&error.to_string()).into()),
+        Err(error) => match error
+            .downcast_ref::<UsageError>()
+            .map(|error| &error.subject)
+        {
+            Some(Subject::Setting(path)) if path != "run" => {
+                Err(wrong(&format!("cannot be used: {error}")).into())
+            }
+            // Errors about corpora and tokenisers name their own files.
+            _ => Err(error),
+        },
     }
 }

@@ -1,24 +1,175 @@
-//! A run's scores by length: `lengths.json`.
+//! A run's scores by length: `lengths.json`, and files beside it for other settings.
 
 use std::fs;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use transformer::generate::{LengthPenalty, Method};
 
 use super::layout::{LENGTHS, unusable};
+use crate::data::Split;
 use crate::error::UsageError;
-use crate::evaluation::LengthScore;
+use crate::evaluation::{LengthScore, LengthSettings};
 use crate::files::write_json;
 
-/// Writes `lengths.json` into a run folder, whole or not at all.
+/// The model and the settings that scores by length were measured with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LengthsOf {
+    /// Step of the checkpoint; for a mean of checkpoints, the newest step.
+    pub step: usize,
+    /// Number of checkpoints whose mean the model is; 1 for a single one.
+    pub checkpoints: usize,
+    /// Split that the sequences are from.
+    pub split: Split,
+    /// Maximum number of different sequences of each length.
+    pub sequences: usize,
+    /// Decoding method.
+    pub method: Method,
+}
+
+/// Contents of a file of scores by length.
+#[derive(Debug, Serialize)]
+struct LengthsFile {
+    /// `None` for a file of an earlier version, which is a list of scores.
+    #[serde(flatten)]
+    of: Option<LengthsOf>,
+    /// In increasing order of length.
+    lengths: Vec<LengthScore>,
+}
+
+impl LengthsOf {
+    /// Returns the settings of an evaluation of the model of `step`, the mean of so many
+    /// `checkpoints`.
+    pub fn new(settings: &LengthSettings, step: usize, checkpoints: usize) -> Self {
+        Self {
+            step,
+            checkpoints,
+            split: settings.split,
+            sequences: settings.sequences,
+            method: settings.method,
+        }
+    }
+
+    /// Returns the name of a file beside `lengths.json`: the settings that differ from those of
+    /// `lengths.json`, all of them where those are not known.
+    fn name_beside(&self, run: Option<&Self>) -> String {
+        let differs = |is_same: fn(&Self, &Self) -> bool| run.is_none_or(|run| !is_same(self, run));
+        let mut name = String::from("lengths");
+        if differs(|a, b| a.step == b.step) {
+            name += &format!("-step-{}", self.step);
+        }
+        if differs(|a, b| a.checkpoints == b.checkpoints) {
+            name += &format!("-average-{}", self.checkpoints);
+        }
+        if differs(|a, b| a.split == b.split) {
+            name += match self.split {
+                Split::Train => "-train",
+                Split::Validation => "-validation",
+                Split::Test => "-test",
+            };
+        }
+        if differs(|a, b| a.method == b.method) {
+            name += &method_name(self.method);
+        }
+        if differs(|a, b| a.sequences == b.sequences) {
+            name += &format!("-sequences-{}", self.sequences);
+        }
+        name + ".json"
+    }
+
+    /// Whether the settings are the same, of an earlier or the same step.
+    fn replaces(&self, older: &Self) -> bool {
+        let at_this_step = Self {
+            step: self.step,
+            ..older.clone()
+        };
+        older.step <= self.step && at_this_step == *self
+    }
+}
+
+fn method_name(method: Method) -> String {
+    match method {
+        Method::Greedy => "-greedy".into(),
+        Method::Sample { .. } => "-sample".into(),
+        Method::Beam {
+            width,
+            length_penalty,
+        } => {
+            let penalty = match length_penalty {
+                // The program's default.
+                LengthPenalty::Gnmt { alpha: 0.6 } => String::new(),
+                LengthPenalty::Gnmt { alpha } => format!("-alpha-{alpha}"),
+                LengthPenalty::Average => "-average-penalty".into(),
+                LengthPenalty::None => "-no-penalty".into(),
+            };
+            format!("-beam-{width}{penalty}")
+        }
+    }
+}
+
+/// Writes the scores by length of a finished run to its `lengths.json`. Other lengths that were
+/// measured with the same settings stay in the file.
 ///
 /// # Errors
 ///
 /// If the file cannot be written.
-pub fn save_lengths(folder: &Path, scores: &[LengthScore]) -> Result<()> {
+pub fn save_lengths(folder: &Path, of: LengthsOf, scores: Vec<LengthScore>) -> Result<()> {
     let path = folder.join(LENGTHS);
-    write_json(&path, scores).with_context(|| format!("cannot write {}", path.display()))
+    // A damaged file is replaced.
+    write_with_others(&path, of, scores, read_file(&path).unwrap_or_default())
+}
+
+/// Adds scores by length that were measured after training, and returns the path of their file.
+///
+/// That is `lengths.json` if there is none or if it has the same settings: lengths that are measured
+/// again are replaced, and others stay. Other settings have a file beside it, which is named by
+/// what differs, such as `lengths-beam-4.json`. `is_last` says that the model is the run's newest
+/// checkpoint; it replaces results of an earlier step, unless `is_own` says that `lengths.json` is
+/// the run's own evaluation.
+///
+/// # Errors
+///
+/// A file that is damaged or cannot be written.
+pub fn add_lengths(
+    folder: &Path,
+    of: LengthsOf,
+    scores: Vec<LengthScore>,
+    is_last: bool,
+    is_own: bool,
+) -> Result<PathBuf> {
+    let mut path = folder.join(LENGTHS);
+    let mut file = read_file(&path)?;
+    if let Some(found) = &file {
+        let run = found.of.as_ref();
+        let is_stale = is_last && !is_own && run.is_some_and(|run| of.replaces(run));
+        if run != Some(&of) && !is_stale {
+            path = folder.join(of.name_beside(run));
+            file = read_file(&path)?;
+        }
+    }
+    write_with_others(&path, of, scores, file)?;
+    Ok(path)
+}
+
+/// Writes scores, with the other lengths of the file that is there if it has the same settings.
+fn write_with_others(
+    path: &Path,
+    of: LengthsOf,
+    scores: Vec<LengthScore>,
+    file: Option<LengthsFile>,
+) -> Result<()> {
+    let same = file.filter(|file| file.of.as_ref() == Some(&of));
+    let mut lengths = same.map(|file| file.lengths).unwrap_or_default();
+    lengths.retain(|old| scores.iter().all(|new| new.length != old.length));
+    lengths.extend(scores);
+    lengths.sort_by_key(|score| score.length);
+    let file = LengthsFile {
+        of: Some(of),
+        lengths,
+    };
+    write_json(path, &file).with_context(|| format!("cannot write {}", path.display()))
 }
 
 /// Reads a run folder's `lengths.json`, in increasing order of length; `None` if there is none.
@@ -27,18 +178,40 @@ pub fn save_lengths(folder: &Path, scores: &[LengthScore]) -> Result<()> {
 ///
 /// A file that cannot be read or is damaged; the message names it.
 pub fn read_lengths(folder: &Path) -> Result<Option<Vec<LengthScore>>, UsageError> {
-    let path = folder.join(LENGTHS);
-    let json = match fs::read(&path) {
+    let file = read_file(&folder.join(LENGTHS))?;
+    Ok(file.map(|file| file.lengths))
+}
+
+fn read_file(path: &Path) -> Result<Option<LengthsFile>, UsageError> {
+    let json = match fs::read(path) {
         Ok(json) => json,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(unusable(&path, format!("cannot be read ({error})"))),
+        Err(error) => return Err(unusable(path, format!("cannot be read ({error})"))),
     };
-    let mut scores: Vec<LengthScore> = serde_json::from_slice(&json).map_err(|error| {
+    let mut file = parse(&json).map_err(|error| {
         let what = format!("is damaged, must be a list of lengths as {{}} writes it ({error})");
-        unusable(&path, what).naming(["evaluation.by_length.lengths"])
+        unusable(path, what).naming(["evaluation.by_length.lengths"])
     })?;
-    scores.sort_by_key(|score| score.length);
-    Ok(Some(scores))
+    file.lengths.sort_by_key(|score| score.length);
+    Ok(Some(file))
+}
+
+fn parse(json: &[u8]) -> serde_json::Result<LengthsFile> {
+    #[derive(Deserialize)]
+    struct Whole {
+        #[serde(flatten)]
+        of: LengthsOf,
+        lengths: Vec<LengthScore>,
+    }
+    if json.trim_ascii_start().starts_with(b"[") {
+        let lengths = serde_json::from_slice(json)?;
+        return Ok(LengthsFile { of: None, lengths });
+    }
+    let Whole { of, lengths } = serde_json::from_slice(json)?;
+    Ok(LengthsFile {
+        of: Some(of),
+        lengths,
+    })
 }
 
 #[cfg(test)]
@@ -55,20 +228,98 @@ mod tests {
         }
     }
 
+    fn of(step: usize) -> LengthsOf {
+        LengthsOf {
+            step,
+            checkpoints: 1,
+            split: Split::Test,
+            sequences: 10,
+            method: Method::Greedy,
+        }
+    }
+
+    fn beam(alpha: f64) -> LengthsOf {
+        let length_penalty = LengthPenalty::Gnmt { alpha };
+        LengthsOf {
+            method: Method::Beam {
+                width: 4,
+                length_penalty,
+            },
+            ..of(6)
+        }
+    }
+
     #[test]
     fn a_file_survives_writing_and_reading() {
         let folder = tempfile::tempdir().unwrap();
-        assert_eq!(read_lengths(folder.path()).unwrap(), None);
+        let folder = folder.path();
+        assert_eq!(read_lengths(folder).unwrap(), None);
         let (short, long) = (score(2, Some(1.0 / 3.0)), score(99, None));
-        save_lengths(folder.path(), &[long, short]).unwrap();
-        let found = read_lengths(folder.path()).unwrap();
-        assert_eq!(found, Some(vec![short, long]));
-        let error = save_lengths(&folder.path().join("none"), &[short]).unwrap_err();
+        save_lengths(folder, of(6), vec![long, short]).unwrap();
+        assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));
+        // The same settings keep the other lengths, and another step does not.
+        save_lengths(folder, of(6), vec![score(50, None)]).unwrap();
+        assert_eq!(read_lengths(folder).unwrap().unwrap().len(), 3);
+        save_lengths(folder, beam(0.6), vec![short]).unwrap();
+        save_lengths(folder, beam(0.6), vec![long]).unwrap();
+        assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));
+        save_lengths(folder, of(7), vec![short]).unwrap();
+        assert_eq!(read_lengths(folder).unwrap(), Some(vec![short]));
+        let error = save_lengths(&folder.join("none"), of(6), vec![short]).unwrap_err();
         assert!(error.to_string().contains("lengths.json"), "{error}");
-        fs::write(folder.path().join(LENGTHS), "{}").unwrap();
-        let error = read_lengths(folder.path()).unwrap_err().to_string();
+        // Earlier versions wrote a list.
+        let list = serde_json::to_vec(&[long, short]).unwrap();
+        fs::write(folder.join(LENGTHS), list).unwrap();
+        assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));
+        fs::write(folder.join(LENGTHS), "{}").unwrap();
+        let error = read_lengths(folder).unwrap_err().to_string();
         let expected =
             "lengths.json: is damaged, must be a list of lengths as evaluation.by_length";
         assert!(error.contains(expected), "{error}");
+    }
+
+    #[test]
+    fn other_settings_have_a_file_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let add = |of: LengthsOf, length, is_own| {
+            let path = add_lengths(folder, of, vec![score(length, None)], true, is_own);
+            let path = path.unwrap();
+            path.file_name().unwrap().to_string_lossy().into_owned()
+        };
+        let lengths = || {
+            let found = read_lengths(folder).unwrap().unwrap();
+            found.iter().map(|score| score.length).collect::<Vec<_>>()
+        };
+        assert_eq!(add(of(6), 4, false), "lengths.json");
+        assert_eq!(add(of(6), 2, true), "lengths.json");
+        assert_eq!(lengths(), [2, 4]);
+        assert_eq!(add(beam(0.6), 4, true), "lengths-beam-4.json");
+        assert_eq!(add(beam(1.0), 4, true), "lengths-beam-4-alpha-1.json");
+        let validation = LengthsOf {
+            split: Split::Validation,
+            sequences: 20,
+            ..of(6)
+        };
+        assert_eq!(
+            add(validation, 4, true),
+            "lengths-validation-sequences-20.json"
+        );
+        let mean = LengthsOf {
+            checkpoints: 3,
+            ..of(6)
+        };
+        assert_eq!(add(mean, 4, true), "lengths-average-3.json");
+        // A later step replaces only results that are not the run's own.
+        assert_eq!(add(of(9), 5, true), "lengths-step-9.json");
+        assert_eq!(lengths(), [2, 4]);
+        assert_eq!(add(of(9), 5, false), "lengths.json");
+        assert_eq!(lengths(), [5]);
+        assert_eq!(add(of(6), 5, false), "lengths-step-6.json");
+        fs::write(folder.join(LENGTHS), "[]").unwrap();
+        assert_eq!(
+            add(of(6), 5, false),
+            "lengths-step-6-average-1-test-greedy-sequences-10.json"
+        );
     }
 }

@@ -29,7 +29,7 @@ pub use environment::{Environment, read_environments};
 pub use folder::RunFolder;
 pub use latest::{find_run, run_folders};
 pub use layout::unusable;
-pub use lengths::{read_lengths, save_lengths};
+pub use lengths::{LengthsOf, add_lengths, read_lengths, save_lengths};
 pub use loss_scale::LossScale;
 pub use metrics_file::{MetricsLine, read_metrics};
 pub use observer::{Event, Observer};

@@ -138,17 +138,21 @@ fn folders_without_a_run_say_what_is_missing() {
     assert!(error.contains("config.json: is not a folder"), "{error}");
 
     let json = fs::read_to_string(&config).unwrap();
-    for broken in [
-        "",
-        "{}",
-        "[1",
-        &json.replace("copy", "fly"),
-        &json[..json.len() / 2],
+    for (broken, expected) in [
+        ("", "is not a configuration in JSON (EOF"),
+        ("{}", "has no key data, which every run has"),
+        ("[1", "is not a configuration in JSON (EOF"),
+        ("[1]", "must be an object"),
+        (&json.replace("copy", "fly"), "data.task \"fly\" is not a"),
+        (
+            &json[..json.len() / 2],
+            "is not a configuration in JSON (EOF",
+        ),
     ] {
         fs::write(&config, broken).unwrap();
         let error = error_of(&path);
         assert!(
-            error.contains("config.json: is not the configuration of a run ("),
+            error.contains(&format!("config.json: {expected}")),
             "{error}"
         );
         assert_eq!(error.lines().count(), 1, "{error}");

@@ -5,23 +5,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use burn::tensor::Device;
-use transformer::{Transformer, weights};
+use transformer::Transformer;
 
-use super::precision::computing;
+use super::finished::Ending;
+use super::seed::seed_of_step;
 use super::{Learner, StepResult};
 use crate::config::{BestBy, Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
 use crate::data::{Batch, Dataset, Example, Split};
-use crate::error::{DivergedError, UsageError};
-use crate::evaluation::{Scores, TestResult};
-use crate::memory::peak_rss_bytes;
+use crate::evaluation::Scores;
 use crate::model::SequenceModel;
-use crate::notes;
-use crate::run::checkpoint::{self, Checkpoints, LoadedCheckpoint};
-use crate::run::environment::{self, Environment};
+use crate::run::checkpoint::Checkpoints;
 use crate::run::{
-    EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, Summary,
-    TrainingState,
+    EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState,
 };
 
 /// Steps between two evaluations where the configuration does not say.
@@ -35,65 +31,6 @@ const READ_EVERY: usize = 10;
 
 /// What asked to stop a run, and the folder of the checkpoint to resume from.
 type Stop = (&'static str, PathBuf);
-
-/// How a run ended.
-pub enum Ending<M> {
-    /// All steps were taken, or training ended early as the configuration asks.
-    Done(Box<Finished<M>>),
-    /// The observer stopped the run; it can be resumed from a checkpoint.
-    Stopped {
-        /// What the observer named, such as `SIGINT`.
-        by: &'static str,
-        /// Number of steps taken.
-        step: usize,
-        /// The checkpoint's folder.
-        checkpoint: PathBuf,
-    },
-}
-
-/// A run whose training has ended.
-pub struct Finished<M> {
-    /// The trained model, without gradients: the moving average where the run has one, the best
-    /// model if training ended because no evaluation was better.
-    pub model: M,
-    /// State of the run at its last step.
-    pub state: TrainingState,
-    /// Fraction of the training time that was spent waiting for data.
-    pub data_wait: f64,
-    /// The run's folder. The run counts as unfinished until [`RunFolder::finish`], so that it can
-    /// be resumed if the process ends before.
-    pub folder: RunFolder,
-}
-
-impl<M: SequenceModel> Finished<M> {
-    /// Returns the contents of `summary.json`.
-    pub fn summary(&self, config: &RunConfig, test: &TestResult) -> Summary {
-        let train_seconds = self.state.train_seconds;
-        Summary {
-            task: config.data.name().into(),
-            backend: config.execution.backend.clone(),
-            parameters: self.model.num_params(),
-            steps: self.state.step,
-            train_seconds,
-            exact_match: test.exact_match,
-            test_sequences: test.decoded.len(),
-            token_accuracy: test.token_accuracy,
-            valid_loss: test.valid_loss,
-            bleu: test.texts.map(|scores| scores.bleu),
-            chrf: test.texts.map(|scores| scores.chrf),
-            data_wait: self.data_wait,
-            tokens_per_second: self.state.tokens as f64 / train_seconds,
-            peak_rss_bytes: peak_rss_bytes(),
-            seed: config.seed,
-            reason: self.state.end_reason.as_ref().map(ToString::to_string),
-            date: environment::now(),
-            environment: match self.folder.environment() {
-                Some(environment) => environment.clone(),
-                None => Environment::current(),
-            },
-        }
-    }
-}
 
 /// Trains a model and writes everything about the run to its folder.
 ///
@@ -129,23 +66,23 @@ impl<M: SequenceModel> Finished<M> {
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 pub struct Trainer<'a, M> {
-    config: &'a RunConfig,
+    pub(super) config: &'a RunConfig,
     dataset: &'a dyn Dataset,
-    device: Device,
-    folder: RunFolder,
-    checkpoints: Checkpoints,
-    learner: Learner<M>,
-    state: TrainingState,
+    pub(super) device: Device,
+    pub(super) folder: RunFolder,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) learner: Learner<M>,
+    pub(super) state: TrainingState,
     /// Seconds of training in earlier processes of this run.
-    seconds_before: f64,
+    pub(super) seconds_before: f64,
     /// Steps whose losses have not been read from the device yet.
-    pending: Vec<(StepMetrics, StepResult)>,
+    pub(super) pending: Vec<(StepMetrics, StepResult)>,
     /// Seconds of training when losses were last read.
-    read_at: f64,
+    pub(super) read_at: f64,
     validation: Vec<Example>,
     /// Step of the last checkpoint, and when it was written.
-    saved: Option<usize>,
-    saved_at: Instant,
+    pub(super) saved: Option<usize>,
+    pub(super) saved_at: Instant,
 }
 
 impl<'a> Trainer<'a, Transformer> {
@@ -215,52 +152,6 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.learner.model()
     }
 
-    /// Returns to the state of a checkpoint of this run.
-    ///
-    /// # Errors
-    ///
-    /// A checkpoint of another configuration or model. The folder is unchanged then.
-    pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
-        let state = checkpoint::read_state(files)?;
-        checkpoint::check_config(files, self.config)?;
-        let read = |name: &str| checkpoint::read_parameters(files, name);
-        let model = files.path(checkpoint::MODEL);
-        let parameters = read(checkpoint::MODEL)?;
-        let resumed = checkpoint::with_parameters(self.learner.model(), parameters, &model)?;
-        self.learner.model = Some(resumed);
-        let shapes = weights::shapes(self.learner.model());
-        let moments = read(checkpoint::OPTIMIZER)?;
-        let unfit = |name: &str, error: weights::WeightsError| {
-            UsageError::setting("run", files.path(name).display(), error.to_string())
-        };
-        if state.updates > 0 {
-            let optimizer = &mut self.learner.optimizer;
-            let loaded = optimizer.load_state(moments, state.updates, &shapes, &self.device);
-            loaded.map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
-        }
-        if let Some(average) = &mut self.learner.average {
-            let loaded = average.load(read(checkpoint::AVERAGE)?, &shapes, &self.device);
-            loaded.map_err(|error| unfit(checkpoint::AVERAGE, error))?;
-        }
-        if state.threads != self.state.threads {
-            let (then, now) = (state.threads, self.state.threads);
-            notes::warn(&format!(
-                "the run had {then} threads and has {now} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={then} repeats it exactly"
-            ));
-        }
-        self.folder.rewind(state.metrics_bytes)?;
-        self.checkpoints.remove_after(state.step)?;
-        self.saved = Some(state.step);
-        self.seconds_before = state.train_seconds;
-        self.read_at = state.train_seconds;
-        self.state = TrainingState {
-            threads: self.state.threads,
-            version: std::mem::take(&mut self.state.version),
-            ..state
-        };
-        Ok(())
-    }
-
     /// Trains until all steps are taken, training ends early, or the observer stops it.
     ///
     /// # Errors
@@ -268,6 +159,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// If the loss, the gradient or a parameter is not finite ([`DivergedError`]), if the folder
     /// cannot be written, or if the observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
+        let fast_paths = self.config.execution.fast_paths();
         match self.train_steps(observer) {
             Ok((Some((by, checkpoint)), _)) => {
                 self.folder.record_stop(by)?;
@@ -278,7 +170,10 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
                     checkpoint,
                 })
             }
-            Ok((None, waited)) => Ok(Ending::Done(Box::new(self.finish(waited)))),
+            Ok((None, waited)) => {
+                let finished = self.finish(waited, fast_paths);
+                Ok(Ending::Done(Box::new(finished)))
+            }
             Err(error) => {
                 self.folder.record_failure(&error);
                 Err(error)
@@ -289,7 +184,6 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// Takes the remaining steps, with the prefetcher beside them. Returns why the run was stopped
     /// and the time that was spent waiting for data.
     fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
-        let _fast_paths = fused::fast_paths(self.config.execution.fused);
         // A new run has no checkpoint yet.
         if self.saved.is_none() {
             self.folder.rewind(0)?;
@@ -425,42 +319,6 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
-    /// Waits for the losses of the pending steps, and passes them to the observer. The wait counts
-    /// as training.
-    fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
-        let begun = Instant::now();
-        let pending = std::mem::take(&mut self.pending).into_iter();
-        let read = pending.map(|(metrics, result)| StepMetrics {
-            loss: result.loss.into_scalar(),
-            gradient_norm: result.gradient_norm.into_scalar(),
-            ..metrics
-        });
-        let mut read: Vec<StepMetrics> = read.collect();
-        let Some(last) = read.last_mut() else {
-            return Ok(());
-        };
-        self.state.train_seconds += begun.elapsed().as_secs_f64();
-        last.seconds = self.state.train_seconds;
-        let tokens: usize = read.iter().map(|metrics| metrics.tokens).sum();
-        let tokens_per_second = tokens as f64 / (self.state.train_seconds - self.read_at);
-        self.read_at = self.state.train_seconds;
-        for mut metrics in read {
-            metrics.tokens_per_second = tokens_per_second;
-            self.folder.event(Event::Metrics(&metrics))?;
-            observer.event(Event::Metrics(&metrics))?;
-            let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
-            if !metrics.loss.is_finite() || !is_finite {
-                self.folder.flush()?;
-                let what = format!(
-                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}",
-                    metrics.loss, metrics.step, metrics.learning_rate, metrics.gradient_norm,
-                );
-                return Err(self.diverged(what));
-            }
-        }
-        self.folder.flush()
-    }
-
     /// Evaluates on the validation split. Returns whether this evaluation is the best so far, and
     /// why training ends here, if it does.
     fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, Option<EndReason>)> {
@@ -491,122 +349,5 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             best: self.state.best.map_or(0, |best| best.step),
         });
         Ok((is_best, reached.or(out_of_patience)))
-    }
-
-    fn is_out_of_patience(&self) -> bool {
-        let patience = self.config.evaluation.patience;
-        patience.is_some_and(|patience| self.state.since_best >= patience)
-    }
-
-    /// Writes a checkpoint, unless that of this step exists already. Returns its folder.
-    fn save(&mut self, observer: &mut dyn Observer) -> Result<PathBuf> {
-        let step = self.state.step;
-        self.read_losses(observer)?;
-        let path = self.checkpoints.path(step);
-        if self.saved == Some(step) {
-            return Ok(path);
-        }
-        let parameters = weights::parameters(self.learner.model());
-        if let Some(name) = checkpoint::first_infinite(&parameters) {
-            return Err(self.diverged(format!(
-                "after step {step}, with learning rate {:.3e}, parameter {name} has elements that are not finite",
-                self.state.learning_rate,
-            )));
-        }
-        self.state.metrics_bytes = self.folder.sync()?;
-        let moments = weights::to_bytes(&self.learner.optimizer.state())?;
-        let mut files = vec![
-            (checkpoint::MODEL, weights::to_bytes(&parameters)?),
-            (checkpoint::OPTIMIZER, moments),
-            (checkpoint::STATE, serde_json::to_vec_pretty(&self.state)?),
-            (checkpoint::CONFIG, serde_json::to_vec_pretty(self.config)?),
-        ];
-        if let Some(average) = &self.learner.average {
-            let parameters = weights::parameters(&average.module(self.learner.model()));
-            files.push((checkpoint::AVERAGE, weights::to_bytes(&parameters)?));
-        }
-        self.checkpoints.save(step, &files)?;
-        tracing::info!(path = %path.display(), "saved a checkpoint");
-        let best = self.state.best.map(|best| best.step);
-        let keep = self.config.checkpointing.keep;
-        self.checkpoints.prune(keep, best.as_slice())?;
-        self.saved = Some(step);
-        self.saved_at = Instant::now();
-        self.folder.record_progress(step, None)?;
-        observer.event(Event::Checkpoint { step, path: &path })?;
-        Ok(path)
-    }
-
-    fn finish(self, waited: Duration) -> Finished<M> {
-        let best = self.best_model().unwrap_or_else(|error| {
-            let what = "the last model takes the place of the best one";
-            notes::warn(&format!("{error}; {what}"));
-            None
-        });
-        let model = best.unwrap_or_else(|| self.learner.evaluated_model());
-        let seconds = self.state.train_seconds - self.seconds_before;
-        let waited = waited.as_secs_f64();
-        Finished {
-            model,
-            data_wait: if seconds == 0.0 {
-                0.0
-            } else {
-                waited / seconds
-            },
-            state: self.state,
-            folder: self.folder,
-        }
-    }
-
-    /// Returns the best model, if training ended because no evaluation was better.
-    fn best_model(&self) -> Result<Option<M>> {
-        let Some(best) = self.state.best.filter(|_| self.is_out_of_patience()) else {
-            return Ok(None);
-        };
-        let files = self.checkpoints.read(best.step)?;
-        let name = match self.learner.average {
-            Some(_) => checkpoint::AVERAGE,
-            None => checkpoint::MODEL,
-        };
-        let parameters = checkpoint::read_parameters(&files, name)?;
-        let model = self.learner.model().valid();
-        let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
-        Ok(Some(computing(self.config.execution.precision, &model)))
-    }
-
-    /// Returns the error of a run that cannot continue, because of `what` happened. It names the last
-    /// checkpoint.
-    fn diverged(&self, what: String) -> anyhow::Error {
-        let last = match self.saved {
-            Some(step) => format!("the last checkpoint is of step {step}"),
-            None => "there is no checkpoint".into(),
-        };
-        let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
-        let error = DivergedError {
-            what,
-            advice: format!("begin a new run with a lower {{}}, a longer {{}} or {{}}; {last}"),
-            settings: settings.map(|name| format!("optimization.{name}")).into(),
-        };
-        error.into()
-    }
-}
-
-/// Returns the seed of a step's dropout: SplitMix64's mix of both numbers.
-fn seed_of_step(seed: u64, step: usize) -> u64 {
-    let mut x = seed ^ (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
-
-#[cfg(test)]
-mod seed_tests {
-    use super::*;
-
-    #[test]
-    fn each_step_has_its_own_seed() {
-        let seeds = |seed| (1..1000).map(move |step| seed_of_step(seed, step));
-        let all: std::collections::HashSet<u64> = seeds(0).chain(seeds(1)).collect();
-        assert_eq!(all.len(), 2 * 999);
     }
 }

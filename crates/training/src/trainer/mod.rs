@@ -1,17 +1,22 @@
-//! Training: the loop, one step, the optimizer.
+//! Training: the loop, one step, the optimizer, checkpoints, the trained run.
 
 mod average;
+mod finished;
 mod fit;
 mod learner;
+mod losses;
 mod optimizer;
 mod precision;
 mod restore;
+mod saving;
+mod seed;
 
 #[cfg(test)]
 mod tests;
 
 pub use average::MovingAverage;
-pub use fit::{Ending, Finished, Trainer};
+pub use finished::{Ending, Finished};
+pub use fit::Trainer;
 pub use learner::{Learner, StepResult};
 pub use optimizer::Optimizer;
 pub use precision::configure;

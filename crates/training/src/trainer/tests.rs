@@ -3,7 +3,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use transformer::weights;
 
-use super::fit::{Ending, Trainer};
+use super::{Ending, Trainer};
 use crate::config::{RunConfig, Schedule, ScheduleKind};
 use crate::data::DataConfig;
 use crate::data::synthetic::SequenceConfig;
@@ -89,6 +89,20 @@ fn accumulated_batches_are_one_large_batch() {
     // Without accumulation, a quarter of the batch gives other parameters.
     parts.optimization.accumulate = 1;
     assert!(largest_difference(&one, &run(&parts).0) > 1e-4);
+}
+
+#[test]
+fn a_trained_run_keeps_its_setting_of_the_fast_paths() {
+    let mut config = small();
+    config.execution.fused = false;
+    let parent = tempfile::tempdir().unwrap();
+    let dataset = config.check().unwrap().unwrap();
+    let folder = RunFolder::create(Some(&parent.path().join("run")), &config).unwrap();
+    let trainer = Trainer::new(&config, dataset.as_ref(), &Device::flex(), folder).unwrap();
+    let ending = trainer.train(&mut ()).unwrap();
+    assert!(!fused::has_fast_paths());
+    drop(ending);
+    assert!(fused::has_fast_paths());
 }
 
 #[test]

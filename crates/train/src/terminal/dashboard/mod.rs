@@ -127,8 +127,7 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
             Ok(Event::Key(key)) => match controls.key(key) {
                 Some(Request::Stop) => shared.wants_to_stop.store(true, Ordering::SeqCst),
                 Some(Request::Interrupt) if shared.wants_to_stop.load(Ordering::SeqCst) => {
-                    screen::restore();
-                    std::process::exit(130);
+                    interrupt::stop_at_once("the dashboard");
                 }
                 Some(Request::Interrupt) => {
                     controls.stops = true;

@@ -107,6 +107,10 @@ impl Dataset for ParallelDataset {
         self.corpora.as_ref().map(|corpora| corpora.plan.batches())
     }
 
+    fn batch_tokens(&self) -> Option<usize> {
+        Some(self.config.batch_tokens)
+    }
+
     fn save(&self, run: &Path) -> Result<()> {
         self.tokenizers.save(run)
     }

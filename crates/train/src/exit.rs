@@ -1,0 +1,119 @@
+//! Exit codes of the program.
+
+use std::fmt::Write;
+use std::process::ExitCode;
+
+use training::error::{DivergedError, UsageError};
+
+/// How a command ended, as its exit code says. 128 and a signal's number are the codes of a shell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    Success = 0,
+    Failure = 1,
+    Usage = 2,
+    Diverged = 3,
+    HungUp = 129,
+    Interrupted = 130,
+    Terminated = 143,
+}
+
+impl Exit {
+    const ALL: [Self; 7] = [
+        Self::Success,
+        Self::Failure,
+        Self::Usage,
+        Self::Diverged,
+        Self::HungUp,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// Returns the exit of a command that an error ended.
+    pub fn of_error(error: &anyhow::Error) -> Self {
+        if error.is::<UsageError>() {
+            Self::Usage
+        } else if error.is::<DivergedError>() {
+            Self::Diverged
+        } else {
+            Self::Failure
+        }
+    }
+
+    /// Returns the exit of a run that a signal has stopped, by the signal's name, or the user in
+    /// the dashboard.
+    pub fn stopped_by(name: &str) -> Self {
+        match name {
+            "SIGHUP" => Self::HungUp,
+            "SIGTERM" => Self::Terminated,
+            _ => Self::Interrupted,
+        }
+    }
+
+    /// Returns the exit code.
+    pub fn code(self) -> u8 {
+        self as u8
+    }
+
+    fn meaning(self) -> &'static str {
+        match self {
+            Self::Success => "The command succeeded",
+            Self::Failure => "It failed: a file, a device or an output did not work",
+            Self::Usage => "Wrong usage: a flag, a setting or an input that you can correct",
+            Self::Diverged => "Training diverged: the loss or a parameter is not finite",
+            Self::HungUp => "A run was stopped by SIGHUP: its terminal was closed",
+            Self::Interrupted => "A run was stopped by Ctrl-C (SIGINT) or from the dashboard",
+            Self::Terminated => "A run was stopped by SIGTERM",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Returns the list of all exit codes, for the help.
+pub fn help() -> String {
+    let mut help = String::from("Exit codes:\n\n");
+    for exit in Exit::ALL {
+        let (code, meaning) = (exit.code(), exit.meaning());
+        writeln!(help, "- {code}: {meaning}").expect("a string can be written");
+    }
+    help + "\nA stopped run has a checkpoint of its last step; `train resume RUN` resumes it."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_and_signals_have_their_codes() {
+        let code = |error: anyhow::Error| Exit::of_error(&error).code();
+        assert_eq!(code(UsageError::new("a", "", "b").into()), 2);
+        assert_eq!(code(anyhow::anyhow!("no space left")), 1);
+        let diverged = DivergedError {
+            what: "the loss is NaN".into(),
+            advice: String::new(),
+            settings: Vec::new(),
+        };
+        assert_eq!(code(diverged.into()), 3);
+        let of = |name| Exit::stopped_by(name).code();
+        assert_eq!(
+            ["SIGHUP", "SIGINT", "SIGTERM", "the dashboard"].map(of),
+            [129, 130, 143, 130]
+        );
+    }
+
+    #[test]
+    fn the_help_lists_every_code() {
+        let help = help();
+        let lines = help.lines().filter(|line| line.starts_with("- "));
+        assert_eq!(lines.count(), Exit::ALL.len());
+        assert!(
+            help.contains("- 143: A run was stopped by SIGTERM\n"),
+            "{help}"
+        );
+    }
+}

@@ -1,0 +1,39 @@
+//! Losses as text.
+
+/// Returns a loss with four decimal places, or with three significant digits where these would hide
+/// it: `2.3126`, `0.00312`, `3.12e-5`.
+pub fn loss_text(loss: f64) -> String {
+    let size = loss.abs();
+    if loss == 0.0 {
+        "0".into()
+    } else if size < 1e-3 || (size >= 1e6 && loss.is_finite()) {
+        format!("{loss:.2e}")
+    } else if size < 1e-2 {
+        format!("{loss:.5}")
+    } else {
+        format!("{loss:.4}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_losses_keep_their_digits() {
+        for (loss, text) in [
+            (0.0, "0"),
+            (0.000_031_2, "3.12e-5"),
+            (0.003_123, "0.00312"),
+            (0.012_345, "0.0123"),
+            (0.123_45, "0.1235"),
+            (2.312_55, "2.3126"),
+            (123.4, "123.4000"),
+            (1.5e9, "1.50e9"),
+            (f64::NAN, "NaN"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(loss_text(loss), text);
+        }
+    }
+}

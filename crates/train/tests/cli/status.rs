@@ -1,0 +1,278 @@
+//! How runs end: `status.json`, exit codes, and what is said at the end.
+
+use std::path::Path;
+
+use serde_json::Value;
+use training::run::{RunStatus, Status, read_status};
+
+use super::{SMALL, json, refused, succeed, text, train};
+
+fn status(run: &Path) -> RunStatus {
+    read_status(run)
+        .unwrap()
+        .expect("the run has a status.json")
+}
+
+fn reason(run: &Path) -> String {
+    status(run).reason.expect("the run has ended")
+}
+
+#[test]
+fn a_finished_run_says_why_it_ended_and_what_comes_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let arguments = ["--eval-every", "5", "--run-dir", "my runs/a"];
+    let output = train(folder.path())
+        .args(SMALL)
+        .args(arguments)
+        .output()
+        .unwrap();
+    succeed(&output);
+    let run = folder.path().join("my runs/a");
+    let expected = RunStatus {
+        status: Status::Finished,
+        step: 12,
+        steps: 12,
+        reason: Some("all 12 steps taken".into()),
+    };
+    assert_eq!(status(&run), expected);
+    let file: Value = json(&run.join("status.json"));
+    assert_eq!(file["status"], "finished");
+    let stderr = text(&output.stderr);
+    for part in [
+        "training ended at step 12: all 12 steps taken\n",
+        "best evaluation: loss ",
+        ", kept as --checkpoint best\n",
+        "everything about this run: my runs/a\n",
+        "next:\n  train eval 'my runs/a'\n  train generate 'my runs/a'\n  train plot 'my runs/a'\n",
+    ] {
+        assert!(stderr.contains(part), "{stderr}");
+    }
+    // The commands work as they are printed.
+    let program = assert_cmd::cargo::cargo_bin("train");
+    for command in stderr
+        .lines()
+        .filter_map(|line| line.strip_prefix("  train "))
+    {
+        let line = format!("echo 1 2 | '{}' {command}", program.display());
+        let mut shell = std::process::Command::new("sh");
+        let output = shell
+            .args(["-c", &line])
+            .current_dir(folder.path())
+            .output();
+        succeed(&output.unwrap());
+    }
+    // Evaluation and plots do not change how the run ended.
+    assert_eq!(status(&run), expected);
+    let more = ["resume", "my runs/a", "--steps", "15"];
+    succeed(&train(folder.path()).args(more).output().unwrap());
+    assert_eq!(reason(&run), "all 15 steps taken");
+}
+
+#[test]
+fn a_run_that_ends_early_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let fit = |name: &str, flags: &[&str]| {
+        let flags = [&SMALL[2..], &["--run-dir", name], flags].concat();
+        let output = train(folder.path()).args(flags).output().unwrap();
+        succeed(&output);
+        let reason = reason(&folder.path().join(name));
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains(&format!(": {reason}\n")), "{stderr}");
+        reason
+    };
+    let patience = ["--steps", "500", "--factor", "1e-9", "--eval-every", "2"];
+    let patience = [&patience[..], &["--patience", "3"]].concat();
+    let best_by = ["--best-by", "exact-match"];
+    let found = fit("patience", &[&patience[..], &best_by].concat());
+    assert_eq!(found, "no better evaluation since step 2");
+    assert_eq!(status(&folder.path().join("patience")).step, 8);
+    let learns = "--steps 2000 --eval-every 50 --target 0.1 --batch-size 32 --d-model 32 --heads 2 \
+        --d-ff 64 --layers 1 --symbols 12 --max-length 4 --run-dir target";
+    let arguments = learns.split_whitespace();
+    let output = train(folder.path()).args(arguments).output().unwrap();
+    succeed(&output);
+    let run = folder.path().join("target");
+    let (found, step) = (reason(&run), status(&run).step);
+    assert!(found.starts_with("target reached: exact match "), "{found}");
+    assert!(
+        found.ends_with(&format!(" >= 0.1 at step {step}")),
+        "{found}"
+    );
+    // Killed while it was tested, a run that has ended keeps the reason.
+    std::fs::remove_file(run.join("summary.json")).unwrap();
+    let resumed = train(folder.path()).args(["resume", "target"]).output();
+    let resumed = resumed.unwrap();
+    succeed(&resumed);
+    assert_eq!(reason(&run), found);
+    assert!(text(&resumed.stderr).contains(&found));
+}
+
+#[test]
+fn a_run_that_fails_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    let diverges = [
+        "--factor",
+        "1e30",
+        "--norm",
+        "post",
+        "--run-dir",
+        "diverged",
+    ];
+    let output = train(folder.path())
+        .args(SMALL)
+        .args(diverges)
+        .output()
+        .unwrap();
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    let found = status(&folder.path().join("diverged"));
+    assert_eq!(found.status, Status::Diverged);
+    let reason = found.reason.unwrap();
+    assert!(stderr.contains(&format!("error: {reason}: ")), "{stderr}");
+    assert!(!reason.contains("checkpoint"), "{reason}");
+
+    let line = format!(
+        "'{}' {} --run-dir full >/dev/full",
+        assert_cmd::cargo::cargo_bin("train").display(),
+        SMALL.join(" ")
+    );
+    let mut shell = std::process::Command::new("sh");
+    let output = shell
+        .args(["-c", &line])
+        .current_dir(folder.path())
+        .output();
+    assert_eq!(output.unwrap().status.code(), Some(1));
+    let run = folder.path().join("full");
+    assert_eq!(status(&run).status, Status::Failed);
+    let reason = reason_of_failure(&run);
+    assert!(
+        reason.starts_with("cannot write to standard output"),
+        "{reason}"
+    );
+    // Training itself was done, so that the run only has to be tested.
+    succeed(
+        &train(folder.path())
+            .args(["resume", "full"])
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(status(&run).status, Status::Finished);
+}
+
+fn reason_of_failure(run: &Path) -> String {
+    let found = status(run);
+    assert_eq!(found.status, Status::Failed);
+    found.reason.unwrap()
+}
+
+#[test]
+fn exit_codes_are_in_the_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = succeed(&train(folder.path()).arg("--help").output().unwrap());
+    for part in ["Exit codes:", "- 3: Training diverged", "- 143: "] {
+        assert!(help.contains(part), "{help}");
+    }
+}
+
+#[test]
+fn a_folder_of_plots_that_cannot_be_written_is_wrong_usage() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("file"), "").unwrap();
+    refused(
+        folder.path(),
+        &["plot", "--warmup", "--output", "file/below"],
+        &[
+            "--output file/below",
+            "cannot be written",
+            "folder that can",
+        ],
+    );
+}
+
+#[cfg(unix)]
+mod signals {
+    use std::fs::File;
+    use std::process::{Child, Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// Begins a long run named `run`, by the shell line `before` and the program.
+    fn begin(before: &str) -> (TempDir, Child) {
+        let folder = tempfile::tempdir().unwrap();
+        let line = format!(
+            "{before} exec '{}' fit {} --steps 1000000 --run-dir run --checkpoint-every 50",
+            assert_cmd::cargo::cargo_bin("train").display(),
+            SMALL[2..].join(" ")
+        );
+        let child = Command::new("sh")
+            .args(["-c", &line])
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(folder.path().join("stderr")).unwrap())
+            .spawn()
+            .unwrap();
+        wait_until(|| folder.path().join("run/checkpoints/step-50").exists());
+        (folder, child)
+    }
+
+    fn wait_until(is_so: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < Duration::from_secs(120), "too late");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    fn send(child: &Child, signal: &str) {
+        let id = child.id().to_string();
+        let sent = Command::new("kill").args(["-s", signal, &id]).status();
+        assert!(sent.unwrap().success());
+    }
+
+    #[test]
+    fn each_signal_has_its_exit_code_and_is_the_reason() {
+        for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+            let (folder, mut child) = begin("");
+            let run = folder.path().join("run");
+            assert_eq!(status(&run).status, Status::Running);
+            assert_eq!(status(&run).steps, 1_000_000);
+            send(&child, signal);
+            assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+            let found = status(&run);
+            assert_eq!(found.status, Status::Stopped);
+            assert_eq!(found.reason, Some(format!("stopped by SIG{signal}")));
+            let checkpoint = format!("checkpoints/step-{}/model.safetensors", found.step);
+            assert!(run.join(checkpoint).exists());
+            let stderr = std::fs::read_to_string(folder.path().join("stderr")).unwrap();
+            let stopped = format!("stopped after step {} by SIG{signal}; ", found.step);
+            assert!(stderr.contains(&stopped), "{stderr}");
+            assert!(stderr.trim_end().ends_with("train resume run"), "{stderr}");
+        }
+    }
+
+    #[test]
+    fn a_killed_run_is_not_shown_as_running() {
+        let (folder, mut child) = begin("");
+        let run = folder.path().join("run");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(json(&run.join("status.json"))["status"], "running");
+        assert_eq!(status(&run).status, Status::Killed);
+    }
+
+    #[test]
+    fn nohup_keeps_a_run_from_hanging_up() {
+        let (folder, mut child) = begin("trap '' HUP;");
+        send(&child, "HUP");
+        std::thread::sleep(Duration::from_millis(300));
+        assert!(child.try_wait().unwrap().is_none());
+        send(&child, "TERM");
+        assert_eq!(child.wait().unwrap().code(), Some(143));
+        let reason = reason(&folder.path().join("run"));
+        assert_eq!(reason, "stopped by SIGTERM");
+    }
+}

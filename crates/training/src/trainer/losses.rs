@@ -1,0 +1,64 @@
+//! Losses that are read from the device some steps later, and the end of a run that diverges.
+
+use std::time::Instant;
+
+use anyhow::Result;
+
+use super::fit::Trainer;
+use crate::error::DivergedError;
+use crate::model::SequenceModel;
+use crate::run::{Event, Observer, StepMetrics};
+
+impl<M: SequenceModel> Trainer<'_, M> {
+    /// Waits for the losses of the pending steps, and passes them to the observer. The wait counts
+    /// as training.
+    pub(super) fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
+        let begun = Instant::now();
+        let pending = std::mem::take(&mut self.pending).into_iter();
+        let read = pending.map(|(metrics, result)| StepMetrics {
+            loss: result.loss.into_scalar(),
+            gradient_norm: result.gradient_norm.into_scalar(),
+            ..metrics
+        });
+        let mut read: Vec<StepMetrics> = read.collect();
+        let Some(last) = read.last_mut() else {
+            return Ok(());
+        };
+        self.state.train_seconds += begun.elapsed().as_secs_f64();
+        last.seconds = self.state.train_seconds;
+        let tokens: usize = read.iter().map(|metrics| metrics.tokens).sum();
+        let tokens_per_second = tokens as f64 / (self.state.train_seconds - self.read_at);
+        self.read_at = self.state.train_seconds;
+        for mut metrics in read {
+            metrics.tokens_per_second = tokens_per_second;
+            self.folder.event(Event::Metrics(&metrics))?;
+            observer.event(Event::Metrics(&metrics))?;
+            let is_finite = metrics.skipped || metrics.gradient_norm.is_finite();
+            if !metrics.loss.is_finite() || !is_finite {
+                self.folder.flush()?;
+                let what = format!(
+                    "the loss is {} at step {}, with learning rate {:.3e} and gradient norm {}",
+                    metrics.loss, metrics.step, metrics.learning_rate, metrics.gradient_norm,
+                );
+                return Err(self.diverged(what));
+            }
+        }
+        self.folder.flush()
+    }
+
+    /// Returns the error of a run that cannot continue, because of `what` happened. It names the last
+    /// checkpoint.
+    pub(super) fn diverged(&self, what: String) -> anyhow::Error {
+        let last = match self.saved {
+            Some(step) => format!("the last checkpoint is of step {step}"),
+            None => "there is no checkpoint".into(),
+        };
+        let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
+        let error = DivergedError {
+            what,
+            advice: format!("begin a new run with a lower {{}}, a longer {{}} or {{}}; {last}"),
+            settings: settings.map(|name| format!("optimization.{name}")).into(),
+        };
+        error.into()
+    }
+}

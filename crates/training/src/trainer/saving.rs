@@ -1,0 +1,152 @@
+//! Checkpoints of a run in training: writing them, returning to one, and the model at the end.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use fused::FastPaths;
+use transformer::weights;
+
+use super::finished::Finished;
+use super::fit::Trainer;
+use super::precision::computing;
+use crate::error::UsageError;
+use crate::model::SequenceModel;
+use crate::notes;
+use crate::run::checkpoint::{self, LoadedCheckpoint};
+use crate::run::{Event, Observer, TrainingState};
+
+impl<M: SequenceModel> Trainer<'_, M> {
+    /// Returns to the state of a checkpoint of this run.
+    ///
+    /// # Errors
+    ///
+    /// A checkpoint of another configuration or model. The folder is unchanged then.
+    pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
+        let state = checkpoint::read_state(files)?;
+        checkpoint::check_config(files, self.config)?;
+        let read = |name: &str| checkpoint::read_parameters(files, name);
+        let model = files.path(checkpoint::MODEL);
+        let parameters = read(checkpoint::MODEL)?;
+        let resumed = checkpoint::with_parameters(self.learner.model(), parameters, &model)?;
+        self.learner.model = Some(resumed);
+        let shapes = weights::shapes(self.learner.model());
+        let moments = read(checkpoint::OPTIMIZER)?;
+        let unfit = |name: &str, error: weights::WeightsError| {
+            UsageError::setting("run", files.path(name).display(), error.to_string())
+        };
+        if state.updates > 0 {
+            let optimizer = &mut self.learner.optimizer;
+            let loaded = optimizer.load_state(moments, state.updates, &shapes, &self.device);
+            loaded.map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
+        }
+        if let Some(average) = &mut self.learner.average {
+            let loaded = average.load(read(checkpoint::AVERAGE)?, &shapes, &self.device);
+            loaded.map_err(|error| unfit(checkpoint::AVERAGE, error))?;
+        }
+        if state.threads != self.state.threads {
+            let (then, now) = (state.threads, self.state.threads);
+            notes::warn(&format!(
+                "the run had {then} threads and has {now} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={then} repeats it exactly"
+            ));
+        }
+        self.folder.rewind(state.metrics_bytes)?;
+        self.checkpoints.remove_after(state.step)?;
+        self.saved = Some(state.step);
+        self.seconds_before = state.train_seconds;
+        self.read_at = state.train_seconds;
+        self.state = TrainingState {
+            threads: self.state.threads,
+            version: std::mem::take(&mut self.state.version),
+            ..state
+        };
+        Ok(())
+    }
+
+    /// Writes a checkpoint, unless that of this step exists already. Returns its folder.
+    pub(super) fn save(&mut self, observer: &mut dyn Observer) -> Result<PathBuf> {
+        let step = self.state.step;
+        self.read_losses(observer)?;
+        let path = self.checkpoints.path(step);
+        if self.saved == Some(step) {
+            return Ok(path);
+        }
+        let parameters = weights::parameters(self.learner.model());
+        if let Some(name) = checkpoint::first_infinite(&parameters) {
+            return Err(self.diverged(format!(
+                "after step {step}, with learning rate {:.3e}, parameter {name} has elements that are not finite",
+                self.state.learning_rate,
+            )));
+        }
+        self.state.metrics_bytes = self.folder.sync()?;
+        let moments = weights::to_bytes(&self.learner.optimizer.state())?;
+        let mut files = vec![
+            (checkpoint::MODEL, weights::to_bytes(&parameters)?),
+            (checkpoint::OPTIMIZER, moments),
+            (checkpoint::STATE, serde_json::to_vec_pretty(&self.state)?),
+            (checkpoint::CONFIG, serde_json::to_vec_pretty(self.config)?),
+        ];
+        if let Some(average) = &self.learner.average {
+            let parameters = weights::parameters(&average.module(self.learner.model()));
+            files.push((checkpoint::AVERAGE, weights::to_bytes(&parameters)?));
+        }
+        self.checkpoints.save(step, &files)?;
+        tracing::info!(path = %path.display(), "saved a checkpoint");
+        let best = self.state.best.map(|best| best.step);
+        let keep = self.config.checkpointing.keep;
+        self.checkpoints.prune(keep, best.as_slice())?;
+        self.saved = Some(step);
+        self.saved_at = Instant::now();
+        self.folder.record_progress(step, None)?;
+        observer.event(Event::Checkpoint { step, path: &path })?;
+        Ok(path)
+    }
+
+    /// Returns the trained run, of which `waited` was spent waiting for data.
+    pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished<M> {
+        let best = self.best_model().unwrap_or_else(|error| {
+            let what = "the last model takes the place of the best one";
+            notes::warn(&format!("{error}; {what}"));
+            None
+        });
+        let last = || (self.state.step, self.learner.evaluated_model());
+        let (model_step, model) = best.unwrap_or_else(last);
+        let seconds = self.state.train_seconds - self.seconds_before;
+        let waited = waited.as_secs_f64();
+        Finished {
+            model,
+            model_step,
+            data_wait: if seconds == 0.0 {
+                0.0
+            } else {
+                waited / seconds
+            },
+            state: self.state,
+            folder: self.folder,
+            _fast_paths: fast_paths,
+        }
+    }
+
+    /// Returns the best model and its step, if training ended because no evaluation was better.
+    fn best_model(&self) -> Result<Option<(usize, M)>> {
+        let Some(best) = self.state.best.filter(|_| self.is_out_of_patience()) else {
+            return Ok(None);
+        };
+        let files = self.checkpoints.read(best.step)?;
+        let name = match self.learner.average {
+            Some(_) => checkpoint::AVERAGE,
+            None => checkpoint::MODEL,
+        };
+        let parameters = checkpoint::read_parameters(&files, name)?;
+        let model = self.learner.model().valid();
+        let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
+        let model = computing(self.config.execution.precision, &model);
+        Ok(Some((best.step, model)))
+    }
+
+    /// Whether there were as many evaluations without improvement as the configuration allows.
+    pub(super) fn is_out_of_patience(&self) -> bool {
+        let patience = self.config.evaluation.patience;
+        patience.is_some_and(|patience| self.state.since_best >= patience)
+    }
+}

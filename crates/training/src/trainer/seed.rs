@@ -1,0 +1,21 @@
+//! The seed of a step.
+
+/// Returns the seed of a step's dropout: SplitMix64's mix of both numbers.
+pub(super) fn seed_of_step(seed: u64, step: usize) -> u64 {
+    let mut x = seed ^ (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_has_its_own_seed() {
+        let seeds = |seed| (1..1000).map(move |step| seed_of_step(seed, step));
+        let all: std::collections::HashSet<u64> = seeds(0).chain(seeds(1)).collect();
+        assert_eq!(all.len(), 2 * 999);
+    }
+}
