@@ -20,15 +20,6 @@ use super::tokenize::TokenizeArgs;
 use super::weights::{ExportArgs, ImportArgs, InspectArgs};
 use crate::exit;
 
-/// What follows the flags in the help of the program.
-const EXAMPLES: &str = "\
-Examples:
-  train                                 train the copy task, in some seconds
-  train --task sort --steps 5000        flags without a command are those of fit
-  train fit --train-source a.de --train-target a.en
-  train generate runs/text-1 < new.de > new.en
-`train COMMAND --help` describes a command and its flags, -h in a line each.";
-
 /// Train Transformers on any Burn backend, and use them
 #[derive(Debug, Parser)]
 #[command(
@@ -39,8 +30,13 @@ Examples:
     disable_version_flag = true,
     help_template = "{about}\n\n{usage-heading} {usage}\n\n{all-args}{after-help}",
     subcommand_help_heading = "Commands",
-    after_help = EXAMPLES,
-    after_long_help = format!("{EXAMPLES}\n\n{}", exit::help())
+    after_help = "\
+Examples:
+  train                                 train the copy task, in some seconds
+  train --task sort --steps 5000        flags without a command are those of fit
+  train fit --train-source a.de --train-target a.en
+  train generate runs/text-1 < new.de > new.en
+`train COMMAND --help` describes a command; `train fit --help` has exit codes."
 )]
 pub struct Cli {
     /// The command.
@@ -58,8 +54,10 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a model, then test it on unseen sequences
+    #[command(after_long_help = exit::help())]
     Fit(Box<FitArgs>),
     /// Resume a stopped run
+    #[command(after_long_help = exit::help())]
     Resume(ResumeArgs),
     /// Generate an output for each input line
     Generate(Box<GenerateArgs>),

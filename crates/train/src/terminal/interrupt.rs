@@ -122,10 +122,12 @@ mod signals {
     /// Calls `receive` with the name of every signal, on a thread of its own.
     pub fn listen(receive: fn(&'static str)) -> io::Result<()> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let ignored = ignored(&status);
+        // `nohup` ignores SIGHUP, so that a run outlives its terminal. A shell without a terminal
+        // ignores SIGINT for programs in the background, which must stop at it all the same.
+        let has_nohup = ignores(&status, SIGHUP);
         let heard = SIGNALS
             .iter()
-            .filter(|(signal, _)| !is_in(ignored, *signal));
+            .filter(|(signal, _)| !(has_nohup && *signal == SIGHUP));
         let mut signals = Signals::new(heard.map(|(signal, _)| signal))?;
         let forward = move || {
             for signal in signals.forever() {
@@ -139,16 +141,12 @@ mod signals {
             .map(drop)
     }
 
-    /// Returns the set of signals that the process was started to ignore, as by `nohup`, from the
-    /// text of Linux's `/proc/self/status`. They stay ignored.
-    fn ignored(status: &str) -> u64 {
+    /// Whether the process was started to ignore a signal, by the text of Linux's
+    /// `/proc/self/status`.
+    fn ignores(status: &str, signal: i32) -> bool {
         let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-            .unwrap_or(0)
-    }
-
-    fn is_in(set: u64, signal: i32) -> bool {
-        set >> (signal - 1) & 1 == 1
+        let set = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
+        set.is_some_and(|set| set >> (signal - 1) & 1 == 1)
     }
 
     #[cfg(test)]
@@ -157,10 +155,10 @@ mod signals {
 
         #[test]
         fn the_signals_that_nohup_ignores_are_known() {
-            let set = ignored("Name:\ttrain\nSigIgn:\t0000000000001001\nSigCgt:\t0\n");
-            assert!(is_in(set, SIGHUP));
-            assert!(!is_in(set, SIGINT) && !is_in(set, SIGTERM));
-            assert_eq!(ignored(""), 0);
+            let status = "Name:\ttrain\nSigIgn:\t0000000000001001\nSigCgt:\t0\n";
+            assert!(ignores(status, SIGHUP));
+            assert!(!ignores(status, SIGINT) && !ignores(status, SIGTERM));
+            assert!(!ignores("", SIGHUP));
         }
     }
 }
