@@ -236,7 +236,7 @@
 //!    ```
 //!
 //! 5. One line in `ops/mod.rs`, `pub(crate) mod square;`, and one here, `pub use ops::square::square;`.
-//! 6. A test in `tests/square.rs` that compares values and gradients with plain Burn's. A portable path
+//! 6. A test in `tests/square.rs`; `docs/architecture.md` has it. A portable path
 //!    is a file `portable.rs` like `ops/layer_norm/portable.rs`; it pays if Burn's own graph keeps more
 //!    than the backward pass needs.
 //!

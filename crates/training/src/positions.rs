@@ -17,8 +17,8 @@ pub fn max_tokens(config: &TransformerConfig) -> usize {
     }
 }
 
-/// Returns the model with positions for `tokens` tokens at least, if it [can](max_tokens) have
-/// them. `config` is the model's configuration.
+/// Returns the model with positions for at least `tokens` tokens. A model with learned positions is
+/// returned unchanged, because its table cannot grow. `config` is the model's configuration.
 pub fn with_room<'a>(
     model: &'a Transformer,
     config: &TransformerConfig,

@@ -58,7 +58,8 @@ mod pair {
     }
 
     impl<B: Backend> Pair<B> {
-        /// Returns the two results of the operation whose own node is `both`.
+        /// Returns `results` as tensors of the graph, each with a node after that of `both`, the
+        /// operation's hidden result.
         pub(crate) fn results<C: CheckpointStrategy>(
             &self,
             both: &FloatTensor<Autodiff<B, C>>,

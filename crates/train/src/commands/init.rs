@@ -115,7 +115,8 @@ pub(super) fn run(args: &InitArgs) -> Result<()> {
     output::result(file_of(&config, &call).trim_end())
 }
 
-/// Returns the text of the file.
+/// Returns the text of a TOML file of settings. Its heading names `call`, the flags of `train fit`
+/// that have the same effect.
 fn file_of(config: &RunConfig, call: &str) -> String {
     let mut text = format!(
         "# Settings of `train fit {call}`. Train with them:\n#\n#     train fit --config FILE\n#\n\

@@ -11,7 +11,6 @@ mod hypotheses;
 mod init;
 mod install;
 mod lengths;
-
 mod plot;
 mod presets;
 mod report;

@@ -146,7 +146,7 @@ fn best_text(config: &RunConfig, best: Best) -> String {
     format!("{value} at step {step}, kept as --checkpoint best")
 }
 
-/// Returns a word as a POSIX shell reads it.
+/// Returns a word, quoted if necessary, so that a POSIX shell reads it unchanged.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "_./-+=:@%,".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

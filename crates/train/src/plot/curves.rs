@@ -86,7 +86,8 @@ impl RunPlot {
         series
     }
 
-    /// Returns a line for each group, with a text after the group's label unless it is empty.
+    /// Returns a line for each group; groups with equal curves share a line. A line's label is the
+    /// group's label, followed by the group's entry in `texts` unless that is empty.
     fn one_curve_each(
         self,
         chosen: &[Chosen],

@@ -19,7 +19,7 @@ pub struct Entry {
     pub x: f64,
     /// Middle of the row, in pixels.
     pub y: f64,
-    /// The label, cut where it is too wide.
+    /// The label, truncated with an ellipsis if it is too wide.
     pub label: String,
 }
 

@@ -319,7 +319,7 @@ mod tests {
             })
             .collect();
         assert!(labels.iter().all(|label| label.at.0 > WIDTH - RIGHT));
-        // Labels have the order of the lines, and distance.
+        // Labels are in the order of the lines, and at least `BESIDE_ROW` apart, up to rounding.
         for pair in labels.windows(2) {
             assert!(pair[0].at.1 >= pair[1].at.1 + BESIDE_ROW - 0.5, "{pair:?}");
         }

@@ -23,7 +23,7 @@ pub struct Table {
     columns: Vec<(String, Align)>,
     /// Cells of each row; an empty row is an empty line.
     rows: Vec<Vec<String>>,
-    /// Index of the column that is cut first if the table is too wide.
+    /// Index of the column that is truncated first if the table is too wide.
     flexible: Option<usize>,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{RunConfig, TextSize};
+use crate::data::SYNTHETIC_TASKS;
 
 /// Settings by their paths, such as `optimization.schedule.warmup`, in the order of their paths.
 pub type Settings = BTreeMap<String, Value>;
@@ -83,18 +84,16 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
 /// The files of the data and the backend are left out, because no preset has them.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
-    let presets: &[(&'static str, RunConfig)] = match config["data"]["task"].as_str()? {
-        "text" => &[
+    let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
+        "text" => vec![
             ("small", RunConfig::text(TextSize::Small)),
             ("tiny", RunConfig::text(TextSize::Tiny)),
             ("base", RunConfig::text(TextSize::Base)),
         ],
-        "annotated-copy" => &[("annotated", RunConfig::annotated())],
-        "copy" => &[("copy", RunConfig::copy())],
-        "reverse" => &[("reverse", RunConfig::reverse())],
-        "sort" => &[("sort", RunConfig::sort())],
-        "add" => &[("add", RunConfig::add())],
-        _ => return None,
+        name => {
+            let task = SYNTHETIC_TASKS.iter().find(|task| task.name == name)?;
+            vec![(task.name, RunConfig::of_task(name)?)]
+        }
     };
     let from = presets.iter().map(|(name, preset)| {
         let preset = settings(&as_file(preset));
@@ -134,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_preset_does_not_differ_from_itself() {
-        for name in ["copy", "reverse", "sort", "add"] {
+        for name in SYNTHETIC_TASKS.iter().map(|task| task.name) {
             let mut config = RunConfig::of_task(name).unwrap();
             config.execution.backend = "flex".into();
             config.check().unwrap();

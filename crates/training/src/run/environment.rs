@@ -79,7 +79,7 @@ pub(super) fn add_environment(
     environment: &Environment,
     is_first: bool,
 ) -> Result<()> {
-    // A damaged file is not worth a run: it begins anew.
+    // A damaged file is replaced, because the run should not fail for it.
     let earlier = if is_first {
         None
     } else {

@@ -1,4 +1,4 @@
-//! Names of the files in a run folder, and the error about one of them.
+//! Names of the files in a run folder, and the errors about a file or folder that cannot be used.
 
 use std::io;
 use std::path::Path;

@@ -3,7 +3,7 @@
 use super::row::Row;
 use super::top::{Top, log_sum_exp};
 
-/// A row of the source, extended by one token.
+/// A row, which is a target being decoded, extended by one token.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Continuation {
     /// Index of the row among those of its source.

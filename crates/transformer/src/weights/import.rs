@@ -159,7 +159,8 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     }
     let mut config = recognised.config(file, options)?;
     let has = recognised.contents.has();
-    // At first, matrices are not shared: shared matrices are recognised by their elements.
+    // All matrices are read as if none were shared. `tie` then finds the shared ones by comparing
+    // their elements.
     let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
     let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
         let untied = untied(config);

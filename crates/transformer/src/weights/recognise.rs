@@ -72,8 +72,8 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
         }
         return of(Some(&group)).ok_or_else(|| entries.unrecognised(options.layout));
     }
-    // A pickled module is a dictionary of dictionaries, and so is a checkpoint with an entry per
-    // stack. Their names are recognised together.
+    // In a pickled module, or a checkpoint with an entry per stack, one model spans several
+    // entries. The names of all entries are therefore matched together before those of each entry.
     let whole = of(None);
     let is_all = |known: &Recognised| {
         known.contents == Contents::Model && known.missing.is_empty() && known.unused.is_empty()

@@ -1,10 +1,10 @@
-//! Dropout in Burn's own operations, by a mask that is kept for the backward pass, or computed again
+//! Dropout in Burn's own operations. The mask is kept for the backward pass, or computed again
 //! from a key.
 //!
-//! For the second kind, the host computes random integers of 31 bits: one for each column, and two for
-//! each row, an odd factor and a summand. The device computes an element's random integer as
-//! `factor column + summand` modulo 2^31, which is the same in wrapping integers of 32 bits and in
-//! integers of 64 bits.
+//! To compute a mask from a key, the host computes random 31-bit integers: `column` for each
+//! column, and an odd `factor` and a `summand` for each row. The device computes the random integer
+//! of each element as `factor * column + summand` modulo 2^31. The result is the same in wrapping
+//! 32-bit integers and in 64-bit integers.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};

@@ -119,7 +119,7 @@ fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut 
     });
 }
 
-/// The rows and columns of the output, and the sums, that one thread computes.
+/// The block of the output and the column sums of `W` that one thread computes.
 struct Share<'a> {
     first_row: usize,
     first_column: usize,

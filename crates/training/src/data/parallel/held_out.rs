@@ -129,8 +129,8 @@ impl ValidationPairs {
         Self::new(&config.valid, held_out.as_ref(), options)
     }
 
-    /// Returns counts of what was read so far; zeros for pairs that are held out, since the
-    /// training corpus counts them.
+    /// Returns the counts of the validation corpus read so far. They are zero if training pairs are
+    /// held out instead, because the counts of the training corpus include those pairs.
     pub fn stats(&self) -> CorpusStats {
         match &self.0 {
             Source::Corpus(pairs) => pairs.stats(),

@@ -104,7 +104,8 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
         "execution.fused",
         "execution.loss_chunk",
     ];
-    // Parsed into the same type, so that numbers are rounded alike.
+    // The checkpoint's settings are parsed as a `RunConfig`, so that its floats are rounded like
+    // those of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
     let json = |config: &RunConfig| serde_json::to_value(config).expect("it is plain data");
     let (then, now) = (json(&then), json(config));

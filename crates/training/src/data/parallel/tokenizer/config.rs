@@ -60,8 +60,8 @@ pub struct TokenizerConfig {
     pub kind: TokenizerKind,
     /// Number of tokens of each vocabulary, special tokens included.
     pub vocab_size: Sides<usize>,
-    /// Whether a vocabulary may be smaller if the corpus has no more tokens; otherwise that is an
-    /// error.
+    /// Whether a vocabulary may have fewer than `vocab_size` tokens if the corpus does not have
+    /// enough. If not, such a corpus is an error.
     pub or_fewer: Sides<bool>,
     /// Whether sources and targets share one vocabulary.
     pub joint: bool,
