@@ -87,6 +87,17 @@ fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
+/// Whether the tests run under `nohup`, so that the programs that they start ignore SIGHUP.
+#[cfg(unix)]
+fn ignores_hang_up() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    line.is_some_and(|set| {
+        set.trim()
+            .ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f'])
+    })
+}
+
 fn succeed(output: &Output) -> String {
     assert!(output.status.success(), "{}", text(&output.stderr));
     text(&output.stdout)

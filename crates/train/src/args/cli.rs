@@ -139,7 +139,8 @@ fn leading_global_flags(words: &[OsString]) -> usize {
         let is_flag = |arg: &&Arg| {
             let long = flag.strip_prefix("--").map(Some) == Some(arg.get_long());
             let short = arg.get_short().map(|short| format!("-{short}"));
-            (long || short.as_deref() == Some(flag)) && arg.get_id() != "help"
+            (long || short.as_deref() == Some(flag))
+                && !["help", "version"].contains(&arg.get_id().as_str())
         };
         let Some(arg) = cli.get_arguments().find(is_flag) else {
             break;

@@ -1,6 +1,6 @@
 //! `train plot`: plots of runs, of the positional encoding and of the warm-up.
 
-use std::io;
+use std::io::{self, ErrorKind};
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -103,10 +103,11 @@ fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error of a plot that cannot be written. A folder that the user named is wrong usage.
+/// Returns the error of a plot that cannot be written. A folder that the user named is wrong usage,
+/// unless the disk is full.
 fn unwritable(args: &PlotArgs, error: anyhow::Error) -> anyhow::Error {
     match (&args.output, error.downcast_ref::<io::Error>()) {
-        (Some(folder), Some(error)) => {
+        (Some(folder), Some(error)) if error.kind() != ErrorKind::StorageFull => {
             let expected = format!("cannot be written ({error}); name a folder that can");
             UsageError::new("--output", folder.display(), expected).into()
         }

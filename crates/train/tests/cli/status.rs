@@ -228,15 +228,6 @@ mod signals {
         }
     }
 
-    fn ignores_hang_up() -> bool {
-        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-        line.is_some_and(|set| {
-            set.trim()
-                .ends_with(['1', '3', '5', '7', '9', 'b', 'd', 'f'])
-        })
-    }
-
     fn send(child: &Child, signal: &str) {
         let id = child.id().to_string();
         let sent = Command::new("kill").args(["-s", signal, &id]).status();
@@ -246,8 +237,7 @@ mod signals {
     #[test]
     fn each_signal_has_its_exit_code_and_is_the_reason() {
         for (signal, code) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
-            // Under `nohup`, the tests cannot send SIGHUP to their children.
-            if signal == "HUP" && ignores_hang_up() {
+            if signal == "HUP" && crate::ignores_hang_up() {
                 continue;
             }
             let (folder, mut child) = begin("");

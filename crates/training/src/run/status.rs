@@ -58,8 +58,8 @@ impl fmt::Display for Status {
 pub struct RunStatus {
     /// How the run stands.
     pub status: Status,
-    /// Number of steps taken; while the run is running or after it was killed, those up to the last
-    /// checkpoint.
+    /// Number of steps taken. Of a run that is running, has failed or was killed, only those up to
+    /// the last checkpoint count.
     pub step: usize,
     /// Total number of steps of the configuration.
     pub steps: usize,
