@@ -24,13 +24,20 @@ fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> u
     }
 }
 
-/// Positive and negative floats of every magnitude.
+/// Floats of every magnitude that the settings in f32 can hold, too.
 fn float() -> impl Strategy<Value = f64> {
-    prop_oneof![
+    let all = prop_oneof![
         proptest::num::f64::NORMAL,
         proptest::num::f64::SUBNORMAL,
         -1.0..1.0
-    ]
+    ];
+    all.prop_map(|x| {
+        if x.abs() < f64::from(f32::MAX) {
+            x
+        } else {
+            1.0 / x
+        }
+    })
 }
 
 proptest! {

@@ -156,7 +156,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     ///
     /// # Errors
     ///
-    /// If the loss, the gradient or a parameter is not finite ([`DivergedError`]), if the folder
+    /// If the loss, the gradient or a parameter is not finite ([`DivergedError`](crate::error::DivergedError)), if the folder
     /// cannot be written, or if the observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
         let fast_paths = self.config.execution.fast_paths();
