@@ -25,7 +25,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let mut parts: Vec<String> = lines.map(String::from).collect();
     if let Some(hint) = hint(error, &cli, command, &words) {
-        // Of clap's own tips, none is as good.
+        // These suggestions replace those of clap, which compare letters only.
         parts.retain(|part| !part.starts_with("tip:"));
         parts.push(hint);
     }

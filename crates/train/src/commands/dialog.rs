@@ -1,4 +1,4 @@
-//! `train generate` at a terminal: a prompt for each line, which goes on after a wrong one.
+//! `train generate` at a terminal: a prompt for each line. After a wrong line, it asks again.
 
 use std::ops::ControlFlow;
 

@@ -136,7 +136,7 @@ fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)])
     Ok(())
 }
 
-/// Returns a value in words, as `--set` reads it.
+/// Formats a value in the form that `--set` reads.
 fn words(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "-".into(),

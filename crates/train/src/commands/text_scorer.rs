@@ -121,7 +121,7 @@ impl TextScorer {
 }
 
 impl Scores {
-    /// Returns the scores in words.
+    /// Formats the scores for people.
     pub(super) fn text(&self) -> String {
         let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
         let [one, two, three, four] = self.precisions;

@@ -15,7 +15,7 @@ const MAX_TOKENS: usize = 512;
 /// Maximum number of tokens whose labels a plot shows all.
 const EASILY_READ: usize = 32;
 
-/// Which of the maps to draw.
+/// Selects the maps to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapOptions {
     /// Numbers of the layers, counted from 1; empty for all.

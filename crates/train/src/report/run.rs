@@ -48,7 +48,7 @@ pub struct RunReport {
     config: Value,
 }
 
-/// The status of a run in words.
+/// The status of a run, as the page shows it.
 #[derive(Clone, Debug, Serialize)]
 struct StatusText {
     name: String,

@@ -33,7 +33,7 @@ const MAX_HELD: usize = 10_000;
 /// Alternate screen, empty, without a cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 
-/// No style, with a cursor, the screen as it was before.
+/// Escape sequences that reset the style, show the cursor and restore the screen.
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// The stream that a line belongs to.

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{capability, output};
 
-/// Time between two lines where there is no bar.
+/// Time between two lines if there is no progress bar.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A progress display. Dropping it removes the bar.

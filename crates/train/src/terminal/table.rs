@@ -5,7 +5,7 @@ use console::{Term, measure_text_width, truncate_str};
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Width below which a column that may be cut is left out.
+/// Width below which a column that may be truncated is not shown.
 const NARROWEST: usize = 8;
 
 /// Alignment of a column.
@@ -37,7 +37,7 @@ impl Table {
         }
     }
 
-    /// Cuts column `index` first if the table is too wide.
+    /// Truncates column `index` first if the table is too wide.
     pub fn cutting(mut self, index: usize) -> Self {
         self.flexible = Some(index);
         self

@@ -203,7 +203,7 @@ fn the_dashboard_shows_a_run_and_stops_it_after_the_dialog() {
         for part in ["copy on flex", "left", "exact match", "q stop"] {
             program.wait(part, true);
         }
-        // Cancel goes on.
+        // Cancel lets the run continue.
         for cancel in ["\x1b", "n"] {
             program.press("q");
             program.wait("Stop training?", true);

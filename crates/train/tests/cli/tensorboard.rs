@@ -57,7 +57,7 @@ fn event_files_for_tensorboard_have_each_step_once() {
         assert_eq!(count(&format!("validation/{tag}")), 2, "{tag}");
     }
     assert_eq!(count("validation/bleu"), 0);
-    // A resumed run goes on without the flag.
+    // A resumed run continues its event files without the flag.
     let resume = |arguments: &[&str]| {
         let arguments = [&["resume", "runs/run"], arguments].concat();
         succeed(&train(folder).args(arguments).output().unwrap());

@@ -20,7 +20,7 @@ const DERIVED: [&str; 6] = [
     "model.max_len",
 ];
 
-/// Returns the settings of a configuration as `config.json` has it, by their paths. Leaves out those
+/// Returns the settings of a configuration as `config.json` has it, by their paths. Skips those
 /// that follow from the data, and those that are `null`: a setting that is not there is the same as
 /// one that is `null`.
 pub fn settings(config: &Value) -> Settings {
@@ -81,7 +81,7 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
 /// the preset's name and the paths with their values, `null` where only the preset has one. `None`
 /// for a task without presets.
 ///
-/// The files of the data and the backend are left out, because no preset has them.
+/// Skips the files of the data and the backend, because no preset has them.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {

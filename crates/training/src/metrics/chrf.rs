@@ -44,7 +44,7 @@ impl ChrfCounts {
                 counts.both[n] = matches(all, &expected);
             }
             let score = counts.score();
-            // Of references with equal scores, the first counts.
+            // If references have equal scores, the first counts.
             if best.is_none_or(|(highest, _)| score > highest) {
                 best = Some((score, counts));
             }

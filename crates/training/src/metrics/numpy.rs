@@ -55,7 +55,7 @@ impl Generator {
     /// If `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "there is no number below 0");
-        // NumPy draws nothing where there is no choice.
+        // NumPy does not draw if there is a single choice.
         if n == 1 {
             return 0;
         }

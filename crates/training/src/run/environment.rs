@@ -1,4 +1,4 @@
-//! Where and how the processes of a run were started: `environment.json`.
+//! Reads and writes `environment.json`: where and how the processes of a run were started.
 
 use std::env;
 use std::fs;

@@ -58,7 +58,7 @@ fn latest_in(parent: &Path) -> Result<PathBuf, UsageError> {
     let dated = folders
         .into_iter()
         .filter(|folder| folder.join(CONFIG).exists())
-        // Of runs that changed in the same instant, the name decides.
+        // If runs changed at the same instant, the name decides.
         .filter_map(|folder| Some((changed(&folder)?, folder)));
     let latest = dated.max().map(|(_, folder)| folder);
     latest.ok_or_else(|| {

@@ -21,7 +21,7 @@ use crate::terminal::table::{Align, Table, stdout_width};
 /// A run in the list.
 struct Listed {
     run: Overview,
-    /// The nearest preset, and the settings that differ from it; `None` where there is no preset.
+    /// The nearest preset, and the settings that differ from it; `None` for a task without a preset.
     from_preset: Option<(&'static str, Settings)>,
 }
 

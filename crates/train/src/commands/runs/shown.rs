@@ -1,4 +1,4 @@
-//! Settings and numbers in words.
+//! Formats settings and numbers for tables.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ pub(super) fn setting(path: &str, setting: &Value) -> String {
     }
 }
 
-/// Returns the value of a setting; `-` where there is none.
+/// Formats the value of a setting, or `-` if the run does not have it.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),

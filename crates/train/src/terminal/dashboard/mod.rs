@@ -117,7 +117,7 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
         match event::poll(TICK.saturating_sub(begun.elapsed())) {
             Ok(true) => {}
             Ok(false) => return has_key,
-            // A terminal that is gone has no keys, but the run goes on.
+            // A closed terminal sends no keys, but the run continues.
             Err(_) => {
                 thread::sleep(TICK.saturating_sub(begun.elapsed()));
                 return has_key;

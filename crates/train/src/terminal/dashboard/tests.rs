@@ -196,7 +196,7 @@ fn the_dialog_has_both_answers_and_the_command_that_resumes() {
             assert!(text.contains(part), "{size:?} has no {part:?}:\n{text}");
         }
     }
-    // Where there is no room for the dialog, the keys are in the last line.
+    // If the dialog does not fit, the last line shows its keys.
     let lines = screen((40, 4), &run(), &controls);
     assert!(
         lines[3].contains("Enter") && lines[3].contains("Esc cancel"),

@@ -23,7 +23,7 @@ const MIN_BAR: usize = 10;
 /// Smallest size of two charts side by side, and one above the other.
 const TWO_CHARTS: (u16, u16) = (140, 24);
 
-/// Draws the dashboard. Parts that do not fit are left out: first the charts, then the lower lines.
+/// Draws the dashboard. Parts that do not fit are not drawn: first the charts, then the lower lines.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     run: &LiveRun,

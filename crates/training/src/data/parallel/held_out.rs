@@ -1,4 +1,4 @@
-//! A validation split where none is given: training pairs that are held out, chosen by their hash.
+//! The validation split of a corpus that has none: training pairs, chosen by their hash.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ impl HeldOut {
         share: f64,
     ) -> Result<Self, UsageError> {
         let is_small = |hash: u64| (hash as f64) < share * 2f64.powi(64);
-        // By hash: the pair, and the indices of its duplicates.
+        // The key is the hash; the value has the pair and the indices of its duplicates.
         let mut chosen: BTreeMap<u64, (Pair, Vec<u64>)> = BTreeMap::new();
         let mut of = 0;
         for (index, pair) in pairs.enumerate() {

@@ -32,7 +32,7 @@ impl Pieces {
         Self { names, ids }
     }
 
-    /// Returns the name of a token; `None` if there is no such token.
+    /// Returns the name of a token; `None` for an unknown id.
     pub fn name(&self, id: u32) -> Option<&str> {
         self.names.get(id as usize).map(String::as_str)
     }
