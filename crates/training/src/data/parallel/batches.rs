@@ -1,25 +1,26 @@
-//! Batches of pairs of similar lengths, limited by their number of tokens, in an order that is a
+//! Batches of pairs of similar lengths, limited by their number of tokens. Their order is a
 //! function of (seed, epoch).
 
 use rand::seq::SliceRandom;
 
 use crate::data::{Split, generator};
 
-/// Groups pairs into batches.
+/// Division of the pairs of a corpus into batches.
 ///
-/// The plan sorts pairs by their lengths and splits them into batches once. An epoch shuffles pairs
-/// of the same lengths among each other, and then the batches. All epochs have the same number of
-/// batches.
+/// A plan sorts pairs by their lengths and splits them into batches once. Each epoch shuffles the
+/// pairs within each group of equal lengths, and then shuffles the batches. All epochs have the
+/// same number of batches.
 pub struct BatchPlan {
-    /// The pairs, sorted by lengths.
+    /// Numbers of the pairs, sorted by lengths.
     sorted: Vec<u32>,
-    /// Starts in `sorted` of groups of pairs of the same lengths, and the end of `sorted`.
+    /// Index in `sorted` of the first pair of each group of equal lengths, then the length of
+    /// `sorted`.
     groups: Vec<u32>,
-    /// Starts of batches in `sorted`, and the end of `sorted`.
+    /// Index in `sorted` of the first pair of each batch, then the length of `sorted`.
     batches: Vec<u32>,
-    /// Number of tokens of an epoch, without padding.
+    /// Number of tokens in an epoch, without padding.
     tokens: u64,
-    /// Number of positions of an epoch, padding included.
+    /// Number of positions in an epoch, padding included.
     positions: u64,
 }
 
@@ -30,16 +31,17 @@ pub struct EpochOrder {
 }
 
 impl BatchPlan {
-    /// Plans the batches of `pairs`, which are numbers of pairs. `lengths` returns the tokens of a
-    /// pair's source and target, as the model reads them. Each side of a batch has at most
-    /// `batch_tokens` positions, padding included; a pair that is longer is a batch of its own.
+    /// Plans the batches of the pairs with the numbers `pairs`. `lengths` returns the number of
+    /// tokens of a pair's source and of its target, as the model reads them. Each side of a batch
+    /// has at most `batch_tokens` positions, padding included. A pair with a longer side is a batch
+    /// of its own.
     pub fn new(
         pairs: impl Iterator<Item = u32>,
         lengths: impl Fn(u32) -> [usize; 2],
         batch_tokens: usize,
     ) -> Self {
-        // Sorted by the longer side first, because it limits the batch. The keys are computed once,
-        // because for millions of pairs, looking up lengths takes longer than sorting.
+        // The longer side is the first part of the key, because it limits the batch. Each key is
+        // computed only once: for millions of pairs, looking up lengths takes longer than sorting.
         let key = |pair: u32| {
             let [source, target] = lengths(pair);
             let lengths = [source.max(target), source, target];
@@ -95,12 +97,12 @@ impl BatchPlan {
         self.sorted.len()
     }
 
-    /// Returns the share of padding among the positions of all batches.
+    /// Returns the fraction of padding among the positions of all batches.
     pub fn padding(&self) -> f64 {
         1.0 - self.tokens as f64 / (self.positions as f64).max(1.0)
     }
 
-    /// Returns the order of an epoch, counted from 0.
+    /// Returns the order of pairs and batches in an epoch, which is counted from 0.
     pub fn epoch(&self, seed: u64, epoch: u64) -> EpochOrder {
         let mut rng = generator(seed, Split::Train, epoch);
         let mut pairs = self.sorted.clone();
@@ -112,7 +114,7 @@ impl BatchPlan {
         EpochOrder { pairs, batches }
     }
 
-    /// Returns the numbers of the pairs of an epoch's batch, counted from 0.
+    /// Returns the numbers of the pairs in batch `index` of an epoch; `index` is counted from 0.
     pub fn batch<'a>(&self, epoch: &'a EpochOrder, index: usize) -> &'a [u32] {
         let batch = epoch.batches[index] as usize;
         &epoch.pairs[self.batches[batch] as usize..self.batches[batch + 1] as usize]
@@ -127,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns random lengths; a target is about as long as its source.
+    /// Returns random lengths of `n` pairs. A target is about as long as its source.
     fn lengths(n: u32) -> Vec<[usize; 2]> {
         let mut rng = generator(5, Split::Test, 0);
         let pair = |_| {
@@ -194,7 +196,7 @@ mod tests {
         };
         for other in [order(1, 0), order(0, 1)] {
             assert_ne!(other, order(0, 0));
-            // The batches differ, not only their order.
+            // The batches themselves differ, not only their order.
             let both = sorted(other.clone());
             let same = both.intersection(&sorted(order(0, 0))).count();
             assert!(same < plan.batches() / 5, "{same} of {}", plan.batches());

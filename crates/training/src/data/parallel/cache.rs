@@ -1,10 +1,11 @@
-//! A corpus as token ids, in files that are mapped into memory: they may be larger than memory, and
-//! are ready at once when a run is resumed.
+//! Tokenised corpora in files that are mapped into memory. They may be larger than memory, and a
+//! resumed run can use them at once.
 //!
-//! - `tokens` has the ids of one sequence after the other, without begin and end symbol: two bytes
-//!   per id, or four if a vocabulary has more than 65,536 tokens.
-//! - `index` has two `u64` per pair: the position in `tokens` of the first id of its source; the
-//!   length of the source, plus the length of the target shifted left by 32 bits.
+//! - `tokens` has the ids of all sequences, one sequence after the other, without begin and end
+//!   symbols: two bytes per id, or four if a vocabulary has more than 65,536 tokens.
+//! - `index` has two `u64` per pair. The first is the position in `tokens` of the source's first
+//!   id. The second has the length of the source in its lower 32 bits, and the length of the target
+//!   in its upper 32 bits.
 //! - `manifest.json` says what the other files were made from.
 
 use std::fs::{self, File};
@@ -21,7 +22,7 @@ use super::{Corpus, CorpusStats, Fingerprint, Pair, ReadOptions, Tokenizer};
 use crate::files::write_json;
 use crate::notes;
 
-/// Version of the format of the files, and of what happens to texts before tokenisation.
+/// Version of the format of the files, and of the processing of texts before tokenisation.
 pub(super) const FORMAT: u32 = 1;
 
 /// Number of pairs that are tokenised at a time.
@@ -31,11 +32,11 @@ const TOKENS: &str = "tokens";
 const INDEX: &str = "index";
 const MANIFEST: &str = "manifest.json";
 
-/// What a cache is made from; the name of its folder is a hash of this.
+/// Everything that a cache is made from. The name of the cache's folder contains a hash of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Origin {
     format: u32,
-    /// The byte order of the files, which is that of the machine.
+    /// Whether numbers in the files are little-endian, as on the machine that wrote them.
     little_endian: bool,
     files: Vec<Fingerprint>,
     fields: Option<[String; 2]>,
@@ -49,29 +50,30 @@ struct Origin {
 struct Manifest {
     origin: Origin,
     stats: CorpusStats,
-    /// Size of `tokens` in bytes.
+    /// Size of the file `tokens`, in bytes.
     token_bytes: u64,
-    /// Bytes per id.
+    /// Number of bytes per token id.
     width: u64,
 }
 
-/// The pairs of a corpus as token ids, in files.
+/// The pairs of a corpus as token ids, in memory-mapped files.
 pub struct TokenCache {
     tokens: Mmap,
     index: Mmap,
-    /// Bytes of an id.
+    /// Number of bytes per token id.
     width: u64,
     /// Counts of what was read from the corpus.
     pub stats: CorpusStats,
 }
 
 impl TokenCache {
-    /// Opens the cache of a corpus in the folder `caches`; makes it first if it does not exist.
-    /// `fingerprints` are those of the corpus, `tokenizers` those of sources and targets.
+    /// Opens the cache of a corpus in the folder `caches`. Makes the cache first if it does not
+    /// exist. `fingerprints` identify the files of the corpus; `tokenizers` are those of sources
+    /// and of targets.
     ///
     /// # Errors
     ///
-    /// A corpus that cannot be read, or a folder that cannot be written.
+    /// If the corpus cannot be read, or the folder cannot be written.
     pub fn open_or_make(
         caches: &Path,
         corpus: &Corpus,
@@ -98,7 +100,8 @@ impl TokenCache {
         )
     }
 
-    /// Returns `None` if there is no such cache.
+    /// Opens the cache in the folder `path`. Returns `None` if there is none, and an error if the
+    /// cache is damaged.
     fn open(path: &Path, origin: &Origin, tokenizers: [&Tokenizer; 2]) -> Result<Option<Self>> {
         let Ok(manifest) = fs::read(path.join(MANIFEST)) else {
             return Ok(None);
@@ -121,7 +124,8 @@ impl TokenCache {
         Ok(Some(cache))
     }
 
-    /// Checks that all sequences lie inside the file and consist of tokens.
+    /// Checks that all sequences are inside the file `tokens`, and that their ids are in the
+    /// vocabularies.
     fn check(&self, vocab_sizes: [usize; 2]) -> Result<()> {
         let count = self.tokens.len() as u64 / self.width;
         for pair in 0..self.pairs() {
@@ -142,7 +146,7 @@ impl TokenCache {
         self.index.len() / 16
     }
 
-    /// Returns the number of tokens of a pair's source and target.
+    /// Returns the numbers of tokens of a pair's source and target.
     pub fn lengths(&self, pair: usize) -> [usize; 2] {
         self.entry(pair).1
     }
@@ -164,7 +168,7 @@ impl TokenCache {
         [ids(start, source), ids(start + source, target)]
     }
 
-    /// Returns the start of a pair's source in `tokens`, and both lengths.
+    /// Returns the position of a pair's source in `tokens`, and the lengths of source and target.
     fn entry(&self, pair: usize) -> (u64, [usize; 2]) {
         let entry = &numbers::<u64>(&self.index)[2 * pair..][..2];
         let lengths = [entry[1] & 0xffff_ffff, entry[1] >> 32];
@@ -172,7 +176,7 @@ impl TokenCache {
     }
 }
 
-/// Returns the number of bytes of an id.
+/// Returns the number of bytes per token id.
 fn width(tokenizers: [&Tokenizer; 2]) -> u64 {
     match tokenizers.iter().any(|one| one.vocab_size > 1 << 16) {
         true => 4,
@@ -180,21 +184,23 @@ fn width(tokenizers: [&Tokenizer; 2]) -> u64 {
     }
 }
 
-/// Reads bytes of a file as numbers. They are aligned, because a mapped file begins at a page.
+/// Returns the bytes of a mapped file as numbers. They are aligned, because a mapped file begins at
+/// a page.
 fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
     bytemuck::cast_slice(bytes)
 }
 
 #[allow(unsafe_code)]
 fn map(path: &Path) -> Result<Mmap> {
-    // SAFETY: This library never writes to the files after the rename of their folder. If another
-    // process truncates one while it is read, this process gets a bus error, as with any mapped
-    // file. If another process changes it, the bytes are still valid numbers; bounds are checked.
+    // SAFETY: This library never writes to the files after their folder has been renamed. If
+    // another process truncates a file while it is read, this process gets a bus error, as with any
+    // mapped file. If another process changes a file, its bytes are still valid numbers, and bounds
+    // are checked.
     let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
     map.with_context(|| path.display().to_string())
 }
 
-/// Tokenises a corpus into files of a folder.
+/// Tokenises a corpus and writes the files of its cache into `folder`.
 fn make(
     folder: &Path,
     origin: &Origin,

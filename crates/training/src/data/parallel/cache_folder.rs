@@ -1,4 +1,4 @@
-//! The folder of caches, which several runs may use at a time.
+//! The folder of caches, which several runs may use at the same time.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
@@ -9,20 +9,22 @@ use crate::error::UsageError;
 use crate::files::TemporaryFolder;
 use crate::notes;
 
-/// Prefixes of the names of caches.
+/// Prefixes of the folder names of two kinds of caches: tokenised corpora and trained tokenisers.
 pub(super) const PAIRS: &str = "pairs-";
 pub(super) const TOKENIZER: &str = "tokenizer-";
 
-/// Suffixes of folders that are not complete, or were replaced.
+/// Suffixes of the names of incomplete folders and of replaced folders.
 const TEMPORARY: [&str; 2] = [".tmp", ".old"];
 
-/// Opens the folder `name` in a folder of caches. `open` returns `None` if there is no such cache;
-/// `make` then fills an empty folder, which gets its name when it is complete. A damaged cache is
-/// made again.
+/// Opens the cache `name` in the folder `caches`. Makes the cache first if it does not exist or is
+/// damaged.
+///
+/// `open` returns `None` for a cache that does not exist, and an error for a damaged one. `make`
+/// fills an empty temporary folder, which gets the cache's name when it is complete.
 ///
 /// # Errors
 ///
-/// Those of `make`, or a folder that cannot be written.
+/// If `make` fails, or a folder cannot be written.
 pub(super) fn open_or_make<T>(
     caches: &Path,
     name: &str,
@@ -35,7 +37,7 @@ pub(super) fn open_or_make<T>(
     }
     let _lock = lock(caches)?;
     match open(&path) {
-        // Another run has made it in the meantime.
+        // Another run has made the cache in the meantime.
         Ok(Some(cache)) => return Ok(cache),
         Ok(None) => {}
         Err(error) => {
@@ -50,8 +52,8 @@ pub(super) fn open_or_make<T>(
     open(&path)?.with_context(|| format!("{} was removed by another process", path.display()))
 }
 
-/// Locks a folder of caches against other processes until the returned file is closed; waits while
-/// another process has the lock. Removes temporary folders that killed processes left.
+/// Locks a folder of caches against other processes until the returned file is closed. Waits while
+/// another process holds the lock. Removes temporary folders that killed processes left.
 ///
 /// # Errors
 ///
@@ -69,7 +71,7 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
             notes::note("waiting for another run, which prepares its data");
             file.lock().with_context(cannot)?;
         }
-        // Some network file systems have no locks.
+        // Some network file systems do not support locks. The run goes on without a lock.
         Err(TryLockError::Error(_)) => return Ok(file),
     }
     for entry in fs::read_dir(folder).with_context(cannot)?.flatten() {

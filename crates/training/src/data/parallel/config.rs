@@ -10,19 +10,19 @@ use crate::data::bounds;
 use crate::data::sides::Sides;
 use crate::error::{Subject, UsageError};
 
-/// Treatment of pairs with a side of too many tokens.
+/// Treatment of pairs in which a side has too many tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlong {
-    /// Skips such pairs.
+    /// The whole pair is skipped.
     #[default]
     Drop,
-    /// Truncates the longer sides.
+    /// The sides with too many tokens are truncated.
     Cut,
 }
 
 impl Overlong {
-    /// Describes what happens to the pairs.
+    /// Returns the word for the treatment in notes: `skipped` or `truncated`.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Drop => "skipped",
@@ -35,24 +35,25 @@ impl Overlong {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextConfig {
-    /// Pairs to train on.
+    /// Corpus of the training pairs.
     pub train: Corpus,
-    /// Pairs for evaluation during training; without a file, some pairs of `train` are held out.
+    /// Corpus of the validation pairs. If it has no file, some pairs of `train` are held out
+    /// instead.
     pub valid: Corpus,
-    /// Share of the training pairs that is held out where `valid` has no file: at least one pair,
-    /// and at most 2,000.
+    /// Fraction of the training pairs that is held out if `valid` has no file. At least one pair
+    /// and at most 2,000 different pairs are held out.
     pub valid_share: f64,
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
-    /// Tokenisation of sources and targets.
+    /// Settings of the tokenisers of sources and targets.
     pub tokenizer: TokenizerConfig,
-    /// Maximum tokens of a source and of a target, without begin and end symbol.
+    /// Maximum number of tokens of a source and of a target, without begin and end symbol.
     pub max_length: Sides<usize>,
-    /// Treatment of pairs with a side of more than its `max_length` tokens.
+    /// Treatment of pairs in which a side has more tokens than its `max_length`.
     pub overlong: Overlong,
-    /// Maximum tokens of each side of a batch, padding included.
+    /// Maximum number of tokens on each side of a batch, padding included.
     pub batch_tokens: usize,
-    /// Folder of tokenised corpora; `None` for `cache` beside the run's folder.
+    /// Folder of tokenised corpora; `None` for the folder `cache` beside the run's folder.
     pub cache: Option<PathBuf>,
     /// SHA-256 of the tokenisers of sources and targets; set when a run begins.
     pub tokenizer_sha256: Option<[String; 2]>,
@@ -61,7 +62,7 @@ pub struct TextConfig {
 }
 
 impl TextConfig {
-    /// Returns settings without files: byte-level BPE, at most 256 tokens a side.
+    /// Returns settings without files, for byte-level BPE and at most 256 tokens per side.
     pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
         Self {
             tokenizer: TokenizerConfig::new(vocab_size),
@@ -72,7 +73,8 @@ impl TextConfig {
         }
     }
 
-    /// Returns how the corpora are read. Texts have far less than 64 bytes per token.
+    /// Returns the options for reading the corpora. `max_bytes` allows 64 bytes per token, and
+    /// texts have far fewer bytes.
     pub fn read_options(&self) -> ReadOptions {
         let [source, target] = self.max_length.each();
         ReadOptions {
@@ -81,12 +83,13 @@ impl TextConfig {
         }
     }
 
-    /// Whether the pairs for validation are in files of their own.
+    /// Returns whether the validation pairs have files of their own.
     pub fn has_validation_corpus(&self) -> bool {
         !self.valid.source.as_os_str().is_empty()
     }
 
-    /// Returns an error about a file under the name of the setting that names the file.
+    /// Returns an error with its subject replaced by the setting that names the file. Errors that
+    /// are not about such a file are returned unchanged.
     pub fn name_file(&self, mut error: UsageError) -> UsageError {
         let files = [
             (Some(&self.train.source), "data.train.source"),
@@ -112,7 +115,8 @@ impl TextConfig {
         error
     }
 
-    /// Returns whether a side of a pair of ids has too many tokens.
+    /// Returns whether a side of a pair has more tokens than its `max_length`. `ids` has the token
+    /// ids of source and target.
     pub(super) fn is_overlong(&self, ids: &[Vec<u32>; 2]) -> bool {
         let limits = self.max_length.each();
         ids.iter().zip(limits).any(|(ids, most)| ids.len() > most)
@@ -122,7 +126,7 @@ impl TextConfig {
     ///
     /// # Errors
     ///
-    /// A path that has no absolute form.
+    /// If a path has no absolute form.
     pub fn make_paths_absolute(&mut self) -> Result<(), UsageError> {
         let paths = [
             Some(&mut self.train.source),
@@ -148,7 +152,8 @@ impl TextConfig {
     ///
     /// # Errors
     ///
-    /// A number out of its bounds, or a corpus without a file.
+    /// If a number is out of its bounds, the vocabulary sizes of a joint tokeniser differ, or
+    /// `train` has no file.
     pub fn check(&self) -> Result<(), UsageError> {
         for (setting, length) in self.max_length.with_paths("max_length") {
             bounds::check(&setting, length, 1..=100_000)?;

@@ -1,5 +1,5 @@
-//! Parallel corpora in files: two files of lines, a table of two columns, or JSON Lines; plain or
-//! gzip. They are read pair by pair, so that they may be larger than memory.
+//! Parallel corpora in files: two files of lines, a table of two columns, or JSON Lines. Files may
+//! be plain or gzip. A corpus is read pair by pair, so that it may be larger than memory.
 
 use std::path::{Path, PathBuf};
 
@@ -14,15 +14,15 @@ use crate::error::{UsageError, quote};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Corpus {
-    /// File of sources, one per line. If `target` is `None`, a file of pairs: JSON Lines if its
-    /// name ends with `.jsonl`, `.ndjson` or `.json`, else lines `SOURCE<TAB>TARGET`. All files may
-    /// be compressed by gzip.
+    /// File of sources, one per line. If `target` is `None`, this is a file of pairs: JSON Lines if
+    /// its name ends with `.jsonl`, `.ndjson` or `.json`, else lines `SOURCE<TAB>TARGET`. All files
+    /// may be compressed by gzip.
     pub source: PathBuf,
-    /// File of targets, one per line.
+    /// File of targets, one per line; `None` if `source` is a file of pairs.
     #[serde(default)]
     pub target: Option<PathBuf>,
-    /// Fields of source and target in JSON Lines, such as `translation.en` for a nested field;
-    /// `None` for `source` and `target`.
+    /// Names of the JSON fields of source and target, such as `translation.en` for a nested field.
+    /// `None` stands for the names `source` and `target`.
     #[serde(default)]
     pub fields: Option<[String; 2]>,
 }
@@ -30,9 +30,9 @@ pub struct Corpus {
 /// A source text and its target text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// The source.
+    /// The source text.
     pub source: String,
-    /// The target.
+    /// The target text.
     pub target: String,
 }
 
@@ -41,23 +41,23 @@ pub struct Pair {
 pub struct ReadOptions {
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
-    /// Maximum bytes of a text. Pairs with a longer side are skipped, because the time of a
-    /// tokeniser grows with the square of the length of a word.
+    /// Maximum number of bytes of a text. Pairs with a longer side are skipped, because the time to
+    /// tokenise a word grows with the square of its length.
     pub max_bytes: usize,
 }
 
-/// Counts of what was read from a corpus.
+/// Counts of the pairs and lines that were read from a corpus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorpusStats {
     /// Number of pairs returned.
     pub pairs: u64,
-    /// Number of pairs skipped because a side is empty or white space.
+    /// Number of pairs skipped because a side is empty or has only white space.
     pub empty: u64,
     /// Number of lines in which invalid UTF-8 was replaced.
     pub replaced: u64,
     /// Number of pairs skipped because a side has more bytes than [`ReadOptions::max_bytes`].
     pub too_long: u64,
-    /// Number of lines of a table with more than two columns; the others are ignored.
+    /// Number of lines of a table with more than two columns; further columns are ignored.
     pub extra_columns: u64,
 }
 
@@ -68,20 +68,20 @@ impl Corpus {
         files.map(PathBuf::as_path)
     }
 
-    /// Rejects files that cannot be read more than once.
+    /// Rejects files that cannot be read more than once, such as pipes.
     ///
     /// # Errors
     ///
-    /// The first file that does not exist or is not a regular file.
+    /// If a file does not exist, or cannot be read more than once.
     pub fn check(&self) -> Result<(), UsageError> {
         self.files().try_for_each(check_regular)
     }
 
-    /// Opens the files and returns their pairs.
+    /// Opens the files and returns an iterator over their pairs.
     ///
     /// # Errors
     ///
-    /// A file that does not exist, is a folder, or cannot be read.
+    /// If a file does not exist, is a folder, or cannot be read.
     pub fn read(&self, options: ReadOptions) -> Result<Pairs, UsageError> {
         let ReadOptions { lossy, max_bytes } = options;
         let source = Lines::open(&self.source, lossy)?;
@@ -106,13 +106,13 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// If a file cannot be read.
     pub fn fingerprints(&self) -> Result<Vec<Fingerprint>, UsageError> {
         self.files().map(Fingerprint::of).collect()
     }
 }
 
-/// Whether the name of a file of pairs says that it is JSON Lines.
+/// Returns whether a file of pairs is JSON Lines, according to its name.
 pub fn is_json_lines(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     let name = name.strip_suffix(".gz").unwrap_or(&name);
@@ -120,18 +120,18 @@ pub fn is_json_lines(path: &Path) -> bool {
     endings.any(|ending| name.ends_with(ending))
 }
 
-/// Format of a corpus: where the target of a source is found.
+/// Format of a corpus, which says where the target of a source is.
 enum Format {
-    /// In the same line of another file.
+    /// The target is in the same line of another file.
     TwoFiles(Lines),
-    /// In the second column.
+    /// The target is in the second column of the line.
     Table,
-    /// In the same object; source and target are these fields.
+    /// Source and target are in one JSON object per line, in fields with these names.
     JsonLines([String; 2]),
 }
 
-/// Iterates over the pairs of a corpus, in their order. Skips pairs with an empty or a too long
-/// side.
+/// Iterator over the pairs of a corpus, in their order. It skips pairs with a side that is empty or
+/// too long.
 pub struct Pairs {
     source: Lines,
     format: Format,
@@ -141,7 +141,7 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Returns counts of what was read so far.
+    /// Returns the counts of what has been read so far.
     pub fn stats(&self) -> CorpusStats {
         let in_targets = match &self.format {
             Format::TwoFiles(target) => target.replaced,
@@ -153,7 +153,7 @@ impl Pairs {
         }
     }
 
-    /// Returns the next pair, of any length.
+    /// Returns the next pair, even if a side is empty or too long; `None` at the end of the files.
     fn next_pair(&mut self) -> Result<Option<Pair>, UsageError> {
         let line = self.source.next()?;
         match (&mut self.format, line) {
@@ -168,7 +168,8 @@ impl Pairs {
                 self.stats.extra_columns += u64::from(has_more);
                 Ok(Some(pair))
             }
-            // Blank lines are skipped, such as one at the end of the file.
+            // A blank line, such as one at the end of the file, becomes an empty pair, which is
+            // skipped.
             (Format::JsonLines(_), Some(line)) if line.trim().is_empty() => {
                 Ok(Some(Pair::default()))
             }
@@ -188,7 +189,7 @@ fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageErro
     Ok(wrong(&source.path, expected))
 }
 
-/// Returns the pair of a line of a table, and whether the line has more columns.
+/// Returns the pair in a line of a table, and whether the line has more than two columns.
 fn columns(lines: &Lines, line: &str) -> Result<(Pair, bool), UsageError> {
     let mut columns = line.split('\t');
     let (Some(source), Some(target)) = (columns.next(), columns.next()) else {
@@ -205,7 +206,7 @@ fn columns(lines: &Lines, line: &str) -> Result<(Pair, bool), UsageError> {
     Ok((pair, columns.next().is_some()))
 }
 
-/// Returns the pair of a line of JSON.
+/// Returns the pair in a line of JSON Lines.
 fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
     let object: Value = serde_json::from_str(line).map_err(|error| {
         let what = "must be one JSON object, whole on its line";
@@ -215,7 +216,7 @@ fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, Usage
         let mut path = name.split('.');
         let nested = || path.try_fold(&object, |value, part| value.get(part));
         match object.get(name).or_else(nested) {
-            // Line breaks are replaced, because a text must be one line.
+            // Line breaks are replaced by blanks, because a text must be one line.
             Some(Value::String(text)) => Ok(text.replace(['\n', '\r'], " ")),
             Some(other) => {
                 let (other, name) = (quote(&other.to_string()), quote(name));
@@ -261,7 +262,7 @@ impl Iterator for Pairs {
 }
 
 impl CorpusStats {
-    /// Describes what was skipped or changed; empty if nothing was.
+    /// Returns a message for each kind of pair or line that was skipped or changed.
     pub fn notes(&self) -> Vec<String> {
         let notes = [
             (

@@ -14,7 +14,7 @@ use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 ///
 /// A source ends with the end symbol; a target has begin and end symbol.
 pub struct ParallelDataset {
-    /// Settings, with the hashes of tokenisers and corpora.
+    /// Settings, including the hashes of tokenisers and corpora.
     pub config: TextConfig,
     /// Tokenisers of sources and targets.
     pub tokenizers: TokenizerPair,
@@ -22,14 +22,14 @@ pub struct ParallelDataset {
     pub(super) corpora: Option<Corpora>,
 }
 
-/// The pairs that a run reads.
+/// The training and validation pairs of a run.
 pub(super) struct Corpora {
     pub(super) cache: TokenCache,
     pub(super) plan: BatchPlan,
     pub(super) validation: Vec<Example>,
-    /// The targets of `validation` as they are in the file.
+    /// Target texts of the examples in `validation`, as they are in the file.
     pub(super) references: Vec<String>,
-    /// Seed and number of the last epoch, and its order.
+    /// Seed, number and order of the epoch that was used last.
     pub(super) epoch: Mutex<Option<(u64, u64, Arc<EpochOrder>)>>,
 }
 
@@ -48,7 +48,8 @@ impl Corpora {
 }
 
 impl ParallelDataset {
-    /// Returns the example of a pair of ids: truncated, with begin and end symbols.
+    /// Returns the example of a pair of token ids. Truncates both sides to their maximum lengths,
+    /// and adds begin and end symbols.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
         source.truncate(self.config.max_length.source);
         source.push(self.tokenizers.source.eos_id);
@@ -69,7 +70,7 @@ impl Dataset for ParallelDataset {
             source: self.config.max_length.source + 1,
             target: self.config.max_length.target + 2,
             bytes: Some(self.config.read_options().max_bytes),
-            // Translations are shorter than three times their source and 20 tokens.
+            // A translation is shorter than three times its source plus 20 tokens.
             output: Some(LengthLimit {
                 per_token: 3.0,
                 more: 20,
@@ -90,8 +91,8 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first `n` pairs for validation, in their order, for every split. A data set that
-    /// was opened for inference reads them from their files, and returns none if it cannot.
+    /// Returns the first `n` examples for validation, whatever the split is. A data set that was
+    /// opened for inference reads them from their files, and returns fewer if it cannot.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
         match &self.corpora {
             Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),

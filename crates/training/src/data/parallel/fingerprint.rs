@@ -9,7 +9,7 @@ use super::lines::{cannot_read, check_regular, open};
 use crate::error::UsageError;
 use crate::files::{hex, sha256};
 
-/// Identifies the content of a file.
+/// Size and hash that identify the content of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Size in bytes.
@@ -19,7 +19,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Reads a file from its beginning to its end.
+    /// Computes the fingerprint of a file, which is read from its beginning to its end.
     pub(super) fn of(path: &Path) -> Result<Self, UsageError> {
         check_regular(path)?;
         let mut file = open(path)?;

@@ -1,4 +1,4 @@
-//! The validation split of a corpus that has none: training pairs, chosen by their hash.
+//! Validation pairs of a run without a validation corpus: training pairs, chosen by their hash.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,23 @@ const MAX_PAIRS: usize = 2000;
 
 /// Pairs of the training corpus that are held out for validation.
 ///
-/// A pair is held out if its hash is small, so that it is on the same side in every run, and its
-/// duplicates are with it. Of more than 2,000 such pairs, those with the smallest hashes are held
-/// out; of none, the pair with the smallest hash.
+/// A pair is held out if its hash is below a limit. A pair and its duplicates are therefore in the
+/// same split in every run. If more than 2,000 different pairs are below the limit, the 2,000 pairs
+/// with the smallest hashes are held out. If no pair is below it, the pair with the smallest hash
+/// is held out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldOut {
-    /// The pairs, each once, in the order of the corpus.
+    /// The held-out pairs without duplicates, in the order of the corpus.
     pairs: Vec<Pair>,
-    /// Indices of the pairs and their duplicates in the corpus, in increasing order.
+    /// Indices in the corpus of the held-out pairs and their duplicates, in increasing order.
     indices: Vec<u64>,
     /// Number of pairs in the corpus.
     of: u64,
 }
 
 impl HeldOut {
-    /// Chooses the pairs of a corpus, or none if the settings name a validation corpus.
+    /// Chooses the pairs of a corpus that are held out. Returns `None` if the settings name a
+    /// validation corpus.
     pub(super) fn of(config: &TextConfig) -> Result<Option<Self>, UsageError> {
         if config.has_validation_corpus() {
             return Ok(None);
@@ -48,7 +50,7 @@ impl HeldOut {
         share: f64,
     ) -> Result<Self, UsageError> {
         let is_small = |hash: u64| (hash as f64) < share * 2f64.powi(64);
-        // The key is the hash; the value has the pair and the indices of its duplicates.
+        // Maps the hash of a pair to the pair and the indices of its duplicates, itself included.
         let mut chosen: BTreeMap<u64, (Pair, Vec<u64>)> = BTreeMap::new();
         let mut of = 0;
         for (index, pair) in pairs.enumerate() {
@@ -62,7 +64,7 @@ impl HeldOut {
             let entry = chosen.entry(hash).or_insert_with(|| (pair, Vec::new()));
             entry.1.push(index as u64);
             let last = chosen.keys().next_back().copied();
-            // A pair with a larger hash was there only as long as no other was.
+            // A pair whose hash is not small is kept only until a smaller hash is found.
             let is_over = chosen.len() > MAX_PAIRS || last.is_some_and(|last| !is_small(last));
             if chosen.len() > 1 && is_over {
                 chosen.pop_last();
@@ -76,12 +78,12 @@ impl HeldOut {
         Ok(Self { pairs, indices, of })
     }
 
-    /// Whether the pair with this index of the corpus is held out.
+    /// Returns whether the pair with this index in the corpus is held out.
     pub(super) fn has(&self, index: u64) -> bool {
         self.indices.binary_search(&index).is_ok()
     }
 
-    /// Describes how many pairs are held out.
+    /// Returns a message that says how many pairs are held out.
     pub(super) fn description(&self) -> String {
         let (held_out, of) = (self.indices.len(), self.of);
         format!(
@@ -90,7 +92,7 @@ impl HeldOut {
     }
 }
 
-/// Iterates over the pairs for validation, those of a corpus or those that are held out.
+/// Iterator over the validation pairs: the pairs of a corpus, or held-out training pairs.
 pub struct ValidationPairs(Source);
 
 enum Source {
@@ -110,20 +112,20 @@ impl ValidationPairs {
         }))
     }
 
-    /// Reads all pairs of a corpus.
+    /// Returns an iterator over all pairs of a corpus.
     ///
     /// # Errors
     ///
-    /// A file that does not exist, is a folder, or cannot be read.
+    /// If a file does not exist, is a folder, or cannot be read.
     pub fn of_corpus(corpus: &Corpus, options: ReadOptions) -> Result<Self, UsageError> {
         Self::new(corpus, None, options)
     }
 
-    /// Opens the pairs for validation of a run's settings.
+    /// Returns an iterator over the validation pairs of a run with these settings.
     ///
     /// # Errors
     ///
-    /// Files that cannot be read, or with too few pairs to hold some out.
+    /// If a file cannot be read, or has too few pairs to hold some out.
     pub fn of_run(config: &TextConfig, options: ReadOptions) -> Result<Self, UsageError> {
         let held_out = HeldOut::of(config)?;
         Self::new(&config.valid, held_out.as_ref(), options)
@@ -199,7 +201,8 @@ mod tests {
 
     #[test]
     fn duplicates_are_on_the_same_side() {
-        // A small share and a large one, where pairs are let go again.
+        // With the second share, pairs are dropped again because there are too many. With the
+        // third, only the pair with the smallest hash is held out.
         for (n, share) in [(3000, 0.01), (3000, 0.9), (10, 1e-9)] {
             let held_out = choose((0..n).chain((0..n).rev()), share);
             assert_eq!(held_out.indices.len(), 2 * held_out.pairs.len());

@@ -11,8 +11,7 @@ use crate::files::read_line;
 
 /// Opens a file of a corpus.
 pub(super) fn open(path: &Path) -> Result<File, UsageError> {
-    // The metadata are read before the file is opened, because opening a named pipe waits for a
-    // writer.
+    // The check for a folder is needed because on Unix a folder can be opened like a file.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if metadata.is_dir() {
         return Err(wrong(path, "is a folder, but must be a file of text"));
@@ -39,7 +38,7 @@ pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
     wrong(path, format!("cannot be read ({error})"))
 }
 
-/// Reads the lines of one file.
+/// Reader of the lines of one file.
 pub(super) struct Lines {
     pub(super) path: PathBuf,
     reader: Box<dyn BufRead + Send>,
@@ -98,7 +97,7 @@ impl Lines {
         wrong(&self.path, format!("line {} {what}", self.number))
     }
 
-    /// Reads the rest of the file and returns the number of all its lines.
+    /// Reads the rest of the file and returns the total number of its lines.
     pub(super) fn count(&mut self) -> Result<u64, UsageError> {
         self.lossy = true;
         while self.next()?.is_some() {}

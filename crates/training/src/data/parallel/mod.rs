@@ -1,8 +1,8 @@
-//! Parallel corpora: pairs of texts in files, read as pairs of token ids.
+//! Parallel corpora: pairs of texts in files, which are read as pairs of token ids.
 //!
-//! [`Corpus`] reads pairs of texts from files, a [`Tokenizer`] translates them into ids,
-//! [`TokenCache`] keeps the ids in files, [`BatchPlan`] groups pairs of similar lengths into
-//! batches, and [`ParallelDataset`] is the data set of all of this.
+//! [`Corpus`] reads pairs of texts from files, and a [`Tokenizer`] translates them into token ids.
+//! [`TokenCache`] stores the ids in files, and [`BatchPlan`] groups pairs of similar lengths into
+//! batches. [`ParallelDataset`] combines all of these into a data set.
 
 pub mod batches;
 pub mod cache;

@@ -26,8 +26,7 @@ impl ParallelDataset {
     ///
     /// # Errors
     ///
-    /// Wrong settings, corpora or tokenisers that cannot be used, or a folder that cannot be
-    /// written.
+    /// If a setting is wrong, a corpus or tokeniser cannot be used, or a folder cannot be written.
     pub fn prepare(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
         let made = Self::make(config, caches, eval_size);
         made.map_err(|error| name_file(config, error))
@@ -54,22 +53,22 @@ impl ParallelDataset {
         Ok(dataset)
     }
 
-    /// Opens the data set of a run's folder for inference: with its tokenisers, without its
+    /// Opens the data set of a run's folder for inference, with its tokenisers but without its
     /// corpora.
     ///
     /// # Errors
     ///
-    /// Tokenisers that do not exist or are not those of the run.
+    /// If a tokeniser does not exist, or is not the one that the model was trained with.
     pub fn open(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
         let tokenizers = TokenizerPair::open(run, config.tokenizer_sha256.as_ref())?;
         Ok(Self::new(config, tokenizers))
     }
 
-    /// Reads the corpora, to resume a run; see [`prepare`](Self::prepare).
+    /// Reads the corpora to resume a run. The arguments are those of [`prepare`](Self::prepare).
     ///
     /// # Errors
     ///
-    /// The errors of [`prepare`](Self::prepare), and corpora that have changed since the run began.
+    /// If [`prepare`](Self::prepare) would fail, or a corpus has changed since the run began.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let loaded = self.load_again(caches, eval_size);
         loaded.map_err(|error| name_file(&self.config, error))
@@ -136,7 +135,7 @@ impl ParallelDataset {
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
-        // Lengths as the model reads them: sources with end symbol, targets with begin symbol.
+        // Lengths as the model reads them: a source with end symbol, a target with begin symbol.
         let lengths = |pair: u32| {
             let [source, target] = cache.lengths(pair as usize);
             [source.min(most[0]) + 1, target.min(most[1]) + 1]
@@ -167,7 +166,7 @@ impl ParallelDataset {
         Ok(())
     }
 
-    /// Returns the first `n` pairs for validation; fewer where their files cannot be read.
+    /// Returns the first `n` examples for validation; fewer if their files cannot be read.
     pub(super) fn read_validation(&self, n: usize) -> Vec<Example> {
         let options = self.config.read_options();
         let Ok(pairs) = ValidationPairs::of_run(&self.config, options) else {
@@ -181,7 +180,7 @@ impl ParallelDataset {
         examples.take(n).collect()
     }
 
-    /// Returns the first `n` pairs for validation, and the texts of their targets.
+    /// Returns the first `n` examples for validation, and the texts of their targets.
     fn validation(
         &self,
         n: usize,
@@ -232,7 +231,8 @@ impl ParallelDataset {
     }
 }
 
-/// Fingerprints of the files of both corpora. Reading the files takes time, so it is done once.
+/// Fingerprints of the training and validation files. They are computed once, because reading the
+/// files takes time.
 struct Fingerprints {
     train: Vec<Fingerprint>,
     valid: Vec<Fingerprint>,
@@ -301,7 +301,7 @@ fn caches_of(config: &TextConfig, caches: &Path) -> PathBuf {
     config.cache.clone().unwrap_or_else(|| caches.into())
 }
 
-/// Names the setting of the file that an error is about.
+/// Replaces the subject of an error about a file by the setting that names the file.
 fn name_file(config: &TextConfig, error: anyhow::Error) -> anyhow::Error {
     match error.downcast::<UsageError>() {
         Ok(error) => config.name_file(error).into(),

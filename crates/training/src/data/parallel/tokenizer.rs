@@ -25,7 +25,7 @@ use untrained::{SPECIAL, untrained};
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
     inner: Inner,
-    /// Largest id plus 1.
+    /// Size of the vocabulary: the largest token id plus 1.
     pub vocab_size: usize,
     /// Id of the padding token.
     pub pad_id: u32,
@@ -33,33 +33,35 @@ pub struct Tokenizer {
     pub bos_id: u32,
     /// Id of the end symbol, the last token of sources and targets.
     pub eos_id: u32,
-    /// Id of the token for everything outside the vocabulary, if there is one.
+    /// Id of the unknown token, which stands for everything outside the vocabulary, if there is
+    /// one.
     unk_id: Option<u32>,
-    /// Whether tokens are words, so that the blanks between them are lost.
+    /// Whether tokens are whole words. Decoding then attaches punctuation to words.
     is_words: bool,
     /// SHA-256 of `json`, in hexadecimal digits.
     pub sha256: String,
-    /// The tokeniser as a `tokenizer.json`.
+    /// Content of the tokeniser's `tokenizer.json`.
     pub json: Vec<u8>,
 }
 
-/// Names of special tokens: those of a [`Vocabulary`], and common ones in other tokenisers.
+/// Names of special tokens: first the name in a [`Vocabulary`], then names that are common in other
+/// tokenisers.
 const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
 const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
 const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
-/// Texts with words and characters that are in no vocabulary, unless it consists of bytes.
+/// Texts with words and characters that no vocabulary contains, except a vocabulary of bytes.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
 const ENCODES: &str = "the tokeniser encodes every text, which was tried when it was read";
 
 impl Tokenizer {
-    /// Trains a tokeniser on texts; `side` says which they are.
+    /// Trains a tokeniser on texts. `side` says whether they are sources, targets or both.
     ///
     /// # Errors
     ///
-    /// The first error of `texts`, or a vocabulary size that is too large or too small for them.
+    /// If `texts` returns an error, or the vocabulary size is too large or too small for the texts.
     pub fn train(
         config: &TokenizerConfig,
         side: Texts,
@@ -97,11 +99,11 @@ impl Tokenizer {
         Self::from_json(json.into_bytes(), Path::new("of the corpus"))
     }
 
-    /// Reads a `tokenizer.json`. Adds the special tokens that it lacks.
+    /// Reads a `tokenizer.json` and adds missing special tokens.
     ///
     /// # Errors
     ///
-    /// A file that is not a `tokenizer.json`, or a tokeniser that cannot encode every text.
+    /// If the file is not a `tokenizer.json`, or its tokeniser cannot encode every text.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         if path.exists() && !path.is_file() {
@@ -118,7 +120,7 @@ impl Tokenizer {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner = Inner::from_bytes(&json)
             .map_err(|error| wrong(format!("is not a tokenizer.json of Hugging Face ({error})")))?;
-        // Names of special tokens in a text are text: `<eos>` in a corpus does not end a sequence.
+        // In a text, the name of a special token is ordinary text: `<eos>` does not end a sequence.
         inner.set_encode_special_tokens(true);
         inner.with_padding(None);
         let without = inner.with_truncation(None);
@@ -143,7 +145,7 @@ impl Tokenizer {
             let with_added = inner.to_string(false).expect("it is plain data");
             json = with_added.into_bytes();
         }
-        // A tokeniser without an unknown token fails for what is not in its vocabulary.
+        // A tokeniser without an unknown token fails for words that are not in its vocabulary.
         for text in STRANGE {
             inner.encode_fast(text, false).map_err(|error| {
                 let names = UNK.join(", ");
@@ -174,14 +176,15 @@ impl Tokenizer {
         self.ids(&encoding.expect(ENCODES))
     }
 
-    /// Returns the ids of several texts; all threads share the work.
+    /// Returns the ids of several texts. All threads share the work.
     pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
         let encodings = self.inner.encode_batch_fast(texts, false);
         let encodings = encodings.expect(ENCODES).into_iter();
         encodings.map(|encoding| self.ids(&encoding)).collect()
     }
 
-    /// Returns the ids without special tokens: a unigram model encodes the text `<eos>` as one.
+    /// Returns the ids of an encoding. A unigram model encodes the text `<eos>` as a special token.
+    /// Such tokens are replaced by the unknown token, or removed if there is none.
     fn ids(&self, encoding: &Encoding) -> Vec<u32> {
         let special = [self.pad_id, self.bos_id, self.eos_id];
         let ids = encoding.get_ids().iter().copied();
@@ -192,7 +195,7 @@ impl Tokenizer {
         .collect()
     }
 
-    /// Returns the text of some ids, without padding, begin and end symbol. It is one line.
+    /// Returns the text of token ids, as one line. Skips padding, begin and end symbols.
     pub fn decode(&self, ids: &[u32]) -> String {
         let special = [self.pad_id, self.bos_id, self.eos_id];
         let ids = ids.iter().copied().filter(|id| !special.contains(id));
@@ -206,8 +209,8 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the names of all tokens: [`token`](Self::token) where that is unique, else the name
-    /// in the vocabulary.
+    /// Returns unique names for all tokens. The name is [`token`](Self::token) if that is unique,
+    /// else the name in the vocabulary.
     pub fn pieces(&self) -> Pieces {
         let own = |id| self.inner.id_to_token(id).unwrap_or_default();
         Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))
@@ -220,22 +223,24 @@ impl Tokenizer {
             return name;
         }
         match self.inner.decode(&[id], false) {
-            // A part of a character has the name of its bytes.
+            // A part of a character is decoded as a replacement character. Such a token keeps its
+            // name.
             Ok(text) if !text.contains(char::REPLACEMENT_CHARACTER) => text.replace(' ', "▁"),
             _ => name,
         }
     }
 
-    /// Returns a token as people read it, for a plot: without the marks that a tokeniser has for
-    /// blanks, words and their parts. Special tokens have their names, bytes that are a part of a
-    /// character have hexadecimal digits.
+    /// Returns the label of a token in a plot, without the marks that tokenisers use for blanks,
+    /// words and parts of words. The label of a special token is its name. The label of a part of a
+    /// character is its bytes in hexadecimal digits.
     pub fn label(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
         let special = [self.pad_id, self.bos_id, self.eos_id];
         if special.contains(&id) || self.unk_id == Some(id) {
             return name;
         }
-        // Decoders treat the first token of a text differently, so another one is before this one.
+        // Decoders treat the first token of a text differently, so the token is decoded after
+        // another one.
         let Some(&before) = self.encode("a").last() else {
             return name;
         };
@@ -257,12 +262,12 @@ impl Tokenizer {
     }
 }
 
-/// Whether a character ends a line or controls a terminal.
+/// Returns whether a character ends a line or controls a terminal.
 fn is_break(c: char) -> bool {
     c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c)
 }
 
-/// Removes the blanks before and after punctuation, such as that in `Hello , world !`.
+/// Attaches punctuation to words: `Hello , world !` becomes `Hello, world!`.
 fn attach_punctuation(text: &str) -> String {
     const CLOSING: &str = ".,;:!?)]}%…»”’";
     const OPENING: &str = "([{«“‘¿¡";

@@ -12,13 +12,13 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{remove_file, write_whole};
 
-/// File names in a run's folder: a tokeniser for each side, or one for both.
+/// Names of the tokeniser files in a run's folder: one file for each side, or one for both.
 const SOURCE: &str = "source.tokenizer.json";
 const TARGET: &str = "target.tokenizer.json";
 pub(super) const JOINT: &str = "tokenizer.json";
 
-/// The tokenisers of sources and targets, which may be the same. As a [`Codec`], it encodes every
-/// text; sources end with the end symbol.
+/// The tokenisers of sources and targets, which may be the same. As a [`Codec`], the pair can
+/// encode every text, and appends the end symbol to sources.
 #[derive(Clone)]
 pub struct TokenizerPair {
     /// The tokeniser of sources.
@@ -28,11 +28,12 @@ pub struct TokenizerPair {
 }
 
 impl TokenizerPair {
-    /// Reads the tokenisers from a run's folder. `sha256` are the expected hashes, if known.
+    /// Reads the tokenisers from a run's folder. `sha256` has the expected hashes of the source and
+    /// the target tokeniser, if they are known.
     ///
     /// # Errors
     ///
-    /// Files that do not exist or are not the expected ones.
+    /// If a file does not exist, or its tokeniser does not have the expected hash.
     pub fn open(run: &Path, sha256: Option<&[String; 2]>) -> Result<Self, UsageError> {
         let is_joint = match sha256 {
             Some([source, target]) => source == target,
@@ -85,7 +86,7 @@ impl TokenizerPair {
             let path = run.join(name);
             let written = match tokenizer {
                 Some(tokenizer) => write_whole(&path, &tokenizer.json),
-                // A run that was killed before it began may have left one.
+                // An earlier run that was killed before it began may have left a file of this name.
                 None => remove_file(&path),
             };
             written.with_context(|| format!("cannot write {}", path.display()))?;

@@ -17,9 +17,12 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::notes;
 
-/// Reads the tokenisers that the settings name and trains the others on the training corpus, unless
-/// the folder of caches has them. `fingerprints` are those of the training corpus; pairs that are
-/// held out from it are not read.
+/// Returns the tokenisers of a new run. A tokeniser is read from the file that the settings name.
+/// Without such a file, it is read from the folder `caches`, or trained on the training corpus if
+/// that folder lacks it.
+///
+/// `fingerprints` identify the files of the training corpus. Pairs in `held_out` are not trained
+/// on.
 pub(super) fn read_or_train(
     config: &TextConfig,
     caches: &Path,
@@ -61,7 +64,8 @@ fn cached_or_trained(
     texts: Texts,
 ) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
-    // Settings of the other side do not change this tokeniser.
+    // Settings of the other side do not change this tokeniser, so that its cache does not depend on
+    // them.
     let settings = TokenizerConfig {
         vocab_size: Sides::both(texts.of(config.tokenizer.vocab_size)),
         or_fewer: Sides::both(texts.of(config.tokenizer.or_fewer)),

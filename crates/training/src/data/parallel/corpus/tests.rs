@@ -5,7 +5,7 @@ use flate2::write::GzEncoder;
 
 use super::*;
 
-/// Creates a corpus of files with these contents, and the folder that must outlive it.
+/// Creates a corpus of files with these names and contents. The returned folder must outlive it.
 fn corpus(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Corpus) {
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> = files

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::sides::Sides;
 
-/// Kind of tokens.
+/// Kind of tokens that a tokeniser makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenizerKind {
@@ -14,11 +14,11 @@ pub enum TokenizerKind {
     #[default]
     Bpe,
     /// Pieces of words by a unigram language model, as in SentencePiece. Ids of rare pieces may
-    /// differ when it is trained again.
+    /// differ when the tokeniser is trained again.
     Unigram,
     /// Words and punctuation that occur at least twice.
     Word,
-    /// Characters.
+    /// Single characters.
     Char,
 }
 
@@ -26,7 +26,7 @@ impl TokenizerKind {
     /// All kinds.
     pub const ALL: [Self; 4] = [Self::Bpe, Self::Unigram, Self::Word, Self::Char];
 
-    /// Returns the name in configuration files.
+    /// Returns the name of the kind in configuration files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Bpe => "bpe",
@@ -37,7 +37,7 @@ impl TokenizerKind {
     }
 }
 
-/// Unicode normal forms.
+/// Unicode normal form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Normalization {
@@ -45,8 +45,7 @@ pub enum Normalization {
     Nfc,
     /// Canonical decomposition.
     Nfd,
-    /// Compatibility composition, which also replaces full-width letters and ligatures by plain
-    /// ones.
+    /// Compatibility composition. It also replaces full-width letters and ligatures by plain ones.
     Nfkc,
     /// Compatibility decomposition.
     Nfkd,
@@ -61,22 +60,22 @@ pub struct TokenizerConfig {
     /// Number of tokens of each vocabulary, special tokens included.
     pub vocab_size: Sides<usize>,
     /// Whether a vocabulary may have fewer than `vocab_size` tokens if the corpus does not have
-    /// enough. If not, such a corpus is an error.
+    /// enough. Otherwise, such a corpus is an error.
     pub or_fewer: Sides<bool>,
     /// Whether sources and targets share one vocabulary.
     pub joint: bool,
-    /// Whether all letters are made lower case.
+    /// Whether texts are converted to lower case.
     pub lower_case: bool,
     /// Unicode normal form of all texts; `None` leaves them as they are.
     pub normalization: Option<Normalization>,
-    /// A `tokenizer.json` for sources; `None` trains a tokeniser.
+    /// Path of a `tokenizer.json` for sources; `None` trains a tokeniser.
     pub source_file: Option<PathBuf>,
-    /// A `tokenizer.json` for targets; `None` trains a tokeniser.
+    /// Path of a `tokenizer.json` for targets; `None` trains a tokeniser.
     pub target_file: Option<PathBuf>,
 }
 
 impl TokenizerConfig {
-    /// Returns settings of byte-level BPE with at most `vocab_size` tokens a side.
+    /// Returns settings of byte-level BPE with at most `vocab_size` tokens per side.
     pub fn new(vocab_size: usize) -> Self {
         Self {
             vocab_size: Sides::both(vocab_size),
@@ -89,16 +88,16 @@ impl TokenizerConfig {
 /// The texts that a tokeniser is trained on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Texts {
-    /// Those of one side.
+    /// Only sources.
     Sources,
-    /// Those of the other side.
+    /// Only targets.
     Targets,
-    /// Those of both sides, for one tokeniser.
+    /// Sources and targets, for a tokeniser of both sides.
     Both,
 }
 
 impl Texts {
-    /// Returns what errors and notes call the texts.
+    /// Returns the name of the texts in errors and notes.
     pub fn name(self) -> &'static str {
         match self {
             Self::Sources => "sources",
@@ -107,7 +106,7 @@ impl Texts {
         }
     }
 
-    /// Returns the value of these texts. Both sides have the same where they share a tokeniser.
+    /// Returns the value for these texts. A tokeniser of both sides uses the value for sources.
     pub fn of<T>(self, sides: Sides<T>) -> T {
         match self {
             Self::Sources | Self::Both => sides.source,

@@ -1,9 +1,9 @@
-//! Tokens as people read them.
+//! Labels of tokens in plots.
 
-/// The label of a token that is a blank.
+/// Label of a token that is a blank.
 const BLANK: &str = "␣";
 
-/// Returns a piece of text as a label: without blanks around it, on one line.
+/// Returns the label of a text: one line, without blanks at its ends.
 pub(super) fn of_text(text: &str) -> String {
     let word = text.trim_matches(' ');
     if word.is_empty() {
@@ -17,17 +17,18 @@ pub(super) fn of_text(text: &str) -> String {
     visible.collect()
 }
 
-/// Returns the label of a token of byte-level BPE that is a part of a character: its bytes in
-/// hexadecimal digits. `name` has a character for each byte, in GPT-2's alphabet; `None` if it has
-/// another character.
+/// Returns the label of a byte-level BPE token that is only a part of a character: its bytes in
+/// hexadecimal digits. `name` has one character of GPT-2's alphabet for each byte. Returns `None`
+/// if `name` has another character.
 pub(super) fn of_bytes(name: &str) -> Option<String> {
     let bytes: Option<Vec<u8>> = name.chars().map(byte).collect();
     let digits = bytes?.into_iter().map(|byte| format!("{byte:02X}"));
     Some(format!("0x{}", digits.collect::<String>()))
 }
 
-/// Returns the byte that a character of GPT-2's alphabet stands for: printable characters of
-/// Latin-1 stand for themselves, the other bytes are numbered from U+0100 on.
+/// Returns the byte that a character of GPT-2's alphabet stands for. Printable characters of
+/// Latin-1 stand for themselves. The characters from U+0100 on stand for the other bytes, in
+/// increasing order.
 fn byte(c: char) -> Option<u8> {
     let code = u32::from(c);
     let byte = match c {

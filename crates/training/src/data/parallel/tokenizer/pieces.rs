@@ -1,4 +1,4 @@
-//! Names of tokens that can be read back.
+//! Unique names of tokens, by which their ids can be found again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,8 +10,9 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Creates the names of tokens with the ids 0, 1 and so on. Each token has a name for people
-    /// and the name that the vocabulary has; it gets the first where no other token has that name.
+    /// Chooses the names of tokens with the ids 0, 1 and so on. `tokens` has two names for each: a
+    /// name for people, and the name in the vocabulary. A token gets the name for people if this
+    /// name has no blanks and no other token has it. Otherwise it gets the name in the vocabulary.
     pub fn new(tokens: impl Iterator<Item = [String; 2]>) -> Self {
         let tokens: Vec<[String; 2]> = tokens.collect();
         let own: HashMap<&str, usize> = (tokens.iter().enumerate())
@@ -66,7 +67,7 @@ mod tests {
         let tokens = [
             ["▁der", "Ġder"],
             ["Ã", "Ã"],
-            // The character Ã, whose name for people is that of the byte above.
+            // The character `Ã`. Its name for people is the name of the byte in the line above.
             ["Ã", "ÃĢ"],
             ["\n", "Ċ"],
             ["▁der", "▁der'"],

@@ -28,7 +28,7 @@ fn texts_are_encoded_and_decoded() {
             if unknown == 0 {
                 assert_eq!(tokenizer.decode(&ids), text, "{kind:?}");
             }
-            // Words that occur only once have no token.
+            // Only a tokeniser of words lacks tokens: it has none for words that occur only once.
             assert!(
                 unknown == 0 || kind == TokenizerKind::Word,
                 "{kind:?}: {text}"
@@ -48,7 +48,7 @@ fn special_tokens_are_those_of_a_vocabulary() {
             assert_eq!(tokenizer.id(name), Some(id), "{kind:?}");
             assert_eq!(tokenizer.token(id), name);
         }
-        // Special tokens are never encoded from a text.
+        // The name of a special token in a text is never encoded as that token.
         let ids = tokenizer.encode("Der <eos><pad> tirun.");
         assert!(
             ids.iter().all(|id| !(0..3).contains(id)),
@@ -89,7 +89,7 @@ fn labels_have_no_marks_of_the_tokeniser() {
             !labels.iter().any(|label| label.contains(marks)),
             "{labels:?}"
         );
-        // In their order, the labels are the text.
+        // Joined in their order, the labels are the text.
         let join = |text: &str| text.replace([' ', '␣'], "");
         assert_eq!(
             join(&labels.concat()),
@@ -147,7 +147,7 @@ fn a_trained_tokeniser_is_the_same_when_it_is_read() {
     let json = String::from_utf8(trained(|_| ()).json).unwrap();
     std::fs::write(&path, json.replace("<bos>", "<begin>")).unwrap();
     let read = Tokenizer::read(&path).unwrap();
-    // Special tokens that it lacks are added after all others, and are kept.
+    // Missing special tokens are added after all other tokens, and are part of `read.json`.
     assert_eq!(read.bos_id as usize, read.vocab_size - 1);
     std::fs::write(&path, &read.json).unwrap();
     assert_eq!(Tokenizer::read(&path).unwrap().sha256, read.sha256);

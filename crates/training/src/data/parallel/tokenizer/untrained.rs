@@ -16,8 +16,8 @@ use super::config::{Normalization, TokenizerConfig, TokenizerKind};
 /// Number of special tokens: padding, begin, end and unknown.
 pub(super) const SPECIAL: usize = 4;
 
-/// Returns a tokeniser without tokens, and its trainer. Training gives the special tokens the ids of
-/// a [`Vocabulary`]. It makes at most `size` tokens.
+/// Returns a tokeniser without tokens, and its trainer. The trainer gives the special tokens the
+/// ids of a [`Vocabulary`]. It makes a vocabulary of at most `size` tokens where that is possible.
 pub(super) fn untrained(
     config: &TokenizerConfig,
     size: usize,
@@ -54,7 +54,7 @@ pub(super) fn untrained(
             let mut inner = Inner::new(model);
             inner.with_pre_tokenizer(Some(with_blanks.clone()));
             inner.with_decoder(Some(with_blanks));
-            // A vocabulary size of 0 has only the alphabet, and no merges.
+            // With a vocabulary size of 0, the trainer keeps only the alphabet and makes no merges.
             let trainer = bpe(0).limit_alphabet(size.saturating_sub(SPECIAL));
             (inner, trainer.build().into())
         }
