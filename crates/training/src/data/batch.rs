@@ -1,4 +1,4 @@
-//! Examples as tensors: targets shifted by one token, padding at the end.
+//! Batches of examples as tensors, with padding and with targets that are shifted by one token.
 
 use std::borrow::Borrow;
 
@@ -21,13 +21,13 @@ pub struct Batch {
     pub tokens: usize,
     /// Number of positions of `source` and `labels` together, padding included.
     pub positions: usize,
-    /// Number of these positions that are padding.
+    /// Number of padding positions in `source` and `labels` together.
     pub padding: usize,
 }
 
 impl Batch {
-    /// Pads the examples to the longest of them: sources with one token, targets and labels with
-    /// another.
+    /// Creates the tensors of a batch. Sources are padded to the longest source with
+    /// `pad_ids.source`. Targets and labels are padded to the longest target with `pad_ids.target`.
     pub fn new(examples: &[impl Borrow<Example>], pad_ids: Sides<u32>, device: &Device) -> Self {
         let examples = || examples.iter().map(Borrow::borrow);
         let padded = |pad_id, part: fn(&Example) -> &[u32]| {

@@ -1,10 +1,10 @@
-//! Settings that are numbers within bounds.
+//! The check that a numeric setting of the section `data` is within its bounds.
 
 use std::ops::RangeInclusive;
 
 use crate::error::UsageError;
 
-/// Checks that the value of `data.SETTING` is within its bounds.
+/// Checks that `value`, the value of the setting `data.SETTING`, is within `bounds`.
 pub(super) fn check(
     setting: &str,
     value: usize,

@@ -3,12 +3,12 @@
 use super::sides::Sides;
 use crate::error::quote;
 
-/// Sizes and special tokens of the two vocabularies.
+/// Sizes and special tokens of the source and target vocabularies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabularies {
-    /// Number of token ids of sources.
+    /// Size of the source vocabulary: the largest token id plus 1.
     pub source_size: usize,
-    /// Number of token ids of targets.
+    /// Size of the target vocabulary: the largest token id plus 1.
     pub target_size: usize,
     /// Ids of the padding tokens of sources and targets.
     pub pad_ids: Sides<u32>,
@@ -39,52 +39,52 @@ pub trait Codec: Send + Sync {
     /// Returns the sizes and special tokens of both vocabularies.
     fn vocabularies(&self) -> Vocabularies;
 
-    /// Returns the ids that the encoder reads for a text.
+    /// Returns the token ids of a source text, as the encoder reads them.
     ///
     /// # Errors
     ///
-    /// The first word that is not a token.
+    /// If a word is not a symbol. The error names the first such word.
     fn encode_source(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
 
-    /// Returns the ids of a target, without begin and end symbol.
+    /// Returns the token ids of a target text, without begin and end symbol.
     ///
     /// # Errors
     ///
-    /// The first word that is not a token.
+    /// If a word is not a symbol. The error names the first such word.
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
 
-    /// Returns a source as a person would write it.
+    /// Returns the text of source token ids, as a person would write it.
     fn decode_source(&self, ids: &[u32]) -> String;
 
-    /// Returns a target as a person would write it.
+    /// Returns the text of target token ids, as a person would write it.
     fn decode_target(&self, ids: &[u32]) -> String;
 
-    /// Returns the name of a token of sources.
+    /// Returns the name of a source token.
     fn source_token(&self, id: u32) -> String;
 
-    /// Returns the name of a token of targets.
+    /// Returns the name of a target token.
     fn target_token(&self, id: u32) -> String;
 
-    /// Returns a token of sources as people read it, for a plot: without the marks that tokenisers
-    /// have for blanks and parts of words. By default, its name.
+    /// Returns the label of a source token in a plot. Labels lack the marks that tokenisers use for
+    /// blanks and parts of words. By default, the label is the token's name.
     fn source_label(&self, id: u32) -> String {
         self.source_token(id)
     }
 
-    /// Returns a token of targets as people read it; see [`source_label`](Self::source_label).
+    /// Returns the label of a target token in a plot; see [`source_label`](Self::source_label).
     fn target_label(&self, id: u32) -> String {
         self.target_token(id)
     }
 
-    /// Returns the id of a token of targets, special tokens included.
+    /// Returns the id of the target token with this name, special tokens included.
     ///
     /// # Errors
     ///
-    /// A name that is not a token.
+    /// If no token has this name.
     fn target_id(&self, name: &str) -> Result<u32, EncodeError>;
 }
 
-/// A word that is not a token.
+/// Error about a word that is not a token.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a symbol, which are {symbols} in this run", quote(word))]
 pub struct EncodeError {

@@ -10,7 +10,7 @@ use super::synthetic::entry::Recipe;
 use super::synthetic::sequence::{self, SequenceConfig};
 use crate::error::UsageError;
 
-/// Defines [`DataConfig`], with a variant for each synthetic task.
+/// Defines [`DataConfig`], with a variant for each synthetic task, and [`SYNTHETIC_TASKS`].
 macro_rules! data_config {
     ($($(#[$doc:meta])* $task:ident($settings:ty) = $entry:path;)*) => {
         /// The data set of a run and its settings.
@@ -22,13 +22,13 @@ macro_rules! data_config {
             Text(Box<TextConfig>),
             /// A data set of another program. Only that program can create it.
             Custom {
-                /// Name of the task, with which the names of its run folders begin.
+                /// Name of the task. The names of its run folders begin with it.
                 title: String,
             },
         }
 
         impl DataConfig {
-            /// Returns the task's name, which run folders begin with.
+            /// Returns the task's name, with which the names of its run folders begin.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$task(_) => $entry.name,)*
@@ -42,7 +42,7 @@ macro_rules! data_config {
             ///
             /// # Errors
             ///
-            /// The first wrong setting, or a data set that this library does not know.
+            /// If a setting is wrong, or the data set belongs to another program.
             pub fn check(&self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
                 match self {
                     $(Self::$task(settings) => ($entry.create)(settings).map(Some),)*
@@ -72,23 +72,23 @@ data_config! {
     Reverse(SequenceConfig) = sequence::REVERSE;
     /// Random sequences; the target has the symbols of the source in increasing order.
     Sort(SequenceConfig) = sequence::SORT;
-    /// Sums of two numbers, see [`AddTask`](super::synthetic::AddTask).
+    /// Sums of two numbers; see [`AddTask`](super::synthetic::AddTask).
     Add(AddConfig) = add::ADD;
-    /// The Annotated Transformer's copy task, see
+    /// The Annotated Transformer's copy task; see
     /// [`AnnotatedCopy`](super::synthetic::AnnotatedCopy).
     AnnotatedCopy(AnnotatedConfig) = annotated::ANNOTATED_COPY;
 }
 
-/// A synthetic task by its name: an entry of [`SYNTHETIC_TASKS`].
+/// Entry of [`SYNTHETIC_TASKS`]: a synthetic task with its name and default settings.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedTask {
     /// Name in `config.json` and on the command line.
     pub name: &'static str,
-    /// Describes the target in a line.
+    /// One-line description of the target.
     pub summary: &'static str,
-    /// Settings that solve the task.
+    /// Settings of the model and its training that solve the task.
     pub recipe: Recipe,
-    /// Returns the task with its default settings.
+    /// Returns the task's default settings.
     pub data: fn() -> DataConfig,
 }
 

@@ -1,4 +1,4 @@
-//! Examples to train and evaluate on.
+//! The interface of data sets and of the scorers that judge outputs.
 
 use std::path::Path;
 
@@ -8,31 +8,33 @@ use transformer::generate::LengthLimit;
 use super::synthetic::task::SyntheticTask;
 use super::{Codec, Decoded, Example, Split};
 
-/// Bounds on the lengths of sequences.
+/// Limits on the lengths of sequences and texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Maximum tokens of a source.
+    /// Maximum number of tokens of a source.
     pub source: usize,
-    /// Maximum tokens of a target, with its begin and end symbol.
+    /// Maximum number of tokens of a target, with its begin and end symbol.
     pub target: usize,
-    /// Maximum bytes of a text that is worth tokenising; `None` where encoding takes no time.
+    /// Maximum number of bytes of a text, because tokenising longer texts takes too long; `None`
+    /// for data sets without a tokeniser.
     pub bytes: Option<usize>,
-    /// Maximum length of an output by its source; `None` where only the model limits it.
+    /// Maximum length of an output as a function of its source's length; `None` if only the model
+    /// limits it.
     pub output: Option<LengthLimit>,
 }
 
 impl Limits {
-    /// Returns the maximum tokens of a source or target.
+    /// Returns the larger of the limits `source` and `target`, in tokens.
     pub fn sequence(&self) -> usize {
         self.source.max(self.target)
     }
 }
 
-/// Examples to train and evaluate on, and how outputs are judged.
+/// Examples to train and evaluate on, with their codec and scorer.
 ///
-/// An implementation is a function of its settings: the same arguments give the same examples in
-/// every process. For data that are computed from a random seed, implement [`SyntheticTask`]
-/// instead, which is a `Dataset` without further code.
+/// An implementation must be deterministic: with the same settings, the same arguments give the
+/// same examples in every process. For examples that are computed from a random seed, implement
+/// [`SyntheticTask`] instead; every synthetic task is a `Dataset`.
 ///
 /// ```
 /// use training::data::{Alphabet, Codec, Dataset, Example, Limits, Scorer, Split};
@@ -88,41 +90,42 @@ impl Limits {
 /// # Ok::<(), transformer::VocabularyError>(())
 /// ```
 pub trait Dataset: Send + Sync {
-    /// Returns the translation between text and ids.
+    /// Returns the codec that translates between text and token ids.
     fn codec(&self) -> &dyn Codec;
 
-    /// Returns the bounds on the lengths of sequences.
+    /// Returns the limits on the lengths of sequences and texts.
     fn limits(&self) -> Limits;
 
     /// Returns the examples of training batch `index`, counted from 1. `size` is the number of
-    /// sequences; data sets with another limit, such as tokens, ignore it.
+    /// sequences. Data sets that limit a batch by its tokens ignore `size`.
     fn batch(&self, seed: u64, index: usize, size: usize) -> Vec<Example>;
 
-    /// Returns up to `n` examples of a split; fewer where the split has no more.
+    /// Returns up to `n` examples of a split; fewer if the split has too few.
     fn held_out(&self, seed: u64, split: Split, n: usize) -> Vec<Example>;
 
-    /// Returns the scorer of outputs.
+    /// Returns the scorer that judges a model's outputs.
     fn scorer(&self) -> &dyn Scorer;
 
-    /// Returns the number of batches in which every example occurs once; `None` for examples
-    /// without end.
+    /// Returns the number of batches in an epoch, in which every training example occurs once;
+    /// `None` if the data set has no end.
     fn batches_per_epoch(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the maximum tokens of each side of a batch, padding included, for data sets whose
-    /// batches have a number of tokens instead of a number of sequences.
+    /// Returns the maximum number of tokens on each side of a batch, padding included; `None` if
+    /// batches are limited by their number of sequences.
     fn batch_tokens(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the task that makes examples of any length, for data sets that can.
+    /// Returns the task that makes examples of any length; `None` for data sets without such a
+    /// task.
     fn synthetic(&self) -> Option<&dyn SyntheticTask> {
         None
     }
 
-    /// Writes what a trained model needs besides its run's configuration, such as tokenizers, into
-    /// the run's folder.
+    /// Writes the files that a trained model needs in addition to its run's `config.json`, such as
+    /// tokenisers, into the run's folder.
     ///
     /// # Errors
     ///
@@ -134,14 +137,15 @@ pub trait Dataset: Send + Sync {
 
 /// Judges a model's outputs.
 pub trait Scorer {
-    /// Whether an output, without begin and end symbol, is correct.
+    /// Returns whether `output`, without begin and end symbol, is correct for `example`.
     fn accepts(&self, example: &Example, output: &[u32]) -> bool;
 
-    /// Returns the reference text of example `index` of [`Dataset::held_out`].
+    /// Returns the reference text of `example`, which has the index `index` in
+    /// [`Dataset::held_out`].
     fn reference(&self, index: usize, example: &Example) -> String;
 
-    /// Returns scores of texts, for data sets whose targets are texts with many good
-    /// translations. `decoded` begins with the first held-out example.
+    /// Returns the corpus scores of decoded examples; `None` unless targets are texts that can have
+    /// many good translations. `decoded[i]` belongs to example `i` of [`Dataset::held_out`].
     fn text_scores(&self, _decoded: &[Decoded]) -> Option<TextScores> {
         None
     }

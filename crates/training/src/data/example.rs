@@ -1,19 +1,19 @@
-//! Examples, and the random numbers they are made from.
+//! Examples of a data set, and the random generator that they are made with.
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
 use super::split::Split;
 
-/// The random generator of data sets: the same numbers on every platform.
+/// Random generator of data sets. It gives the same numbers on every platform.
 pub type DataRng = ChaCha8Rng;
 
-/// Returns the generator for one example or epoch: a function of its arguments alone.
+/// Returns the random generator for one example or epoch. It depends only on the arguments.
 pub fn generator(seed: u64, split: Split, index: u64) -> DataRng {
     DataRng::from_seed(key(seed, split, index))
 }
 
-/// Returns the seed of [`generator`]. Its last eight bytes are 0.
+/// Returns the seed of the random generator that [`generator`] returns. Its last eight bytes are 0.
 pub(crate) fn key(seed: u64, split: Split, index: u64) -> [u8; 32] {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
@@ -27,14 +27,14 @@ pub(crate) fn key(seed: u64, split: Split, index: u64) -> [u8; 32] {
 pub struct Example {
     /// Token ids that the encoder reads.
     pub source: Vec<u32>,
-    /// Token ids from the begin symbol to the end symbol, if the data set has one. The decoder
-    /// reads all but the last and predicts all but the first.
+    /// Token ids: the begin symbol, the output and, if the data set has one, the end symbol. The
+    /// decoder reads all tokens but the last, and predicts all tokens but the first.
     pub target: Vec<u32>,
 }
 
 impl Example {
-    /// Returns what a decoder should produce: the target without its begin symbol, and without its
-    /// end symbol if targets have one.
+    /// Returns the tokens that a decoder should generate: the target without its begin symbol and,
+    /// if `has_eos`, without its end symbol.
     pub fn output(&self, has_eos: bool) -> &[u32] {
         &self.target[1..self.target.len() - usize::from(has_eos)]
     }

@@ -1,8 +1,9 @@
-//! Data: what a model learns from, and how text becomes token ids.
+//! Data sets to train and evaluate on, and the translation between text and token ids.
 //!
-//! A [`Dataset`] gives examples of a split by seed and index, and has a [`Codec`] for the
-//! translation between text and ids. [`synthetic`] tasks compute their examples, [`parallel`]
-//! corpora are read from files. [`prepare`] makes the data set that a run's configuration names.
+//! A [`Dataset`] returns training batches by seed and index, and the examples of the other splits.
+//! Its [`Codec`] translates between text and token ids. [`synthetic`] tasks compute their examples;
+//! [`parallel`] corpora are read from files. [`prepare`] makes the data set that a run's
+//! configuration names.
 
 pub mod batch;
 mod bounds;

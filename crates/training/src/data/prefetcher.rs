@@ -1,4 +1,4 @@
-//! Prepares the examples of the next steps in a thread of its own.
+//! A background thread that prepares the examples of the next training steps.
 
 use std::ops::Range;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use super::{Dataset, Example};
 
-/// Maximum number of steps that are prepared ahead.
+/// Maximum number of prepared steps that wait in the channel.
 const AHEAD: usize = 4;
 
-/// The examples of one step, a `Vec` for each of its batches.
+/// Examples of one training step: a `Vec` of examples for each batch of the step.
 pub type StepExamples = Vec<Vec<Example>>;
 
-/// Gives the examples of one step after the other, which a thread prepares while earlier steps run.
+/// Prepares the examples of training steps in a background thread, while earlier steps run.
 ///
 /// ```
 /// use training::data::prefetcher::Prefetcher;
@@ -34,10 +34,11 @@ pub struct Prefetcher {
 }
 
 impl Prefetcher {
-    /// Starts the thread, which ends after the last of `steps` or when the prefetcher is dropped.
+    /// Starts the thread. It ends after the last step of `steps`, or when the prefetcher is
+    /// dropped.
     ///
-    /// Step `n`, counted from 0, consists of the `accumulate` batches from number
-    /// `n * accumulate + 1` on; `seed` and `batch_size` are passed to [`Dataset::batch`].
+    /// Step `n`, counted from 0, has `accumulate` batches. The index of its first batch is
+    /// `n * accumulate + 1`. `seed` and `batch_size` are passed to [`Dataset::batch`].
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         dataset: &'scope dyn Dataset,
@@ -63,11 +64,11 @@ impl Prefetcher {
         }
     }
 
-    /// Returns the examples of the next step; waits for them where they are not ready yet.
+    /// Returns the examples of the next step. Waits until they are ready.
     ///
     /// # Panics
     ///
-    /// After the last step, or if the data set panicked.
+    /// If all steps have been returned already, or the data set panicked.
     pub fn next_step(&mut self) -> StepExamples {
         let start = Instant::now();
         let examples = self.steps.recv().expect("the data set makes examples");
@@ -75,7 +76,7 @@ impl Prefetcher {
         examples
     }
 
-    /// Returns the total time that [`next_step`](Self::next_step) has waited.
+    /// Returns the total time that calls of [`next_step`](Self::next_step) have waited.
     pub fn waited(&self) -> Duration {
         self.waited
     }

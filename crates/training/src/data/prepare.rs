@@ -1,4 +1,4 @@
-//! Makes the data set that a configuration names.
+//! Makes the data set that a run's configuration names.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use anyhow::{Context, Result};
 use super::parallel::dataset::ParallelDataset;
 use super::{DataConfig, Dataset};
 
-/// Purpose that a data set is prepared for.
+/// Purpose for which a data set is prepared.
 #[derive(Clone, Copy, Debug)]
 pub enum Purpose<'a> {
     /// A new run.
     NewRun {
-        /// Folder of tokenised corpora, unless the settings name another.
+        /// Default folder of tokenised corpora; the setting `data.cache` overrides it.
         caches: &'a Path,
         /// Maximum number of examples for validation.
         eval_size: usize,
@@ -21,20 +21,20 @@ pub enum Purpose<'a> {
     Resume {
         /// The run's folder.
         run: &'a Path,
-        /// Folder of tokenised corpora, unless the settings name another.
+        /// Default folder of tokenised corpora; the setting `data.cache` overrides it.
         caches: &'a Path,
         /// Maximum number of examples for validation.
         eval_size: usize,
     },
-    /// The use of a trained model; the data set of text has no examples then.
+    /// Inference with a trained model. A data set of texts then has no training batches.
     Inference {
         /// The run's folder.
         run: &'a Path,
     },
 }
 
-/// Prepares the data set that `config` names. For a new run on text, makes paths in `config`
-/// absolute and adds the hashes of tokenisers and corpora.
+/// Prepares the data set that `config` names. For a new run on texts, this makes the paths in
+/// `config` absolute and adds the hashes of tokenisers and corpora to it.
 ///
 /// ```
 /// use training::data::{DataConfig, Purpose, Split, prepare};
@@ -50,8 +50,8 @@ pub enum Purpose<'a> {
 ///
 /// # Errors
 ///
-/// A wrong setting, corpora or tokenisers that cannot be used, corpora that have changed since the
-/// run began, or a folder that cannot be written.
+/// If a setting is wrong, a corpus or tokeniser cannot be used, a corpus has changed since the run
+/// began, or a folder cannot be written.
 pub fn prepare(config: &mut DataConfig, purpose: Purpose<'_>) -> Result<Box<dyn Dataset>> {
     let DataConfig::Text(text) = config else {
         let dataset = config.check()?;

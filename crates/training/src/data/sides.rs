@@ -1,10 +1,10 @@
-//! Settings of sources and of targets.
+//! Pairs of values, one for sources and one for targets.
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// A setting of sources and the same setting of targets.
+/// The values of a setting for sources and for targets.
 ///
-/// In configuration files it is an object with the keys `source` and `target`. A single value stands
+/// In configuration files, it is an object with the keys `source` and `target`, or a single value
 /// for both sides.
 ///
 /// ```
@@ -23,7 +23,7 @@ pub struct Sides<T> {
 }
 
 impl<T> Sides<T> {
-    /// Returns the same value for both sides.
+    /// Returns `Sides` with the same value for sources and targets.
     pub fn both(value: T) -> Self
     where
         T: Clone,
@@ -39,8 +39,9 @@ impl<T> Sides<T> {
         [self.source, self.target]
     }
 
-    /// Returns both values with the setting's path: the path of the side, or `path` itself if both
-    /// sides have the same value, which then was probably given once.
+    /// Returns the path and the value of each side. If the values differ, the paths end with the
+    /// names of the sides. Equal values were probably given once, so that both sides get `path`
+    /// itself.
     pub(crate) fn with_paths(self, path: &str) -> [(String, T); 2]
     where
         T: PartialEq,

@@ -1,8 +1,9 @@
-//! Parts of the data.
+//! The splits of a data set: training, validation and test.
 
 use serde::{Deserialize, Serialize};
 
-/// Parts of the data that have no sequence in common.
+/// Part of a data set. The splits of a synthetic task share no source. A parallel corpus has the
+/// same pairs for validation and test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Split {
@@ -10,7 +11,7 @@ pub enum Split {
     Train,
     /// Examples for evaluation during training.
     Validation,
-    /// Examples that are decoded at the end.
+    /// Examples that are decoded after training.
     Test,
 }
 
@@ -18,8 +19,9 @@ impl Split {
     /// All splits.
     pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
 
-    /// Returns the split of a source sequence by its hash: 1/16 each for validation and test. It
-    /// depends on nothing else, so that a run never trains on the test sequences of another seed.
+    /// Returns the split of a source sequence, chosen by its hash. Validation and test each get
+    /// 1/16 of all sequences. The seed has no influence, so that a run never trains on the test
+    /// sequences of a run with another seed.
     pub fn of(source: &[u32]) -> Self {
         match hash(source.iter().flat_map(|id| id.to_le_bytes())) % 16 {
             0 => Self::Test,
@@ -29,7 +31,7 @@ impl Split {
     }
 }
 
-/// FNV-1a over the bytes, and a final mix, since the low bits of FNV-1a are weak.
+/// Returns the FNV-1a hash of the bytes after a final mix, because the low bits of FNV-1a are weak.
 pub(super) fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     let mut fnv = 0xcbf2_9ce4_8422_2325_u64;
     for byte in bytes {

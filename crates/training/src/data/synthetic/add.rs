@@ -11,7 +11,7 @@ use crate::config::Schedule;
 use crate::data::{DataRng, bounds};
 use crate::error::UsageError;
 
-/// The addition of two numbers.
+/// The task of adding two numbers.
 pub const ADD: TaskEntry<AddConfig> = TaskEntry {
     name: "add",
     summary: "The target is the sum of two decimal numbers, digit by digit",
@@ -19,7 +19,7 @@ pub const ADD: TaskEntry<AddConfig> = TaskEntry {
     create: |config| Ok(Box::new(AddTask::new(config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // The last steps teach carries over several digits.
+        // The model learns carries over several digits only in the last steps.
         steps: 3000,
         schedule: Schedule::linear(0.4, 200),
         ..Recipe::LEARNED_POSITIONS
@@ -30,23 +30,23 @@ pub const ADD: TaskEntry<AddConfig> = TaskEntry {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AddConfig {
-    /// Maximum digits of a number, from 1 to 1000.
+    /// Maximum number of digits of each number, from 1 to 1000.
     pub max_digits: usize,
 }
 
 impl Default for AddConfig {
-    /// Numbers of at most 4 digits.
+    /// Returns settings for numbers of at most 4 digits.
     fn default() -> Self {
         Self { max_digits: 4 }
     }
 }
 
-/// Sums of two numbers without leading zeros, the most significant digit first in sources and
-/// targets.
+/// Task of adding two numbers. Numbers have no leading zeros, and their most significant digit
+/// comes first, in sources and targets.
 ///
 /// The length of a pair is the number of digits of its longer number. The other number has at most
-/// as many digits, and either number may come first. A held-out sum may be in the training split
-/// with its numbers swapped.
+/// as many digits, and either number may come first. A sum that is held out for validation or test
+/// may be in the training split with its numbers swapped.
 #[derive(Clone, Debug)]
 pub struct AddTask {
     alphabet: Alphabet,
@@ -58,7 +58,7 @@ impl AddTask {
     ///
     /// # Errors
     ///
-    /// A number of digits out of its bounds.
+    /// If `max_digits` is out of its bounds.
     pub fn new(config: &AddConfig) -> Result<Self, UsageError> {
         let max_digits = config.max_digits;
         bounds::check("max_digits", max_digits, 1..=1000)?;
@@ -75,7 +75,7 @@ impl AddTask {
     }
 }
 
-/// Returns the digits of the sum of two numbers.
+/// Returns the digits of the sum of two numbers, which are given by their digits.
 fn sum(a: &[u32], b: &[u32]) -> Vec<u32> {
     let digit = |number: &[u32], column| number.iter().rev().nth(column).copied().unwrap_or(0);
     let mut carry = 0;
@@ -109,7 +109,7 @@ impl SyntheticTask for AddTask {
         if rng.random() {
             std::mem::swap(&mut a, &mut b);
         }
-        // The ids of the ten digits, and then that of `+`.
+        // The first ten symbols are the digits, and the next symbol is `+`.
         let zero = self.alphabet.symbols().start;
         let ids = |digits: &[u32]| -> Vec<u32> { digits.iter().map(|d| zero + d).collect() };
         (
@@ -119,8 +119,8 @@ impl SyntheticTask for AddTask {
     }
 
     fn max_tokens(&self, length: usize) -> usize {
-        // A source has two numbers and a plus; a target one digit more than the longer number, and
-        // begin and end.
+        // A source has two numbers and a plus sign. A target has at most `length + 1` digits, and
+        // begin and end symbol.
         (2 * length + 1).max(length + 3)
     }
 }
@@ -140,7 +140,7 @@ mod tests {
         AddTask::new(&AddConfig { max_digits }).unwrap()
     }
 
-    /// Returns the two numbers and the target as text.
+    /// Returns the two numbers of an example and its output, as texts.
     fn parts(task: &AddTask, example: &Example) -> [String; 3] {
         let text = |ids| task.alphabet().decode_target(ids).replace(' ', "");
         let source = text(&example.source);

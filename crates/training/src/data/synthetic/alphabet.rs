@@ -8,8 +8,10 @@ use transformer::{Vocabulary, VocabularyError};
 
 use crate::data::{Codec, DataRng, EncodeError, Sides, Vocabularies};
 
-/// Tokens with their ids and names. As a [`Codec`], it reads and writes symbols separated by white
-/// space, for sources and targets alike.
+/// Tokens of a synthetic task, with their ids and names.
+///
+/// As a [`Codec`], an alphabet reads and writes symbols separated by white space, for sources and
+/// targets alike.
 ///
 /// ```
 /// use training::data::{Alphabet, Codec};
@@ -32,8 +34,8 @@ pub struct Alphabet {
 }
 
 impl Alphabet {
-    /// Creates an alphabet of symbols with these names, in this order, after the special tokens of
-    /// a [`Vocabulary`].
+    /// Creates an alphabet of symbols with these names. The symbols get the ids after the special
+    /// tokens of a [`Vocabulary`], in the order of `names`.
     ///
     /// # Errors
     ///
@@ -54,8 +56,8 @@ impl Alphabet {
         ))
     }
 
-    /// Creates an alphabet of different tokens. Those from `first_symbol` on are symbols, even if
-    /// one of them is also the begin symbol.
+    /// Creates an alphabet from all its tokens, which must differ. Tokens with ids from
+    /// `first_symbol` on are symbols. The begin symbol may be one of these symbols.
     pub(super) fn from_tokens(
         tokens: Vec<String>,
         first_symbol: u32,
@@ -78,7 +80,8 @@ impl Alphabet {
         self.bos_id
     }
 
-    /// Returns the id of the end symbol, the last token of every target, if targets have one.
+    /// Returns the id of the end symbol, the last token of every target; `None` if targets have
+    /// none.
     pub fn eos_id(&self) -> Option<u32> {
         self.eos_id
     }
@@ -88,18 +91,19 @@ impl Alphabet {
         self.symbols.clone()
     }
 
-    /// Draws `length` random symbols.
+    /// Returns the ids of `length` random symbols.
     pub(super) fn draw(&self, length: usize, rng: &mut DataRng) -> Vec<u32> {
         let symbol = |_| rng.random_range(self.symbols());
         (0..length).map(symbol).collect()
     }
 
-    /// Returns the id of a token, special tokens included.
+    /// Returns the id of the token with this name, special tokens included.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.ids.get(name).copied()
     }
 
-    /// Returns the id of a token if it satisfies `is_valid`.
+    /// Returns the id of the token with this name. It is an error if there is none, or if
+    /// `is_valid` rejects the id.
     fn known(&self, name: &str, is_valid: impl Fn(&u32) -> bool) -> Result<u32, EncodeError> {
         let id = self.id(name).filter(is_valid);
         id.ok_or_else(|| EncodeError {
@@ -108,7 +112,7 @@ impl Alphabet {
         })
     }
 
-    /// Describes the symbols for errors, such as `1 to 32` or `0 to 9, +`.
+    /// Returns a description of the symbols for errors, such as `1 to 32` or `0 to 9, +`.
     fn description(&self) -> String {
         let names = &self.tokens[self.symbols.start as usize..];
         let number = |name: &String| name.parse::<u64>().ok();
@@ -143,7 +147,7 @@ impl Codec for Alphabet {
         self.encode_source(text)
     }
 
-    /// Returns the names, separated by blanks, with `?` for ids that are not tokens.
+    /// Returns the names of the tokens, separated by blanks. An id without a token becomes `?`.
     fn decode_source(&self, ids: &[u32]) -> String {
         let names = ids.iter().map(|&id| self.source_token(id));
         names.collect::<Vec<_>>().join(" ")

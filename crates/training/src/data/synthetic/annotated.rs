@@ -22,8 +22,8 @@ pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
 #[serde(deny_unknown_fields)]
 pub struct AnnotatedConfig {}
 
-/// Sequences of 10 of the symbols `1` to `10`. The first symbol is always `1`, which is also the
-/// begin symbol of targets. Targets have no end symbol.
+/// Task of copying 10 random symbols, which are from `1` to `10`. The first symbol is always `1`,
+/// which is also the begin symbol of targets. Targets have no end symbol.
 #[derive(Clone, Debug)]
 pub struct AnnotatedCopy {
     alphabet: Alphabet,
@@ -33,7 +33,7 @@ impl AnnotatedCopy {
     const SYMBOLS: u32 = 10;
     const LENGTH: usize = 10;
 
-    /// Returns `1 2 3 4 5 6 7 8 9 10`, which the article decodes after training.
+    /// Returns the example `1 2 3 4 5 6 7 8 9 10`, whose source the article decodes after training.
     pub fn one_to_ten() -> Example {
         let source: Vec<u32> = (1..=Self::SYMBOLS).collect();
         Example {
@@ -72,7 +72,8 @@ impl SyntheticTask for AnnotatedCopy {
         length
     }
 
-    // Draws no length, so that the sequences, and the losses in the documentation, stay the same.
+    // The default implementation also draws a length. That would change the sequences, and with
+    // them the losses in the documentation.
     fn draw(&self, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
         self.pair(Self::LENGTH, rng)
     }

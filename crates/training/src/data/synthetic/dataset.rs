@@ -1,4 +1,4 @@
-//! A synthetic task as a data set.
+//! The implementation of `Dataset` for all synthetic tasks.
 
 use super::task::distinct;
 use super::{SyntheticTask, example};

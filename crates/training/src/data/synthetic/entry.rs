@@ -1,4 +1,4 @@
-//! What a program knows of a synthetic task before it makes the task.
+//! Definitions of synthetic tasks: their names, default settings and recipes for training.
 
 use transformer::Positions;
 
@@ -6,18 +6,18 @@ use crate::config::{Schedule, ScheduleKind};
 use crate::data::dataset::Dataset;
 use crate::error::UsageError;
 
-/// A synthetic task with a name: how it is made from settings of the type `C`, and how it is
-/// learned. [`DataConfig`](crate::data::DataConfig) lists all of them.
+/// Definition of a synthetic task with settings of type `C`: its name, how to create it, and a
+/// recipe to train on it. [`DataConfig`](crate::data::DataConfig) lists all synthetic tasks.
 pub struct TaskEntry<C> {
     /// Name in `config.json` and on the command line, in kebab case.
     pub name: &'static str,
-    /// Describes the target in a line, such as "The target is the source".
+    /// One-line description of the target, such as "The target is the source".
     pub summary: &'static str,
     /// Returns the default settings.
     pub settings: fn() -> C,
-    /// Makes the task from its settings.
+    /// Creates the task from its settings.
     pub create: fn(&C) -> Result<Box<dyn Dataset>, UsageError>,
-    /// Settings that solve the task.
+    /// Settings of the model and its training that solve the task.
     pub recipe: Recipe,
 }
 
@@ -28,7 +28,7 @@ pub struct Recipe {
     pub d_model: usize,
     /// Number of attention heads.
     pub n_heads: usize,
-    /// Number of layers in the encoder, and in the decoder.
+    /// Number of layers of the encoder. The decoder has as many.
     pub n_layers: usize,
     /// Inner width of the feed-forward networks.
     pub d_ff: usize,
@@ -40,11 +40,11 @@ pub struct Recipe {
     pub steps: usize,
     /// Number of sequences in a batch.
     pub batch_size: usize,
-    /// Learning rate.
+    /// Schedule of the learning rate.
     pub schedule: Schedule,
-    /// Steps between evaluations; `None` for 100.
+    /// Number of steps between evaluations; `None` for 100 steps.
     pub eval_every: Option<usize>,
-    /// Number of sequences of the validation split in an evaluation.
+    /// Number of validation sequences in an evaluation.
     pub validation_size: usize,
 }
 
@@ -64,9 +64,9 @@ impl Recipe {
         validation_size: 500,
     };
 
-    /// Settings for tasks in which positions matter. Learned positions are told apart sooner than
-    /// sinusoidal ones. Rotary positions alone cannot tell `7` from `7 7`: attention over equal
-    /// values is that value, however many there are.
+    /// Settings for tasks in which positions matter. A model learns to tell learned positions apart
+    /// sooner than sinusoidal ones. Rotary positions alone cannot distinguish `7` from `7 7`,
+    /// because attention over any number of equal values returns that value.
     pub const LEARNED_POSITIONS: Self = Self {
         n_heads: 4,
         positions: Positions::Learned,
@@ -74,8 +74,8 @@ impl Recipe {
         ..Self::COPY
     };
 
-    /// Settings of the Annotated Transformer's copy task, edition of 2018: 10 epochs of 20 batches
-    /// of 30, each followed by 5 batches of evaluation.
+    /// Settings of the copy task in the Annotated Transformer, edition of 2018. Training has 10
+    /// epochs of 20 batches with 30 sequences each. After each epoch, 5 batches are evaluated.
     pub const ANNOTATED: Self = Self {
         d_model: 512,
         n_heads: 8,

@@ -1,4 +1,4 @@
-//! Data sets that are computed: copy, reverse, sort, addition, and tasks of your own.
+//! Synthetic tasks, whose examples are computed: copy, reverse, sort, addition, and your own.
 
 pub mod add;
 pub mod alphabet;

@@ -1,4 +1,4 @@
-//! Tasks on sequences of random symbols: copy, reverse, sort.
+//! Tasks on sequences of random symbols: copy, reverse and sort.
 
 use std::ops::RangeInclusive;
 
@@ -28,7 +28,7 @@ pub const REVERSE: TaskEntry<SequenceConfig> = TaskEntry {
     recipe: Recipe::LEARNED_POSITIONS,
 };
 
-/// The sort task, with half as many symbols as copy.
+/// The sort task, with half as many symbols as the copy task, and shorter sequences.
 pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
     name: "sort",
     summary: "The target has the symbols of the source in increasing order",
@@ -40,20 +40,20 @@ pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // The last steps teach symbols that occur several times.
+        // The model learns symbols that occur several times only in the last steps.
         steps: 3000,
         ..Recipe::LEARNED_POSITIONS
     },
 };
 
-/// The target as a function of the source.
+/// Rule that computes a target from its source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// The source itself.
+    /// The target is the source.
     Copy,
-    /// The source backwards.
+    /// The target is the source backwards.
     Reverse,
-    /// The symbols of the source in increasing order, repeated ones included.
+    /// The target has the symbols of the source in increasing order, repeated symbols included.
     Sort,
 }
 
@@ -74,16 +74,16 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SequenceConfig {
-    /// Number of different symbols, at most 100,000.
+    /// Number of different symbols; at most 100,000.
     pub symbols: usize,
-    /// Length of the shortest sequence, in symbols.
+    /// Minimum length of a sequence, in symbols.
     pub min_length: usize,
-    /// Length of the longest sequence, in symbols, at most 10,000.
+    /// Maximum length of a sequence, in symbols; at most 10,000.
     pub max_length: usize,
 }
 
 impl Default for SequenceConfig {
-    /// 32 symbols, lengths 1 to 16.
+    /// Returns settings for 32 symbols and lengths from 1 to 16.
     fn default() -> Self {
         Self {
             symbols: 32,
@@ -93,7 +93,7 @@ impl Default for SequenceConfig {
     }
 }
 
-/// Sequences of random symbols and lengths, with targets by a [`Rule`].
+/// Task on sequences of random symbols and lengths, with targets by a [`Rule`].
 #[derive(Clone, Debug)]
 pub struct SequenceTask {
     rule: Rule,
@@ -106,7 +106,8 @@ impl SequenceTask {
     ///
     /// # Errors
     ///
-    /// A setting out of its bounds, or too few different sequences to hold some out.
+    /// If a setting is out of its bounds, or there are too few different sequences to hold some
+    /// out.
     pub fn new(rule: Rule, config: &SequenceConfig) -> Result<Self, UsageError> {
         let &SequenceConfig {
             symbols,

@@ -1,4 +1,4 @@
-//! Tasks whose examples are computed, not read.
+//! Synthetic tasks, whose examples are computed instead of read from files.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -9,13 +9,15 @@ use super::alphabet::Alphabet;
 use crate::data::example::{DataRng, Example, generator, key};
 use crate::data::split::Split;
 
-/// Maximum number of draws for an example of the wanted split. Only a task with almost no sources
-/// needs more.
+/// Maximum number of random pairs that are drawn to find one of the wanted split. Only a task with
+/// very few different sources needs more.
 const DRAWS: usize = 10_000;
 
-/// A task whose examples are a function of (seed, split, index): symbols, lengths, and a pair of a
-/// given length. It is a [`Dataset`](crate::data::Dataset) without further code.
-/// `examples/custom_task.rs` trains on such a task.
+/// A task whose examples are a function of (seed, split, index).
+///
+/// An implementation provides an alphabet, the lengths to train on, and a function that returns a
+/// random pair of a given length. Every synthetic task is a [`Dataset`](crate::data::Dataset).
+/// `examples/custom_task.rs` trains on a synthetic task.
 ///
 /// ```
 /// use std::ops::RangeInclusive;
@@ -51,48 +53,49 @@ const DRAWS: usize = 10_000;
 /// # Ok::<(), transformer::VocabularyError>(())
 /// ```
 pub trait SyntheticTask: Send + Sync {
-    /// Returns the tokens of sources and targets.
+    /// Returns the alphabet of sources and targets.
     fn alphabet(&self) -> &Alphabet;
 
-    /// Returns the lengths that are trained on, in the task's own unit: symbols of the source,
+    /// Returns the lengths to train on, in the task's own unit, such as symbols of the source or
     /// digits of a number.
     fn lengths(&self) -> RangeInclusive<usize>;
 
-    /// Returns a random source of a length and its output, without begin and end symbol. The
-    /// length may be one that is not trained on.
+    /// Returns a random source of the given length and its output, without begin and end symbol.
+    /// The length may be outside of [`lengths`](Self::lengths).
     fn pair(&self, length: usize, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>);
 
     /// Returns the maximum number of tokens in the source or target of a pair of this length. A
-    /// target counts with its begin and end symbol. Override it if sequences have more than
-    /// `length` symbols.
+    /// target counts with its begin and end symbol. Override this method if sequences can have more
+    /// than `length` symbols.
     fn max_tokens(&self, length: usize) -> usize {
         length + 2
     }
 
-    /// Whether an output is correct; by default, if it equals the example's.
+    /// Returns whether an output is correct. By default, it must equal the output of the example.
     fn accepts(&self, example: &Example, output: &[u32]) -> bool {
         output == example.output(self.alphabet().eos_id().is_some())
     }
 
-    /// Returns a random pair to train on; by default, all lengths are equally likely.
+    /// Returns a random source and its output to train on. By default, all lengths are equally
+    /// likely.
     fn draw(&self, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
         let length = rng.random_range(self.lengths());
         self.pair(length, rng)
     }
 }
 
-/// Returns one example of a split: a function of its arguments alone.
+/// Returns example `index` of a split. It depends only on the arguments.
 ///
 /// # Panics
 ///
-/// If the task has so few sources that none is of this split.
+/// If the task has so few sources that none of this split is found.
 pub fn example(task: &dyn SyntheticTask, seed: u64, split: Split, index: u64) -> Example {
     let mut rng = generator(seed, split, index);
     first_of(task, split, || task.draw(&mut rng))
         .unwrap_or_else(|| panic!("no source of the {split:?} split in {DRAWS} draws"))
 }
 
-/// Whether every split has sources: a task of a few sources cannot hold any out.
+/// Returns whether every split has a source. A task with very few sources has none to hold out.
 pub fn has_all_splits(task: &dyn SyntheticTask) -> bool {
     Split::ALL.into_iter().all(|split| {
         let mut rng = generator(0, split, 0);
@@ -100,8 +103,8 @@ pub fn has_all_splits(task: &dyn SyntheticTask) -> bool {
     })
 }
 
-/// Returns up to `n` examples of one length with different sources; fewer, or none, where the split
-/// has no more.
+/// Returns up to `n` examples of one length with different sources; fewer, or none, if the split
+/// has too few.
 pub fn examples_of_length(
     task: &dyn SyntheticTask,
     seed: u64,
@@ -111,7 +114,7 @@ pub fn examples_of_length(
 ) -> Vec<Example> {
     let example = |index| {
         let mut key = key(seed, split, index);
-        // Examples of mixed lengths have 0 here.
+        // These bytes are 0 in the keys of examples of mixed lengths.
         key[24..].copy_from_slice(&(length as u64).to_le_bytes());
         let mut rng = DataRng::from_seed(key);
         first_of(task, split, || task.pair(length, &mut rng))
@@ -119,7 +122,8 @@ pub fn examples_of_length(
     distinct((0..100 * n as u64).map_while(example), n)
 }
 
-/// Draws until a pair belongs to the split. Returns it, with begin and end symbol in the target.
+/// Draws pairs until the source of a pair belongs to the split. Returns this pair as an example,
+/// with begin and end symbol in the target; `None` after `DRAWS` pairs.
 fn first_of(
     task: &dyn SyntheticTask,
     split: Split,

@@ -16,7 +16,7 @@ fn sequences(rule: Rule, symbols: usize, max_length: usize) -> SequenceTask {
     SequenceTask::new(rule, &config).unwrap()
 }
 
-/// Returns all synthetic tasks that have names, with their default settings.
+/// Returns all tasks of `SYNTHETIC_TASKS`, with their default settings.
 fn tasks() -> Vec<Box<dyn Dataset>> {
     let tasks = SYNTHETIC_TASKS.iter();
     let checked = tasks.map(|task| (task.data)().check().unwrap());
