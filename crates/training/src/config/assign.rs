@@ -1,11 +1,11 @@
-//! Single settings, set by their paths.
+//! Reads and changes single settings of a configuration by their paths.
 
 use serde_json::Value;
 
 use super::RunConfig;
 use crate::error::UsageError;
 
-/// Settings that follow from the data, or from other settings.
+/// Paths of settings that cannot be set, because they follow from the data or from other settings.
 const DERIVED: [&str; 7] = [
     "data.task",
     "data.tokenizer_sha256",
@@ -16,7 +16,7 @@ const DERIVED: [&str; 7] = [
     "model.pad_id",
 ];
 
-/// The concerns of a configuration, in the order of its structure.
+/// Top-level keys of a configuration, in the order of the fields of [`RunConfig`].
 const CONCERNS: [&str; 7] = [
     "seed",
     "data",
@@ -27,7 +27,7 @@ const CONCERNS: [&str; 7] = [
     "execution",
 ];
 
-/// Maximum number of near paths that an error names.
+/// Maximum number of similar paths that an error suggests, if no path ends with the given name.
 const NEAREST: usize = 3;
 
 impl RunConfig {
@@ -47,7 +47,7 @@ impl RunConfig {
     ///
     /// # Errors
     ///
-    /// A path that is not that of a setting, or a value of another type.
+    /// If `path` is not the path of a setting that can be set, or the value has the wrong type.
     pub fn with(&self, path: &str, text: &str) -> Result<Self, UsageError> {
         let wrong = |value: &str, expected: String| UsageError::new(path, value, expected);
         if DERIVED.contains(&path) {
@@ -104,15 +104,16 @@ impl RunConfig {
         })
     }
 
-    /// Returns the configuration as a JSON value. Its numbers have the digits that a file has.
+    /// Returns the configuration as a JSON value, with the numbers that a configuration file has.
     pub fn to_json(&self) -> Value {
-        // A direct conversion would give numbers of 32 bits more digits than they have.
+        // `serde_json::to_value` would convert `f32` numbers to `f64`, so that 0.98 would become
+        // 0.9800000190734863.
         let json = serde_json::to_string(self).expect("it is plain data");
         serde_json::from_str(&json).expect("it has just been written")
     }
 
-    /// Returns the settings with their paths, by concern. Settings that follow from the data are
-    /// left out.
+    /// Returns the path and the value of each setting, in the order of the configuration's
+    /// sections. Settings that follow from the data are left out, except `data.task`.
     pub fn settings(&self) -> Vec<(String, Value)> {
         let mut settings = Vec::new();
         collect(&self.to_json(), String::new(), &mut settings);
@@ -145,7 +146,7 @@ fn collect(value: &Value, path: String, settings: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Returns what is wrong with a path, and the nearest paths.
+/// Returns the message for a path that is not a setting. It names the most similar paths.
 fn not_a_setting(config: &Value, path: &str) -> String {
     let mut settings = Vec::new();
     collect(config, String::new(), &mut settings);

@@ -5,20 +5,20 @@ use serde::{Deserialize, Serialize};
 use super::checks::{MANY, check_count, check_positive};
 use crate::error::UsageError;
 
-/// When checkpoints are written, and how many are kept.
+/// Settings that say when checkpoints are written, and how many are kept.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointingConfig {
-    /// Steps between checkpoints; `None` if steps write none.
+    /// Number of steps between checkpoints; `None` for no checkpoints by steps.
     pub every: Option<usize>,
-    /// Seconds between checkpoints; `None` if time writes none.
+    /// Number of seconds between checkpoints; `None` for no checkpoints by time.
     pub seconds: Option<f64>,
-    /// Number of newest checkpoints that are kept, besides the best.
+    /// Number of newest checkpoints that are kept, in addition to the best one.
     pub keep: usize,
 }
 
 impl Default for CheckpointingConfig {
-    /// A checkpoint every ten minutes; the newest three are kept.
+    /// Returns settings that write a checkpoint every ten minutes and keep the newest three.
     fn default() -> Self {
         Self {
             every: None,

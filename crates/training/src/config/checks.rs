@@ -1,8 +1,8 @@
-//! Checks of settings that are numbers.
+//! Checks of numeric settings.
 
 use crate::error::UsageError;
 
-/// Maximum of counts that have no natural limit.
+/// Maximum value of counts that have no natural limit.
 pub(super) const MANY: usize = 1_000_000_000;
 
 pub(super) const POSITIVE: &str = "must be a positive number";

@@ -1,4 +1,4 @@
-//! Settings in which configurations differ.
+//! Comparison of the settings of configurations.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{RunConfig, TextSize};
 use crate::data::SYNTHETIC_TASKS;
 
-/// Settings by their paths, such as `optimization.schedule.warmup`, in the order of their paths.
+/// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
 pub type Settings = BTreeMap<String, Value>;
 
-/// Settings that follow from the data, and are no choice of the user.
+/// Paths of settings that the user does not choose, because they follow from the data.
 const DERIVED: [&str; 6] = [
     "data.data",
     "data.tokenizer_sha256",
@@ -20,9 +20,9 @@ const DERIVED: [&str; 6] = [
     "model.max_len",
 ];
 
-/// Returns the settings of a configuration as `config.json` has it, by their paths. Skips those
-/// that follow from the data, and those that are `null`: a setting that is not there is the same as
-/// one that is `null`.
+/// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
+/// from the data. Skips settings that are `null`, too, because they mean the same as missing
+/// settings.
 pub fn settings(config: &Value) -> Settings {
     let mut found = Settings::new();
     visit(config, "", &mut found);
@@ -33,7 +33,7 @@ pub fn settings(config: &Value) -> Settings {
             path.strip_prefix(derived)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         });
-        // The number of steps follows from the number of epochs.
+        // If the number of epochs is set, the number of steps follows from it.
         let is_derived = is_derived || has_epochs && path == "optimization.steps";
         !value.is_null() && !is_derived
     });
@@ -54,8 +54,8 @@ fn visit(value: &Value, path: &str, found: &mut Settings) {
     }
 }
 
-/// Returns the paths of the settings that are not the same in all of some configurations, in
-/// alphabetical order. Numbers are the same if their values are: 1 is 1.0.
+/// Returns the paths of the settings that are not the same in all configurations, in alphabetical
+/// order. Numbers are compared by their values: 1 is the same as 1.0.
 pub fn differing<'a>(all: &[&'a Settings]) -> Vec<&'a str> {
     let mut paths: Vec<&str> = all
         .iter()
@@ -77,11 +77,11 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
     a == b || number(a).is_some() && number(a) == number(b)
 }
 
-/// Returns the settings that differ from those of the preset of the same task that differs least:
-/// the preset's name and the paths with their values, `null` where only the preset has one. `None`
-/// for a task without presets.
+/// Compares a configuration with the most similar preset of its task. Returns the preset's name,
+/// and the settings that differ with their values in `config`. A value is `null` if only the preset
+/// has the setting. Returns `None` for a task without presets.
 ///
-/// Skips the files of the data and the backend, because no preset has them.
+/// Ignores the paths of data files and the backend, because no preset has them.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
@@ -112,8 +112,8 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     from.min_by_key(|(_, changed)| changed.len())
 }
 
-/// Returns a configuration as `config.json` has it. There, a number of single precision has fewer
-/// digits than the same number in double precision.
+/// Returns a configuration as the JSON value of its `config.json`. In the file, an `f32` number has
+/// fewer digits than after a conversion to `f64`.
 fn as_file(config: &RunConfig) -> Value {
     let json = serde_json::to_string(config).expect("it is plain data");
     serde_json::from_str(&json).expect("it is JSON")

@@ -5,25 +5,25 @@ use serde::{Deserialize, Serialize};
 use super::checks::{MANY, check_count};
 use crate::error::UsageError;
 
-/// When a model is evaluated, on how many examples, and when training ends early.
+/// Settings of evaluations, and of the early end of training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Steps between evaluations on the validation split; `None` for 100, or an epoch where the
-    /// data set has epochs.
+    /// Number of steps between evaluations on the validation split. `None` stands for 100 steps, or
+    /// for an epoch of at most 5,000 steps if the data set has epochs.
     pub every: Option<usize>,
-    /// Number of sequences of the validation split in an evaluation.
+    /// Number of validation sequences in an evaluation.
     pub validation_size: usize,
-    /// Number of sequences of the test split that are decoded at the end.
+    /// Number of test sequences that are decoded after training.
     pub test_size: usize,
     /// Measure that decides which evaluation is the best.
     pub best_by: BestBy,
-    /// Exact match on the validation split, from 0 to 1, at which training ends; `None` never ends
-    /// early.
+    /// Exact match on the validation split, from 0 to 1, at which training ends; `None` if no exact
+    /// match ends it.
     pub target: Option<f64>,
     /// Number of evaluations without improvement after which training ends; `None` for no limit.
     pub patience: Option<usize>,
-    /// Evaluation by length at the end.
+    /// Evaluation by length after training; `None` for no such evaluation.
     pub by_length: Option<LengthsConfig>,
 }
 
@@ -41,7 +41,7 @@ pub enum BestBy {
 }
 
 impl BestBy {
-    /// Whether `value` is better than `best`.
+    /// Returns whether `value` is better than `best`.
     pub(crate) fn is_better(self, value: f64, best: f64) -> bool {
         match self {
             Self::Loss => value < best,
@@ -50,18 +50,18 @@ impl BestBy {
     }
 }
 
-/// Lengths to evaluate separately.
+/// Settings of an evaluation by length.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LengthsConfig {
-    /// The lengths, in increasing order, in the unit of the task.
+    /// The lengths to evaluate, in increasing order, in the unit of the task.
     pub lengths: Vec<usize>,
     /// Maximum number of different sequences of each length.
     pub sequences: usize,
 }
 
-/// Maximum length of an evaluation by length. Attention over more tokens takes a gigabyte per
-/// sequence.
+/// Maximum sequence length in an evaluation by length. For longer sequences, attention needs a
+/// gigabyte of memory per sequence.
 pub const MAX_LENGTH: usize = 10_000;
 
 impl LengthsConfig {
@@ -69,7 +69,7 @@ impl LengthsConfig {
     ///
     /// # Errors
     ///
-    /// The first wrong number.
+    /// If a number is wrong. The error names the first one.
     pub fn check(&self) -> Result<(), UsageError> {
         check_count("evaluation.by_length.sequences", self.sequences, 1_000_000)?;
         let path = "evaluation.by_length.lengths";

@@ -1,11 +1,12 @@
-//! Where and how a run computes: the section `execution` of a run's configuration.
+//! Settings that say where and how a run computes: the section `execution` of a run's
+//! configuration.
 
 use serde::{Deserialize, Serialize};
 
 use super::checks::{MANY, check_count};
 use crate::error::UsageError;
 
-/// Where and how a run computes.
+/// Settings that say where and how a run computes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionConfig {
@@ -15,15 +16,15 @@ pub struct ExecutionConfig {
     pub precision: Precision,
     /// Whether activations are computed again in the backward pass instead of being kept.
     pub gradient_checkpointing: bool,
-    /// Whether operations take their fast paths, on backends that have some.
+    /// Whether operations use their fast paths, on backends that have them.
     pub fused: bool,
-    /// Number of tokens whose logits are held at a time during training; `None` for a whole
-    /// batch.
+    /// Number of tokens whose logits are held in memory at a time during training; `None` for a
+    /// whole batch.
     pub loss_chunk: Option<usize>,
 }
 
 impl Default for ExecutionConfig {
-    /// Fast paths in f32, on a backend that is not chosen yet.
+    /// Returns settings with fast paths and f32, on a backend that is not chosen yet.
     fn default() -> Self {
         Self {
             backend: String::new(),
@@ -49,7 +50,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Returns the name that files and command lines have for it.
+    /// Returns the name of the format in files and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -60,9 +61,9 @@ impl Precision {
 }
 
 impl ExecutionConfig {
-    /// Switches the fast paths of the calling thread on or off as the run's setting says, until the
-    /// guard is dropped. Hold it while you compute with the run's model; a trainer and the trained
-    /// run that it returns do so themselves.
+    /// Switches the fast paths of the calling thread on or off, as `fused` says, until the returned
+    /// guard is dropped. Hold the guard while you compute with the run's model. A trainer, and the
+    /// trained run that it returns, hold such a guard themselves.
     pub fn fast_paths(&self) -> fused::FastPaths {
         fused::fast_paths(self.fused)
     }

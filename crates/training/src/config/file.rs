@@ -1,4 +1,4 @@
-//! A configuration from a file: JSON or TOML, whole or in part.
+//! Reads a configuration from a JSON or TOML file, which may have only some of the settings.
 
 use std::fs;
 use std::path::Path;
@@ -8,19 +8,20 @@ use serde_json::{Map, Value, json};
 use super::run::RunConfig;
 use crate::error::{UsageError, quote};
 
-/// Reads a file such as a run's `config.json`. Settings that it lacks are the defaults of its task.
+/// Reads a configuration file, such as a run's `config.json`. Missing settings get the defaults of
+/// the file's task.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, an unknown key, or a wrong value. The message names the key by its
-/// path.
+/// If the file cannot be read, or has an unknown key or a wrong value. The message names the key by
+/// its path.
 pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let wrong = |what: String| UsageError::setting("config", path.display(), what);
     let text =
         fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
     let extension = path.extension();
     let is_toml = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-    // Some editors of Windows begin a file with a byte order mark.
+    // Some Windows editors begin a file with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let file: Value = if is_toml {
         toml::from_str(text).map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
@@ -32,11 +33,12 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     Ok(config)
 }
 
-/// Rejects a file with settings of the model that differ from those that follow from the data.
+/// Rejects a file in which a setting of the model differs from the value that follows from the
+/// data.
 fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
     let mut checked = config.clone();
     if checked.check().is_err() {
-        // The caller checks the settings and reports this error.
+        // The caller of `read` checks the settings again and reports this error.
         return Ok(());
     }
     let checked = serde_json::to_value(checked.model).expect("it is plain data");
@@ -56,7 +58,7 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the settings of a file, completed by the defaults of its task.
+/// Returns the configuration of a file, with the defaults of its task for missing settings.
 pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let Value::Object(file) = file else {
         return Err("must be an object with the keys of a run's config.json".into());
@@ -92,7 +94,8 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     })
 }
 
-/// Writes out the settings of texts that have one value for sources and targets.
+/// In a file with settings of texts, replaces a single value for both sides by an object with the
+/// keys `source` and `target`.
 fn with_both_sides(mut file: Object) -> Object {
     fn write_out(mut section: Option<&mut Value>, keys: &[&str]) {
         for key in keys {
@@ -119,7 +122,7 @@ fn is_same_kind(a: &Value, b: &Value) -> bool {
 /// Values of a JSON object, by their keys.
 type Object = Map<String, Value>;
 
-/// Replaces defaults by the values of a file.
+/// Replaces values in `defaults` by the values of a file.
 fn merge(defaults: &mut Object, file: Object, path: &str) -> Result<(), String> {
     for (key, value) in file {
         let whole = format!("{path}{key}");
@@ -152,7 +155,7 @@ fn merge(defaults: &mut Object, file: Object, path: &str) -> Result<(), String> 
             (Value::Object(defaults), Value::Object(value)) => {
                 merge(defaults, value, &format!("{whole}."))?;
             }
-            // An optional setting may change from null or to null.
+            // An optional setting may be null, in the file or by default.
             (default, value)
                 if default.is_null() || value.is_null() || is_same_kind(default, &value) =>
             {

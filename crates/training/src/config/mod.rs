@@ -1,4 +1,4 @@
-//! The configuration of a run: one structure for each concern, and presets.
+//! The configuration of a run, with one structure for each section, and presets.
 
 mod assign;
 mod checkpointing;

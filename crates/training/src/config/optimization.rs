@@ -6,30 +6,30 @@ use super::checks::{FRACTION, POSITIVE, check_count};
 use super::schedule::Schedule;
 use crate::error::UsageError;
 
-/// How the parameters are updated.
+/// Settings of the parameter updates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimizationConfig {
-    /// Number of training steps. Follows from `epochs` where they are given.
+    /// Number of training steps. If `epochs` is set, the number of steps follows from it.
     pub steps: usize,
-    /// Passes over the training data, for data sets with a limited number of examples.
+    /// Number of passes over the training data, for data sets with a limited number of examples.
     pub epochs: Option<usize>,
-    /// Number of sequences in a batch; data sets with another limit, such as tokens, ignore it.
+    /// Number of sequences in a batch. Data sets that limit a batch by its tokens ignore it.
     pub batch_size: usize,
-    /// Number of batches in a step, whose gradients are added up.
+    /// Number of batches in a step. Their gradients are added up.
     pub accumulate: usize,
-    /// Rule of the updates.
+    /// Optimizer and its settings.
     pub optimizer: OptimizerConfig,
-    /// Learning rate.
+    /// Schedule of the learning rate.
     pub schedule: Schedule,
     /// Label smoothing `ε` of the loss (paper, section 5.4).
     pub label_smoothing: f64,
-    /// Decay of an exponential moving average of the parameters. Evaluations and checkpoints use
-    /// the average.
+    /// Decay of an exponential moving average of the parameters; `None` for no average. Evaluations
+    /// and trained models use the average.
     pub ema: Option<f64>,
 }
 
-/// Rule of an update.
+/// Algorithm that updates the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
@@ -39,26 +39,27 @@ pub enum OptimizerKind {
     AdamW,
 }
 
-/// Rule of the updates and its settings.
+/// Optimizer and its settings.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OptimizerConfig {
-    /// Rule of an update.
+    /// Algorithm that updates the parameters.
     pub kind: OptimizerKind,
     /// Decay of the first moment.
     pub beta_1: f32,
     /// Decay of the second moment.
     pub beta_2: f32,
-    /// Number that is added to the root of the second moment.
+    /// Number that is added to the square root of the second moment.
     pub epsilon: f32,
-    /// Decoupled weight decay of AdamW, times the learning rate. Biases and norms have none.
+    /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Biases and norms
+    /// are not decayed.
     pub weight_decay: f32,
-    /// Maximum global gradient norm; larger gradients are scaled down to it.
+    /// Maximum global gradient norm. Larger gradients are scaled down to it; `None` for no maximum.
     pub clip_norm: Option<f32>,
 }
 
 impl Default for OptimizerConfig {
-    /// Adam with the paper's betas and epsilon (section 5.3).
+    /// Returns settings of Adam with the paper's betas and epsilon (section 5.3).
     fn default() -> Self {
         Self {
             kind: OptimizerKind::Adam,

@@ -1,4 +1,4 @@
-//! Settings that solve each task on two CPU cores, and those of published models.
+//! Presets: settings that solve each task on two CPU cores, and settings of published models.
 
 use transformer::{NormPlacement, TransformerConfig};
 
@@ -13,20 +13,20 @@ use crate::data::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 /// Size of a model for texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSize {
-    /// For some thousand sentences: d_model 128, 2 layers a side.
+    /// For several thousand sentences: `d_model` 128, 2 layers per side.
     Tiny,
-    /// For some ten thousand sentences: d_model 256, 3 layers a side.
+    /// For tens of thousands of sentences: `d_model` 256, 3 layers per side.
     Small,
-    /// The paper's base model: d_model 512, 6 layers a side.
+    /// The paper's base model: `d_model` 512, 6 layers per side.
     Base,
 }
 
-/// Settings with a name.
+/// Name and description of a preset.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Name: that of a task, or of a size for texts.
+    /// Name of a task, or of a size of models for texts.
     pub name: &'static str,
-    /// Describes the preset in a line.
+    /// One-line description of the preset.
     pub summary: &'static str,
 }
 
@@ -56,7 +56,7 @@ const TEXT: [(TextSize, Preset); 3] = [
 ];
 
 impl Preset {
-    /// Returns all presets, those of synthetic tasks first.
+    /// Returns all presets: those of synthetic tasks, then those for texts.
     pub fn all() -> Vec<Self> {
         let tasks = SYNTHETIC_TASKS.iter().map(|task| Self {
             name: task.name,
@@ -67,7 +67,8 @@ impl Preset {
 }
 
 impl RunConfig {
-    /// Returns the default settings of a task, by its name in `config.json`.
+    /// Returns the default settings of the task with this name in `config.json`; `None` if there is
+    /// none.
     pub fn of_task(name: &str) -> Option<Self> {
         if name == "text" {
             return Some(Self::text(TextSize::Small));
@@ -76,7 +77,7 @@ impl RunConfig {
         Some(Self::synthetic(task))
     }
 
-    /// Returns the settings of a preset, by its name.
+    /// Returns the settings of the preset with this name; `None` if there is none.
     pub fn of_preset(name: &str) -> Option<Self> {
         match TEXT.iter().find(|(_, preset)| preset.name == name) {
             Some((size, _)) => Some(Self::text(*size)),
@@ -135,15 +136,15 @@ impl RunConfig {
         config
     }
 
-    /// Returns settings for the translation of texts, without corpora.
+    /// Returns settings for the translation of texts, without the paths of corpora.
     pub fn text(size: TextSize) -> Self {
         let (d_model, n_heads, layers, d_ff) = match size {
             TextSize::Tiny => (128, 4, 2, 256),
             TextSize::Small => (256, 8, 3, 512),
             TextSize::Base => (512, 8, 6, 2048),
         };
-        // Few sentences get small batches, so that there are enough steps to learn in. The learning
-        // rate's peak is 0.0022, 0.0011 and 0.0007.
+        // Small data sets get small batches, so that there are enough steps to learn in. The
+        // largest learning rates of the three sizes are 0.0022, 0.0011 and 0.0007.
         let (vocab_size, batch_tokens, factor, warmup) = match size {
             TextSize::Tiny => (2000, 512, 0.35, 200),
             TextSize::Small => (6000, 2048, 0.35, 400),
@@ -161,7 +162,7 @@ impl RunConfig {
         config
     }
 
-    /// Returns settings for data and a size of the model, which has `layers` layers a side.
+    /// Returns settings for this data and a model of this size, with `layers` layers per side.
     fn sized(data: DataConfig, d_model: usize, n_heads: usize, layers: usize, d_ff: usize) -> Self {
         Self {
             seed: 0,

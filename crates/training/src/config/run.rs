@@ -7,9 +7,9 @@ use super::{BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, Opti
 use crate::data::{DataConfig, Dataset};
 use crate::error::UsageError;
 
-/// The settings of a run, by concern.
+/// The settings of a run, in sections.
 ///
-/// [`presets`](super::presets) have settings that work; change what you need and call
+/// The [`presets`](super::presets) are settings that work. Change what you need, and then call
 /// [`check`](Self::check).
 ///
 /// ```
@@ -25,27 +25,27 @@ use crate::error::UsageError;
 pub struct RunConfig {
     /// Seed for parameter initialisation, data order and dropout.
     pub seed: u64,
-    /// Data set.
+    /// Data set and its settings.
     pub data: DataConfig,
     /// Model hyper-parameters. Vocabulary sizes, `pad_id` and `max_len` follow from the data set.
     pub model: TransformerConfig,
-    /// How the parameters are updated.
+    /// Settings of the parameter updates.
     pub optimization: OptimizationConfig,
-    /// When the model is evaluated, and when training ends early.
+    /// Settings of evaluations, and of the early end of training.
     pub evaluation: EvaluationConfig,
-    /// When checkpoints are written.
+    /// Settings that say when checkpoints are written, and how many are kept.
     pub checkpointing: CheckpointingConfig,
-    /// Where and how the run computes.
+    /// Settings that say where and how the run computes.
     pub execution: ExecutionConfig,
 }
 
 impl RunConfig {
     /// Checks all settings that can be checked without reading a file. If the data set needs no
-    /// file, fits the model to it, and returns it.
+    /// file, this also fits the model to the data set and returns it.
     ///
     /// # Errors
     ///
-    /// The first wrong setting.
+    /// If a setting is wrong. The error names the first one.
     pub fn check(&mut self) -> Result<Option<Box<dyn Dataset>>, UsageError> {
         let dataset = self.data.check()?;
         match &dataset {
@@ -55,12 +55,12 @@ impl RunConfig {
         Ok(dataset)
     }
 
-    /// Fits the model's vocabulary and length, and the number of steps, to a data set; checks all
-    /// settings.
+    /// Checks all settings. Fits the model's vocabularies and maximum length, and the number of
+    /// steps, to a data set.
     ///
     /// # Errors
     ///
-    /// The first wrong setting.
+    /// If a setting is wrong. The error names the first one.
     pub fn fit_to(&mut self, dataset: &dyn Dataset) -> Result<(), UsageError> {
         self.check_settings()?;
         let has_bleu = dataset.scorer().text_scores(&[]).is_some();
@@ -95,8 +95,9 @@ impl RunConfig {
         self.execution.check()
     }
 
-    /// Rejects models and batches that no machine could hold, before memory runs out. `batch_tokens`
-    /// is the maximum tokens of a batch, for data sets with batches by tokens.
+    /// Rejects models and batches that are too large for any machine, before memory runs out.
+    /// `batch_tokens` is the maximum number of tokens in a batch; `None` if batches are limited by
+    /// their number of sequences.
     fn check_size(&self, batch_tokens: Option<usize>) -> Result<(), UsageError> {
         const MOST: f64 = 4e9;
         let model = &self.model;

@@ -5,17 +5,19 @@ use serde::{Deserialize, Serialize};
 use super::checks::{check_count, check_positive};
 use crate::error::UsageError;
 
-/// How the learning rate falls after its rise.
+/// Shape of the learning rate's fall after its linear rise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
-    /// With the square root of the step (paper, section 5.3, equation 3):
+    /// The learning rate falls with the inverse square root of the step (paper, section 5.3,
+    /// equation 3):
     /// `factor * D^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
     Noam,
-    /// Linearly to 0 at the last step, after the same rise to the same peak.
+    /// The learning rate falls linearly to almost 0 at the last step. The rise and the peak are
+    /// those of `Noam`.
     Linear,
-    /// Along half a cosine to 0 at the last step, after the same rise to the same peak (Loshchilov
-    /// and Hutter 2017, without restarts).
+    /// The learning rate falls along half a cosine to almost 0 at the last step (Loshchilov and
+    /// Hutter 2017, without restarts). The rise and the peak are those of `Noam`.
     Cosine,
 }
 
@@ -23,7 +25,7 @@ pub enum ScheduleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// How the learning rate falls after its rise.
+    /// Shape of the learning rate's fall after its linear rise.
     pub kind: ScheduleKind,
     /// Factor that multiplies the learning rate.
     pub factor: f64,
@@ -32,7 +34,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Returns a schedule that falls linearly.
+    /// Returns a schedule whose learning rate falls linearly after its rise.
     pub const fn linear(factor: f64, warmup: usize) -> Self {
         Self {
             kind: ScheduleKind::Linear,
@@ -41,7 +43,8 @@ impl Schedule {
         }
     }
 
-    /// Returns the learning rate of one step, counted from 1, of `steps` steps in all.
+    /// Returns the learning rate of step `step`, counted from 1. `steps` is the total number of
+    /// steps.
     ///
     /// ```
     /// use training::config::{Schedule, ScheduleKind};
@@ -54,7 +57,7 @@ impl Schedule {
         let scale = (d_model as f64).powf(-0.5);
         let (factor, s, w) = (self.factor, step as f64, self.warmup as f64);
         let peak = factor * scale * w.powf(-0.5);
-        // From 1 at the end of the rise to almost 0 at the last step.
+        // `left` falls from 1 at the end of the rise to almost 0 at the last step.
         let left = (steps as f64 + 1.0 - s) / (steps as f64 + 1.0 - w).max(1.0);
         match self.kind {
             ScheduleKind::Noam => factor * scale * s.powf(-0.5).min(s * w.powf(-1.5)),
@@ -72,7 +75,7 @@ impl Schedule {
         self.factor / (d_model as f64 * self.warmup as f64).sqrt()
     }
 
-    /// Returns the schedule with the factor that gives this peak of the learning rate.
+    /// Returns the schedule with another factor, with which the largest learning rate is `peak`.
     ///
     /// ```
     /// use training::config::{Schedule, ScheduleKind};
@@ -105,7 +108,7 @@ mod tests {
             factor: 1.0,
             warmup: 4000,
         };
-        // 512^-0.5 * 4000^-0.5, the peak of the paper's figures.
+        // The expected peak is 512^-0.5 * 4000^-0.5, for the paper's `d_model` and warm-up.
         let peak = noam.learning_rate(4000, 0, 512);
         assert!((peak - 6.987_712e-4).abs() < 1e-9, "{peak}");
         assert!((noam.learning_rate(1000, 0, 512) - peak / 4.0).abs() < 1e-9);
@@ -147,7 +150,7 @@ mod tests {
         let peak = linear.learning_rate(100, 1000, 64);
         assert!((rate(50) - peak / 2.0).abs() < 1e-12);
         assert!((rate(100) - peak).abs() < 1e-12);
-        // Step 550.5 is in the middle of the fall.
+        // The middle of the fall is at 550.5, between these two steps.
         assert!((rate(550) + rate(551) - peak).abs() < 1e-9);
         assert!(rate(150) > linear.learning_rate(150, 1000, 64));
         assert!(rate(950) < linear.learning_rate(950, 1000, 64));
