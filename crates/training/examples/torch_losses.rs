@@ -1,5 +1,6 @@
-//! Writes the first weights and the batches of 100 steps, with which PyTorch takes the same steps:
-//! those of `tests/torch_losses.rs`, or of the text run in the folder RUN.
+//! Writes the initial weights and the batches of 100 training steps, with which PyTorch can take
+//! the same steps. Without the argument RUN, the steps are those of `tests/torch_losses.rs`. With
+//! it, they are the first steps of the text run in the folder RUN.
 //!
 //!     cargo run --release -p training --example torch_losses -- FOLDER [RUN]
 //!     python crates/training/tests/fixtures/torch_losses/torch_losses.py FOLDER [RUN/metrics.jsonl]
@@ -40,7 +41,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(&folder, &config, dataset.as_ref())
 }
 
-/// Writes the files with which PyTorch takes the same steps.
+/// Writes the files from which PyTorch can take the same steps.
 fn write(folder: &Path, config: &RunConfig, dataset: &dyn Dataset) -> Result<(), Box<dyn Error>> {
     let model = config.model.init_seeded(config.seed, &Device::flex())?;
     let parameters = weights::parameters(&model);

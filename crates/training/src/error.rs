@@ -5,19 +5,20 @@ use std::fmt;
 
 use transformer::ConfigError;
 
-/// Subject of a [`UsageError`]: what is wrong.
+/// Subject of a [`UsageError`]: the thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`.
     Setting(String),
-    /// Anything else, in words: `line 3`, `corpus`, a flag of a program.
+    /// Anything else, in words, such as `line 3`, `corpus` or a flag of a program.
     Other(String),
 }
 
-/// Error that the user can correct: a wrong setting, file or line, its value, and what is expected.
+/// Error that the user can correct. It says which setting, file or line is wrong, what its value
+/// is, and what is expected instead.
 ///
-/// Displays as `SUBJECT VALUE: EXPECTED`. Settings are named by their paths; a program that sets
-/// them by flags displays the error by [`describe`](Self::describe) with its own names.
+/// It is displayed as `SUBJECT VALUE: EXPECTED`, with settings named by their paths. A program with
+/// flags for the settings calls [`describe`](Self::describe) to name the flags instead.
 ///
 /// ```
 /// use training::error::UsageError;
@@ -30,7 +31,7 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.describe(|_| None))]
 pub struct UsageError {
-    /// What is wrong.
+    /// The thing that is wrong.
     pub subject: Subject,
     /// The value that was given; empty if there is none.
     pub value: String,
@@ -41,7 +42,7 @@ pub struct UsageError {
 }
 
 impl UsageError {
-    /// Returns an error about anything but a setting.
+    /// Returns an error about anything other than a setting.
     pub fn new(
         subject: impl Into<String>,
         value: impl fmt::Display,
@@ -84,10 +85,10 @@ impl UsageError {
         }
     }
 
-    /// Returns an error about a field of a structure whose settings have paths that begin with
-    /// `section`, such as `model` or `generation`.
+    /// Converts an error about a field of a configuration structure. The path of the setting is
+    /// `SECTION.FIELD`, where `section` is the path of the structure, such as `model`.
     pub fn of_section(section: &str, error: ConfigError) -> Self {
-        // The fields are visited from the last to the first.
+        // `expected_with` visits the mentioned fields from the last to the first.
         let mentioned = RefCell::new(Vec::new());
         let expected = error.expected_with(|field| {
             mentioned
@@ -105,13 +106,14 @@ impl UsageError {
         }
     }
 
-    /// Names the settings that the `{}` of `expected` stand for.
+    /// Sets the settings whose names replace the `{}` in `expected`, in their order.
     pub fn naming<'a>(mut self, settings: impl IntoIterator<Item = &'a str>) -> Self {
         self.settings = settings.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Returns the message. Settings are named by `name`, or by their paths where it returns `None`.
+    /// Returns the message. A setting is named by what `name` returns for its path, or by the path
+    /// itself if `name` returns `None`.
     pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
         let mut text = match &self.subject {
             Subject::Setting(path) => name(path).unwrap_or(path).to_owned(),
@@ -126,7 +128,7 @@ impl UsageError {
     }
 }
 
-/// Replaces each `{}` of a text by the next setting's name.
+/// Replaces each `{}` in a text by the name of the next setting.
 fn fill<'a>(
     text: &'a str,
     settings: &'a [String],
@@ -151,14 +153,15 @@ fn fill<'a>(
 pub struct DivergedError {
     /// What happened, such as `the loss is NaN at step 12`.
     pub what: String,
-    /// What helps. Each `{}` stands for one of `settings`, in their order.
+    /// Advice to the user. Each `{}` stands for one of `settings`, in their order.
     pub advice: String,
     /// Paths of the settings that `advice` mentions.
     pub settings: Vec<String>,
 }
 
 impl DivergedError {
-    /// Returns the message. Settings are named by `name`, or by their paths where it returns `None`.
+    /// Returns the message. A setting is named by what `name` returns for its path, or by the path
+    /// itself if `name` returns `None`.
     pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
         format!(
             "{}: {}",
@@ -169,7 +172,7 @@ impl DivergedError {
 }
 
 impl From<ConfigError> for UsageError {
-    /// An error about a field of the model's configuration.
+    /// Converts an error about a field of the model's configuration.
     fn from(error: ConfigError) -> Self {
         Self::of_section("model", error)
     }

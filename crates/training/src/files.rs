@@ -1,5 +1,5 @@
-//! Files and folders that appear whole: a reader never sees half of one, and neither does the next
-//! process after a failure of the machine.
+//! Writes files and folders whole or not at all: neither a reader nor the next process after a
+//! crash of the machine sees half of one.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, ErrorKind, Write};
@@ -12,18 +12,18 @@ use sha2::{Digest, Sha256};
 ///
 /// # Errors
 ///
-/// If the file cannot be written. A file that was at `path` before is then untouched.
+/// If the file cannot be written. An existing file at `path` is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let temporary = temporary_name(path);
     let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     written.inspect_err(|_| {
-        // A full disk can leave a part of the file, which is removed.
+        // If the disk is full, a part of the file may have been written.
         let _ = fs::remove_file(&temporary);
     })?;
     sync_parent(path)
 }
 
-/// Writes a value as JSON, whole or not at all.
+/// Writes a value as a JSON file, whole or not at all.
 pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     let mut json = serde_json::to_vec_pretty(value)?;
     json.push(b'\n');
@@ -56,12 +56,12 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Returns bytes in hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Waits until a folder's list of names is on the disk, where the system can do that.
+/// Waits until a folder's list of names is on the disk. Does nothing on systems other than Unix.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     File::open(path)?.sync_all()?;
@@ -69,16 +69,15 @@ pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder that is filled under a temporary name. It is removed again when it is dropped before it
-/// [becomes](Self::becomes) another.
+/// A folder that is filled under a temporary name. Dropping it removes the folder, unless it has
+/// been renamed by [`becomes`](Self::becomes).
 #[derive(Debug)]
 pub(crate) struct TemporaryFolder {
     path: PathBuf,
 }
 
 impl TemporaryFolder {
-    /// Creates an empty folder. A folder of the same name that a killed process has left is
-    /// removed.
+    /// Creates an empty folder at `path`. Removes a folder that a killed process has left there.
     pub(crate) fn create(path: PathBuf) -> io::Result<Self> {
         remove_folder(&path)?;
         fs::create_dir_all(&path)?;
@@ -95,9 +94,9 @@ impl TemporaryFolder {
         &self.path
     }
 
-    /// Renames the folder to `path`, which must be in the same folder as the temporary one, and
-    /// replaces a folder that is there. While that happens, the replaced folder has the temporary
-    /// name with the extension `old`.
+    /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
+    /// Replaces a folder that is at `path`. Until that folder is removed, it has the temporary name
+    /// with the extension `old`.
     ///
     /// # Errors
     ///
@@ -124,12 +123,12 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Removes a folder and everything in it, if it is there.
+/// Removes a folder and everything in it, if it exists.
 pub(crate) fn remove_folder(path: &Path) -> io::Result<()> {
     ignore_missing(fs::remove_dir_all(path))
 }
 
-/// Removes a file, if it is there.
+/// Removes a file, if it exists.
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     ignore_missing(fs::remove_file(path))
 }

@@ -1,25 +1,28 @@
-//! Training, evaluation and inference around the `transformer` crate, for programs of your own.
+//! Library for training, evaluation and inference with the `transformer` crate, for your own
+//! programs.
 //!
 //! The program `train` is a command line and a terminal around this library. The library itself
-//! prints nothing, parses no arguments and draws no plots: what happens in a run is told to an
-//! [`Observer`](trainer::Observer), what a user should know is an event of `tracing` (see
-//! [`notes`]), and what a user did wrong is a [`UsageError`](error::UsageError) with the path of
-//! the setting.
+//! prints nothing, parses no arguments and draws no plots. It reports what happens in a run to an
+//! [`Observer`](trainer::Observer). Messages for the user are events of `tracing` (see [`notes`]).
+//! A mistake of the user is returned as a [`UsageError`](error::UsageError), which names the wrong
+//! setting by its path.
 //!
 //! Three promises hold for every run:
 //!
 //! - **Everything is a function of the seed.** Parameters, batches and dropout depend on (seed,
-//!   step) alone. On CPU backends the same configuration gives the same losses, bit for bit, on as
-//!   many threads.
-//! - **A run is a folder that explains itself.** `config.json` repeats the run, `metrics.jsonl` has
-//!   a line for each step, `summary.json` the result, `checkpoints/step-N/` all that is needed to
-//!   continue.
-//! - **A killed run loses nothing but the steps since its last checkpoint.** Files and checkpoints
-//!   appear whole or not at all, and a resumed run repeats the unbroken one to the last bit.
+//!   step) alone. On CPU backends, the same configuration and the same number of threads give the
+//!   same losses, bit for bit.
+//! - **A run is a folder that explains itself.** `config.json` has the settings to repeat the run,
+//!   `metrics.jsonl` has a line for each step, and `summary.json` has the result.
+//!   `checkpoints/step-N/` has all that is needed to continue.
+//! - **A killed run loses only the steps since its last checkpoint.** Files and checkpoints appear
+//!   whole or not at all. A resumed run gives the same results as an uninterrupted one, to the last
+//!   bit.
 //!
 //! # A task of your own
 //!
-//! A task is an alphabet, the lengths to train on, and a pair of a given length:
+//! A task has an alphabet, the lengths to train on, and a function that returns a pair of a given
+//! length:
 //!
 //! ```
 //! use std::ops::RangeInclusive;
@@ -74,7 +77,8 @@
 //!
 //! # Map
 //!
-//! Each module imports only from those above it.
+//! Each module imports only from modules above it. The one exception is `config::Schedule`, which
+//! synthetic tasks in `data` use.
 //!
 //! | module | contents |
 //! |---|---|
@@ -82,11 +86,11 @@
 //! | [`metrics`] | BLEU, chrF, error rates |
 //! | [`data`] | data sets, text and token ids, batches |
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
-//! | [`model`] | what training knows of a model |
-//! | [`positions`] | sequences longer than those of training |
-//! | [`evaluation`] | teacher-forced loss, decoding, by length |
+//! | [`model`] | the interface between training and a model |
+//! | [`positions`] | limits on tokens, beyond the lengths of training |
+//! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
 //! | [`run`] | the run folder, its records and checkpoints |
-//! | [`trainer`] | the loop, one step, the optimizer |
+//! | [`trainer`] | the training loop, one training step, the optimizer |
 //! | [`inference`] | a finished run as a predictor of lines |
 
 #![recursion_limit = "256"]

@@ -2,8 +2,8 @@
 
 use std::fs;
 
-/// Returns the maximum resident memory of this process so far, in bytes; `None` where the system
-/// does not tell it (other than Linux).
+/// Returns the maximum resident memory of this process so far, in bytes; `None` on systems other
+/// than Linux.
 pub fn peak_rss_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let mut lines = status.lines();
@@ -12,8 +12,8 @@ pub fn peak_rss_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Resets the maximum of [`peak_rss_bytes`] to the present use, where the system can do that
-/// (Linux).
+/// Resets the maximum that [`peak_rss_bytes`] returns to the present memory use. Does nothing on
+/// systems other than Linux.
 pub fn reset_peak_rss() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }

@@ -9,7 +9,7 @@ use crate::data::Batch;
 
 /// A model that predicts target sequences from source sequences.
 pub trait SequenceModel: Module + Sync {
-    /// Returns the logits of the next target tokens.
+    /// Returns the logits of the next token at every target position.
     ///
     /// # Shapes
     ///
@@ -18,14 +18,14 @@ pub trait SequenceModel: Module + Sync {
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
     /// Returns the sum of the losses of all labels that are not padding, `[1]`. `chunk` is the
-    /// number of tokens whose logits are held at a time; `None` for all of them.
+    /// number of tokens whose logits are held in memory at a time; `None` for all tokens.
     fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1>;
 
-    /// Returns the outputs of each source, the best first.
+    /// Returns the hypotheses for each source, the best first.
     ///
     /// # Errors
     ///
-    /// Sources or settings that the model cannot take.
+    /// If the model cannot process a source, or a setting is not valid.
     fn generate(
         &self,
         sources: &[&[u32]],

@@ -1,4 +1,4 @@
-//! Sequences longer than those of training: how many tokens a model can take.
+//! Limits on the number of tokens that a model can process, for sequences longer than in training.
 
 use std::borrow::Cow;
 
@@ -8,8 +8,8 @@ use crate::config::MAX_LENGTH;
 use crate::data::Limits;
 
 /// Returns the maximum number of tokens of a source, or of a target with its begin symbol. Learned
-/// positions end with their table. Computed ones extend to any length, so that only memory limits
-/// them.
+/// positions end with their table. Computed positions extend to any length, so that only memory
+/// limits them: the maximum is then at least `MAX_LENGTH`.
 pub fn max_tokens(config: &TransformerConfig) -> usize {
     match config.positions {
         Positions::Learned => config.max_len,
@@ -30,23 +30,24 @@ pub fn with_room<'a>(
     }
 }
 
-/// Returns the maximum number of tokens of an output, which is `max_length` for sources of the
-/// lengths of training. Longer sources may have longer outputs: one token more than the source.
+/// Returns the maximum number of tokens of an output for a source of `source_len` tokens. It is
+/// `max_length`, unless the source is longer than the sequences of training. A longer source may
+/// have an output with one token more than the source.
 pub fn max_output(
     source_len: usize,
     max_length: usize,
     limits: &Limits,
     config: &TransformerConfig,
 ) -> usize {
-    // Together with begin and end symbol, a target of this length was not trained on.
+    // With begin and end symbol, a target as long as the source would be longer than in training.
     match source_len + 2 > limits.sequence() {
         true => max_length.max(source_len + 1).min(max_tokens(config)),
         false => max_length,
     }
 }
 
-/// Truncates a source to `max_tokens` tokens, if it has more, and keeps its last token, which may
-/// be an end symbol. Returns whether it had more.
+/// Truncates a source to at most `max_tokens` tokens, but keeps its last token, which may be an end
+/// symbol. Returns whether the source was longer.
 pub fn truncate_source(ids: &mut Vec<u32>, max_tokens: usize) -> bool {
     let is_longer = ids.len() > max_tokens;
     if is_longer {

@@ -1,4 +1,4 @@
-//! The cost of a training step, counted in allocations and their bytes, which do not depend on the
+//! The cost of a training step, counted in allocations and bytes. These counts do not depend on the
 //! load of the machine. `train bench --what train` measures times.
 #![allow(unsafe_code)] // an allocator that counts
 
@@ -13,9 +13,10 @@ mod allocations;
 
 use allocations::allocated;
 
-/// Allocations of a step of the default copy task on flex with two threads, their KiB, and the KiB
-/// of results from `fused`'s own memory, with room for 3 % more. Lower them when a change needs
-/// fewer; do not raise them without a measurement that gives the reason.
+/// Maximum cost of a step of the default copy task on flex with two threads: allocations, their
+/// KiB, and the KiB of results in `fused`'s own memory. The limits are 3 % above the measured
+/// counts. Lower them when a change needs less. Do not raise them without a measurement that gives
+/// the reason.
 const MOST: [usize; 3] = [8_280, 2_456, 17_770];
 
 // This file has only one test, so that no other test allocates at the same time.
@@ -39,7 +40,7 @@ fn a_training_step_allocates_no_more_than_it_did() {
     };
     let mut counted = [0; 3];
     for step in 1..=24 {
-        // The same batch every time, so that all steps have the same sizes.
+        // Every step has the same batch, so that all steps have the same sizes.
         let examples = dataset.batch(0, 1, batch_size);
         let batch = Batch::new(&examples, pad_ids, &device);
         let before = counters();
@@ -47,8 +48,8 @@ fn a_training_step_allocates_no_more_than_it_did() {
         let gradients = learner.gradients(learner.loss(batch, tokens));
         learner.update(1e-4, gradients, None, 1.0);
         let after = counters();
-        // The first steps warm up: a thread that takes part for the first time, which may be late on
-        // a busy machine, allocates its scratch memory.
+        // The first 20 steps warm up: a thread allocates its scratch memory when it takes part for
+        // the first time, which may be late on a busy machine.
         if step > 20 {
             counted = std::array::from_fn(|i| counted[i].max(after[i] - before[i]));
         }

@@ -1,11 +1,12 @@
-//! Settings come back from a file exactly as they were written.
+//! Settings and training states are read from JSON exactly as they were written.
 
 use proptest::prelude::*;
 use serde_json::Value;
 use training::config::{RunConfig, TextSize};
 use training::run::TrainingState;
 
-/// Replaces every number that is not an integer, each by the next of `floats`.
+/// Replaces every number that is not an integer by the next of `floats`. Returns how many numbers
+/// were replaced.
 fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> usize {
     match value {
         Value::Number(number) if number.is_f64() => {
@@ -24,7 +25,7 @@ fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> u
     }
 }
 
-/// Floats of every magnitude that the settings in f32 can hold, too.
+/// Returns floats of every magnitude up to the largest `f32`, because some settings are `f32`.
 fn float() -> impl Strategy<Value = f64> {
     let all = prop_oneof![
         proptest::num::f64::NORMAL,

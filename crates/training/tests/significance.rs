@@ -20,7 +20,7 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Calls `count` with each segment of a system and its references.
+/// Returns the result of `count` for each segment of a system and the segment's references.
 fn segments<T>(
     case: &Value,
     system: &str,

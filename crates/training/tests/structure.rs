@@ -1,6 +1,6 @@
-//! The structure of the workspace: no file imports, directly or through others, a file that imports
-//! it back. cargo-modules has such a check, too, but counts a parent module as importing its
-//! children, and takes longer to install than all tests take to run.
+//! Checks that no crate of the workspace has an import cycle, in which a file imports itself
+//! through other files. cargo-modules has such a check, too, but it counts a parent module as
+//! importing its children. It also takes longer to install than all tests take to run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,10 +12,10 @@ type Module = Vec<String>;
 #[derive(Debug, Default)]
 struct File {
     path: PathBuf,
-    /// Every path that the file's code mentions, from the crate's root, and whether the mention is
-    /// only a re-export.
+    /// Every path that the file's code mentions, from the crate's root. The flag is true if the
+    /// path is only re-exported.
     mentions: Vec<(Vec<String>, bool)>,
-    /// Re-exported names and what they stand for.
+    /// Re-exported names and the paths that they stand for.
     exports: BTreeMap<String, Vec<String>>,
 }
 
@@ -72,7 +72,7 @@ fn a_cycle_is_found() {
     assert_eq!(cycles(folder.path()).len(), 1);
 }
 
-/// Returns the import cycles of a crate: one line for each, with its files.
+/// Returns a description of each import cycle of a crate, with the cycle's files.
 fn cycles(src: &Path) -> Vec<String> {
     let files = read(src);
     let mut arrows: BTreeMap<&Module, BTreeSet<&Module>> = BTreeMap::new();
@@ -181,14 +181,15 @@ fn read(src: &Path) -> BTreeMap<Module, File> {
         .collect()
 }
 
-/// Finds imports, paths that begin with `crate`, `self`, `super` or a child module, and re-exports.
+/// Returns the paths that a file's code mentions and the names that it re-exports. Such a path is
+/// an import or begins with `crate`, `self`, `super` or a child module.
 fn parse(modules: &BTreeSet<Module>, module: &Module, path: PathBuf, text: &str) -> File {
     let code = without_comments_and_tests(text);
     let mut file = File {
         path,
         ..File::default()
     };
-    // Ranges of the braces of inline modules.
+    // Byte ranges of the bodies of inline modules.
     let mut inner: Vec<(usize, usize)> = Vec::new();
     for (at, _) in code.match_indices("mod ") {
         let rest = &code[at + 4..];
@@ -282,7 +283,7 @@ fn parse(modules: &BTreeSet<Module>, module: &Module, path: PathBuf, text: &str)
         for (at, _) in rest_of_code.match_indices(&start) {
             let before = &rest_of_code[..at];
             let is_begin = !before.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == ':');
-            // A visibility imports nothing.
+            // A path in a visibility, `pub(in path)`, imports nothing.
             if is_begin && !before.ends_with("pub(in ") {
                 let is_path = |c: &char| c.is_alphanumeric() || matches!(c, '_' | ':');
                 let path: String = rest_of_code[at..].chars().take_while(is_path).collect();
@@ -369,7 +370,7 @@ fn without_comments_and_tests(text: &str) -> String {
     });
     let text = lines.collect::<Vec<_>>().join("\n");
     let mut code = String::new();
-    // Every second piece between quotation marks is a string.
+    // Every second piece of the text between quotation marks is a string.
     let quoted = text
         .replace("\\\\", "")
         .replace("\\\"", "")

@@ -1,8 +1,9 @@
-//! A hundred steps on the same batches from the same weights have PyTorch's losses.
+//! A hundred training steps have the same losses as PyTorch's steps with the same batches and
+//! initial weights.
 //!
-//! `fixtures/torch_losses/torch_losses.py` computes `losses.json` beside it with
-//! `torch.nn.Transformer` and `torch.optim.Adam`, from files that
-//! `examples/torch_losses.rs` of this crate writes.
+//! `fixtures/torch_losses/losses.json` has the losses of PyTorch. The script `torch_losses.py`
+//! beside it computed them with `torch.nn.Transformer` and `torch.optim.Adam`, from files that this
+//! crate's `examples/torch_losses.rs` wrote.
 
 use std::fs;
 
@@ -44,6 +45,6 @@ fn losses_equal_pytorchs() {
         steps += 1;
     }
     assert_eq!((steps, theirs.len()), (STEPS, STEPS));
-    // The model learns, so that equal losses mean something.
+    // The loss must fall, so that equal losses mean something.
     assert!(theirs[STEPS - 1] < theirs[0] - 1.0);
 }
