@@ -1,4 +1,4 @@
-//! The backend and device that compute.
+//! Chooses and opens the backend and the device that compute.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -56,8 +56,8 @@ impl Backend {
         }
     }
 
-    /// Returns the backends of this build; the first is its default: GPU before CPU, others before
-    /// flex.
+    /// Returns the backends of this build, GPU before CPU and flex last. The first one is the
+    /// default.
     pub fn built_in() -> impl Iterator<Item = Self> {
         let all = Self::value_variants().iter().copied();
         all.filter(|backend| backend.is_built_in())
@@ -78,7 +78,7 @@ pub struct DeviceName {
 }
 
 impl From<Backend> for DeviceName {
-    /// Names the backend's default device.
+    /// Returns the name of the backend's default device.
     fn from(backend: Backend) -> Self {
         Self {
             backend,
@@ -125,7 +125,7 @@ impl FromStr for DeviceName {
 }
 
 impl DeviceName {
-    /// Parses the value of `--backend`; `None` is the default of this build.
+    /// Parses the value of `--backend`; `None` selects the default of this build.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl DeviceName {
         }
     }
 
-    /// Opens the device, and tests it by a small operation.
+    /// Opens the device, and tests it with a small operation.
     ///
     /// # Errors
     ///
@@ -148,8 +148,8 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device, configures it by `prepare` before there is any tensor on it, and tests it by a
-    /// small operation.
+    /// Opens the device, configures it with `prepare` before it holds any tensor, and tests it with
+    /// a small operation.
     ///
     /// # Errors
     ///
@@ -164,8 +164,8 @@ impl DeviceName {
             let sum = Tensor::<1>::ones([2], &device).sum().into_data();
             Ok((device, sum.iter::<f32>().sum::<f32>()))
         };
-        // Backends without a driver panic, most of them in a thread of their own. The first panic of
-        // any thread has the reason.
+        // A backend without a driver panics, in most cases in a thread of its own. The first panic
+        // of any thread gives the reason.
         let first_panic = Arc::new(OnceLock::new());
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new({

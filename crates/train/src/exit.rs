@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use training::error::{DivergedError, UsageError};
 
-/// How a command ended, as its exit code says. 128 and a signal's number are the codes of a shell.
+/// How a command ended. Each value is the exit code. After a signal, it is 128 plus the number of
+/// the signal, as in a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -29,7 +30,7 @@ impl Exit {
         Self::Terminated,
     ];
 
-    /// Returns the exit of a command that an error ended.
+    /// Returns the exit of a command that failed with `error`.
     pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
             Self::Usage
@@ -40,8 +41,8 @@ impl Exit {
         }
     }
 
-    /// Returns the exit of a run that a signal has stopped, by the signal's name, or the user in
-    /// the dashboard.
+    /// Returns the exit of a run that was stopped by `name`: a signal such as `SIGTERM`, or the
+    /// dashboard.
     pub fn stopped_by(name: &str) -> Self {
         match name {
             "SIGHUP" => Self::HungUp,
@@ -74,7 +75,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Returns the list of all exit codes, for the help.
+/// Returns the list of all exit codes for the help.
 pub fn help() -> String {
     let mut help = String::from("Exit codes:\n\n");
     for exit in Exit::ALL {

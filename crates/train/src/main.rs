@@ -1,12 +1,13 @@
-//! The program `train`: a command line, a terminal and plots around the library `training`.
+//! The program `train`: command line, terminal output and plots for the library `training`.
 //!
 //! Three parts handle a call. [`args`] parses the command line into the arguments of a command,
-//! which become a `training::config::RunConfig` or a search configuration. [`commands`] does what
-//! the command says, by the library. [`terminal`] shows it: results on stdout, everything else on
-//! stderr, so that `train generate RUN < lines > outputs` is a pipe.
+//! which become a `training::config::RunConfig` or a search configuration. [`commands`] runs the
+//! command with the library. [`terminal`] prints results on stdout and everything else on stderr,
+//! so that `train generate RUN < lines > outputs` works as a pipe.
 //!
-//! Errors come back to `main`. A wrong setting has a path such as `optimization.steps`, which
-//! [`args::flags`] turns into the flag that sets it. [`exit`] has the exit codes.
+//! Errors are returned to `main`. The error about a wrong setting names a path such as
+//! `optimization.steps`, and [`args::flags`] turns the path into the flag that sets it. [`exit`]
+//! has the exit codes.
 //!
 //! | module | contents |
 //! |---|---|
@@ -18,8 +19,8 @@
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!
-//! A new command is a file in `args` and one in `commands`, a variant of `args::Command` and an arm
-//! in `commands::run`; `docs/architecture.md` has the steps.
+//! A new command needs a file in `args` and one in `commands`, a variant of `args::Command` and an
+//! arm in `commands::run`; `docs/architecture.md` has the steps.
 
 #![recursion_limit = "256"]
 
@@ -43,13 +44,14 @@ use terminal::{Verbosity, output};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Makes the allocator keep freed pages. The next step needs all of them again, and the kernel would
-/// have to clear each one. The environment variable `MIMALLOC_PURGE_DELAY` takes precedence.
+/// Makes the allocator keep freed pages, because the next step needs all of them again and the
+/// kernel would have to clear each one. The environment variable `MIMALLOC_PURGE_DELAY` takes
+/// precedence.
 #[allow(unsafe_code)]
 fn keep_freed_pages() {
-    /// `mi_option_purge_delay`, in milliseconds, negative for never.
+    /// The option `mi_option_purge_delay`, in milliseconds. A negative value means never.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-    // SAFETY: it sets a number that the allocator reads, before there are other threads.
+    // SAFETY: the call only sets a number that the allocator reads. No other thread is running yet.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, -1) };
 }
 

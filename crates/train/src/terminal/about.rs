@@ -1,4 +1,4 @@
-//! What is known of a run before it begins: model, data, device.
+//! Describes a run before it begins: its model, data and device.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use transformer::{Choice, Transformer, weights};
 
 use super::number::{bytes, grouped};
 
-/// A run, as it is described before it begins.
+/// Description of a run before it begins.
 #[derive(Clone, Debug)]
 pub struct About {
     pub(super) task: String,
@@ -18,12 +18,12 @@ pub struct About {
     pub(super) folder: String,
     /// The command that resumes the run.
     pub(super) resume: String,
-    /// A table of the model, its memory, the data and the device.
+    /// Lines of a table that describes the model, its memory, the data and the device.
     pub(super) table: Vec<String>,
 }
 
 impl About {
-    /// Describes a run of a configuration that has been fitted to `dataset`.
+    /// Describes the run of `config`, which has already been fitted to `dataset`.
     pub fn new(
         config: &RunConfig,
         dataset: &dyn Dataset,
@@ -55,10 +55,10 @@ impl About {
     }
 }
 
-/// Number of parameters by part of the model.
+/// Number of parameters in each part of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {
-    /// Embeddings, and positions if they are learned.
+    /// Embeddings, and positional encodings if they are learned.
     embeddings: usize,
     encoder: usize,
     decoder: usize,
@@ -140,7 +140,8 @@ fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
     lines
 }
 
-/// Describes the memory that the parameters take, whatever the batch.
+/// Describes the memory for parameters, gradients and optimizer state, which does not depend on the
+/// batch.
 fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
     let single = 4 * parameters;
     let mut items = vec![
@@ -223,7 +224,8 @@ mod tests {
         };
         assert!(row("total").ends_with(" 123,940"));
         assert!(row("encoder").contains("d_model 64, 2 heads, d_ff 256, pre-norm"));
-        // 123,940 parameters of 4 bytes: once for parameters and gradients, twice for the moments.
+        // 123,940 parameters of 4 bytes take 484 KiB. Gradients take as much, and the two moments
+        // of the optimizer twice as much.
         assert!(
             row("memory").contains("optimizer 968 KiB"),
             "{}",

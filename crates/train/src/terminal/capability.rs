@@ -1,14 +1,14 @@
-//! What the terminal can show.
+//! Detects what the terminal can show.
 
 use std::io::{IsTerminal, stderr, stdin, stdout};
 
-/// Returns an environment variable that is set and not empty.
+/// Returns the value of an environment variable; `None` if it is not set or empty.
 pub(super) fn variable(name: &str) -> Option<String> {
     let value = std::env::var_os(name)?.to_string_lossy().into_owned();
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Whether the terminal has no cursor that can be moved.
+/// Whether the terminal cannot move its cursor.
 pub(super) fn is_dumb() -> bool {
     // Windows has no `TERM`.
     match variable("TERM") {
@@ -17,13 +17,13 @@ pub(super) fn is_dumb() -> bool {
     }
 }
 
-/// Whether a service for continuous integration runs this program. Its logs keep every line, also of
-/// a bar that is drawn again and again.
+/// Whether the program runs in continuous integration, where a log would keep every redrawn state
+/// of a progress bar.
 fn is_ci() -> bool {
     variable("CI").is_some_and(|value| !["0", "false"].contains(&value.as_str()))
 }
 
-/// Whether a progress bar on stderr can be drawn again in its place.
+/// Whether a progress bar on stderr can be redrawn in place.
 pub(super) fn has_bar() -> bool {
     stderr().is_terminal() && !is_dumb() && !is_ci()
 }
@@ -33,8 +33,8 @@ pub(super) fn has_screen() -> bool {
     stdin().is_terminal() && stdout().is_terminal() && has_bar() && is_in_foreground()
 }
 
-/// Whether the terminal's keys are for this process. A shell stops a process in its background, as
-/// in `train &`, that changes the terminal's modes.
+/// Whether this process is in the foreground of the terminal and receives its keys. The system
+/// stops a background process (`train &`) that changes the modes of the terminal.
 #[cfg(unix)]
 fn is_in_foreground() -> bool {
     let group = rustix::termios::tcgetpgrp(stdin());

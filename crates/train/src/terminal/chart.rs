@@ -1,4 +1,4 @@
-//! Curves in characters.
+//! Charts of curves, drawn with characters.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -14,22 +14,22 @@ use super::number::{grouped, short};
 /// Smallest area that has room for axes and a curve.
 pub(super) const MIN_SIZE: (u16, u16) = (24, 5);
 
-/// One of the curves of a chart.
+/// A curve of a chart.
 #[derive(Clone, Debug)]
 pub(super) struct Curve<'a> {
     /// Name in the title; empty if the title names the curve already.
     pub(super) name: &'static str,
-    /// Values by step.
+    /// Points, each a step and its value.
     pub(super) points: &'a [(f64, f64)],
     pub(super) look: Look,
 }
 
-/// How a curve looks. The looks differ in shape as well, for terminals without colours.
+/// Style of a curve. The styles also differ in shape, for terminals without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// A thin line, for values of each step.
+    /// A thin line, for a value at every step.
     Line,
-    /// A dot for each value, for evaluations.
+    /// A dot for each value, for values at evaluations only.
     Dots,
 }
 
@@ -41,7 +41,7 @@ impl Look {
         }
     }
 
-    /// Returns the marker of the title.
+    /// Returns the sample of the curve that the title shows.
     fn sample(self) -> &'static str {
         match self {
             Self::Line => "⠒⠒",
@@ -63,14 +63,14 @@ impl Look {
 pub(super) struct Chart<'a> {
     pub(super) title: String,
     pub(super) curves: Vec<Curve<'a>>,
-    /// Whether the vertical axis is logarithmic, if all values are positive.
+    /// Whether the vertical axis is logarithmic, provided that all values are positive.
     pub(super) is_log: bool,
-    /// Steps that the horizontal axis shows at least.
+    /// First and last step that the horizontal axis must show.
     pub(super) steps: [f64; 2],
-    /// Values that the vertical axis shows at least.
+    /// Lowest and highest value that the vertical axis must show, if any.
     pub(super) range: Option<[f64; 2]>,
     pub(super) has_color: bool,
-    /// Text in place of curves without points.
+    /// Text that the chart shows if no curve has points.
     pub(super) empty: &'static str,
 }
 
@@ -152,7 +152,7 @@ impl Widget for Chart<'_> {
     }
 }
 
-/// The bounds of both axes, after scaling.
+/// Bounds of both axes. The values of a logarithmic axis are given as logarithms.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bounds {
     x: [f64; 2],
@@ -186,7 +186,7 @@ impl Bounds {
             .into_iter()
             .flatten()
             .for_each(|value| widen(&mut y, value));
-        // Equal values are a line in the middle.
+        // If all values are equal, the curve is a line in the middle.
         let room = if is_log {
             0.02
         } else {
@@ -206,7 +206,7 @@ fn scale(value: f64, is_log: bool) -> f64 {
     if is_log { value.log10() } else { value }
 }
 
-/// Returns labels at equal distances, the first and last at the bounds.
+/// Returns `count` labels at equal distances. The first and the last label are at the bounds.
 fn labels(bounds: [f64; 2], count: usize, label: impl Fn(f64) -> String) -> Vec<String> {
     let [low, high] = bounds;
     let last = (count - 1) as f64;

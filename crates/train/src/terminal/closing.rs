@@ -1,4 +1,4 @@
-//! The curves of a run as some lines of text, for the end of training.
+//! Charts of a run as lines of text, which are printed at the end of training.
 
 use ratatui::buffer::{Buffer, Cell};
 use ratatui::layout::Rect;
@@ -8,18 +8,18 @@ use ratatui::widgets::Widget;
 use super::live_run::LiveRun;
 use super::quantity::Quantity;
 
-/// Height of the charts, title and axis included.
+/// Height of the charts in lines, including title and axis.
 const HEIGHT: u16 = 8;
 
-/// Width of a chart at most, and of the gap between two.
+/// Maximum width of a chart, and width of the gap between two charts, in columns.
 const MAX_WIDTH: u16 = 60;
 const GAP: u16 = 2;
 
-/// Smallest number of values that are worth a chart.
+/// Minimum number of values for a chart.
 const MIN_VALUES: usize = 3;
 
-/// Returns charts of the loss and of the task's score, side by side, for a terminal of `width`
-/// columns; none for a run that was too short.
+/// Returns charts of the loss and of the task's score, side by side, as lines for a terminal of
+/// `width` columns. A run with too few values has no charts.
 pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> {
     let mut quantities = vec![Quantity::Loss];
     if run.curves.loss.points().len() < MIN_VALUES {
@@ -44,7 +44,7 @@ pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> 
     rows.map(text).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns the text of a row of cells, with their colours.
+/// Returns the text of a row of cells, with escape sequences for their colours.
 fn text(cells: &[Cell]) -> String {
     let blank = |cell: &&Cell| cell.symbol() == " ";
     let length = cells.len() - cells.iter().rev().take_while(blank).count();

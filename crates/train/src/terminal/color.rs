@@ -1,4 +1,4 @@
-//! Colours of lines, by flag, environment and stream.
+//! Decides whether lines have colours: by flag, environment and stream.
 
 use std::io::IsTerminal;
 use std::sync::OnceLock;
@@ -19,15 +19,15 @@ pub enum ColorChoice {
     Never,
 }
 
-/// The choice of `--color`.
+/// The value of `--color`.
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 
-/// Sets the choice of `--color`. Only the first call counts.
+/// Sets the value of `--color`. Only the first call has an effect.
 pub(super) fn choose(choice: ColorChoice) {
     let _ = CHOICE.set(choice);
 }
 
-/// A meaning that has a colour.
+/// A meaning that a colour expresses.
 #[derive(Clone, Copy, Debug)]
 pub enum Paint {
     /// Correct results.
@@ -39,12 +39,12 @@ pub enum Paint {
 }
 
 impl Paint {
-    /// Returns `text` with the colour, if stdout has colours.
+    /// Returns `text`, coloured if stdout has colours.
     pub fn on_stdout(self, text: &str) -> String {
         self.paint(text, on_stdout())
     }
 
-    /// Returns `text` with the colour, if stderr has colours.
+    /// Returns `text`, coloured if stderr has colours.
     pub(super) fn on_stderr(self, text: &str) -> String {
         self.paint(text, on_stderr())
     }
@@ -72,15 +72,16 @@ pub(super) fn on_stderr() -> bool {
     Rules::of_process().allow(std::io::stderr().is_terminal())
 }
 
-/// What decides on colours besides the stream, the strongest first.
+/// The flag and the environment, which decide together with the stream whether lines have colours.
+/// Earlier fields take precedence over later ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rules {
     choice: ColorChoice,
-    /// `NO_COLOR` is set (<https://no-color.org>).
+    /// Whether `NO_COLOR` is set (<https://no-color.org>).
     no_color: bool,
-    /// `CLICOLOR_FORCE` is set, and not to 0 (<https://bixense.com/clicolors>).
+    /// Whether `CLICOLOR_FORCE` is set to a value other than 0 (<https://bixense.com/clicolors>).
     is_forced: bool,
-    /// `CLICOLOR` is 0.
+    /// Whether `CLICOLOR` is 0.
     is_off: bool,
     is_dumb: bool,
 }

@@ -1,4 +1,5 @@
-//! Ctrl-C, SIGTERM and SIGHUP: the first stops a run after the step, the second stops it at once.
+//! Handles Ctrl-C, SIGTERM and SIGHUP: the first signal stops a run after the current step, the
+//! second signal stops it at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,18 +20,18 @@ static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
 struct Run {
     folder: PathBuf,
-    /// Whether a training loop is running, which sees requests.
+    /// Whether a training loop is running, which checks for requests to stop.
     is_training: bool,
     /// Name of the first signal that asked to stop, and its time.
     request: Option<(&'static str, Instant)>,
 }
 
-/// Begins to receive signals for the run in a folder, and to pass requests on to the training loop.
-/// It can be called once in the life of the process.
+/// Begins to receive signals for the run in `folder`. The training loop gets the requests from
+/// [`requested_by`]. The function can be called only once in a process.
 ///
 /// # Errors
 ///
-/// If the system does not allow it.
+/// If the system does not allow signal handlers.
 pub(super) fn listen(folder: &Path) -> Result<Listening> {
     *run() = Some(Run {
         folder: folder.into(),
@@ -45,7 +46,7 @@ fn run() -> MutexGuard<'static, Option<Run>> {
     RUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Receives a signal, on a thread of its own.
+/// Handles a signal, on the thread that receives signals.
 fn receive(signal: &'static str) {
     if signal == "SIGHUP" {
         output::hang_up();
@@ -58,7 +59,7 @@ fn receive(signal: &'static str) {
         None if run.is_training => {
             run.request = Some((signal, Instant::now()));
             drop(current);
-            // The dashboard shows on its own that the run is stopping.
+            // The dashboard itself shows that the run is stopping.
             if !screen::is_taken() {
                 output::note("stopping after this step; once more to stop at once");
             }
@@ -71,11 +72,11 @@ fn receive(signal: &'static str) {
     }
 }
 
-/// Ends the process because of `by`, a signal or the dashboard: restores the screen, prints the
+/// Ends the process because of `by`, a signal or the dashboard. It restores the screen, prints the
 /// lines that have waited, and records in the run folder that the run was stopped.
 ///
-/// Steps since the last checkpoint are lost. Checkpoints appear whole or not at all, so the last one
-/// is intact.
+/// Steps since the last checkpoint are lost. A checkpoint appears whole or not at all, so the last
+/// one is intact.
 pub(super) fn stop_at_once(by: &str) -> ! {
     screen::restore();
     if let Some(run) = &*run() {
@@ -91,7 +92,8 @@ pub(super) fn stop_at_once(by: &str) -> ! {
 }
 
 /// Guard of a training loop. Until it is dropped, the first request waits for the end of a step.
-/// Afterwards every request ends the process, which loses nothing: training is over and saved.
+/// Afterwards every request ends the process at once, which loses nothing because the trained model
+/// is already saved.
 pub(super) struct Listening;
 
 impl Drop for Listening {
@@ -102,7 +104,7 @@ impl Drop for Listening {
     }
 }
 
-/// Returns the name of the signal by which the user asked to stop.
+/// Returns the name of the signal that asked to stop; `None` without a request.
 pub(super) fn requested_by() -> Option<&'static str> {
     let request = run().as_ref().and_then(|run| run.request);
     request.map(|(signal, _)| signal)
@@ -119,11 +121,11 @@ mod signals {
     const SIGNALS: [(i32, &str); 3] =
         [(SIGHUP, "SIGHUP"), (SIGINT, "SIGINT"), (SIGTERM, "SIGTERM")];
 
-    /// Calls `receive` with the name of every signal, on a thread of its own.
+    /// Starts a thread that calls `receive` with the name of every signal.
     pub fn listen(receive: fn(&'static str)) -> io::Result<()> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        // `nohup` ignores SIGHUP, so that a run outlives its terminal. A shell without a terminal
-        // ignores SIGINT for programs in the background, which must stop at it all the same.
+        // Under `nohup`, SIGHUP stays ignored, so that a run outlives its terminal. SIGINT is
+        // received even if a shell without a terminal makes programs in the background ignore it.
         let has_nohup = ignores(&status, SIGHUP);
         let heard = SIGNALS
             .iter()
@@ -141,8 +143,8 @@ mod signals {
             .map(drop)
     }
 
-    /// Whether the process was started to ignore a signal, by the text of Linux's
-    /// `/proc/self/status`.
+    /// Whether the process was started with a signal ignored. `status` is the text of
+    /// `/proc/self/status` on Linux.
     fn ignores(status: &str, signal: i32) -> bool {
         let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
         let set = line.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
@@ -165,7 +167,7 @@ mod signals {
 
 #[cfg(not(unix))]
 mod signals {
-    /// Calls `receive` at every Ctrl-C, on a thread of its own.
+    /// Calls `receive` for every Ctrl-C, on a separate thread.
     pub fn listen(receive: fn(&'static str)) -> Result<(), ctrlc::Error> {
         ctrlc::set_handler(move || receive("SIGINT"))
     }

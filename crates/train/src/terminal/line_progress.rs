@@ -1,4 +1,4 @@
-//! Progress over items, such as lines of an input.
+//! Shows how many items, such as lines of an input, are done.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 
 use super::status::Status;
 
-/// Number of items done, and how many per second.
+/// Display of the number of items that are done, and of items per second.
 pub struct LineProgress {
     status: Status,
     /// Name of the items, such as "lines".
@@ -16,7 +16,7 @@ pub struct LineProgress {
 }
 
 impl LineProgress {
-    /// Begins to count items of a kind, such as "lines".
+    /// Begins to count the items that `what` names, such as "lines".
     pub fn new(what: impl Into<String>) -> Self {
         Self {
             status: Status::new(ProgressBar::new_spinner, "{spinner} {msg}"),
@@ -26,7 +26,7 @@ impl LineProgress {
         }
     }
 
-    /// Adds items that are done.
+    /// Adds `count` items that are done, and updates the display.
     pub fn add(&mut self, count: usize) {
         self.count += count;
         let rate = self.count as f64 / self.begun.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! What is known of a run while it trains.
+//! State of a run while it trains, collected from its events.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ const SPEED_WINDOW: Duration = Duration::from_secs(2);
 /// A run while it trains: its progress, its newest values and its curves.
 #[derive(Clone, Debug)]
 pub(super) struct LiveRun {
-    /// Step after which this process began.
+    /// Last step before this process began; 0 for a new run.
     pub(super) first: usize,
     /// Step after which training ends.
     pub(super) steps: usize,
@@ -22,9 +22,9 @@ pub(super) struct LiveRun {
     /// Time of the last step.
     stepped: Instant,
     pub(super) metrics: Option<StepMetrics>,
-    /// Target tokens per second of the last seconds.
+    /// Target tokens per second, at the last measurement.
     pub(super) speed: Option<f64>,
-    /// Tokens and time since the speed was measured.
+    /// Target tokens and time since the last measurement of the speed.
     since: (usize, Duration),
     pub(super) evaluation: Option<Evaluation>,
     /// Step and score of the best evaluation, see [`score`].
@@ -47,15 +47,15 @@ pub(super) struct Curves {
     pub(super) speed: Series,
 }
 
-/// Returns the name and value of the score that the task has besides its loss: exact match from 0
-/// to 1, or BLEU from 0 to 100.
+/// Returns the name and value of the score of the task: exact match (0 to 1) or BLEU (0 to 100).
+/// `None` if the evaluation has neither.
 pub(super) fn score(evaluation: &Evaluation) -> Option<(&'static str, f64)> {
     let exact_match = evaluation.exact_match.map(|value| ("exact match", value));
     exact_match.or_else(|| evaluation.bleu.map(|value| ("BLEU", value)))
 }
 
 impl LiveRun {
-    /// Begins a run that has taken `first` of `steps` steps.
+    /// Returns a run that has taken `first` of `steps` steps.
     pub(super) fn new(first: usize, steps: usize) -> Self {
         let now = Instant::now();
         Self {
@@ -74,7 +74,7 @@ impl LiveRun {
         }
     }
 
-    /// Takes in an event.
+    /// Updates the state after an event.
     pub(super) fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Step {
@@ -102,8 +102,8 @@ impl LiveRun {
         self.stepped = Instant::now();
         self.since.0 += tokens;
         self.since.1 += elapsed;
-        // The first value comes early; the losses of ten steps are read at once, and those steps
-        // take longer than the others.
+        // The first value does not wait for the window. It covers ten steps, because every tenth
+        // step also reads the losses of ten steps and takes longer than the others.
         let is_first = self.speed.is_none() && step >= self.first + 10;
         if is_first || self.since.1 >= SPEED_WINDOW {
             let speed = self.since.0 as f64 / self.since.1.as_secs_f64();
@@ -128,7 +128,7 @@ impl LiveRun {
     }
 
     /// Returns the time that the remaining steps will take at the average speed of this process,
-    /// evaluations included; `None` before the first step.
+    /// including evaluations; `None` before the first step.
     pub(super) fn left(&self, now: Instant) -> Option<Duration> {
         let taken = self
             .step
@@ -165,7 +165,7 @@ mod tests {
         run.stepped = run.begun + Duration::from_secs(2);
         let left = |after| run.left(run.begun + Duration::from_secs(after));
         assert_eq!(left(2), Some(Duration::from_secs(8)));
-        // It counts down during a long step.
+        // The remaining time counts down during a long step.
         assert_eq!(left(5), Some(Duration::from_secs(5)));
         assert_eq!(left(100), Some(Duration::ZERO));
     }

@@ -32,7 +32,8 @@ pub use output::Verbosity;
 pub use prompt::{Prompt, Reply};
 pub use run_view::RunView;
 
-/// Prepares the terminal: how much is printed, in which colours, and how a panic leaves the screen.
+/// Prepares the terminal: sets the verbosity and the colours, shows the notes of the library, and
+/// lets a panic restore the screen.
 pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
     output::choose(verbosity);
     color::choose(color);

@@ -1,4 +1,4 @@
-//! The modes of the terminal's keyboard.
+//! Changes and restores the keyboard modes of the terminal.
 
 pub(super) use system::{pass_keys, restore};
 
@@ -11,7 +11,7 @@ mod system {
         InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
     };
 
-    /// The value of a special key that switches the key off.
+    /// Value that switches a special key off.
     const NO_KEY: u8 = if cfg!(any(target_os = "linux", target_os = "android")) {
         0
     } else {
@@ -20,8 +20,9 @@ mod system {
 
     static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-    /// Passes each key on at once, without showing it. Ctrl-C still sends a signal, so that it works
-    /// even if the thread that reads keys does not. Returns whether stdin allows it.
+    /// Makes the terminal pass on each key at once, without showing it. Ctrl-C still sends a
+    /// signal, so that it works even if the thread that reads keys does not. Returns whether stdin
+    /// allows this.
     pub fn pass_keys() -> bool {
         let Ok(before) = tcgetattr(stdin()) else {
             return false;
@@ -29,7 +30,7 @@ mod system {
         let mut modes = before.clone();
         modes.local_modes |= LocalModes::ISIG;
         modes.local_modes -= LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN;
-        // Ctrl-S would stop the screen, and a thread that draws with it.
+        // Ctrl-S would stop the output of the terminal, and block the thread that draws.
         modes.input_modes -= InputModes::IXON;
         // These keys would stop or end the process without restoring the screen.
         modes.special_codes[SpecialCodeIndex::VSUSP] = NO_KEY;
@@ -43,7 +44,7 @@ mod system {
         is_set
     }
 
-    /// Restores the modes as they were before [`pass_keys`].
+    /// Restores the modes that the terminal had before [`pass_keys`].
     pub fn restore() {
         if let Some(modes) = BEFORE.lock().expect("no thread panics with it").take() {
             let _ = tcsetattr(stdin(), OptionalActions::Now, &modes);
@@ -55,12 +56,13 @@ mod system {
 mod system {
     use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-    /// Passes each key on at once, without showing it. Returns whether stdin allows it.
+    /// Makes the terminal pass on each key at once, without showing it. Returns whether stdin
+    /// allows this.
     pub fn pass_keys() -> bool {
         enable_raw_mode().is_ok()
     }
 
-    /// Restores the modes as they were before [`pass_keys`].
+    /// Restores the modes that the terminal had before [`pass_keys`].
     pub fn restore() {
         let _ = disable_raw_mode();
     }

@@ -1,4 +1,5 @@
-//! Messages and progress of the `training` library, which are events of `tracing`.
+//! Shows messages and progress of the `training` library, which reports them as events of
+//! `tracing`.
 
 use std::fmt::Debug;
 use std::io;
@@ -16,14 +17,15 @@ use super::color;
 use super::line_progress::LineProgress;
 use super::output::{self, Verbosity};
 
-/// Progress that is shown.
+/// The progress display that is shown now.
 static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 
-/// Events that `--verbose` shows where `RUST_LOG` does not choose: those of this workspace.
+/// Filter of events for `--verbose` without `RUST_LOG`: events of this workspace, and errors of all
+/// other crates.
 const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=info";
 
-/// Begins to show the library's messages and progress. Of all other events, `RUST_LOG` chooses
-/// which are shown; by default, only errors.
+/// Begins to show the library's messages and progress. `RUST_LOG` selects the other events that are
+/// shown. Without it, these are errors, and with `--verbose` also the events of this workspace.
 pub(super) fn listen() {
     let default = match output::verbosity() {
         Verbosity::Verbose => VERBOSE,
@@ -41,8 +43,8 @@ pub(super) fn listen() {
         .init();
 }
 
-/// A line of the log, which is printed when it is complete. Like other lines, it must not break a
-/// progress bar, and it waits while the dashboard has the screen.
+/// A line of the log, which is printed when it is complete. Like other lines, it does not break a
+/// progress bar, and waits while the dashboard has the screen.
 #[derive(Default)]
 struct LogLine(Vec<u8>);
 
@@ -67,12 +69,12 @@ impl Drop for LogLine {
     }
 }
 
-/// Removes the progress that the library has shown.
+/// Removes the library's progress display.
 pub fn end_progress() {
     *SHOWN.lock().expect("no thread panics with it") = None;
 }
 
-/// Shows messages as lines of stderr.
+/// Prints messages of the library as lines on stderr, and shows its progress.
 struct Notes;
 
 impl<S: Subscriber> Layer<S> for Notes {
@@ -91,7 +93,7 @@ impl<S: Subscriber> Layer<S> for Notes {
 
 fn show_progress(what: String, count: usize) {
     let mut shown = SHOWN.lock().expect("no thread panics with it");
-    // The bar of other items is removed before a new one is shown.
+    // The progress display of other items is removed before a new one is shown.
     let same = shown.take().filter(|progress| progress.what == what);
     shown
         .insert(same.unwrap_or_else(|| LineProgress::new(what)))

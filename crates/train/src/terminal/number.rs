@@ -1,8 +1,8 @@
-//! Numbers and times as people read them.
+//! Formats numbers, times and sizes for people.
 
 use std::time::Duration;
 
-/// Returns a number with three significant digits, as `0.0312`, `12.3`, `1230` or `3.12e-5`.
+/// Returns a number with three significant digits, such as `0.0312`, `12.3`, `1230` or `3.12e-5`.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || value == 0.0 {
@@ -11,13 +11,13 @@ pub(super) fn short(value: f64) -> String {
     if !(1e-3..1e6).contains(&size) {
         return format!("{value:.2e}");
     }
-    // Rounding may add a digit: 9.996 is 10.0.
+    // Rounding may add a digit: 9.996 becomes 10.0.
     let rounded: f64 = format!("{size:.2e}").parse().expect("it is a number");
     let decimals = 2 - rounded.log10().floor() as i32;
     format!("{value:.*}", decimals.max(0) as usize)
 }
 
-/// Returns a whole number with its thousands apart, as `123,940`.
+/// Returns a whole number with commas between thousands, such as `123,940`.
 pub(super) fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -30,7 +30,7 @@ pub(super) fn grouped(number: usize) -> String {
     text
 }
 
-/// Returns a time, as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
+/// Returns a time, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -41,7 +41,7 @@ pub(super) fn clock(time: Duration) -> String {
     }
 }
 
-/// Returns a size in bytes, as `484 KiB` or `1.23 GiB`.
+/// Returns a size in bytes, such as `484 KiB` or `1.23 GiB`.
 pub(super) fn bytes(bytes: usize) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;

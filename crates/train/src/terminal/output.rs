@@ -1,4 +1,4 @@
-//! Lines on stdout and stderr, which may be closed or full.
+//! Prints lines on stdout and stderr, and handles streams that are closed or full.
 
 use std::io::{ErrorKind, Write};
 use std::ops::ControlFlow;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::color::Paint;
 use super::screen::{self, Stream};
 
-/// How much the program says besides its results.
+/// How much the program prints in addition to its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Only warnings, errors and the final result.
@@ -25,7 +25,7 @@ pub enum Verbosity {
 }
 
 impl Verbosity {
-    /// Returns what the flags `--quiet` and `--verbose` stand for.
+    /// Returns the verbosity that the flags `--quiet` and `--verbose` select.
     pub fn of(quiet: bool, verbose: bool) -> Self {
         match (quiet, verbose) {
             (true, _) => Self::Quiet,
@@ -37,18 +37,18 @@ impl Verbosity {
 
 static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 
-/// The progress bar on stderr, which lines must not break.
+/// The progress bar on stderr, which is hidden while a line is printed.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 /// Whether the terminal was closed, so that writing to it fails.
 static IS_HUNG_UP: AtomicBool = AtomicBool::new(false);
 
-/// Sets how much the program says. Only the first call counts.
+/// Sets the verbosity. Only the first call has an effect.
 pub(super) fn choose(verbosity: Verbosity) {
     let _ = VERBOSITY.set(verbosity);
 }
 
-/// Returns how much the program says.
+/// Returns the verbosity.
 pub(super) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }
@@ -58,12 +58,12 @@ pub fn is_quiet() -> bool {
     verbosity() == Verbosity::Quiet
 }
 
-/// Prints a line of a result; while the dashboard has the screen, the line waits. A closed stdout,
-/// as in `train | head`, is not an error: the run's folder has everything.
+/// Prints a line of a result. While the dashboard has the screen, the line waits. A closed stdout,
+/// as in `train | head`, is not an error, because the folder of the run has all results.
 ///
 /// # Errors
 ///
-/// If stdout cannot be written for another reason.
+/// If stdout is not closed and cannot be written.
 pub fn result(line: &str) -> Result<()> {
     if screen::hold(Stream::Stdout, line) {
         return Ok(());
@@ -75,7 +75,7 @@ pub fn result(line: &str) -> Result<()> {
 ///
 /// # Errors
 ///
-/// If stdout cannot be written for another reason than that it is closed.
+/// If stdout is not closed and cannot be written.
 pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) -> Result<()> {
     match json {
         true => result(&serde_json::to_string(value)?),
@@ -83,11 +83,11 @@ pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> Strin
     }
 }
 
-/// Prints a part of a result at once. Returns `Break` if stdout is closed.
+/// Prints `text` at once, without adding a line break. Returns `Break` if stdout is closed.
 ///
 /// # Errors
 ///
-/// If stdout cannot be written for another reason.
+/// If stdout is not closed and cannot be written.
 pub fn stream(text: &str) -> Result<ControlFlow<()>> {
     let written = beside_bar(|| {
         let mut stdout = std::io::stdout().lock();
@@ -102,7 +102,8 @@ pub fn stream(text: &str) -> Result<ControlFlow<()>> {
     }
 }
 
-/// Notes that the terminal was closed. From now on, a stdout that cannot be written is not an error.
+/// Records that the terminal was closed. From then on, a stdout that cannot be written is not an
+/// error.
 pub(super) fn hang_up() {
     IS_HUNG_UP.store(true, Ordering::SeqCst);
 }
@@ -124,7 +125,7 @@ pub fn error(line: &str) {
     message(&format!("{} {line}", Paint::Bad.on_stderr("error:")));
 }
 
-/// Prints a line on stderr, also if the program is quiet. While the dashboard has the screen, the
+/// Prints a line on stderr, even if the program is quiet. While the dashboard has the screen, the
 /// line waits. A stderr that cannot be written is not an error.
 pub fn message(line: &str) {
     if !screen::hold(Stream::Stderr, line) {
@@ -132,7 +133,7 @@ pub fn message(line: &str) {
     }
 }
 
-/// Sets or removes the bar that lines must not break.
+/// Sets the progress bar that is hidden while a line is printed; `None` removes it.
 pub(super) fn set_bar(bar: Option<ProgressBar>) {
     *BAR.lock().expect("no thread panics with it") = bar;
 }

@@ -1,4 +1,4 @@
-//! A training run as a progress bar, or as lines.
+//! Shows a training run as a progress bar, or as lines.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use training::run::{Evaluation, Event};
 use super::loss::loss_text;
 use super::status::Status;
 
-/// Steps, loss, tokens per second and time left.
+/// Display of the steps, the loss, the tokens per second and the time left of a run.
 pub(super) struct Plain {
     status: Status,
     first: usize,
@@ -32,7 +32,7 @@ impl Plain {
         }
     }
 
-    /// Takes in an event.
+    /// Updates the display after an event.
     pub(super) fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Step { step, tokens, .. } => self.step(step, tokens),
@@ -65,7 +65,7 @@ impl Plain {
     }
 }
 
-/// Returns the line of an evaluation.
+/// Returns the line that reports an evaluation.
 pub(super) fn line(evaluation: &Evaluation) -> String {
     let (step, loss) = (evaluation.step, loss_text(evaluation.valid_loss));
     let mut line = format!("step {step}: evaluation loss {loss}");

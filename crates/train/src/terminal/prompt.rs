@@ -13,7 +13,7 @@ use rustyline::{Config, DefaultEditor};
 
 use super::output;
 
-/// Number of lines that the history keeps.
+/// Maximum number of lines in the history.
 const HISTORY: usize = 1000;
 
 /// What the user typed at a prompt.
@@ -21,25 +21,25 @@ const HISTORY: usize = 1000;
 pub enum Reply {
     /// A line, without its line break.
     Line(String),
-    /// The user left the line by Ctrl-C.
+    /// The user abandoned the line with Ctrl-C.
     Left,
-    /// The user ended the input by Ctrl-D.
+    /// The user ended the input with Ctrl-D.
     End,
 }
 
 /// Asks for lines at a terminal.
 pub struct Prompt {
-    /// `None` where stdout is not a terminal: the editor draws there. The terminal then has only its
-    /// own line editing.
+    /// The line editor, which draws on stdout. It is `None` if stdout is not a terminal; then only
+    /// the line editing of the terminal itself is available.
     editor: Option<DefaultEditor>,
-    /// File of the history; `None` if there is none, or if it cannot be used.
+    /// File of the history; `None` if there is no place for it, or if it cannot be used.
     history: Option<PathBuf>,
-    /// Lines of a text that was pasted at once.
+    /// Lines of a pasted text that `ask` has not returned yet.
     pasted: VecDeque<String>,
 }
 
 impl Prompt {
-    /// Opens the prompt, with the history of earlier programs.
+    /// Opens a prompt, with the history of earlier runs of the program.
     ///
     /// # Errors
     ///
@@ -95,8 +95,8 @@ impl Prompt {
         }
     }
 
-    /// Adds a line to the history. It is written at once, since Ctrl-C may end the program while it
-    /// works.
+    /// Adds a line to the history. The line is written to the file at once, because Ctrl-C may end
+    /// the program while it computes.
     fn remember(&mut self, line: &str) {
         let Some(editor) = &mut self.editor else {
             return;
@@ -117,7 +117,7 @@ impl Prompt {
     }
 }
 
-/// Asks on stderr, since stdout is not a terminal.
+/// Asks for a line on stderr, because stdout is not a terminal.
 fn ask_plainly(prompt: &str) -> Result<Reply> {
     loop {
         let mut stderr = io::stderr();
@@ -135,7 +135,8 @@ fn ask_plainly(prompt: &str) -> Result<Reply> {
     }
 }
 
-/// Returns the file of the history in the user's folder for the state of programs, if there is one.
+/// Returns the file of the history, in the folder where programs of the user keep their state;
+/// `None` if there is no such folder.
 fn history_file() -> Option<PathBuf> {
     let folder = |name| {
         let path = PathBuf::from(env::var_os(name)?);

@@ -3,7 +3,7 @@
 use super::chart::{Chart, Curve, Look};
 use super::live_run::{LiveRun, score};
 
-/// What a chart shows.
+/// Quantity of a run that a chart shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Loss,
@@ -25,7 +25,8 @@ impl Quantity {
         Self::Speed,
     ];
 
-    /// Returns the chart. `is_log` is the scale of quantities that can have both.
+    /// Returns the chart of the quantity. `is_log` selects a logarithmic scale if the quantity
+    /// allows one.
     pub(super) fn chart(self, run: &LiveRun, is_log: bool, has_color: bool) -> Chart<'_> {
         let curves = &run.curves;
         let (title, shown, is_log, range) = match self {

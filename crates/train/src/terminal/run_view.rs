@@ -1,4 +1,4 @@
-//! A training run on the terminal.
+//! Shows a training run on the terminal.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,7 +58,8 @@ impl RunView {
             "{begins} {task} on {backend}, {steps} steps, in {folder}"
         ));
         table.iter().for_each(|line| output::note(line));
-        // Signals are heard before the dashboard changes the terminal, so that none leaves it changed.
+        // Signals are received before the dashboard changes the terminal, so that no signal leaves
+        // it changed.
         let listening = interrupt::listen(Path::new(&self.about.folder))?;
         self.listening = Some(listening);
         let run = Arc::new(Mutex::new(LiveRun::new(first, steps)));
@@ -72,7 +73,7 @@ impl RunView {
         Ok(())
     }
 
-    /// Prints the curves of a run, where stderr is a terminal that shows them.
+    /// Prints the curves of a run if stderr is a terminal that can show them.
     fn show_curves(&self) {
         let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
             return;

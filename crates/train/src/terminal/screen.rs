@@ -1,4 +1,5 @@
-//! The terminal's screen, while the dashboard has it, and the lines that wait until it is restored.
+//! Gives the screen of the terminal to the dashboard, and keeps lines back until the screen is
+//! restored.
 
 use std::collections::VecDeque;
 use std::io::{Write, stderr, stdout};
@@ -11,7 +12,7 @@ use super::modes;
 /// Whether the dashboard has the screen.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Lines that wait.
+/// Lines that wait until the screen is restored.
 static HELD: Mutex<Held> = Mutex::new(Held {
     lines: VecDeque::new(),
     dropped: 0,
@@ -23,14 +24,14 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// Held by the thread that restores the screen.
 static RESTORING: Mutex<()> = Mutex::new(());
 
-/// Time that a thread at the end of the process waits for one that writes. A terminal that is
-/// suspended does not take what is written.
+/// Maximum time that [`restore`] waits for a lock. A thread that writes to a suspended terminal
+/// keeps its lock, because the terminal accepts no output.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum number of waiting lines; `RUST_LOG=debug` would have millions.
+/// Maximum number of waiting lines. With `RUST_LOG=debug` there would be millions.
 const MAX_HELD: usize = 10_000;
 
-/// Alternate screen, empty, without a cursor.
+/// Escape sequences that enter the alternate screen, clear it and hide the cursor.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 
 /// Escape sequences that reset the style, show the cursor and restore the screen.
@@ -45,7 +46,7 @@ pub(super) enum Stream {
 
 struct Held {
     lines: VecDeque<(Stream, String)>,
-    /// Number of the oldest lines that were too many.
+    /// Number of lines that were dropped because there were too many; the oldest are dropped first.
     dropped: usize,
 }
 
@@ -64,7 +65,8 @@ pub(super) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::SeqCst)
 }
 
-/// Writes to the screen, if the dashboard has it. A terminal that cannot be written is not an error.
+/// Writes `bytes` to the screen if the dashboard has it. A terminal that cannot be written is not
+/// an error.
 pub(super) fn draw(bytes: &[u8]) {
     let _writing = lock(&WRITING);
     if is_taken() {
@@ -88,8 +90,8 @@ pub(super) fn hold(stream: Stream, line: &str) -> bool {
 }
 
 /// Restores the terminal as it was before the dashboard, and prints the lines that have waited. It
-/// does nothing without a dashboard. Every way out of the process calls it, also while other threads
-/// are still drawing.
+/// does nothing without a dashboard. Every way out of the process calls it, even while other
+/// threads are still drawing.
 pub(super) fn restore() {
     let _restoring = lock_for(&RESTORING, PATIENCE);
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
@@ -121,7 +123,8 @@ fn write(bytes: &[u8]) {
     let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
-/// A thread that panics leaves nothing half done here.
+/// Locks a mutex. A panic of a thread that held it does not matter, because no data are left half
+/// written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,15 +1,17 @@
-//! A curve that grows for days and stays small.
+//! A curve that stays small even if it gets values for days.
 
 /// Maximum number of points, more than the widest terminal shows.
 const CAPACITY: usize = 2048;
 
-/// Values by step. When there are too many, each two neighbours become their mean.
+/// Values by step. When there are too many points, each pair of neighbours becomes one point, its
+/// mean.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
-    /// Means of `1 << level` values each.
+    /// Points, each the mean step and the mean value of `1 << level` values.
     points: Vec<(f64, f64)>,
     level: u32,
-    /// Sums of the values that are not a whole point yet, and their number.
+    /// Sum of the steps and sum of the values that do not make a whole point yet. Their number is
+    /// `count`.
     rest: (f64, f64),
     count: usize,
 }
@@ -38,7 +40,7 @@ impl Series {
         }
     }
 
-    /// Returns the points, by increasing step.
+    /// Returns the points in order of increasing step.
     pub(super) fn points(&self) -> &[(f64, f64)] {
         &self.points
     }

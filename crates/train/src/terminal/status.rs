@@ -1,5 +1,5 @@
-//! Progress on stderr: a bar on a terminal that can draw it, else a line every few seconds. A quiet
-//! program shows neither.
+//! Shows progress on stderr: a bar on a terminal that can draw it, else a line every few seconds. A
+//! quiet program shows neither.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{capability, output};
 
-/// Time between two lines if there is no progress bar.
+/// Time between two lines of progress if there is no progress bar.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A progress display. Dropping it removes the bar.
@@ -17,7 +17,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Shows a bar with a template of `indicatif` if stderr is a terminal that can draw it.
+    /// Shows a bar with an `indicatif` template if stderr is a terminal that can draw it.
     pub(super) fn new(bar: impl FnOnce() -> ProgressBar, template: &str) -> Self {
         let has_bar = capability::has_bar() && !output::is_quiet();
         let bar = has_bar.then(|| {
@@ -31,7 +31,7 @@ impl Status {
         }
     }
 
-    /// Updates the bar, or prints `line` if the last one is some seconds old.
+    /// Updates the bar. Without a bar, prints `line` if the last line is older than [`LINE_EVERY`].
     pub(super) fn update(&mut self, bar: impl FnOnce(&ProgressBar), line: impl FnOnce() -> String) {
         if let Some(shown) = &self.bar {
             bar(shown);

@@ -37,7 +37,7 @@ impl Table {
         }
     }
 
-    /// Truncates column `index` first if the table is too wide.
+    /// Makes column `index` the one that is truncated first if the table is too wide.
     pub fn cutting(mut self, index: usize) -> Self {
         self.flexible = Some(index);
         self
@@ -54,7 +54,7 @@ impl Table {
         self.rows.push(Vec::new());
     }
 
-    /// Returns the width that the table has where it is not cut.
+    /// Returns the width of the table if nothing is truncated.
     pub fn natural_width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
@@ -71,8 +71,8 @@ impl Table {
         widths
     }
 
-    /// Returns the lines of the table, none wider than `width`. What does not fit is cut and ends
-    /// with `…`.
+    /// Returns the lines of the table, at most `width` columns wide. Text that does not fit is
+    /// truncated and ends with `…`.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut widths = self.widths();
@@ -111,7 +111,7 @@ impl Table {
     }
 }
 
-/// Returns the width of the terminal that stdout is, in columns; `None` if it is not a terminal.
+/// Returns the width of the terminal on stdout, in columns; `None` if stdout is not a terminal.
 pub fn stdout_width() -> Option<usize> {
     let stdout = Term::stdout();
     let (_, columns) = stdout.is_term().then(|| stdout.size_checked()).flatten()?;
@@ -162,7 +162,7 @@ mod tests {
             "日本               1000",
         ];
         assert_eq!(table().lines(Some(23)), expected);
-        // The column disappears before it says nothing.
+        // A column that would be too narrow to show anything useful disappears.
         let expected = ["name  steps", "a        12", "", "日本   1000"];
         assert_eq!(table().lines(Some(18)), expected);
         for width in 1..40 {

@@ -4,16 +4,16 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use super::super::quantity::Quantity;
 
-/// What the user has chosen by keys.
+/// State of the dashboard that the user changes with keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Controls {
-    /// Index of the first chart in [`Quantity::ALL`].
+    /// Index in [`Quantity::ALL`] of the first chart that is shown.
     pub(super) chart: usize,
-    /// Whether charts that can have a logarithmic scale have it.
+    /// Whether charts use a logarithmic scale where they can.
     pub(super) is_log: bool,
-    /// Whether the dialog asks if training should stop.
+    /// Whether the dialog is open that asks whether training should stop.
     pub(super) asks: bool,
-    /// Whether training stops after this step.
+    /// Whether training stops after the current step.
     pub(super) stops: bool,
 }
 
@@ -28,17 +28,17 @@ impl Default for Controls {
     }
 }
 
-/// What a key asks for beyond another view.
+/// Request of a key that does more than change the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// Save a checkpoint after this step, and stop.
+    /// Save a checkpoint after the current step, and stop.
     Stop,
-    /// Ctrl-C where it sends no signal.
+    /// Ctrl-C on a terminal where it arrives as a key instead of a signal.
     Interrupt,
 }
 
 impl Controls {
-    /// Takes in a key.
+    /// Handles a key, and returns its request if it has one.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Request> {
         if key.kind == KeyEventKind::Release {
             return None;
@@ -92,7 +92,7 @@ mod tests {
             press(&mut controls, KeyCode::Char('q'));
             assert_eq!(press(&mut controls, confirm), Some(Request::Stop));
             assert!(controls.stops && !controls.asks);
-            // The question is answered already.
+            // Training stops already, so `q` does not open the dialog again.
             press(&mut controls, KeyCode::Char('q'));
             assert!(!controls.asks);
         }

@@ -1,4 +1,4 @@
-//! The question if training should stop.
+//! The dialog that asks whether training should stop.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -6,7 +6,7 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Clear, Paragraph};
 
-/// Width of the text.
+/// Maximum width of the text, in columns.
 const WIDTH: u16 = 56;
 
 /// Draws the dialog in the middle of the screen. Returns `false` if the screen is too small for it.
@@ -55,7 +55,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, resume: &str) -> bool {
     true
 }
 
-/// Breaks a text between words, and words that are longer than a line.
+/// Breaks a text into lines between words. A word that is longer than a line is broken as well.
 fn wrap(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let mut lines = vec![String::new()];

@@ -1,4 +1,4 @@
-//! A training run on the whole screen.
+//! The dashboard, which shows a training run on the whole screen.
 
 mod controls;
 mod dialog;
@@ -25,18 +25,18 @@ const TICK: Duration = Duration::from_millis(100);
 /// Time between two frames while no key is pressed.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// The dashboard of a run, which a thread draws. Dropping it restores the screen.
+/// Dashboard of a run, which a thread of its own draws. Dropping it restores the screen.
 pub(super) struct Dashboard {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the thread of the dashboard and that of training share.
+/// State that the thread of the dashboard and the thread of training share.
 struct Shared {
     run: Arc<Mutex<LiveRun>>,
     /// Whether the user has asked to stop training.
     wants_to_stop: AtomicBool,
-    /// Whether the thread should end.
+    /// Whether the thread of the dashboard should end.
     ends: AtomicBool,
 }
 
@@ -67,7 +67,8 @@ impl Dashboard {
         })
     }
 
-    /// Returns the name of the dashboard if the user has asked there to stop training.
+    /// Returns who asked to stop training: `Some("the dashboard")` if the user did so in the
+    /// dashboard, else `None`.
     pub(super) fn wants_to_stop(&self) -> Option<&'static str> {
         let is_asked = self.shared.wants_to_stop.load(Ordering::SeqCst);
         is_asked.then_some("the dashboard")
@@ -78,7 +79,8 @@ impl Drop for Dashboard {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
         screen::restore();
-        // A terminal that takes no output must not keep the thread, and the process with it.
+        // The wait has a limit: if the terminal accepts no output, the thread does not end, and it
+        // would keep the process running.
         let begun = Instant::now();
         let thread = self.thread.take().expect("it is dropped once");
         while !thread.is_finished() && begun.elapsed() < 5 * TICK {
@@ -108,8 +110,8 @@ fn show(shared: &Shared, about: &About) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a tick and takes in the keys that were pressed. Returns whether something happened
-/// that a frame should show.
+/// Waits for a tick, and handles the keys that are pressed meanwhile. Returns whether there was an
+/// event that a frame should show, such as a key or a resize.
 fn receive(shared: &Shared, controls: &mut Controls) -> bool {
     let begun = Instant::now();
     let mut has_key = false;
@@ -142,7 +144,8 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
     }
 }
 
-/// Collects what a frame writes, and writes it in one piece if the dashboard still has the screen.
+/// Collects the output of a frame, and writes it in one piece if the dashboard still has the
+/// screen.
 #[derive(Default)]
 struct Output(Vec<u8>);
 

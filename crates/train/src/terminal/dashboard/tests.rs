@@ -10,7 +10,7 @@ use super::super::live_run::LiveRun;
 use super::controls::Controls;
 use super::view;
 
-/// The sizes of small and large terminals.
+/// Sizes of small and large terminals, in columns and rows.
 const SIZES: [(u16, u16); 4] = [(40, 10), (80, 24), (120, 40), (200, 50)];
 
 fn about() -> About {
@@ -24,7 +24,7 @@ fn about() -> About {
     }
 }
 
-/// A run of 1,000 steps after 420 of them.
+/// Returns a run that has taken 420 of 1,000 steps.
 fn run() -> LiveRun {
     let mut run = LiveRun::new(0, 1000);
     for step in 1..=420 {
@@ -161,7 +161,7 @@ fn training_and_validation_differ_without_colours() {
             .iter()
             .all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset)
     );
-    // The title has one of each as well.
+    // The title has a dot and braille characters as well.
     let dots = cells.iter().filter(|cell| cell.symbol() == "•").count();
     let is_braille = |symbol: &str| symbol.starts_with(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
     let braille = cells
@@ -196,7 +196,7 @@ fn the_dialog_has_both_answers_and_the_command_that_resumes() {
             assert!(text.contains(part), "{size:?} has no {part:?}:\n{text}");
         }
     }
-    // If the dialog does not fit, the last line shows its keys.
+    // If the dialog does not fit, the last line of the screen shows its keys.
     let lines = screen((40, 4), &run(), &controls);
     assert!(
         lines[3].contains("Enter") && lines[3].contains("Esc cancel"),

@@ -1,4 +1,4 @@
-//! The dashboard as it is drawn: lines of text, as many charts as fit, keys.
+//! Draws the dashboard: lines of text, as many charts as fit, and the keys.
 
 use std::time::Instant;
 
@@ -17,13 +17,14 @@ use super::super::quantity::Quantity;
 use super::controls::Controls;
 use super::dialog;
 
-/// Smallest width of the progress bar.
+/// Minimum width of the progress bar, in columns.
 const MIN_BAR: usize = 10;
 
-/// Smallest size of two charts side by side, and one above the other.
+/// Minimum width for two charts side by side, and minimum height for two rows of charts.
 const TWO_CHARTS: (u16, u16) = (140, 24);
 
-/// Draws the dashboard. Parts that do not fit are not drawn: first the charts, then the lower lines.
+/// Draws the dashboard. If there is too little room, it leaves out the charts first, then the lower
+/// lines.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     run: &LiveRun,
@@ -57,8 +58,8 @@ fn bold() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-/// Returns the task, the backend, the size of the model if there is room for it, and the end of the
-/// folder's path.
+/// Returns the first line: the task, the backend, the size of the model if there is room for it,
+/// and the end of the path of the folder.
 fn header(about: &About, width: usize) -> String {
     let About {
         task,
@@ -81,7 +82,7 @@ fn header(about: &About, width: usize) -> String {
     format!("{text}…{}", end.as_str())
 }
 
-/// Returns steps, a bar where there is room for it, and times.
+/// Returns the line of progress: steps, a bar if there is room for it, and times.
 fn progress(run: &LiveRun, width: usize, now: Instant) -> String {
     let (step, steps) = (run.step, run.steps.max(1));
     let begin = format!("step {}/{} ", grouped(step), grouped(steps));
@@ -102,7 +103,7 @@ fn progress(run: &LiveRun, width: usize, now: Instant) -> String {
     format!("{begin} {done}{rest}  {long}")
 }
 
-/// Returns the newest values, the last evaluation and the last checkpoint.
+/// Returns lines with the newest metrics, the last evaluation and the last checkpoint.
 fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
     let number = |value: Option<f64>| value.map_or("-".into(), short);
     let metrics = run.metrics.as_ref();
@@ -157,7 +158,8 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
     lines
 }
 
-/// Puts items side by side into as few lines as they need.
+/// Returns lines with the items side by side, in as few lines as possible. The first line begins
+/// with `title`.
 fn flow(title: &str, items: &[String], width: usize) -> Vec<String> {
     let mut lines = vec![title.to_string()];
     let mut is_first = true;
@@ -201,7 +203,7 @@ fn draw_charts(
     }
 }
 
-/// Returns the keys that work now.
+/// Returns the line that lists the keys that have an effect now.
 fn keys(controls: &Controls, has_dialog: bool, width: usize) -> Line<'static> {
     if controls.stops {
         let text = "stopping after this step, then a checkpoint is saved; Ctrl-C stops at once";
