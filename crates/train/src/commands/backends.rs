@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use crate::device::Backend;
 use crate::terminal::output;
 
-/// Prints a line for each backend, and which one is the default.
+/// Prints a line for each backend, which says whether it is built in and whether it is the default.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! `train generate` at a terminal: a prompt for each line. After a wrong line, it asks again.
+//! `train generate` at a terminal: asks for each line at a prompt, and asks again after a wrong
+//! line.
 
 use std::ops::ControlFlow;
 
@@ -35,7 +36,8 @@ pub(super) fn run(args: &GenerateArgs, run: &TrainedRun, predictor: &Predictor) 
     }
 }
 
-/// Asks for a source and, for a score, for its target. A source with a tab has its target already.
+/// Asks for a source and, if `has_target`, for its target. A source with a tab already includes its
+/// target.
 fn ask(prompt: &mut Prompt, has_target: bool) -> Result<Reply> {
     let source = match prompt.ask("source> ")? {
         Reply::Line(text) => text,
@@ -50,7 +52,7 @@ fn ask(prompt: &mut Prompt, has_target: bool) -> Result<Reply> {
     })
 }
 
-/// Prints the result of a line, or what is wrong with it.
+/// Prints the result for a line, or an error that says what is wrong with it.
 fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<ControlFlow<()>> {
     match predictor.request(line) {
         Ok(Some(request)) if args.stream => predictor.stream(&request, output::stream),
@@ -66,7 +68,7 @@ fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<Con
     }
 }
 
-/// Says what to type.
+/// Returns a note that says what to type.
 fn hint(args: &GenerateArgs, run: &TrainedRun) -> String {
     let source = match run.config.data {
         DataConfig::Text(_) => "a text".into(),

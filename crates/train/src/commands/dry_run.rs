@@ -1,4 +1,4 @@
-//! `train fit --dry-run`: what a run would be, without a file.
+//! `train fit --dry-run`: describe and measure a run without writing any file.
 
 use std::time::Instant;
 
@@ -12,13 +12,13 @@ use training::trainer::Learner;
 
 use crate::terminal::output;
 
-/// Number of steps before the measurement, in which backends tune and allocators fill.
+/// Number of steps before the measurement, in which backends tune themselves and allocators fill.
 const WARM_UP: usize = 1;
 
 /// Number of measured steps.
 const STEPS: usize = 3;
 
-/// Prints the size of the model, the amount of data, and the measured time of a step.
+/// Prints the size of the model, the amount of data and the measured time of a step.
 ///
 /// # Errors
 ///
@@ -104,8 +104,8 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     )
 }
 
-/// Describes the memory of the parameters and of what an update needs, and the memory of the
-/// process where the system tells it.
+/// Describes the memory of parameters, gradients and optimizer state, and the peak memory of the
+/// process if the system reports it.
 fn memory(config: &RunConfig, parameters: usize) -> String {
     let copies = |n: usize| megabytes(4 * n * parameters);
     let average = config.optimization.ema.map_or(0, |_| 1);
@@ -124,7 +124,7 @@ fn megabytes(bytes: usize) -> String {
     format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
-/// Writes a number with commas between groups of three digits.
+/// Formats a number with commas between groups of three digits.
 fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
@@ -137,7 +137,7 @@ fn grouped(number: usize) -> String {
     text
 }
 
-/// Writes seconds in a unit that suits them.
+/// Formats seconds in a suitable unit.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => format!("{:.1} ms", 1e3 * s),

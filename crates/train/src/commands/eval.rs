@@ -16,7 +16,7 @@ use super::{lengths, translations};
 use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
 use crate::terminal::{loss_text, output};
 
-/// Scores of a split.
+/// Scores on a split.
 #[derive(Clone, Debug, Serialize)]
 struct Evaluation {
     task: String,

@@ -1,4 +1,4 @@
-//! `train fit`: train a model, evaluate it, report.
+//! `train fit`: train a model, test it and report the results.
 
 use anyhow::Result;
 use training::config::{RunConfig, TextSize};
@@ -22,7 +22,7 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
         return resume::run(&args.resume_args(run)?);
     }
     let mut config = args.config()?;
-    // A dry run leaves no tokenised corpora behind.
+    // A dry run keeps tokenised corpora in a temporary folder only.
     let for_dry_run = args.settings.dry_run.then(tempfile::tempdir).transpose()?;
     if let (DataConfig::Text(text), true) = (&mut config.data, args.settings.dry_run) {
         text.cache = None;
@@ -37,7 +37,8 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
         Some(folder) => folder.path().into(),
         None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
     };
-    // `--print-config` for texts works without corpora, and prints no settings derived from them.
+    // For texts, `--print-config` works without the corpora, and leaves out settings that follow
+    // from them.
     let dataset = match args.settings.print_config && text.is_some() {
         true => None,
         false => config.check()?,

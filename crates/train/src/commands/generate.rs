@@ -25,7 +25,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
     let trained = load(&args.trained, args.int8)?;
     let run = &trained.run;
     let mut input = Input::open(&args.input)?;
-    // A user who types a line waits for its output.
+    // A user who types a line waits for its output, so each batch has one line.
     let is_interactive = args.stream || input.is_terminal();
     let default = if is_interactive { 1 } else { BATCH_SIZE };
     // The flags --stream and --batch-size exclude each other.
@@ -50,7 +50,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
     predict_all(args, &predictor, &mut input, batch_size, progress)
 }
 
-/// A line of the input.
+/// A line of the input: a request, or an output that needs no model.
 enum Entry {
     Request(Request),
     /// The output for a blank or a wrong line.
@@ -63,7 +63,7 @@ struct Batch {
     entries: Vec<Entry>,
     /// Number of wrong lines.
     wrong: usize,
-    /// The end of the input, which may be an error.
+    /// How the input ended; `None` while there may be more lines.
     end: Option<Result<(), UsageError>>,
 }
 
@@ -101,8 +101,8 @@ fn predict_all(
     Ok(())
 }
 
-/// Reads up to `size` lines, but none after the first wrong one unless `keep_going`; then it prints
-/// the errors.
+/// Reads up to `size` lines. It stops at the first wrong line, unless `keep_going` is set: then it
+/// prints the error and continues.
 fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool) -> Result<Batch> {
     let mut batch = Batch::default();
     while batch.entries.len() < size && batch.end.is_none() {

@@ -1,4 +1,4 @@
-//! The file in which `eval --hypotheses` writes the outputs.
+//! The file to which `eval --hypotheses` writes the outputs.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -18,7 +18,7 @@ pub(super) struct HypothesesFile {
     is_json: bool,
 }
 
-/// A line of a file of JSON Lines.
+/// A line of a JSON Lines file.
 #[derive(Serialize)]
 struct Record<'a> {
     source: &'a str,
@@ -27,8 +27,8 @@ struct Record<'a> {
 }
 
 impl HypothesesFile {
-    /// Creates the file that the flag names, if it is given. `inputs` are the files that the
-    /// command reads.
+    /// Creates the file at `path`, the value of the flag; returns `None` without the flag. `inputs`
+    /// are the files that the command reads.
     ///
     /// # Errors
     ///
@@ -60,7 +60,7 @@ impl HypothesesFile {
         }))
     }
 
-    /// Adds a line.
+    /// Writes a line with the hypothesis; in JSON Lines, also with source and reference.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl HypothesesFile {
         written.with_context(|| self.unwritable())
     }
 
-    /// Writes what is still in memory.
+    /// Writes the lines that are still buffered, and closes the file.
     ///
     /// # Errors
     ///

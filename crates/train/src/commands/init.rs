@@ -1,4 +1,4 @@
-//! `train init`: a commented file of settings.
+//! `train init`: print a commented file of settings.
 
 use anyhow::Result;
 use clap::CommandFactory;
@@ -9,7 +9,8 @@ use crate::args::flags::flag_of;
 use crate::args::{Cli, InitArgs};
 use crate::terminal::output;
 
-/// Descriptions of the settings that have no flag, and of those whose flag says something else.
+/// Descriptions of settings that have no flag, or whose flag has a help text that does not fit
+/// here.
 const DESCRIPTIONS: &[(&str, &str)] = &[
     ("data.task", "Task to learn"),
     (
@@ -98,7 +99,7 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Prints the settings of a task or preset as TOML, each with a comment that describes it.
+/// Prints the settings of a task or preset as TOML. Each setting has a comment that describes it.
 ///
 /// # Errors
 ///
@@ -124,7 +125,7 @@ fn file_of(config: &RunConfig, call: &str) -> String {
     );
     let mut group = "";
     let mut settings = config.settings();
-    // A table of TOML has its own settings before those of its groups.
+    // In TOML, the settings of a table come before its sub-tables.
     let concern = |path: &str| path.split('.').next().map(String::from);
     let concerns: Vec<Option<String>> = settings.iter().map(|(path, _)| concern(path)).collect();
     let depth = |path: &str| path.matches('.').count();
@@ -154,7 +155,7 @@ fn group_of(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(group, _)| group)
 }
 
-/// Returns a value as TOML has it, which is JSON but for objects.
+/// Formats a value as TOML. Objects are the only values that differ from JSON.
 fn toml(value: &Value) -> String {
     match value {
         Value::Object(keys) => {
@@ -166,7 +167,8 @@ fn toml(value: &Value) -> String {
     }
 }
 
-/// Describes a setting: by its entry in the table, or by the help of its flag.
+/// Returns the description of a setting: its entry in [`DESCRIPTIONS`], else the help of its flag.
+/// A flag of `fit` is added in parentheses.
 fn description(path: &str) -> String {
     let known = DESCRIPTIONS.iter().find(|(known, _)| *known == path);
     let flag = flag_of(path).filter(|flag| flag.starts_with("--"));

@@ -1,4 +1,4 @@
-//! `train completions` and `train man`: what a shell and `man` know of the command line.
+//! `train completions` and `train man`: write completions for shells, and manual pages.
 
 use std::fs;
 

@@ -1,11 +1,11 @@
-//! Exact match by length: a table on stdout.
+//! Prints exact match by length as a table or as JSON.
 
 use anyhow::Result;
 use training::evaluation::{ByLength, LengthScore, LengthSettings};
 
 use crate::terminal::output;
 
-/// Evaluates each length, prints its row, and returns the scores.
+/// Evaluates each length, prints a row for it, and returns the scores of all lengths.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `train plot`: plots of runs, of the positional encoding and of the warm-up.
+//! `train plot`: draw plots of runs, of the positional encoding and of the warm-up.
 
 use std::io::{self, ErrorKind};
 
@@ -36,7 +36,8 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         );
         return Err(UsageError::new("--x", name, what).into());
     }
-    // The maps are computed before the first file is written, so that a wrong source leaves none.
+    // The maps are computed before the first file is written, so that a wrong source leaves no
+    // files.
     let is_explicit = args.source.is_some() || !args.only.is_empty() || !args.layers.is_empty();
     let maps = match &runs[..] {
         [run] if args.wants(RunPlot::Attention) => match attention(args, run, &backend) {
@@ -103,8 +104,8 @@ fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error of a plot that cannot be written. A folder that the user named is wrong usage,
-/// unless the disk is full.
+/// Returns the error about a plot that cannot be written. An error about a folder that the user
+/// named is wrong usage, unless the disk is full.
 fn unwritable(args: &PlotArgs, error: anyhow::Error) -> anyhow::Error {
     match (&args.output, error.downcast_ref::<io::Error>()) {
         (Some(folder), Some(error)) if error.kind() != ErrorKind::StorageFull => {

@@ -1,4 +1,4 @@
-//! `train presets`: the default settings of tasks and presets.
+//! `train presets`: list the default settings of tasks and presets.
 
 use anyhow::Result;
 use serde_json::{Map, Value};
@@ -64,19 +64,21 @@ fn print_all() -> Result<()> {
     output::result("\n`train presets NAME` lists all settings of a preset.")
 }
 
-/// The settings of a preset: flags or last parts of paths, each with its value.
+/// Settings of a preset as pairs of a label and a value. The label is the flag, or the last part of
+/// the path if there is no flag.
 type Rows = Vec<(String, String)>;
 
 fn rows_of(config: &RunConfig) -> Rows {
     let is_text = config.optimization.epochs.is_some();
-    // A run with epochs computes its steps, and its batches are limited by their tokens.
+    // A run with epochs derives its steps from them, and its batches are limited by
+    // `--batch-tokens`.
     let hidden = match is_text {
         true => &["optimization.steps", "optimization.batch_size"][..],
         false => &["optimization.epochs"][..],
     };
     let mut rows: Rows = Vec::new();
     for (path, value) in config.settings() {
-        // The sides of a setting share a line: they are alike in all presets.
+        // Source and target share a line for these settings, because they are equal in all presets.
         let (parent, side) = path.rsplit_once('.').unwrap_or(("", &path));
         let is_side = ["source", "target"].contains(&side);
         let of_sides = ["max_length", "vocab_size", "or_fewer"];
@@ -99,8 +101,8 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
     row.map_or("-", |(_, value)| value)
 }
 
-/// Prints a line for each setting that is not the same in all presets of the table and, where they
-/// have it, in the others.
+/// Prints a line for each setting whose values differ between `presets`, or between `presets` and
+/// those of `others` that have the setting.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {

@@ -1,4 +1,4 @@
-//! `train report`: runs as one HTML page.
+//! `train report`: write runs as one HTML page.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -28,7 +28,8 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
     let mut runs: Vec<RunReport> = runs.collect::<Result<_, _>>()?;
     if args.examples > 0 {
         let device = match backend.open() {
-            // The page is worth having without the model.
+            // The page is useful without the model, so only an explicitly chosen backend has to
+            // work.
             Err(error) if args.backend.backend.is_none() => Err(describe(&error)),
             device => Ok(device?),
         };
@@ -55,7 +56,7 @@ fn examine(args: &ReportArgs, folder: &Path, device: &Device) -> Result<Examined
     examined.map_err(|error| describe(&error))
 }
 
-/// Gives runs in folders of the same name the paths of their folders as names.
+/// Names all runs by the paths of their folders if two of them have the same name.
 fn tell_apart<P: AsRef<Path>>(runs: &mut [RunReport], folders: &[P]) {
     let names: HashSet<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     if names.len() < runs.len() {
@@ -65,7 +66,7 @@ fn tell_apart<P: AsRef<Path>>(runs: &mut [RunReport], folders: &[P]) {
     }
 }
 
-/// Rejects a path that no page can be written to, before the runs are read.
+/// Rejects a path that is a folder, before the runs are read.
 fn check_output(path: &Path) -> Result<(), UsageError> {
     let folder = path.is_dir().then(|| path.display());
     reject(
@@ -75,7 +76,7 @@ fn check_output(path: &Path) -> Result<(), UsageError> {
     )
 }
 
-/// Writes the page, and creates its folder.
+/// Writes the page, and creates its folder if it is missing.
 fn write(path: &Path, html: &str) -> Result<(), UsageError> {
     let folder = path
         .parent()

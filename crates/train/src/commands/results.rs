@@ -18,11 +18,12 @@ use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, loss_text, output};
 
-/// Maximum number of decoded sequences that are printed, and of wrong outputs among the others.
+/// Maximum number of decoded sequences that are printed first, and of further sequences with wrong
+/// outputs.
 const SHOWN: usize = 5;
 
-/// Prints some outputs, unless the program is quiet, and the scores; evaluates by length, and plots the
-/// run's curves and attention.
+/// Reports a finished run. It prints some outputs (unless the program is quiet) and the scores,
+/// evaluates by length, and plots curves and attention.
 ///
 /// # Errors
 ///
@@ -81,7 +82,7 @@ pub(super) fn report(
     draw_attention(config, dataset, finished)
 }
 
-/// Plots the attention of a source of the test split into the run's folder.
+/// Plots the attention weights for a source of the test split into the folder of the run.
 fn draw_attention(
     config: &RunConfig,
     dataset: &dyn Dataset,
@@ -123,8 +124,7 @@ fn print_sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &s
     output::result(&format!("decoded  {text}{mark}"))
 }
 
-/// Says where everything about a finished run is, which evaluation was the best, and what you can do
-/// with the run.
+/// Prints the best evaluation of a finished run, the folder of the run, and commands that use it.
 pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best>) {
     if let Some(best) = best {
         output::note(&format!("best evaluation: {}", best_text(config, best)));

@@ -16,7 +16,7 @@ use crate::terminal::{end_progress, output};
 ///
 /// # Errors
 ///
-/// A folder that is not a run's or is in use, checkpoints that cannot be used, and the errors of
+/// A folder that is not a run or is in use, checkpoints that cannot be used, and the errors of
 /// `fit`.
 pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     let (mut config, _) = read_config(&args.run)?;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
         .is_new()
         .map_err(|error| unusable(checkpoints.folder(), format!("cannot be read ({error})")))?;
     let files = if is_new && folder.ended_at().is_none() {
-        // The process ended before it wrote the first one.
+        // The process ended before it wrote the first checkpoint.
         output::note("the run has no checkpoint yet: it begins again");
         None
     } else {
@@ -60,7 +60,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     train(&config, dataset, &device, folder, files, shown)
 }
 
-/// Rejects a run without steps left.
+/// Rejects a run that has no steps left to train.
 fn check_steps(
     args: &ResumeArgs,
     steps: usize,

@@ -17,7 +17,7 @@ use crate::terminal::output;
 /// Largest p-value of a difference that is marked as significant.
 const SIGNIFICANT: f64 = 0.05;
 
-/// The outputs of a model, and their scores.
+/// The outputs of a model: the name of their file, their scores, and the counts of each segment.
 struct System {
     name: String,
     scores: Scores,
@@ -25,7 +25,7 @@ struct System {
     chrf: Vec<ChrfCounts>,
 }
 
-/// The record of one of several systems.
+/// Scores of a system as JSON, if there are several systems.
 #[derive(Serialize)]
 struct Record<'a> {
     system: &'a str,
@@ -37,13 +37,13 @@ struct Record<'a> {
     chrf_bootstrap: Option<Resampled>,
 }
 
-/// A score over the samples of a bootstrap.
+/// Statistics of a score over the samples of a bootstrap.
 #[derive(Serialize)]
 struct Resampled {
     mean: f64,
     /// Half the width of the 95 % confidence interval.
     interval: f64,
-    /// `None` for the baseline.
+    /// P-value of the difference from the baseline; `None` for the baseline itself.
     p_value: Option<f64>,
 }
 
@@ -51,7 +51,7 @@ struct Resampled {
 ///
 /// # Errors
 ///
-/// Wrong flags, files that cannot be read, or that have different numbers of lines.
+/// Wrong flags, files that cannot be read, or files with different numbers of lines.
 pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     let bootstrap = args.bootstrap()?;
     let files = iter::once(("HYPOTHESES", &args.hypotheses));
@@ -76,7 +76,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     }
 }
 
-/// Reads the references, whose files have the same number of lines.
+/// Reads the files of references, and checks that they have the same number of lines.
 fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<String>>, UsageError> {
     let mut references: Vec<Vec<String>> = Vec::with_capacity(files.len());
     for file in files {
@@ -154,7 +154,8 @@ fn report_scores(args: &ScoreArgs, systems: &[System]) -> Result<()> {
     Ok(())
 }
 
-/// Prints the scores of all systems, and whether they differ from those of the first.
+/// Prints the scores of all systems, and whether they differ significantly from the scores of the
+/// first system.
 fn report_bootstrap(args: &ScoreArgs, systems: &[System], bootstrap: Bootstrap) -> Result<()> {
     let Bootstrap { samples, seed } = bootstrap;
     let bleu: Vec<Vec<BleuCounts>> = systems.iter().map(|one| one.bleu.clone()).collect();
@@ -191,7 +192,7 @@ fn report_bootstrap(args: &ScoreArgs, systems: &[System], bootstrap: Bootstrap) 
     ))
 }
 
-/// Returns the columns of one metric.
+/// Returns the columns of one metric in the row of a system.
 fn columns(found: &BootstrapScore) -> String {
     let p_value = found.p_value.map_or(String::new(), |p_value| {
         let mark = if p_value < SIGNIFICANT { "*" } else { " " };

@@ -5,7 +5,7 @@ use training::metrics::{BleuCounts, ChrfCounts, Counts, EditCounts};
 
 use crate::args::MetricArgs;
 
-/// Scores of texts.
+/// Scores of texts against their references.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Scores {
     segments: u64,
@@ -22,7 +22,7 @@ pub(super) struct Scores {
     exact_match: f64,
 }
 
-/// Counts from which scores of texts are computed.
+/// Collects the counts from which scores of texts are computed.
 pub(super) struct TextScorer {
     metric: MetricArgs,
     signatures: Signatures,
@@ -34,7 +34,7 @@ pub(super) struct TextScorer {
     segments: u64,
 }
 
-/// The signatures of sacreBLEU, which say how scores were computed.
+/// Signatures in the form of sacreBLEU, which say how scores were computed.
 #[derive(Clone, Debug)]
 pub(super) struct Signatures {
     pub(super) bleu: String,
@@ -43,7 +43,7 @@ pub(super) struct Signatures {
 
 impl Signatures {
     /// Returns the signatures of scores with `n_references` references per segment. `bootstrap` is
-    /// the number of samples and their seed.
+    /// the number of samples and their seed, if scores are resampled.
     pub(super) fn new(
         metric: MetricArgs,
         n_references: usize,
@@ -62,7 +62,7 @@ impl Signatures {
 }
 
 impl TextScorer {
-    /// Starts without segments.
+    /// Returns a scorer without segments.
     pub(super) fn new(metric: MetricArgs, n_references: usize) -> Self {
         Self {
             metric,

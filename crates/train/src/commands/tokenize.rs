@@ -1,4 +1,4 @@
-//! `train tokenize`: turn lines of text into tokens, and back.
+//! `train tokenize`: turn lines of text into tokens and back.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use training::run::read_config;
 use crate::args::{Side, TokenizeArgs, name_of};
 use crate::terminal::output;
 
-/// Size of the output that is printed at once, in bytes.
+/// Size in bytes from which the collected output is printed.
 const CHUNK: usize = 1 << 16;
 
 /// Runs the command.
@@ -59,7 +59,7 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     output::stream(&text).map(|_| ())
 }
 
-/// Returns the names or ids of tokens, separated by blanks.
+/// Returns the names of tokens, or their ids if `as_ids`, separated by blanks.
 fn words(ids: &[u32], pieces: &Pieces, as_ids: bool) -> String {
     let word = |&id: &u32| match as_ids {
         true => id.to_string(),
@@ -68,7 +68,7 @@ fn words(ids: &[u32], pieces: &Pieces, as_ids: bool) -> String {
     ids.iter().map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the ids of a line of names or ids.
+/// Parses a line of token names, or of token ids if `as_ids`, and returns the ids.
 fn ids(line: &Line, pieces: &Pieces, as_ids: bool) -> Result<Vec<u32>, UsageError> {
     let id = |word: &str| match as_ids {
         true => {
@@ -86,16 +86,17 @@ fn ids(line: &Line, pieces: &Pieces, as_ids: bool) -> Result<Vec<u32>, UsageErro
             line.wrong(format!("{} {what}", quote(word)))
         }),
     };
-    // Names of tokens may have white space other than the blank.
+    // The name of a token may contain white space other than a blank, so only blanks separate
+    // names.
     let words = line.text.split(' ').filter(|word| !word.is_empty());
     words.map(id).collect()
 }
 
-/// The tokens of one side.
+/// The vocabulary of one side, source or target.
 enum Vocabulary {
-    /// Those of a tokeniser.
+    /// The tokens of a tokeniser.
     Tokenizer(Arc<Tokenizer>),
-    /// The symbols of a task, which has the same for both sides.
+    /// The symbols of a synthetic task, which are the same for both sides.
     Symbols(Box<dyn Dataset>),
 }
 
@@ -135,7 +136,7 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the ids of a text, without begin and end symbol.
+    /// Returns the token ids of a text, without begin and end symbol.
     fn encode(&self, line: &Line) -> Result<Vec<u32>, UsageError> {
         match self {
             Self::Tokenizer(tokenizer) => Ok(tokenizer.encode(&line.text)),

@@ -18,7 +18,7 @@ use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::terminal::{About, RunView, output};
 
-/// Returns the device of a run, in its precision.
+/// Opens the device of a run, and configures it for the precision of the run.
 ///
 /// # Errors
 ///
@@ -29,12 +29,12 @@ pub(super) fn open_device(config: &RunConfig) -> Result<Device> {
     name.open_as(|device| configure(execution.precision, device))
 }
 
-/// Returns the settings of the evaluation by length at the end, if the run has one. `dataset` is
-/// `None` for data that are read from files.
+/// Returns the settings of the evaluation by length at the end of training; `None` if the run has
+/// none. `dataset` is `None` for data that are read from files.
 ///
 /// # Errors
 ///
-/// A data set without sequences of any length, or lengths that no machine can hold.
+/// A data set whose sequences cannot have any length, or lengths that no machine can hold.
 pub(super) fn check_lengths(
     config: &RunConfig,
     dataset: Option<&dyn Dataset>,
@@ -59,7 +59,7 @@ pub(super) struct Shown {
     pub(super) tensorboard: bool,
 }
 
-/// Trains a model, from a checkpoint if there is one, and reports how well it does. Returns how the
+/// Trains a model, from checkpoint `from` if there is one, and reports its scores. Returns how the
 /// run ended.
 ///
 /// # Errors

@@ -15,11 +15,11 @@ pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
     pub(super) device: Device,
-    /// Keeps the run's setting of the fast paths for the command.
+    /// Guard that keeps the fast paths as the run has set them, until the command ends.
     _fast_paths: FastPaths,
 }
 
-/// Loads a model, its matrices rounded to eight bits if `int8`.
+/// Loads a trained model. If `int8`, its weight matrices are rounded to eight bits.
 ///
 /// # Errors
 ///
@@ -39,7 +39,7 @@ pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
     })
 }
 
-/// Returns the width of a beam; 1 for greedy decoding.
+/// Returns the beam width of a method; 1 for methods without a beam.
 pub(super) fn beam_width(method: Method) -> usize {
     match method {
         Method::Beam { width, .. } => width,

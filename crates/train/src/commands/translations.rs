@@ -1,4 +1,5 @@
-//! `train eval` for texts: translate a corpus, and score the translations by its targets.
+//! `train eval` for texts: translate the sources of a corpus, and score the translations against
+//! its targets.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -38,7 +39,7 @@ struct Evaluation {
     seconds: f64,
 }
 
-/// Translates and scores a corpus, a part of it at a time.
+/// Translates and scores a corpus, [`CHUNK`] pairs at a time.
 pub(super) fn run(
     args: &EvalArgs,
     trained: &Trained,
@@ -64,7 +65,7 @@ pub(super) fn run(
     let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();
     let longest = max_tokens(&run.config.model);
-    // The longest target has a begin symbol, which is not generated.
+    // `limits.target` counts the begin symbol, which is not generated.
     let generation = GenerateConfig::new(vocabularies.bos_id, limits.target - 1)
         .with_eos_id(vocabularies.eos_id)
         .with_method(method)
@@ -163,7 +164,7 @@ pub(super) fn run(
     })
 }
 
-/// Names the flag of the file that an error is about.
+/// Changes an error about a corpus so that it names the flag of the file.
 fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
     let files = [
         ("--source", &args.source),
@@ -179,8 +180,8 @@ fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
     error
 }
 
-/// Decodes the sources of examples. Sources that are longer than those of training may have longer
-/// outputs, as in `train generate`.
+/// Decodes the sources of examples. As in `train generate`, sources longer than those of training
+/// may have longer outputs.
 fn decode(
     run: &TrainedRun,
     examples: &[Example],
@@ -216,7 +217,7 @@ fn decode(
     decoded.expect("every example is in a group")
 }
 
-/// Returns a pair as token ids, and whether it had to be truncated.
+/// Returns a pair as token ids, and whether a side had to be truncated to `longest` tokens.
 fn example(codec: &dyn Codec, pair: &Pair, longest: usize) -> (Example, bool) {
     let valid = "every text has tokens";
     let mut source = codec.encode_source(&pair.source).expect(valid);

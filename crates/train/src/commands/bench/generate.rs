@@ -1,4 +1,4 @@
-//! Generation with random weights, outputs of a fixed length.
+//! Measures generation by a model with random weights. The outputs have a fixed length.
 
 use std::time::Instant;
 
@@ -14,21 +14,21 @@ use super::shape::{BOS, EOS, Sizes};
 use super::table::Bench;
 use crate::args::check_generation;
 
-/// Number of measured runs after one warm-up run. The fastest run counts.
+/// Number of measured runs, after one run to warm up. The fastest run counts.
 const RUNS: usize = 3;
 
-/// The figures of a measurement.
+/// Results of a measurement of generation.
 #[derive(Serialize)]
 struct Figures {
-    /// Width of the beam; 1 is greedy decoding.
+    /// Width of the beam; 1 for greedy decoding.
     beam: usize,
-    /// Target tokens per second, one hypothesis per source.
+    /// Target tokens per second, counted for one hypothesis per source.
     tokens_per_second: f64,
 }
 
 pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  backend";
 
-/// Measures a shape, and prints a line for each batch and beam.
+/// Measures a shape, and prints a line for each batch size and beam width.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let (args, sizes) = (bench.args, &bench.sizes);
     let model = sizes.model.init_seeded(0, &bench.device)?;
@@ -55,7 +55,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Returns the settings of greedy decoding, or of a beam search, to the full length.
+/// Returns the settings of greedy decoding or of a beam search, with outputs of the full length.
 fn generation(sizes: &Sizes, beam: usize) -> GenerateConfig {
     let method = match beam {
         1 => Method::Greedy,
@@ -70,7 +70,7 @@ fn generation(sizes: &Sizes, beam: usize) -> GenerateConfig {
         .with_method(method)
 }
 
-/// Returns the target tokens per second.
+/// Returns the target tokens per second of the fastest run.
 fn speed(model: &Transformer, sizes: &Sizes, batch: usize, config: &GenerateConfig) -> Result<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let sources: Vec<Vec<u32>> = (0..batch).map(|_| sizes.sequence(&mut rng)).collect();

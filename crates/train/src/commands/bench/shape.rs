@@ -7,26 +7,26 @@ use transformer::{NormPlacement, TransformerConfig};
 
 use crate::args::{BenchArgs, Shape, name_of, set};
 
-/// Begin symbol.
+/// Id of the begin symbol.
 pub(super) const BOS: u32 = 1;
 
-/// Padding of sources and targets.
+/// Id of the padding of sources and targets.
 pub(super) const PAD: u32 = 0;
 
-/// End symbol. Sources are drawn from the ids above.
+/// Id of the end symbol. Sources consist of larger ids only.
 pub(super) const EOS: u32 = 2;
 
-/// A model, and the sizes of its batches.
+/// Sizes of a model and of its batches.
 pub(super) struct Sizes {
     pub(super) model: TransformerConfig,
-    /// Sequences in a batch.
+    /// Number of sequences in a batch.
     pub(super) batch: usize,
-    /// Tokens of each source and target.
+    /// Number of tokens in each source and target.
     pub(super) length: usize,
 }
 
 impl Shape {
-    /// Default shapes, which take minutes, not hours, without an accelerator.
+    /// Shapes that are measured by default. Without an accelerator they take minutes, not hours.
     pub(super) const USUAL: [Self; 3] = [Self::Tiny, Self::Copy, Self::Base];
 
     pub(super) fn sizes(self) -> Sizes {
@@ -52,7 +52,7 @@ impl Shape {
 }
 
 impl Sizes {
-    /// Returns random tokens of the full length, none of them special.
+    /// Returns a sequence of `length` random token ids, none of them special.
     pub(super) fn sequence(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
         let ids = EOS + 1..self.model.source_vocab_size as u32;
         (0..self.length)

@@ -1,4 +1,4 @@
-//! Results as a table or as JSON.
+//! Prints results as a table or as JSON.
 
 use std::cell::Cell;
 
@@ -20,21 +20,21 @@ pub(super) struct Bench<'a> {
     pub(super) sizes: Sizes,
     pub(super) name: DeviceName,
     pub(super) device: Device,
-    /// Header of the table, until it is printed.
+    /// Header of the table; `None` after it is printed.
     pub(super) header: &'a Cell<Option<&'static str>>,
 }
 
-/// A line of the result.
+/// A measurement as it is written in JSON.
 #[derive(Serialize)]
 struct Measurement<'a, F> {
     what: String,
     shape: &'a str,
     backend: String,
-    /// Sequences in a batch.
+    /// Number of sequences in a batch.
     batch: usize,
-    /// Tokens of each source and target.
+    /// Number of tokens in each source and target.
     length: usize,
-    /// Layers per side.
+    /// Number of layers in the encoder, and in the decoder.
     n_layers: usize,
     /// Whether fast paths are switched on.
     fused: bool,
@@ -45,7 +45,8 @@ struct Measurement<'a, F> {
 }
 
 impl Bench<'_> {
-    /// Prints a measurement, as JSON or as a row of the table; `columns` are the middle ones.
+    /// Prints a measurement as JSON or as a row of the table. `columns` is the text of the columns
+    /// in the middle of the row.
     pub(super) fn print(
         &self,
         batch: usize,

@@ -1,4 +1,4 @@
-//! Training steps: forward pass, backward pass and Adam, with dropout.
+//! Measures training steps: forward pass, backward pass and Adam, with dropout.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use super::shape::{BOS, PAD, Sizes};
 use super::table::Bench;
 use crate::terminal::output;
 
-/// Steps before the measurement, in which backends tune and allocators fill.
+/// Number of steps before the measurement, in which backends tune themselves and allocators fill.
 const WARM_UP: usize = 3;
 
 /// Minimum duration of a measurement.
@@ -27,7 +27,7 @@ const SECONDS: f64 = 5.0;
 /// Minimum number of measured steps.
 const STEPS: usize = 5;
 
-/// The figures of a measurement.
+/// Results of a measurement of training steps.
 #[derive(Serialize)]
 struct Figures {
     precision: Precision,
@@ -39,7 +39,8 @@ struct Figures {
     backward_ms: f64,
     /// Median time of an update.
     optimizer_ms: f64,
-    /// Mean times of the operations in a step, forward and backward, where they are measured.
+    /// Mean time of each kind of operation in a step, forward and backward pass together. Empty
+    /// where operations are not measured.
     operations_ms: BTreeMap<&'static str, f64>,
     /// Target tokens per second.
     tokens_per_second: f64,
@@ -49,7 +50,7 @@ struct Figures {
 
 pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
 
-/// Measures a shape, and prints a line.
+/// Measures a shape, and prints a line with the results.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let sizes = &bench.sizes;
     let batch = sizes.batch;
@@ -115,8 +116,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     }
 }
 
-/// Prints a line for each kind of operation, the slowest first, and one for the rest of a mean
-/// step.
+/// Prints a line for each kind of operation, the slowest first. A last line has the remaining time
+/// of a mean step.
 fn print_operations(figures: &Figures, mean_ms: f64, is_fused: bool) -> Result<()> {
     let lines = figures.operations_ms.iter();
     let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
@@ -141,8 +142,8 @@ fn print_operations(figures: &Figures, mean_ms: f64, is_fused: bool) -> Result<(
     Ok(())
 }
 
-/// Returns a random example. Its target is the source after the begin symbol, so that both have as
-/// many tokens.
+/// Returns a random example. Its target is the begin symbol followed by the source, so that source
+/// and labels have the same number of tokens.
 fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
     let source = sizes.sequence(rng);
     let mut target = vec![BOS];
@@ -150,8 +151,8 @@ fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
     Example { source, target }
 }
 
-/// Takes a step. Returns the seconds of the whole step, its forward pass, its backward pass and its
-/// update.
+/// Takes a step. Returns four times in seconds: the whole step, its forward pass, its backward pass
+/// and its update.
 fn step(
     learner: &mut Learner<Transformer>,
     examples: &[Example],
@@ -199,7 +200,7 @@ mod tests {
     #[test]
     fn step_operations_count_the_matmuls() {
         // Counted by hand: 3 attentions with 4 matmuls of [8, 8] and two of [16, 8], 2 feed-forward
-        // networks with 2 matmuls of [8, 32], and logits of 16 tokens.
+        // networks with 2 matmuls of [8, 32], and the logits of 16 vocabulary tokens.
         let model = TransformerConfig::new(16, 16)
             .with_d_model(8)
             .with_n_encoder_layers(1)

@@ -1,4 +1,4 @@
-//! `train compare`: settings that differ, and metrics side by side.
+//! `train compare`: show settings that differ, and metrics side by side.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::args::CompareArgs;
 use crate::terminal::output;
 use crate::terminal::table::{Align, Table, stdout_width};
 
-/// Setting in which the runs of a group may differ.
+/// The only setting in which the runs of a group may differ.
 const SEED: &str = "seed";
 
 /// Runs that differ at most in their seed.
@@ -25,7 +25,7 @@ struct Group {
     settings: Settings,
 }
 
-/// All that `compare` finds.
+/// The result of `compare`.
 #[derive(Serialize)]
 struct Comparison<'a> {
     /// Settings that differ between groups.
@@ -50,7 +50,7 @@ struct Compared<'a> {
     metrics: BTreeMap<&'static str, Spread>,
 }
 
-/// A metric of the runs of a group that have it.
+/// Statistics of a metric over the runs of a group that have it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Spread {
     mean: f64,
@@ -63,7 +63,7 @@ struct Spread {
 ///
 /// # Errors
 ///
-/// A folder that is not a run's, or that is named twice.
+/// A folder that is not a run, or that is named twice.
 pub fn run(args: &CompareArgs) -> Result<()> {
     let mut runs: Vec<Overview> = Vec::new();
     for folder in &args.runs {
@@ -100,7 +100,8 @@ fn is_same_folder(a: &Path, b: &Path) -> bool {
     whole(a) == whole(b)
 }
 
-/// Groups runs that differ at most in their seed, in the order of their first runs.
+/// Puts runs that differ at most in their seed into groups. The groups are in the order of their
+/// first runs.
 fn grouped(runs: Vec<Overview>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
@@ -129,7 +130,8 @@ impl Group {
         }
     }
 
-    /// Returns the value of a setting, for the seed those of all runs.
+    /// Returns the value of a setting. For the seed of several runs, it is a list with the seed of
+    /// each run.
     fn value(&self, path: &str) -> Value {
         match &self.runs[..] {
             [_, _, ..] if path == SEED => self.runs.iter().map(Overview::seed).collect(),
@@ -167,7 +169,7 @@ fn compared(groups: &[Group]) -> Comparison<'_> {
 }
 
 impl Spread {
-    /// Returns the mean and the spread of values; `None` without values.
+    /// Returns the mean and the standard deviation of values; `None` without values.
     fn of(values: Vec<f64>) -> Option<Self> {
         let count = values.len() as f64;
         let mean = values.iter().sum::<f64>() / count;
@@ -195,7 +197,8 @@ impl Spread {
     }
 }
 
-/// Prints the comparison, in as many tables below each other as the width of the terminal needs.
+/// Prints the comparison. Groups that do not fit the width of the terminal follow in further tables
+/// below.
 fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
     let width = stdout_width();
     let fits = |count: &usize| {
@@ -214,7 +217,7 @@ fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the table of `count` groups from `start` on, or of those that there are.
+/// Returns the table of up to `count` groups, from index `start` on.
 fn table(comparison: &Comparison, headings: &[String], start: usize, count: usize) -> Table {
     let end = headings.len().min(start + count);
     let columns = headings[start..end].iter().cloned();
@@ -258,7 +261,7 @@ fn table(comparison: &Comparison, headings: &[String], start: usize, count: usiz
 }
 
 impl Compared<'_> {
-    /// Returns the status of all runs, or how many have each.
+    /// Returns the status that all runs have, or the number of runs with each status.
     fn status(&self) -> String {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for status in &self.status {

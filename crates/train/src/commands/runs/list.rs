@@ -1,4 +1,4 @@
-//! `train runs`: a table of the runs in a folder.
+//! `train runs`: list the runs in a folder as a table.
 
 use std::cmp::{Ordering, Reverse};
 use std::path::Path;
@@ -21,7 +21,7 @@ use crate::terminal::table::{Align, Table, stdout_width};
 /// A run in the list.
 struct Listed {
     run: Overview,
-    /// The nearest preset, and the settings that differ from it; `None` for a task without a preset.
+    /// The nearest preset and the settings that differ from it; `None` for a task without a preset.
     from_preset: Option<(&'static str, Settings)>,
 }
 
@@ -41,7 +41,7 @@ struct Record<'a> {
     seconds: Option<f64>,
     status: Option<Status>,
     reason: Option<&'a str>,
-    /// When training last changed the folder, in UTC by RFC 3339.
+    /// Time at which training last changed the folder, in UTC and in the format of RFC 3339.
     changed: Option<String>,
     metrics: Metrics,
 }
@@ -112,7 +112,7 @@ fn cannot_read(folder: &Path, error: &std::io::Error) -> UsageError {
 }
 
 fn sort(runs: &mut [Listed], by: Column) {
-    // Runs that are equal by the column have the order of their names.
+    // Runs with equal values in the column stay sorted by their names.
     runs.sort_by_cached_key(|it| natural(&it.run.name));
     match by {
         Column::Name => {}
@@ -128,8 +128,8 @@ fn sort(runs: &mut [Listed], by: Column) {
     }
 }
 
-/// Compares runs by the names of their metrics, then by the values, the best first. Runs without an
-/// evaluation are the last.
+/// Orders runs by the name of their best metric, then by its value, the best first. Runs without an
+/// evaluation come last.
 fn by_best(a: &Overview, b: &Overview) -> Ordering {
     let (a, b) = match (a.best, b.best) {
         (Some(a), Some(b)) => (a, b),
@@ -142,7 +142,8 @@ fn by_best(a: &Overview, b: &Overview) -> Ordering {
     a.field().cmp(b.field()).then(better_first)
 }
 
-/// Returns a name's parts, with numbers as numbers, so that `copy-2` comes before `copy-10`.
+/// Splits a name into pairs of a text and the number after it, so that `copy-2` comes before
+/// `copy-10`.
 fn natural(name: &str) -> Vec<(String, u64)> {
     let mut parts = vec![(String::new(), 0_u64)];
     let mut in_number = false;
@@ -193,7 +194,7 @@ impl Listed {
         ]
     }
 
-    /// Returns the settings that differ from the preset, as flags.
+    /// Returns the settings that differ from the preset, as flags where they have one.
     fn settings(&self) -> String {
         let Some((preset, changed)) = &self.from_preset else {
             return String::new();
@@ -202,7 +203,7 @@ impl Listed {
         if self.run.task() == "text" {
             words.push(format!("--preset {preset}"));
         }
-        // Setting `--layers` changes two settings.
+        // The flag `--layers` sets two settings, but is listed once.
         for (path, value) in changed {
             let word = shown::setting(path, value);
             if !words.contains(&word) {

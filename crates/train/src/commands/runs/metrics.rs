@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use training::run::Overview;
 
-/// Metrics of a run that it has a value for, by their names, in the order in which they are shown.
+/// Names and values of the metrics that a run has, in the order in which they are shown.
 #[derive(Clone, Debug)]
 pub(super) struct Metrics(Vec<(&'static str, f64)>);
 
@@ -30,8 +30,9 @@ impl Metrics {
         "test_chrf",
     ];
 
-    /// Returns the metrics of a run. The last step or evaluation gives those of training and
-    /// validation, `summary.json` those of the test.
+    /// Returns the metrics of a run. Metrics of the test come from `summary.json`, those of
+    /// training and validation from the last step or evaluation. If `summary.json` has
+    /// `tokens_per_second` or `valid_loss`, its value takes precedence.
     pub(super) fn of(run: &Overview) -> Self {
         let best = run.best.as_ref();
         let best_by = |field| {
@@ -59,7 +60,7 @@ impl Metrics {
         Self(Self::NAMES.into_iter().filter_map(has).collect())
     }
 
-    /// Returns the value of a metric; `None` if the run has none.
+    /// Returns the value of a metric; `None` if the run does not have it.
     pub(super) fn get(&self, name: &str) -> Option<f64> {
         let found = self.0.iter().find(|(known, _)| *known == name);
         found.map(|(_, value)| *value)

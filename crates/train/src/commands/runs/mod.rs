@@ -1,4 +1,4 @@
-//! `train runs` and `train compare`: runs beside each other.
+//! `train runs` and `train compare`: list and compare runs.
 
 mod compare;
 mod list;

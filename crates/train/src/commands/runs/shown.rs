@@ -4,12 +4,13 @@ use serde_json::Value;
 
 use crate::args::flags::flag_of;
 
-/// Returns the flag that sets a setting, such as `--warmup`; `None` if there is not exactly one.
+/// Returns the flag that sets a setting, such as `--warmup`; `None` if there is no flag, or
+/// several.
 pub(super) fn flag(path: &str) -> Option<&str> {
     flag_of(path).filter(|flag| flag.starts_with("--") && !flag.contains(' '))
 }
 
-/// Returns a setting as a user gives it: `--warmup 200`, or `PATH=VALUE` without a flag.
+/// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` without a flag.
 pub(super) fn setting(path: &str, setting: &Value) -> String {
     match (flag(path), setting) {
         (Some(flag), Value::Bool(is_on)) if *is_on != flag.starts_with("--no-") => flag.into(),
@@ -33,7 +34,9 @@ pub(super) fn value(value: &Value) -> String {
     }
 }
 
-/// Returns a number with four significant digits, and whole numbers as they are.
+/// Formats a number. Whole numbers below 1e9 keep all digits. Other numbers have two to four
+/// decimal places from 0.001 on, and none from 1000 on. Below 0.001 and from 1e9 on, a number has
+/// an exponent.
 pub(super) fn number(number: f64) -> String {
     let size = number.abs();
     if !number.is_finite() || number == number.round() && size < 1e9 {
@@ -49,12 +52,12 @@ pub(super) fn number(number: f64) -> String {
     }
 }
 
-/// Returns a fraction, such as exact match, with four decimal places.
+/// Formats a fraction, such as exact match, with four decimal places.
 pub(super) fn fraction(fraction: f64) -> String {
     format!("{fraction:.4}")
 }
 
-/// Returns a time such as `9.5 s`, `2 min 05 s` or `1 h 02 min`.
+/// Formats a time in seconds, such as `9.5 s`, `2 min 05 s` or `1 h 02 min`.
 pub(super) fn seconds(seconds: f64) -> String {
     let whole = seconds.round() as u64;
     match whole {

@@ -8,7 +8,7 @@ use transformer::weights::WeightsError;
 
 use crate::args::flags::flag_of;
 
-/// Returns the error about a file, with the flag that helps if there is one.
+/// Converts an error about a file of weights. The message names a flag that helps, if there is one.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
     let hint = match &error {
         WeightsError::Config(error) => return wrong_model(error),
@@ -24,7 +24,8 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
     UsageError::new("FILE", path.display(), shown(&format!("{error}{hint}")))
 }
 
-/// Names the fields of a model by their flags. The width has no flag: it follows from the file.
+/// Converts an error about a model, whose fields are named by their flags. The width has no flag,
+/// because it follows from the file.
 fn wrong_model(error: &ConfigError) -> UsageError {
     let name = |field: &str| match field {
         "d_model" => "the width".into(),
@@ -36,7 +37,8 @@ fn wrong_model(error: &ConfigError) -> UsageError {
     UsageError::new(name(error.field), &error.value, expected)
 }
 
-/// Returns text of a file for a terminal: control characters escaped, and at most 600 bytes.
+/// Returns text from a file in a form that is safe for a terminal. Control characters are escaped,
+/// and what follows after about 600 bytes is cut off.
 pub(super) fn shown(text: &str) -> String {
     const MOST: usize = 600;
     let mut shown = String::new();

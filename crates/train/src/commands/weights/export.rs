@@ -67,7 +67,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
 }
 
-/// Names the setting that the layout cannot represent by its flag.
+/// Converts an error about a setting that the layout cannot represent. The message names the
+/// setting by its flag.
 fn unrepresentable(error: WeightsError) -> UsageError {
     let WeightsError::Layout {
         layout,
@@ -84,12 +85,12 @@ fn unrepresentable(error: WeightsError) -> UsageError {
     UsageError::new("--layout", layout, expected)
 }
 
-/// A model that is exported.
+/// The model to export.
 struct Source {
     config: TransformerConfig,
-    /// The parts that the source holds.
+    /// The parts of the model that the source holds.
     contents: Contents,
-    /// Parameters by their names in a whole model.
+    /// Parameters by the names that they have in a whole model.
     parameters: Parameters,
     /// Special tokens; `None` for a file of weights, which does not have them.
     vocabularies: Option<Vocabularies>,

@@ -9,7 +9,7 @@ use transformer::{Activation, TransformerConfig};
 
 use crate::terminal::output;
 
-/// The settings of the file.
+/// The settings in `config.json`.
 #[derive(Deserialize)]
 pub struct Config {
     model_type: String,
@@ -35,7 +35,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Compares the file at `path` with the configuration that follows from the weights.
+    /// Compares these settings, which were read from `path`, with the configuration that follows
+    /// from the weights.
     ///
     /// # Errors
     ///
@@ -66,12 +67,12 @@ impl Config {
     }
 }
 
-/// Completes options by the file at `path` beside a Marian model, if there is one. Flags take
-/// precedence.
+/// Completes `options` with the settings in the file at `path`, if the weights are of a Marian
+/// model and the file exists. Options that flags have set take precedence.
 ///
 /// # Errors
 ///
-/// A file of a model that the `transformer` crate does not have.
+/// A file that describes a model that the `transformer` crate cannot represent.
 pub fn complete(
     options: &mut ImportOptions,
     file: &WeightsFile,

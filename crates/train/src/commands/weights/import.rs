@@ -56,7 +56,8 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the file holds, and the settings that it does not name.
+/// Prints what the file holds, and the settings that were assumed because the file does not name
+/// them.
 fn describe(imported: &Imported) {
     for warning in &imported.warnings {
         output::warn(&shown(warning));
@@ -91,7 +92,8 @@ fn describe(imported: &Imported) {
     ));
 }
 
-/// Returns the settings of the run that is made, if the model reads the sequences of its task.
+/// Returns the settings of the run to create. Rejects a model that does not fit the sequences of
+/// the task.
 fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
     let reject = |what: String| Err(UsageError::new("--run-dir", "", what));
     if imported.contents != Contents::Model {
@@ -129,7 +131,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     Ok(config)
 }
 
-/// Writes the folder, with a checkpoint of step 0, and returns its path.
+/// Creates the folder of a run with a checkpoint of step 0, and returns its path.
 fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<PathBuf> {
     let folder = RunFolder::create(Some(folder), config)?;
     let state = TrainingState {

@@ -21,7 +21,7 @@ struct Report<'a> {
     unused: &'a [String],
     beside: &'a [String],
     other_objects: Vec<Object<'a>>,
-    /// Entries that hold weights, if there are several; `--entry` chooses one.
+    /// Names of the entries that hold weights, if there are several; `--entry` selects one.
     several: Option<String>,
     metadata: &'a std::collections::BTreeMap<String, String>,
 }

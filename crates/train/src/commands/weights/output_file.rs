@@ -30,8 +30,9 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     }
 }
 
-/// Writes parameters, whole or not at all, and returns the size of the file in words. A link is
-/// followed. Warns of elements that become infinite in half precision.
+/// Writes parameters to a file, and returns the size of the file as text. The file appears whole or
+/// not at all, and a symbolic link is followed. Warns of elements that become infinite in half
+/// precision.
 pub(super) fn write(
     path: &Path,
     parameters: &Parameters,

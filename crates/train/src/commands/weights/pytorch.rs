@@ -1,4 +1,4 @@
-//! Python code that builds the module which an exported file fits.
+//! Writes Python code that builds the PyTorch module for an exported file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use training::data::Vocabularies;
 use transformer::weights::{Contents, Layout};
 use transformer::{Activation, NormPlacement, TransformerConfig, WeightTying};
 
-/// A file of exported weights, as far as Python code depends on it.
+/// Properties of an exported file that the Python code depends on.
 pub(super) struct Exported<'a> {
     /// Configuration of the model.
     pub(super) config: &'a TransformerConfig,
@@ -14,7 +14,7 @@ pub(super) struct Exported<'a> {
     pub(super) contents: Contents,
     /// Layout of the file.
     pub(super) layout: Layout,
-    /// Special tokens of the model, if they are known.
+    /// Special tokens of the model; `None` if they are not known.
     pub(super) vocabularies: Option<Vocabularies>,
     /// Whether the file has tables of sines and cosines.
     pub(super) has_positions: bool,
@@ -23,8 +23,8 @@ pub(super) struct Exported<'a> {
 }
 
 impl Exported<'_> {
-    /// Returns lines of Python that build the module and load the file; `None` where the layout has
-    /// no class in PyTorch, or the file is a part of a model that the class does not have.
+    /// Returns lines of Python that build the module and load the file. `None` for the native
+    /// layout, and for a single stack in any layout but `torch-nn`.
     pub(super) fn code(&self) -> Option<String> {
         if self.contents != Contents::Model {
             return (self.layout == Layout::TorchNn).then(|| self.torch_nn_stack());
@@ -39,7 +39,7 @@ impl Exported<'_> {
         }
     }
 
-    /// `torch.nn.Transformer`, with embeddings and the generator beside it.
+    /// Returns code for `torch.nn.Transformer`, with embeddings and generator as further modules.
     fn torch_nn(&self) -> String {
         let c = self.config;
         let (d, source, target) = (c.d_model, c.source_vocab_size, c.target_vocab_size);
@@ -70,7 +70,8 @@ impl Exported<'_> {
                 "model[\"src_tok_emb\"][\"embedding\"].weight = {table}"
             ));
         }
-        // Modules of `torch.nn` have no table of positions.
+        // The module has no tables of positions. It can load the file strictly only if the file has
+        // none.
         lines.push(self.load(!self.has_positions));
         lines.push(format!(
             "# input of both stacks: embedding(ids) * {d} ** 0.5 + positions, a sinusoidal table [{}, {d}]",
@@ -79,7 +80,7 @@ impl Exported<'_> {
         lines.join("\n")
     }
 
-    /// An encoder or a decoder of `torch.nn`.
+    /// Returns code for an encoder or a decoder of `torch.nn`.
     fn torch_nn_stack(&self) -> String {
         let (stack, layers) = match self.contents {
             Contents::Decoder => ("Decoder", self.config.n_decoder_layers),
@@ -125,7 +126,7 @@ impl Exported<'_> {
         )
     }
 
-    /// `make_model` of the Annotated Transformer.
+    /// Returns code for `make_model` of the Annotated Transformer.
     fn annotated(&self) -> String {
         let c = self.config;
         let mut lines = vec![
@@ -158,7 +159,7 @@ impl Exported<'_> {
         lines.join("\n")
     }
 
-    /// labml's `EncoderDecoder`.
+    /// Returns code for labml's `EncoderDecoder`.
     fn labml(&self) -> String {
         let c = self.config;
         let (d, dropout) = (c.d_model, format!("{:?}", c.dropout));
@@ -197,7 +198,7 @@ impl Exported<'_> {
         .join("\n")
     }
 
-    /// `MarianMTModel` of Hugging Face.
+    /// Returns code for `MarianMTModel` of Hugging Face.
     fn marian(&self) -> String {
         let c = self.config;
         let dropout = format!("{:?}", c.dropout);
@@ -226,12 +227,13 @@ impl Exported<'_> {
             numbers.join(", "),
             c.activation,
             c.pad_id,
-            // The file has shared matrices once.
+            // The file has shared matrices only once, so the model cannot load it strictly.
             self.load(false)
         )
     }
 
-    /// Models with the paper's names have no common class.
+    /// Returns the hyper-parameters as a comment, because models with the names of the paper have
+    /// no common class.
     fn paper(&self) -> String {
         let c = self.config;
         format!(
