@@ -9,23 +9,23 @@ use super::heat_map::{AttentionMaps, HeadMap};
 use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
 
-/// The maximum number of source tokens, because more cannot be told apart in a plot.
+/// Maximum number of source tokens. More tokens could not be told apart in a plot.
 const MAX_TOKENS: usize = 512;
 
-/// Maximum number of tokens whose labels a plot shows all.
+/// Maximum number of tokens for which a plot labels every token.
 const EASILY_READ: usize = 32;
 
-/// Selects the maps to draw.
+/// Options that select the attention maps to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapOptions {
     /// Numbers of the layers, counted from 1; empty for all.
     pub layers: Vec<usize>,
-    /// Whether a layer has one map, the mean of its heads, instead of one for each head.
+    /// Whether each layer has one map, the mean of its heads, instead of one map for each head.
     pub is_head_mean: bool,
 }
 
-/// Returns the attention weights while the model decodes a source greedily: those of the encoder,
-/// of the decoder's self-attention, and of its cross-attention.
+/// Returns the attention weights while the model decodes a source greedily: encoder self-attention,
+/// decoder self-attention and cross-attention.
 ///
 /// # Errors
 ///
@@ -68,7 +68,7 @@ pub fn attention_maps(
 
     let eos = vocabularies.eos_id.filter(|_| hypothesis.is_finished);
     let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(eos).collect();
-    // The decoder's inputs are its predictions, one step later.
+    // The inputs of the decoder are its predictions, shifted by one step.
     let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
@@ -132,8 +132,9 @@ pub fn attention_maps(
     Ok(maps.filter(|maps| !maps.layers.is_empty()).collect())
 }
 
-/// Returns a source that a plot shows well: the longest of at most [`EASILY_READ`] tokens among the
-/// first eight of the test split, or the shortest if all of them are longer. `None` without examples.
+/// Returns a source that fits a plot well, from the first eight examples of the test split: the
+/// longest source of at most [`EASILY_READ`] tokens, or the shortest if all sources are longer.
+/// `None` without examples.
 pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     let examples = dataset.held_out(seed, Split::Test, 8);
     let sources = examples.into_iter().map(|example| example.source);
@@ -150,7 +151,7 @@ pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     })
 }
 
-/// Returns a map for each head of the only sequence, or one for their mean.
+/// Returns a map for each head, or one map of their mean. `weights` is of a single sequence.
 fn head_maps(layer: usize, weights: Tensor<4>, is_mean: bool) -> Vec<HeadMap> {
     let [_, heads, rows, columns] = weights.dims();
     let weights = if is_mean {
@@ -229,7 +230,7 @@ mod tests {
         }
         assert_eq!(maps[0].rows, ["1", "2", "3", "4"]);
         assert_eq!(maps[2].columns, maps[0].columns);
-        // The decoder's inputs are its outputs, one step later.
+        // The inputs of the decoder are its outputs, shifted by one step.
         assert_eq!(maps[1].rows[0], "<bos>");
         assert_eq!(maps[1].rows[1..], maps[2].rows[..maps[2].rows.len() - 1]);
     }

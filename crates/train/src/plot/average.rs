@@ -1,10 +1,10 @@
-//! Means of curves: over neighbouring steps, and over runs that differ in their seed.
+//! Computes means of curves: over neighbouring steps, and over runs that differ in their seed.
 
 use std::collections::BTreeMap;
 
 use super::series::Point;
 
-/// The mean of some curves.
+/// The mean of several curves.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeanCurve {
     /// Mean at each step that all curves have.
@@ -21,7 +21,7 @@ pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
             spread: Vec::new(),
         };
     }
-    // Steps are whole numbers, by whose bits they are ordered.
+    // Steps are sorted by their bits, which have the same order because steps are not negative.
     let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for &(step, value) in curves.iter().flatten() {
         steps.entry(step.to_bits()).or_default().push(value);
@@ -41,8 +41,8 @@ pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
     MeanCurve { points, spread }
 }
 
-/// Returns the mean of the finite values up to `radius` points before and after each point. Values
-/// that are not finite stay gaps.
+/// Returns for each point the mean of the finite values up to `radius` points before and after it.
+/// Values that are not finite stay gaps.
 pub fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
     // Sum and number of the finite values before each point.
     let mut before = vec![(0.0, 0.0)];

@@ -1,29 +1,30 @@
-//! Axes: where a value lies, which values have a tick, and the labels of ticks.
+//! Axes of charts: the positions of values, the values with ticks, and the labels of ticks.
 
 use std::ops::Range;
 
 use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
-/// An axis of a chart. Values outside its range are drawn at the nearer end. plotters' own
-/// logarithmic axis has ticks at whole decades only, of which a loss often spans just one.
+/// An axis of a chart. Values outside its range are drawn at the nearer end. It replaces the
+/// logarithmic axis of plotters, which has ticks at whole decades only. A loss often spans just one
+/// decade.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The quantity, with its unit.
+    /// Name of the quantity, with its unit.
     pub label: &'static str,
-    /// First and last value.
+    /// First and last value of the axis.
     pub range: Range<f64>,
     ticks: Vec<f64>,
     is_log: bool,
 }
 
-/// The largest number of ticks of a linear axis: of a vertical axis, and of one of whole numbers,
-/// which is horizontal.
+/// Maximum numbers of ticks: of a linear axis in general, and of an axis of whole numbers, which is
+/// horizontal.
 const TICKS: usize = 9;
 const WHOLE_TICKS: usize = 12;
 
 impl Axis {
-    /// Returns an axis over a range on which equal distances are equal differences.
+    /// Returns a linear axis over a range.
     pub fn linear(label: &'static str, range: Range<f64>) -> Self {
         Self {
             label,
@@ -49,8 +50,8 @@ impl Axis {
         Self::linear(label, 0.0..(end / step - 1e-9).ceil() * step)
     }
 
-    /// Returns an axis on which equal distances are equal ratios, from the tick below the smallest
-    /// value to the tick above the largest. Both values must be positive.
+    /// Returns a logarithmic axis, from the tick below the smallest value to the tick above the
+    /// largest value. Both values must be positive.
     pub fn log(label: &'static str, smallest: f64, largest: f64) -> Self {
         let ticks = log_ticks(smallest, largest);
         Self {
@@ -66,8 +67,9 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. All labels of an axis have the same form: as many decimal
-    /// places, the same exponent, or each an exponent.
+    /// Returns the label of a tick. The labels of a linear axis all have the same number of decimal
+    /// places, or the same exponent. On a logarithmic axis, each label has the decimal places that
+    /// it needs, or an exponent.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.clone().fold(0.0, f64::max);
@@ -95,7 +97,7 @@ fn linear_ticks(range: &Range<f64>, most: usize) -> Vec<f64> {
     RangedCoordf64::from(range.clone()).key_points(BoldPoints(most))
 }
 
-/// Returns a number with some decimal places and a comma before every three digits.
+/// Returns a number with `decimals` decimal places and commas between thousands.
 pub fn grouped(number: f64, decimals: i32) -> String {
     let text = format!("{number:.*}", decimals.max(0) as usize);
     let whole = text.find('.').unwrap_or(text.len());

@@ -1,4 +1,4 @@
-//! plotters' bitmap backend, drawn as its SVG backend draws.
+//! The bitmap backend of plotters, changed so that it draws as the SVG backend does.
 
 use plotters::backend::{BitMapBackend, DrawingBackend};
 use plotters::style::RGBColor;
@@ -12,7 +12,7 @@ use super::font;
 type Outcome = Result<(), DrawingErrorKind<<BitMapBackend<'static> as DrawingBackend>::ErrorType>>;
 
 /// An RGB image in memory. plotters draws thick bitmap lines with gaps and spikes where they bend,
-/// and its bitmap text is larger and higher than the same text in SVG; both are corrected here.
+/// and draws bitmap text larger and higher than the same text in SVG. This backend corrects both.
 pub struct Bitmap<'a>(pub BitMapBackend<'a>);
 
 impl DrawingBackend for Bitmap<'_> {
@@ -53,7 +53,7 @@ impl DrawingBackend for Bitmap<'_> {
         for pair in points.windows(2) {
             self.0.draw_path([pair[0], pair[1]], style)?;
         }
-        // Round joints between the segments.
+        // A circle rounds the joint between two segments.
         if style.stroke_width() > 2 {
             for &joint in points.iter().skip(1).rev().skip(1) {
                 self.draw_circle(joint, style.stroke_width() / 2, style, true)?;
@@ -71,8 +71,9 @@ impl DrawingBackend for Bitmap<'_> {
         let BackendColor { rgb: (r, g, b), .. } = style.color();
         let em = style.size() / font::EM;
         let anchor = style.anchor();
-        // The distance from the anchor down to the letters' baseline: first as the SVG backend
-        // has it (an ex of the font is 0.547 em), then as the bitmap backend has it.
+        // Distance in ems from the anchor down to the baseline of the letters, as in the SVG
+        // backend. An ex of the font is 0.547 em. In the bitmap backend, the baseline is half a
+        // line below the anchor.
         let baseline = match anchor.v_pos {
             VPos::Top => 0.76,
             VPos::Center => 0.5 * 0.547,

@@ -1,4 +1,4 @@
-//! Charts of one run or several: curves by step, seconds or tokens, and by length.
+//! Draws charts of one run or several: curves by step, seconds or tokens, and by length.
 
 use super::axis::{Axis, grouped};
 use super::group::{Group, groups, title};
@@ -9,12 +9,12 @@ use super::run::{Progress, Run};
 use super::run_plot::{Curve, RunPlot};
 use super::series::Series;
 
-/// A group of runs with the most important curve that they have data for.
+/// A group of runs, and the most important curve that the group has data for.
 type Chosen<'a> = (&'a Group<'a>, &'a Curve);
 
 impl RunPlot {
-    /// Draws the curves of one run or several. Returns `None` if the runs have no data for them,
-    /// and for attention, which has no curves.
+    /// Draws the curves of one run or several. Returns `None` if the runs have no data for the
+    /// curves. Attention has no curves and also gives `None`.
     pub fn draw(self, runs: &[Run], options: CurveOptions) -> Option<LineChart> {
         let (what, curves) = self.curves();
         let groups = groups(runs, options.is_each_seed);
@@ -29,7 +29,8 @@ impl RunPlot {
         let chosen: Vec<Chosen> = chosen.collect();
         let with_data: Vec<&Group> = chosen.iter().map(|(group, _)| *group).collect();
         with_data.first()?;
-        // The lengths of training are shaded where all runs have the same, else they are in labels.
+        // If all groups were trained on the same lengths, these lengths are shaded. Otherwise the
+        // labels name them.
         let band = band(&with_data).filter(|_| self == Self::Lengths);
         let mut title = title(what, &with_data);
         let series = if let [group] = with_data[..] {
@@ -46,7 +47,8 @@ impl RunPlot {
             self.one_curve_each(&chosen, &texts, band.is_some(), options)
         };
         let points = || series.iter().flat_map(|series| &series.points);
-        // The lower end of an area can be near 0, where a logarithmic axis has no end.
+        // The lower end of an area can be near 0, which a logarithmic axis cannot show, so only
+        // upper ends count.
         let highest = series.iter().flat_map(|series| &series.spread);
         let highest = highest.map(|bounds| bounds.1);
         let values: Vec<f64> = points().map(|point| point.1).chain(highest).collect();
@@ -77,7 +79,8 @@ impl RunPlot {
         for (index, curve) in curves.iter().enumerate() {
             let mut lines = self.lines(group, curve, legend(group, curve), index, options);
             lines.iter_mut().for_each(|line| line.dash = 0);
-            // One of two lines without noise is dashed, so that both are seen where they meet.
+            // Of two lines without noise, the first is dashed, so that both are visible where they
+            // meet.
             if let ([below], false) = (&mut series[..], lines.is_empty() || curves[0].is_noisy) {
                 below.dash = 1;
             }
@@ -105,10 +108,11 @@ impl RunPlot {
             if let Some((from, to)) = trained {
                 label += &format!(", trained on {from} to {to}");
             }
-            // The values below a running mean would hide other runs, so they are not drawn.
+            // Only the last line is drawn. With a running mean, the line before it has the raw
+            // values, which would hide other runs.
             let line = self.lines(group, curve, label, index, options).pop();
             let Some(line) = line else { continue };
-            // Equal curves, such as learning rates, are one line.
+            // Equal curves, such as learning rates, share one line.
             match series.iter_mut().find(|other| other.is_same(&line)) {
                 Some(other) => other.label += &format!("; {}", line.label),
                 None => series.push(line),
@@ -147,7 +151,7 @@ fn legend(group: &Group, curve: &Curve) -> String {
     }
 }
 
-/// Returns the text of a legend without its explanation in parentheses.
+/// Returns a text of the legend without its explanation in parentheses.
 fn short(text: &str) -> &str {
     text.split(" (").next().unwrap_or(text)
 }
@@ -213,7 +217,7 @@ mod tests {
         ] {
             assert!(loss.contains(text), "{text}");
         }
-        // One of the lines is the key in the legend.
+        // One of the two lines is the key in the legend.
         assert_eq!(loss.matches(&stroke(0)).count(), 2);
         assert_eq!(loss.matches(&stroke(1)).count(), 2);
         let accuracy = svg(RunPlot::Accuracy, &run);
@@ -236,12 +240,12 @@ mod tests {
         assert!(loss.contains("Loss of 2 runs: validation") && !loss.contains("training,"));
         let accuracy = svg(RunPlot::Accuracy, &runs);
         assert!(accuracy.contains("split of 2 runs: token accuracy"));
-        // A run without evaluations leaves the others theirs.
+        // A run without evaluations does not take away the validation curves of other runs.
         let runs = [run("c", "rotary", 200), run("d", "none", 99)];
         let loss = svg(RunPlot::Loss, &runs);
         assert!(loss.contains("\nrotary positions, validation\n"), "{loss}");
         assert!(loss.contains("\nnone positions, training\n"), "{loss}");
-        // Equal learning rates are one line.
+        // Equal learning rates share one line.
         let rates = svg(RunPlot::LearningRate, &[runs[0].clone(), runs[0].clone()]);
         assert_eq!(rates.matches(&stroke(0)).count(), 2);
         assert_eq!(rates.matches(&stroke(1)).count(), 0);

@@ -1,4 +1,4 @@
-//! Plots as SVG and PNG files.
+//! Writes plots as SVG and PNG files.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use super::bitmap::Bitmap;
 use super::font;
 use training::files::write_whole;
 
-/// A part of a plot on one of plotters' backends, with coordinates in whole units.
+/// A part of a plot on a backend of plotters, with coordinates in whole units.
 pub type Area<B> = DrawingArea<B, Shift>;
 
 /// The outcome of drawing on a backend.
@@ -22,14 +22,14 @@ pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::Error
 const SVG_SCALE: u32 = 4;
 
 /// Scales of PNG files: PNG pixels per pixel of the plot, and how many times finer the plot is
-/// drawn before its pixels are averaged. The first pair whose drawing takes at most [`PNG_BYTES`]
-/// is used.
+/// drawn before pixels are averaged. The first pair for which the drawing takes at most
+/// [`PNG_BYTES`] is used.
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 
 /// A plot that can be drawn on any backend of plotters.
 pub trait Plot {
-    /// Returns the title, which the drawn plot shows as well.
+    /// Returns the title, which is also drawn in the plot.
     fn title(&self) -> &str;
 
     /// Returns width and height in pixels.
@@ -55,8 +55,9 @@ pub trait Plot {
             self.draw(&area, SVG_SCALE.into())?;
             area.present()?;
         }
-        // The backend's own <svg> element has another size and no title, and each mark repeats
-        // defaults. In texts, quotation marks are escaped.
+        // The <svg> element of the backend is replaced, because it has another size and no title.
+        // Default attributes that each mark repeats are removed. This leaves texts unchanged,
+        // because quotation marks are escaped in texts.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
         let family = format!(" font-family=\"{}\"", font::FAMILY);
         let body = body.replace(&family, "");
@@ -75,8 +76,8 @@ pub trait Plot {
         Ok(svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}"))
     }
 
-    /// Returns the plot as the bytes of a PNG file with twice as many pixels each way. A very large
-    /// plot has as many pixels as its size says.
+    /// Returns the plot as the bytes of a PNG file with twice its width and height in pixels. A
+    /// very large plot keeps its own width and height.
     ///
     /// # Errors
     ///
@@ -153,7 +154,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// A text of an SVG file, in pixels.
+    /// A text of an SVG file. Position and size are in pixels.
     #[derive(Debug)]
     pub struct SvgText {
         pub text: String,
@@ -189,7 +190,7 @@ pub(crate) mod tests {
         elements.collect()
     }
 
-    /// Returns the points of each line of a colour, in pixels.
+    /// Returns the points, in pixels, of each line that has the given colour.
     pub fn lines(svg: &str, color: RGBColor) -> Vec<Vec<(f64, f64)>> {
         let stroke = stroke(color);
         let polylines = svg.split("<polyline ").skip(1).filter_map(|rest| {
@@ -207,7 +208,7 @@ pub(crate) mod tests {
         polylines.collect()
     }
 
-    /// Returns the SVG attribute of a line of a colour.
+    /// Returns the SVG attribute for the colour of a line.
     pub fn stroke(RGBColor(red, green, blue): RGBColor) -> String {
         format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
     }
@@ -340,7 +341,7 @@ pub(crate) mod tests {
             .collect();
         let rows = dark.iter().map(|i| i / width);
         let (top, bottom) = (rows.clone().min().unwrap(), rows.max().unwrap());
-        // The SVG backend's dy is -0.5 ex, half of 0.547 em.
+        // The SVG backend shifts the baseline by -0.5 ex, which is half of 0.547 em.
         assert!(bottom.abs_diff(59 - 11) <= 1, "{bottom}");
         // A capital letter is 0.73 em high.
         assert!((bottom - top).abs_diff(29) <= 2, "{top} to {bottom}");

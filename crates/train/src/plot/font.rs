@@ -1,16 +1,17 @@
-//! The one font of all plots. It is part of the program, because a bare machine has none.
+//! The font of all plots. It is part of the program, because a bare machine has no fonts.
 
 use std::sync::Once;
 
 use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, TextStyle, register_font};
 
-/// The font's name in SVG files, with fonts that a viewer may take where it is missing.
+/// Name of the font in SVG files, followed by fonts for viewers that do not have it.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// Height of a line in ems.
 pub const LINE: f64 = 1.164;
 
-/// plotters' font size of one em in SVG files.
+/// Font size of plotters that gives an em of one pixel. The SVG backend divides font sizes by this
+/// number.
 pub const EM: f64 = 1.24;
 
 /// Returns a text style with an em of `size` pixels.
@@ -33,7 +34,7 @@ pub fn width(text: &str, size: f64) -> f64 {
     f64::from(width) * size / FINE
 }
 
-/// Returns the text, cut with an ellipsis where it is wider than `max_width` pixels.
+/// Returns the text, truncated with an ellipsis if it is wider than `max_width` pixels.
 pub fn fit(text: &str, size: f64, max_width: f64) -> String {
     let mut fitting = text.to_owned();
     let mut kept: Vec<char> = text.chars().collect();

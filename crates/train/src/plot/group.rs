@@ -1,10 +1,10 @@
-//! Runs that share a line: those that differ in their seed only.
+//! Groups runs that share a line because they differ in their seed only.
 
 use std::collections::HashSet;
 
 use super::run::Run;
 
-/// Runs that have one line in a plot, and its label.
+/// Runs that share one line in a plot, and the label of the line.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
     /// Label that tells the group apart from the others.
@@ -13,7 +13,7 @@ pub struct Group<'a> {
     pub runs: Vec<&'a Run>,
 }
 
-/// Returns the runs by groups that differ in the seed only, or each alone.
+/// Returns groups of runs that differ in the seed only. If `is_each_alone`, each run is a group.
 pub fn groups(runs: &[Run], is_each_alone: bool) -> Vec<Group<'_>> {
     let mut groups: Vec<Vec<&Run>> = Vec::new();
     for run in runs {
@@ -32,8 +32,8 @@ pub fn groups(runs: &[Run], is_each_alone: bool) -> Vec<Group<'_>> {
         .collect()
 }
 
-/// Returns labels that tell runs apart: positional encodings, names or folders, the first of these
-/// that differ.
+/// Returns labels that tell runs apart: the positional encodings if all differ, else the names if
+/// all differ, else the folders.
 fn labels(runs: &[&Run]) -> Vec<String> {
     let positions = |run: &&Run| Some(format!("{} positions", run.positions()?));
     let positions: Option<Vec<String>> = runs.iter().map(positions).collect();

@@ -11,7 +11,7 @@ use super::file::{Area, Drawn, Plot};
 use super::font::{fit, style, width};
 use super::style::{DOWN, FAINT, INK, LABEL, TITLE};
 
-/// The attention weights of one stack, for one source.
+/// The attention weights of one kind of attention, such as cross-attention, for one source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttentionMaps {
     /// Name of the files, without extension.
@@ -28,9 +28,9 @@ pub struct AttentionMaps {
     pub rows: Vec<String>,
     /// A token for each column.
     pub columns: Vec<String>,
-    /// A row of maps for each layer.
+    /// Maps of each layer: one for each head, or one for the mean of the heads.
     pub layers: Vec<Vec<HeadMap>>,
-    /// Whether a row cannot attend to columns after its own.
+    /// Whether a query cannot attend to keys after its own position.
     pub is_causal: bool,
 }
 
@@ -46,12 +46,13 @@ pub struct HeadMap {
 /// Font size of tokens.
 const TOKEN: f64 = 10.5;
 
-/// Sizes in pixels.
+/// Sizes of the layout in pixels.
 const LEFT: f64 = 36.0;
 const HEAD: f64 = 70.0;
 const GAP: f64 = 16.0;
 const PANEL_TITLE: f64 = 20.0;
-/// The colour scale beside the maps: bar, bar with labels, height.
+/// Sizes of the colour scale beside the maps, in pixels: width of the bar, width including labels,
+/// and height.
 const BAR: f64 = 14.0;
 const SCALE_WIDTH: f64 = 68.0;
 const SCALE_HEIGHT: f64 = 160.0;
@@ -61,20 +62,20 @@ const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
 /// Weights below this fraction of the largest are not drawn, because they are as white as the
 /// background.
 const MIN_WEIGHT: f32 = 0.004;
-/// The largest width of a token, in pixels. Longer tokens are cut.
+/// Maximum width of a token in pixels. Longer tokens are truncated.
 const TOKEN_WIDTH: f64 = 110.0;
 
 /// The layout of one map, in pixels.
 struct Panel {
     /// Width and height of a cell.
     cell: f64,
-    /// Distance of labelled tokens: 1 if every token is labelled.
+    /// Number of tokens from one label to the next; 1 if every token is labelled.
     stride: usize,
-    /// Room for the tokens of the rows and of the columns.
+    /// Width of the labels of the rows, and height of the labels of the columns.
     tokens: (f64, f64),
-    /// Whether the columns' tokens are too wide to be written horizontally.
+    /// Whether the labels of the columns are too wide to be written horizontally.
     is_upward: bool,
-    /// Width and height with tokens, title and the gap to the next map.
+    /// Width and height of the map, including labels, title and the gap to the next map.
     size: (f64, f64),
 }
 
@@ -119,15 +120,15 @@ impl AttentionMaps {
         }
     }
 
-    /// Returns the right and the lower end of all maps.
+    /// Returns the right end and the lower end of the area that all maps take, in pixels.
     fn end(&self, panel: &Panel) -> (f64, f64) {
         let (width, height) = panel.size;
         let (layers, heads) = (self.layers.len() as f64, self.layers[0].len() as f64);
         (LEFT + width * heads, HEAD + height * layers)
     }
 
-    /// Draws one map with its tokens. plotters centres turned labels on their axis, where they would
-    /// cover the map, so the tokens are drawn by hand.
+    /// Draws one map and its labels. plotters centres rotated labels on their axis, where they
+    /// would cover the map, so the labels are drawn by hand.
     fn draw_map<B: DrawingBackend>(
         &self,
         area: &Area<B>,
@@ -137,7 +138,8 @@ impl AttentionMaps {
         largest: f32,
     ) -> Drawn<B> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
-        // Returns the pixel of a corner of a cell; with half indices, that of its middle.
+        // Returns the upper left corner of a cell, in units of the area. Half indices give the
+        // middle of a cell.
         let at = |column: f64, row: f64| {
             let x = panel.tokens.0 + panel.cell * column;
             let y = PANEL_TITLE + panel.cell * row;
@@ -241,7 +243,7 @@ impl Plot for AttentionMaps {
     }
 }
 
-/// Draws the colours of the weights, with a tick for each of an axis.
+/// Draws the colour scale, with the ticks of the axis `weights`.
 fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> Drawn<B> {
     const STEPS: i32 = 60;
     let mut bar = ChartBuilder::on(area)

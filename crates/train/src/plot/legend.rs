@@ -1,18 +1,18 @@
-//! Where the labels of a chart's lines lie: in rows above the chart, or beside the lines' ends.
+//! Places the labels of a chart's lines: in rows above the chart, or beside the ends of the lines.
 
 use super::font;
 use super::style::LABEL;
 
-/// Width of the piece of a line before its label, in pixels.
+/// Width of a key, the piece of line before a label, in pixels.
 pub const KEY: f64 = 26.0;
 /// Distance between a key and its label, in pixels.
 pub const KEY_GAP: f64 = 8.0;
-/// Height of a row, in pixels.
+/// Height of a row of the legend, in pixels.
 pub const ROW: f64 = 20.0;
-/// Smallest distance of two labels beside the chart, in pixels.
+/// Minimum vertical distance between two labels beside the chart, in pixels.
 pub const BESIDE_ROW: f64 = 16.0;
 
-/// A label with its place.
+/// A label of the legend and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// Left end of the key, in pixels.

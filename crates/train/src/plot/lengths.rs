@@ -1,4 +1,4 @@
-//! The lengths that runs were trained on, shaded in a plot by length.
+//! Finds the lengths that runs were trained on, which are shaded in a plot by length.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +8,8 @@ use super::group::Group;
 use super::line_chart::Band;
 use super::run::Run;
 
-/// Returns the shaded part of a plot by length, if all groups were trained on the same lengths.
+/// Returns the shaded part of a plot by length; `None` unless all groups were trained on the same
+/// lengths.
 pub fn band(groups: &[&Group]) -> Option<Band> {
     let mut trained = groups.iter().map(|group| trained_lengths(group));
     let (from, to) = trained.next()??;
@@ -27,8 +28,8 @@ pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
     ranges.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
 }
 
-/// Returns the lengths that a run was trained on: those of its settings, or those of the measured
-/// lengths for the settings of an earlier version.
+/// Returns the shortest and the longest length that a run was trained on. They come from its
+/// settings or, if an earlier version wrote the settings, from the measured lengths.
 fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     configured(run.data()).or_else(|| {
         let scores = run.lengths.iter().flatten();
@@ -38,7 +39,7 @@ fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the shortest and the longest length of a task by its settings.
+/// Returns the shortest and the longest length of a task, from its settings `data`.
 fn configured(data: &Value) -> Option<(usize, usize)> {
     let data = DataConfig::deserialize(data).ok()?;
     let dataset = data.check().ok()??;
@@ -77,7 +78,7 @@ mod tests {
     fn with_lengths(folder: &Path, name: &str, positions: &str, trained: usize) -> Run {
         let mut run = run(folder, name, positions, "");
         let score = |length: usize| {
-            // Equal curves would be one line.
+            // Equal curves would share one line.
             let beyond = positions.len() as f64 / 100.0;
             let exact = if length <= trained { 1.0 } else { beyond };
             format!(

@@ -18,13 +18,14 @@ use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE, lighter};
 pub struct Band {
     /// Text of the legend.
     pub label: String,
-    /// First value of the x axis.
+    /// First shaded value of the x axis.
     pub from: f64,
-    /// Last value of the x axis.
+    /// Last shaded value of the x axis.
     pub to: f64,
 }
 
-/// A chart of lines. Lines have a legend above them, or labels at their ends if they are many.
+/// A chart of lines. The lines have a legend above the chart, or labels at their ends if there are
+/// many.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
     /// Title above the legend.
@@ -33,7 +34,7 @@ pub struct LineChart {
     pub x: Axis,
     /// Vertical axis.
     pub y: Axis,
-    /// Lines; later ones are drawn over earlier ones, and dashed ones over solid ones.
+    /// Lines. Later lines are drawn over earlier lines, and dashed lines over solid lines.
     pub series: Vec<Series>,
     /// Shaded part below all lines.
     pub band: Option<Band>,
@@ -41,17 +42,18 @@ pub struct LineChart {
     pub ring_label: String,
 }
 
-/// The largest number of lines that have a legend. More are hard to match by their colours.
+/// Maximum number of lines that have a legend. More lines are hard to match by their colours.
 const MAX_LEGEND: usize = 8;
 
-/// Sizes in pixels.
+/// Sizes of the layout in pixels.
 const WIDTH: f64 = 820.0;
 const PLOT_HEIGHT: f64 = 340.0;
 const HEAD: f64 = 39.0;
 const X_LABELS: f64 = 50.0;
 const RIGHT: f64 = 34.0;
 const EDGE: f64 = 8.0;
-/// Distance between the plot area and the labels beside it, and their largest width.
+/// Distance between the plot area and the labels beside it, and maximum width of these labels, in
+/// pixels.
 const BESIDE_GAP: f64 = 14.0;
 const BESIDE: f64 = 270.0;
 
@@ -63,21 +65,21 @@ enum Key<'a> {
     Ring,
 }
 
-/// The places of a chart's parts, in pixels.
+/// Positions and sizes of the parts of a chart, in pixels.
 struct Layout<'a> {
     /// Width of the y axis with its labels.
     left: f64,
-    /// Width of what is right of the plot area.
+    /// Width of the part to the right of the plot area.
     right: f64,
-    /// Upper end of the plot area.
+    /// Upper edge of the plot area.
     top: f64,
     /// Height of the plot area.
     height: f64,
     /// Width of the whole chart.
     width: f64,
-    /// The legend.
+    /// Keys and labels of the legend.
     entries: Vec<(Key<'a>, Entry)>,
-    /// The lines with a label at their end.
+    /// Lines that have a label at their end.
     beside: Vec<&'a Series>,
 }
 
@@ -193,7 +195,8 @@ impl Plot for LineChart {
             draw_ring(area, scale, chart.backend_coord(ring))?;
         }
 
-        // plotters draws its legend over the data with one entry per line, so this one is by hand.
+        // plotters would draw a legend over the data, with one entry in each row. This legend is
+        // drawn by hand instead.
         let style = labels.pos(Pos::new(HPos::Left, VPos::Center));
         let ends = layout.beside.iter().map(|series| {
             let end = series.points.iter().rfind(|point| point.1.is_finite());
@@ -269,7 +272,7 @@ mod tests {
         let points = vec![(0.0, 0.0), (5.0, 0.5), (10.0, 1.0)];
         let svg = chart(vec![series(points, None)]).svg().unwrap();
         let lines = lines(&svg, COLOR);
-        // One of the lines is the key in the legend.
+        // The second line is the key in the legend.
         let [line, key] = &lines[..] else {
             panic!("{lines:?}");
         };

@@ -1,4 +1,4 @@
-//! The lines of a curve of one run or several: values, their running mean, and their mean over
+//! Computes the lines of a curve for one run or several: values, running means, and means over
 //! seeds.
 
 use super::average::{mean_curve, running_mean};
@@ -9,21 +9,21 @@ use super::run_plot::{Curve, RunPlot};
 use super::series::{Point, Series};
 use super::style;
 
-/// A line with more points than this has no markers.
+/// Maximum number of points of a line with markers.
 const MAX_MARKERS: usize = 60;
 
 /// How the curves of several runs are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurveOptions {
-    /// The horizontal axis.
+    /// Quantity of the horizontal axis.
     pub progress: Progress,
     /// Whether runs that differ in their seed only have a line each, instead of their mean.
     pub is_each_seed: bool,
 }
 
 impl RunPlot {
-    /// Returns the lines of a curve of a group; none without data. A long and noisy curve of one run
-    /// has two: its values in a pale colour, and their running mean over them.
+    /// Returns the lines of a curve of a group; empty without data. A long and noisy curve of a
+    /// single run has two lines: its values in a pale colour, and their running mean on top.
     pub fn lines(
         self,
         group: &Group,
@@ -47,7 +47,7 @@ impl RunPlot {
                 .collect(),
         };
         let mean = mean_curve(&smooth);
-        // Runs without a progress at a step do not count there.
+        // A run whose progress at a step is not known does not count in the mean for this step.
         let progress = |step: f64| match self {
             Self::Lengths => Some(step),
             _ => {

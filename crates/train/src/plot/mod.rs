@@ -1,4 +1,4 @@
-//! Plots of runs, and of two figures of the paper, as SVG and PNG files.
+//! Plots of runs, and two figures of the paper, as SVG and PNG files.
 
 mod average;
 mod axis;
@@ -32,11 +32,12 @@ pub use paper::{positional_encoding, warmup};
 pub use run::{Progress, Run};
 pub use run_plot::RunPlot;
 
-/// Draws the default curves that a run has data for into `pictures/` in its folder as an SVG file.
+/// Draws the default curves of a run as SVG files in the folder `pictures` of the run. Curves
+/// without data are left out.
 ///
 /// # Errors
 ///
-/// The folder is not a run's or is damaged, or a file cannot be written.
+/// The folder is not a run folder or is damaged, or a file cannot be written.
 pub fn draw_run(folder: &Path) -> Result<()> {
     let run = [Run::read(folder)?];
     let kinds = RunPlot::value_variants().iter();
@@ -58,7 +59,7 @@ mod tests {
         let metrics = "{\"step\":1,\"loss\":3,\"learning_rate\":0.1}\n{\"step\":2,\"loss\":2,\"lea";
         let run = run::tests::run(parent.path(), "mine", "rotary", metrics);
         let pictures = run.folder.join("pictures");
-        // The second time, the files are overwritten.
+        // In the second pass, the files are overwritten.
         for _ in 0..2 {
             draw_run(&run.folder).unwrap();
             let files = std::fs::read_dir(&pictures).unwrap();

@@ -11,22 +11,22 @@ use super::line_chart::LineChart;
 use super::series::{Point, Series};
 use training::config::{Schedule, ScheduleKind};
 
-/// Width of the encoding.
+/// Number of dimensions of the encoding.
 const D_MODEL: usize = 20;
-/// Positions that are drawn.
+/// Number of positions that are drawn.
 const POSITIONS: usize = 100;
 /// Dimensions that are drawn: sine and cosine of two frequencies.
 const DIMENSIONS: Range<usize> = 4..8;
 
 /// `d_model` and warm-up steps of each learning rate, with factor 1.
 const WARMUPS: [(usize, usize); 3] = [(512, 8000), (512, 4000), (256, 4000)];
-/// Steps that are drawn.
+/// Number of steps that are drawn.
 const STEPS: usize = 20_000;
-/// Steps between two points: a divisor of each warm-up, so that the peaks are points.
+/// Number of steps between two points. It divides each warm-up, so that the peaks are points.
 const STRIDE: usize = 20;
 
-/// Draws dimensions 4 to 7 of a sinusoidal encoding of 20 dimensions over 100 positions, as the
-/// model computes them.
+/// Draws dimensions 4 to 7 of a sinusoidal encoding with 20 dimensions over 100 positions, with the
+/// values that the model uses.
 pub fn positional_encoding(device: &Device) -> LineChart {
     let curves = DIMENSIONS.zip(encoding_curves(device));
     let series = curves.enumerate().map(|(index, (dimension, points))| {
@@ -46,8 +46,8 @@ pub fn positional_encoding(device: &Device) -> LineChart {
     }
 }
 
-/// Draws the paper's learning rate over 20,000 steps, for two widths and two lengths of the
-/// warm-up, as the Annotated Transformer shows it.
+/// Draws the learning rate of the paper over 20,000 steps, for two widths of the model and two
+/// lengths of the warm-up, as the Annotated Transformer shows it.
 pub fn warmup() -> LineChart {
     let series = WARMUPS.into_iter().enumerate();
     let series = series.map(|(index, (d_model, warmup))| {
@@ -67,7 +67,7 @@ pub fn warmup() -> LineChart {
     }
 }
 
-/// Returns the values of each drawn dimension by position.
+/// Returns a curve for each drawn dimension: its values by position.
 fn encoding_curves(device: &Device) -> Vec<Vec<Point>> {
     let table = SinusoidalEncoding::new(POSITIONS, D_MODEL, device).forward(0, POSITIONS);
     let values: Vec<f64> = table.into_data().iter::<f64>().collect();

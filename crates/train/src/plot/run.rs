@@ -13,7 +13,7 @@ use training::evaluation::LengthScore;
 use training::run::layout::CONFIG;
 use training::run::{read_config_json, read_lengths, unusable};
 
-/// The curves that `metrics.jsonl` has, by the name of their field.
+/// Fields of `metrics.jsonl` that become curves.
 const METRICS: [&str; 11] = [
     "loss",
     "learning_rate",
@@ -41,14 +41,14 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// Returns the name that users write.
+    /// Returns the name of the measure on the command line.
     pub fn name(self) -> String {
         let name = self.to_possible_value().expect("no measure is skipped");
         name.get_name().to_owned()
     }
 }
 
-/// A run folder, as far as plots need it.
+/// The data of a run folder that plots need.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// Name of the folder.
@@ -57,9 +57,9 @@ pub struct Run {
     pub folder: PathBuf,
     /// Contents of `lengths.json`, if there is one.
     pub lengths: Option<Vec<LengthScore>>,
-    /// Points of each curve in [`METRICS`], by step.
+    /// Points by step of each field in [`METRICS`] that has values.
     metrics: BTreeMap<&'static str, Vec<Point>>,
-    /// `config.json` of any version of this program.
+    /// Contents of `config.json`, which any version of this program may have written.
     config: Value,
 }
 
@@ -68,7 +68,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// The folder is not a run's, or its files are damaged; the message names the path.
+    /// The folder is not a run folder, or its files are damaged; the message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let json = read_config_json(folder)?;
         let config: Option<Value> = serde_json::from_slice(&json).ok();
@@ -82,7 +82,7 @@ impl Run {
         }
         let damaged = |what| UsageError::new("RUN", path.display(), what);
         let text = fs::read(&path).map_err(|error| damaged(format!("cannot be read ({error})")))?;
-        // The path `.` has no name, so the name is that of the whole path.
+        // The path `.` has no file name, so the name comes from the absolute path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
         Ok(Self {
@@ -94,13 +94,13 @@ impl Run {
         })
     }
 
-    /// Returns the points of a curve of `metrics.jsonl`. Steps at which a loss was not finite have
-    /// NaN. Empty if the run has no finite value.
+    /// Returns the points of a field of `metrics.jsonl`. A loss that was not finite is NaN. Empty
+    /// if the run has no finite value.
     pub fn metric(&self, name: &str) -> &[Point] {
         self.metrics.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Returns whether the progress of the run's steps is known.
+    /// Whether the run has values of this measure of progress.
     pub fn has_progress(&self, progress: Progress) -> bool {
         self.at(progress, f64::INFINITY).is_some()
     }
@@ -116,8 +116,8 @@ impl Run {
         Some(curve[known.checked_sub(1)?].1)
     }
 
-    /// Returns the step of the best evaluation, by the measure that the run chose its best
-    /// checkpoint by.
+    /// Returns the step of the best evaluation, by the measure that selected the best checkpoint of
+    /// the run.
     pub fn best_step(&self) -> Option<f64> {
         let (field, sign) = match self.config["evaluation"]["best_by"].as_str() {
             Some("exact-match") => ("exact_match", -1.0),
@@ -131,7 +131,7 @@ impl Run {
         best.map(|point| point.0)
     }
 
-    /// Returns whether two runs have different seeds and the same settings otherwise.
+    /// Whether two runs have different seeds, and otherwise the same settings.
     pub fn differs_in_seed_only(&self, other: &Self) -> bool {
         let mut same = other.config.clone();
         same["seed"] = self.config["seed"].clone();
@@ -143,8 +143,8 @@ impl Run {
         self.config["model"]["positions"].as_str()
     }
 
-    /// Returns the label smoothing of the training loss. Runs of earlier versions have it at the
-    /// top of their settings.
+    /// Returns the label smoothing of the training loss. Runs of earlier versions have this setting
+    /// at the top level of `config.json`.
     pub fn label_smoothing(&self) -> f64 {
         let places = [&self.config["optimization"], &self.config];
         let mut found = places
@@ -172,7 +172,7 @@ impl Run {
     }
 }
 
-/// Parses `metrics.jsonl`. The later line counts where a step occurs twice. Unknown fields and an
+/// Parses `metrics.jsonl`. If a step occurs twice, the later line counts. Unknown fields and an
 /// incomplete last line are skipped.
 fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, String> {
     let mut curves: BTreeMap<&str, BTreeMap<u64, f64>> = BTreeMap::new();
@@ -194,7 +194,7 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
         for name in METRICS {
             let value = match object.get(name) {
                 Some(Value::Null) if name.ends_with("loss") => f64::NAN,
-                // Null means not measured.
+                // In other fields, null means that the value was not measured.
                 None | Some(Value::Null) => continue,
                 Some(value) => value.as_f64().ok_or_else(|| {
                     format!("line {number} is damaged: its {name} must be a number or null")
@@ -203,7 +203,7 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
             curves.entry(name).or_default().insert(step, value);
         }
     }
-    // The tokens of a step become those of all steps so far.
+    // The token counts become cumulative: each is the number of tokens of all steps so far.
     let mut sum = 0.0;
     for tokens in curves
         .get_mut("tokens")
@@ -345,7 +345,7 @@ pub(crate) mod tests {
             .unwrap()
         };
         assert_eq!(floor(0.0, 9), 0.0);
-        // Labels 0.95 and 0.05.
+        // The smoothed labels are 0.95 and 0.05.
         assert!((floor(0.1, 2) - 0.198_515).abs() < 1e-6);
     }
 

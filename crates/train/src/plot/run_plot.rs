@@ -33,13 +33,14 @@ pub enum RunPlot {
 /// A curve of a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
-    /// Field in the run's files.
+    /// Name of the field in the files of the run.
     pub field: &'static str,
     /// Text of the legend.
     pub label: &'static str,
     /// Whether the field has a value at every step, not only at evaluations or lengths.
     pub is_per_step: bool,
-    /// Whether neighbouring steps differ by chance, so that their mean is drawn over them.
+    /// Whether values of neighbouring steps differ by chance, so that their running mean is drawn
+    /// over them.
     pub is_noisy: bool,
 }
 
@@ -73,31 +74,30 @@ const RATE: Curve = Curve::per_step("learning_rate", "learning rate", false);
 const NORM: Curve = Curve::per_step("gradient_norm", "gradient norm", true);
 const SPEED: Curve = Curve::per_step("tokens_per_second", "throughput", true);
 
-/// An axis is logarithmic if the largest value is this many times the median, because half of a
-/// linear plot would lie in its lowest fifth.
+/// An axis is logarithmic if the largest value is at least this many times the median. On a linear
+/// axis, half of the values would then lie in the lowest fifth.
 const LOG_RATIO: f64 = 5.0;
 
 impl RunPlot {
-    /// Returns the name of the file without extension, such as `learning_rate`. The several files of
-    /// attention have their own names.
+    /// Returns the name of the file without extension, such as `learning_rate`. The files of
+    /// attention have names of their own.
     pub fn name(self) -> String {
         let name = self.to_possible_value().expect("no plot is skipped");
         name.get_name().replace('-', "_")
     }
 
-    /// Returns whether the plot is drawn without being asked for. Perplexity is not, because it shows
-    /// the loss again.
+    /// Whether the plot is drawn by default. Perplexity is not, because it shows the loss again.
     pub fn is_default(self) -> bool {
         self != Self::Perplexity
     }
 
-    /// Returns whether every run should have data for the plot. Only runs on texts have BLEU, and runs
-    /// of earlier versions have no throughput.
+    /// Whether every run should have data for the plot. Only runs on texts have BLEU, and runs of
+    /// earlier versions have no throughput.
     pub fn is_expected(self) -> bool {
         !matches!(self, Self::Bleu | Self::Throughput)
     }
 
-    /// Returns the title, and the curves in drawing order. The last one is the most important.
+    /// Returns the title, and the curves in drawing order. The last curve is the most important.
     /// Attention has no curves.
     pub fn curves(self) -> (&'static str, &'static [Curve]) {
         match self {
@@ -113,8 +113,8 @@ impl RunPlot {
         }
     }
 
-    /// Returns the values of a curve by step or by length; empty without data. A training loss with
-    /// label smoothing is returned above its floor, because it could not be compared with the
+    /// Returns the values of a curve by step or by length; empty without data. The floor of a
+    /// training loss with label smoothing is subtracted, so that the loss can be compared with the
     /// validation loss, whose smallest value is 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {

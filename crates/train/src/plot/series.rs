@@ -9,7 +9,7 @@ use plotters::style::{Color, RGBColor};
 use super::file::{Area, Drawn};
 use super::style::series_color;
 
-/// A value of the x axis and one of the y axis.
+/// A point: a value of the x axis and a value of the y axis.
 pub type Point = (f64, f64);
 
 /// A line of a chart.
@@ -25,16 +25,17 @@ pub struct Series {
     pub color: RGBColor,
     /// Width of the line in pixels.
     pub width: f64,
-    /// Index of the line's dashes: 0 for a solid line.
+    /// Number of the dash pattern in [`DASHES`], counted from 1; 0 for a solid line.
     pub dash: usize,
-    /// Index of the marker at each point, so that lines can be told apart without their colours.
+    /// Index of the marker at each point, by which lines can be told apart without colours; `None`
+    /// for no markers.
     pub marker: Option<usize>,
-    /// A point with a ring around it.
+    /// Point that has a ring around it, if any.
     pub ring: Option<Point>,
 }
 
 impl Series {
-    /// Returns a line without markers, in the colour and the dashes of the series with this index.
+    /// Returns a line without markers. `index` decides its colour and its dashes.
     pub fn new(index: usize, label: impl Into<String>, points: Vec<Point>) -> Self {
         Self {
             label: label.into(),
@@ -48,7 +49,7 @@ impl Series {
         }
     }
 
-    /// Returns whether another line has the same points and area.
+    /// Whether another line has the same points and area.
     pub fn is_same(&self, other: &Self) -> bool {
         self.points == other.points && self.spread == other.spread
     }
@@ -57,15 +58,15 @@ impl Series {
 /// A point of the drawing area, in its units.
 pub type Unit = (i32, i32);
 
-/// Number of corners and turn of each marker: circle, square, triangle, diamond, and a triangle on
-/// its tip.
+/// Number of corners and rotation, as a fraction of a full turn, of each marker: circle, square,
+/// triangle, diamond, and a triangle on its tip.
 const MARKERS: [(u32, f64); 5] = [(24, 0.0), (4, 0.125), (3, 0.75), (4, 0.0), (3, 0.25)];
 
-/// Length and distance of the dashes of each kind, in pixels.
+/// Length of the dashes and of the gaps of each dash pattern, in pixels.
 const DASHES: [(f64, f64); 3] = [(7.0, 4.0), (2.5, 3.0), (14.0, 4.0)];
 
 impl Series {
-    /// Draws a line through some points, and the series' marker at others.
+    /// Draws a line through the points `line`, and a marker at each point of `marked`.
     ///
     /// # Errors
     ///

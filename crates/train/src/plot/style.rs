@@ -2,17 +2,17 @@
 
 use plotters::style::RGBColor;
 
-/// Texts and axes.
+/// Colour of texts and axes.
 pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
-/// Less important texts.
+/// Colour of less important texts.
 pub const FAINT: RGBColor = RGBColor(0x66, 0x66, 0x66);
-/// Grid lines.
+/// Colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
-/// A shaded area.
+/// Colour of a shaded area.
 pub const SHADE: RGBColor = RGBColor(0xee, 0xf1, 0xf5);
 
-/// Colours that colour-blind readers can tell apart (Okabe and Ito, "Color Universal Design",
-/// 2008), without the light ones.
+/// Colours of lines that colour-blind readers can tell apart (Okabe and Ito, "Color Universal
+/// Design", 2008), without the light colours of this palette.
 const SERIES: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -32,12 +32,12 @@ pub const LABEL: f64 = 13.0;
 /// baseline.
 pub const DOWN: f64 = 1.0;
 
-/// Returns the colour of the series with this index.
+/// Returns the colour of the series number `index`.
 pub fn series_color(index: usize) -> RGBColor {
     SERIES[index % SERIES.len()]
 }
 
-/// Mixes a colour with a share of white.
+/// Mixes a colour with white. `white` is the share of white, from 0 to 1.
 pub fn lighter(RGBColor(red, green, blue): RGBColor, white: f64) -> RGBColor {
     let mix = |x: u8| (f64::from(x) + (255.0 - f64::from(x)) * white).round() as u8;
     RGBColor(mix(red), mix(green), mix(blue))

@@ -1,4 +1,4 @@
-//! Curves of a page, thinned so that a long run makes a small page.
+//! Thins the curves of a page, so that a long run makes a small page.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ pub type Point = (u64, f64);
 /// Maximum number of ranges that a curve is divided into.
 const RANGES: usize = 400;
 
-/// Significant digits of values.
+/// Number of significant digits of values.
 const DIGITS: i32 = 4;
 
 /// A curve of a page.
@@ -18,14 +18,14 @@ pub struct Curve {
     x: Vec<u64>,
     /// Values; NaN, which is null in JSON, leaves a gap.
     y: Vec<f64>,
-    /// Means of the ranges that were thinned, from which the page computes the smoothed curve.
+    /// Mean of each range of a thinned curve, from which the page computes the smoothed curve.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Box<Curve>>,
 }
 
 impl Curve {
     /// Thins a curve. Each range of points keeps its first, smallest, largest and last point, and a
-    /// gap where a value is not finite.
+    /// gap if a value is not finite.
     pub fn new(points: &[Point]) -> Self {
         let size = points.len().div_ceil(RANGES);
         if size <= 4 {
@@ -72,7 +72,7 @@ fn extremes(range: &[Point]) -> Vec<Point> {
     kept.into_iter().map(|index| range[index]).collect()
 }
 
-/// Returns the mean of the finite points of a range.
+/// Returns the mean of the finite points of a range; `None` if there are none.
 fn mean(range: &[Point]) -> Option<Point> {
     let finite = range.iter().filter(|point| point.1.is_finite());
     let n = finite.clone().count() as f64;
@@ -82,7 +82,7 @@ fn mean(range: &[Point]) -> Option<Point> {
     (n > 0.0).then(|| ((x / n).round() as u64, y / n))
 }
 
-/// Rounds a value to some significant digits. JSON writes the result with as few digits.
+/// Rounds a value to `digits` significant digits. JSON then writes at most as many digits.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -131,7 +131,7 @@ mod tests {
         let mean = curve.mean.as_ref().unwrap();
         assert_eq!(mean.x.len(), RANGES);
         assert!(mean.y.iter().all(|y| y.is_finite() && *y < 4.0));
-        // The mean of a range that the spike is not in is that of its points.
+        // The first range does not have the spike, so its mean is the plain mean of its points.
         let range = &points[..250];
         let expected = range.iter().map(|point| point.1).sum::<f64>() / 250.0;
         assert!((mean.y[0] - expected).abs() < 1e-3);

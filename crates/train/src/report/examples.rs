@@ -1,4 +1,4 @@
-//! What a run's model does with examples of the validation split: outputs and attention weights.
+//! Outputs and attention weights of a run's model for examples of the validation split.
 
 use std::path::Path;
 
@@ -56,26 +56,26 @@ struct Attention {
     maps: Vec<Map>,
 }
 
-/// The attention weights of one stack.
+/// The attention weights of one kind of attention.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Map {
-    /// `encoder`, `decoder` or `cross`.
+    /// Kind of attention: `encoder`, `decoder` or `cross`.
     kind: &'static str,
     row_label: &'static str,
     column_label: &'static str,
     rows: Vec<String>,
     columns: Vec<String>,
     is_causal: bool,
-    /// Weights of each layer and head as [`encode`] writes them.
+    /// Weights of each layer and each head, encoded by [`encode`].
     weights: Vec<Vec<String>>,
 }
 
 impl Examined {
-    /// Loads the model of a run, and lets it decode the first `n` examples of the validation split.
+    /// Loads the model of a run, and decodes the first `n` examples of the validation split.
     ///
     /// # Errors
     ///
-    /// A run that has no such checkpoint, whose files cannot be used, or that has no examples.
+    /// A run without the selected checkpoint, with files that cannot be used, or without examples.
     pub fn of(
         folder: &Path,
         selector: CheckpointSelector,
@@ -124,14 +124,14 @@ impl Examined {
         })
     }
 
-    /// Whether there are attention weights of an example.
+    /// Whether there are attention weights for at least one example.
     pub fn has_attention(&self) -> bool {
         !self.attention.is_empty()
     }
 }
 
-/// Reads the first pairs for validation that the model can take. A data set of text that was opened
-/// for inference has none itself.
+/// Reads the first `n` validation pairs that the model can take. A data set of text has no examples
+/// itself if it was opened for inference.
 fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<Vec<Example>> {
     let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();
@@ -189,7 +189,7 @@ impl From<AttentionMaps> for Map {
     }
 }
 
-/// Writes weights from 0 to 1 as thousandths: two digits of base 36 each.
+/// Encodes weights from 0 to 1 as thousandths, with two digits of base 36 for each weight.
 fn encode(weights: &[f32]) -> String {
     let digit = |value: u32| char::from_digit(value, 36).expect("it is below 36");
     let digits = weights.iter().flat_map(|weight| {

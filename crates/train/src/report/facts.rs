@@ -1,4 +1,4 @@
-//! What a run's files say about it in single values: status, scores, environment.
+//! Facts about a run from its files: size, progress, scores, environment.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use training::run::layout::{ENVIRONMENT, SUMMARY};
 use super::curve::{Point, rounded};
 use super::metrics::Metrics;
 
-/// Values of a run, as far as its files have them.
+/// Facts about a run, as far as its files have them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// Name of the task.
@@ -45,9 +45,10 @@ pub struct Score {
     pub label: &'static str,
     /// The score.
     pub value: f64,
-    /// Unit and direction: `share`, `points` or `loss`.
+    /// Kind of score, from which its unit and the better direction follow: `share`, `points` or
+    /// `loss`.
     pub kind: &'static str,
-    /// What it was measured on.
+    /// What the score was measured on.
     pub detail: String,
 }
 
@@ -116,15 +117,15 @@ impl Facts {
     }
 }
 
-/// Returns a JSON file's contents; null if it cannot be read. A file that a page can do without is
-/// not a reason to have no page.
+/// Returns the contents of a JSON file; null if it cannot be read, because the page can do without
+/// such a file.
 fn read(path: &Path) -> Value {
     let json = fs::read(path).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok())
         .unwrap_or_default()
 }
 
-/// Returns the first of the best points.
+/// Returns the finite point with the best value. Of points with equal values, it is the first.
 fn best(points: &[Point], is_more_better: bool) -> Option<Point> {
     let finite = points.iter().filter(|point| point.1.is_finite());
     finite.copied().reduce(|best, point| {
@@ -170,7 +171,8 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
         }
     }
     for (field, label, kind, is_more_better) in MEASURES {
-        // The first measure of quality is enough, and the test split has more sequences.
+        // One measure of quality is enough. A score of the test split comes first, because that
+        // split has more sequences.
         if kind != "loss" && !scores.is_empty() {
             continue;
         }
@@ -187,7 +189,7 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
     scores
 }
 
-/// Returns the names and values of the environment. Where several files have a value, the last one
+/// Returns the names and values of the environment. If several arguments have a value, the last one
 /// counts.
 fn environment(
     config: &Value,
@@ -223,7 +225,7 @@ fn environment(
     found.into_iter().filter_map(words).collect()
 }
 
-/// Returns a value of the environment with its unit; `None` for one that was not measured.
+/// Formats a value of the environment with its unit; `None` for a value that was not measured.
 fn described(name: &str, value: &Value) -> Option<String> {
     Some(match (name, value) {
         (_, Value::Null) => return None,
@@ -241,7 +243,7 @@ fn described(name: &str, value: &Value) -> Option<String> {
     })
 }
 
-/// Returns a number with a comma after every three digits: 12,345.
+/// Returns a number with commas between thousands: 12,345.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let first = digits.len() % 3;

@@ -1,4 +1,4 @@
-//! Errors of an output, word by word.
+//! Marks the errors of an output, word by word.
 
 use serde::Serialize;
 
@@ -6,16 +6,18 @@ use serde::Serialize;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Marked(String, #[serde(serialize_with = "as_digit")] bool);
 
-/// Maximum number of words that are compared; the time grows with its square.
+/// Maximum number of words that are compared, because the time grows with the square of this
+/// number.
 const WORDS: usize = 1000;
 
 fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_u8((*flag).into())
 }
 
-/// Returns the words of the reference and those of the output. Words outside of a longest common
-/// subsequence are marked: those of the reference are missing in the output, those of the output
-/// are wrong. A correct output has no marks, even where it differs from the reference.
+/// Returns the words of the reference and the words of the output. Words outside a longest common
+/// subsequence are marked: marked words of the reference are missing in the output, and marked
+/// words of the output are wrong. A correct output has no marks, even where it differs from the
+/// reference.
 pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 2] {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
     let (a, b) = (words(reference), words(output));
@@ -61,7 +63,7 @@ fn common_lengths(a: &[String], b: &[String]) -> Vec<Vec<u16>> {
 mod tests {
     use super::*;
 
-    /// Writes marked words in brackets.
+    /// Returns reference and output, with marked words in brackets.
     fn show(reference: &str, output: &str, is_correct: bool) -> [String; 2] {
         marked(reference, output, is_correct).map(|words| {
             let words = words.iter().map(|Marked(word, is_marked)| match is_marked {
@@ -82,7 +84,7 @@ mod tests {
         assert_eq!(show("a b c", "b c d", false), ["[a] b c", "b c [d]"]);
         assert_eq!(show("a b", "", false), ["[a] [b]", ""]);
         assert_eq!(show("", "x", false), ["", "[x]"]);
-        // A sum may have more than one correct form.
+        // A correct output may differ from the reference.
         assert_eq!(show("a b", "c", true), ["a b", "c"]);
         let json = serde_json::to_string(&marked("a", "b", false)).unwrap();
         assert_eq!(json, r#"[[["a",1]],[["b",1]]]"#);

@@ -1,4 +1,4 @@
-//! The numbers in a run's `metrics.jsonl`.
+//! Reads the numbers in `metrics.jsonl` of a run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,11 +17,11 @@ use super::curve::Point;
 pub struct Metrics(BTreeMap<String, Vec<Point>>);
 
 impl Metrics {
-    /// Reads the file of a run folder; `None` if it has none.
+    /// Reads `metrics.jsonl` of a run folder; `None` if there is no such file.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or a damaged line; the message names both.
+    /// A file that cannot be read, or a damaged line. The message names the file and the line.
     pub fn read(folder: &Path) -> Result<Option<Self>, UsageError> {
         let path = folder.join(METRICS);
         match fs::read(&path) {
@@ -33,8 +33,8 @@ impl Metrics {
         }
     }
 
-    /// Parses lines. The later line counts where a step occurs twice. An incomplete last line,
-    /// which a killed process leaves, is skipped.
+    /// Parses the lines of the file. If a step occurs twice, the later line counts. An incomplete
+    /// last line, which a killed process leaves, is skipped.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut fields: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
         for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
@@ -54,7 +54,7 @@ impl Metrics {
             };
             for (name, value) in object {
                 let value = match value {
-                    // JSON has no NaN.
+                    // JSON has no NaN, so null stands for a value that is not finite.
                     Value::Null => f64::NAN,
                     value => match value.as_f64() {
                         Some(value) => value,

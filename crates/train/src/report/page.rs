@@ -1,4 +1,4 @@
-//! Puts the data of runs, the style and the scripts into one HTML file.
+//! Writes the data of runs, the style and the scripts into one HTML file.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use super::settings::{Setting, settings};
 const TEMPLATE: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/page.css");
 
-/// The scripts in the order in which they run, inside of one function.
+/// The scripts, in the order in which they run inside one function.
 const SCRIPTS: [&str; 9] = [
     include_str!("page/dom.js"),
     include_str!("page/format.js"),
@@ -34,7 +34,7 @@ struct Data<'a> {
 ///
 /// # Errors
 ///
-/// None that is known: all data can be written as JSON.
+/// No error is expected, because all data can be written as JSON.
 pub fn page(runs: &[RunReport]) -> Result<String> {
     let configs: Vec<_> = runs.iter().map(RunReport::config).collect();
     let data = Data {
@@ -55,8 +55,8 @@ pub fn page(runs: &[RunReport]) -> Result<String> {
     Ok(fill(TEMPLATE, &values))
 }
 
-/// Replaces each placeholder of a template by its value, in their order. A placeholder in a value
-/// is not replaced.
+/// Replaces each placeholder of a template by its value. `values` has the placeholders in the order
+/// of the template. A placeholder inside a value is not replaced.
 fn fill(template: &str, values: &[(&str, String)]) -> String {
     let mut rest = template;
     let mut page = String::new();
@@ -100,7 +100,7 @@ mod tests {
         RunReport::read(&folder).unwrap()
     }
 
-    /// Returns the data of a page.
+    /// Returns the JSON data in a page.
     fn data(page: &str) -> Value {
         let (_, rest) = page
             .split_once("<script type=\"application/json\" id=\"data\">")

@@ -1,4 +1,4 @@
-//! A run as the page shows it.
+//! The data of a run that the page shows.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -28,10 +28,10 @@ const CURVES: [&str; 9] = [
     "tokens_per_second",
 ];
 
-/// A run as the page shows it.
+/// The data of a run that the page shows.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
-    /// Name that tells the run from the others of the page.
+    /// Name that tells the run apart from other runs on the page.
     pub name: String,
     status: StatusText,
     #[serde(flatten)]
@@ -42,7 +42,7 @@ pub struct RunReport {
     seconds_by_step: Option<Curve>,
     lengths: Vec<LengthScore>,
     examples: Option<Examined>,
-    /// What the page lacks, and how the run would have it.
+    /// Sentences that say which data the page lacks, and how the run can get them.
     notes: Vec<String>,
     #[serde(skip)]
     config: Value,
@@ -57,11 +57,11 @@ struct StatusText {
 }
 
 impl RunReport {
-    /// Reads the files of a run folder. What is missing becomes a note.
+    /// Reads the files of a run folder. For missing data, the page gets a note.
     ///
     /// # Errors
     ///
-    /// The folder is not a run's, or its files are damaged; the message names the path.
+    /// The folder is not a run folder, or its files are damaged; the message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let config: Option<Value> = serde_json::from_slice(&read_config_json(folder)?).ok();
         let config = config
@@ -75,7 +75,7 @@ impl RunReport {
         });
         let status = status(folder)?;
         let facts = Facts::of(folder, &config, &metrics);
-        // The path `.` has no name, so the name is that of the whole path.
+        // The path `.` has no file name, so the name comes from the absolute path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
         let name = name.to_string_lossy().into_owned();
@@ -118,7 +118,8 @@ impl RunReport {
         })
     }
 
-    /// Adds what the run's model does with some examples, or the reason why that is missing.
+    /// Adds the outputs and attention weights for some examples, or a note that says why they are
+    /// missing.
     pub fn add_examples(&mut self, examined: Result<Examined, String>) {
         match examined {
             Ok(examined) => {
@@ -140,7 +141,7 @@ impl RunReport {
         &self.config
     }
 
-    /// Returns what the page lacks, a sentence each.
+    /// Returns the notes on data that the page lacks, each a sentence.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -155,8 +156,8 @@ fn shortened(score: LengthScore) -> LengthScore {
     }
 }
 
-/// Returns the status of a run. One of an earlier version has no `status.json`; it has finished if
-/// it has its results.
+/// Returns the status of a run. A run of an earlier version has no `status.json`; it counts as
+/// finished if it has a `summary.json`.
 fn status(folder: &Path) -> Result<StatusText, UsageError> {
     let (name, reason) = match read_status(folder)? {
         Some(status) => (status.status.name(), status.reason),

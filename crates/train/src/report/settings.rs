@@ -1,4 +1,4 @@
-//! The settings of runs side by side, and those that differ from the preset.
+//! Compares the settings of runs with each other, and with those of their presets.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,8 @@ use training::config::{RunConfig, TextSize};
 
 use crate::args::flags::flag_of;
 
-/// Sections of `config.json`, in the order of the page. Settings at the top belong to `run`.
+/// Sections of `config.json`, in the order of the page. Settings at the top level of the file
+/// belong to `run`.
 const SECTIONS: [&str; 7] = [
     "run",
     "data",
@@ -19,7 +20,7 @@ const SECTIONS: [&str; 7] = [
     "execution",
 ];
 
-/// Settings that are not a choice of the user: they follow from the data, or from the machine.
+/// Settings that the user does not choose: they follow from the data or from the machine.
 const DERIVED: [&str; 7] = [
     "data.data",
     "data.tokenizer_sha256",
@@ -30,23 +31,23 @@ const DERIVED: [&str; 7] = [
     "model.target_vocab_size",
 ];
 
-/// A setting of all runs of a page.
+/// A setting, with its values in all runs of a page.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Setting {
     /// Section of `config.json`.
     section: &'static str,
     /// Path in `config.json`, such as `model.d_model`.
     path: String,
-    /// Flag that sets it.
+    /// Flag that sets the setting, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     flag: Option<String>,
     /// Value of each run; `None` where a run has no such setting.
     values: Vec<Option<String>>,
-    /// Value of each run's preset where it differs from the run's own value.
+    /// Value of the preset of each run, where the value of the run differs from it.
     presets: Vec<Option<String>>,
 }
 
-/// Compares the settings of runs, each the contents of a `config.json`.
+/// Compares the settings of runs. Each element of `configs` is the contents of a `config.json`.
 pub fn settings(configs: &[&Value]) -> Vec<Setting> {
     let flat: Vec<Map<String, Value>> = configs.iter().map(|config| flatten(config)).collect();
     let presets: Vec<_> = flat.iter().map(preset).collect();
@@ -70,7 +71,7 @@ pub fn settings(configs: &[&Value]) -> Vec<Setting> {
     };
     let mut settings: Vec<Setting> = paths.into_iter().map(setting).collect();
     let rank = |section| SECTIONS.iter().position(|known| *known == section);
-    // The sort is stable, so that paths stay in order.
+    // The sort is stable, so that the paths of a section stay in order.
     settings.sort_by_key(|setting| rank(setting.section));
     settings
 }
@@ -81,7 +82,7 @@ fn section(path: &str) -> &'static str {
     known.copied().unwrap_or("run")
 }
 
-/// Whether a setting of a run follows from others or from the machine.
+/// Whether a setting of a run follows from other settings, from the data or from the machine.
 fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
     let has_epochs = run
         .get("optimization.epochs")
@@ -89,8 +90,8 @@ fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
     DERIVED.contains(&path) || (path == "optimization.steps" && has_epochs)
 }
 
-/// Returns the settings of the preset of a run's task; of several presets, those that differ least
-/// from the run's. `None` for a task of another program.
+/// Returns the settings of the preset for the task of a run. Of several presets, it is the one that
+/// differs least from the settings of the run. `None` if the task is unknown.
 fn preset(run: &Map<String, Value>) -> Option<Map<String, Value>> {
     let task = run.get("data.task")?.as_str()?;
     let presets = match task {
@@ -100,7 +101,8 @@ fn preset(run: &Map<String, Value>) -> Option<Map<String, Value>> {
         task => vec![RunConfig::of_task(task)?],
     };
     let presets = presets.iter().map(|preset| {
-        // Text has the digits of f32 that config.json has; a value would have those of f64.
+        // The preset is written as text and read again. Its f32 numbers then have the same digits
+        // as in config.json; a direct conversion would give them the digits of f64.
         let text = serde_json::to_string(preset).expect("it is plain data");
         flatten(&serde_json::from_str(&text).expect("it was written as JSON"))
     });
@@ -111,7 +113,7 @@ fn preset(run: &Map<String, Value>) -> Option<Map<String, Value>> {
     presets.min_by_key(differences)
 }
 
-/// Returns the values of nested objects by their paths.
+/// Returns the values of nested objects by their paths, such as `model.d_model`.
 fn flatten(config: &Value) -> Map<String, Value> {
     fn add(value: &Value, path: &str, found: &mut Map<String, Value>) {
         match value {
@@ -131,7 +133,7 @@ fn flatten(config: &Value) -> Map<String, Value> {
     found
 }
 
-/// Returns a value as a reader would write it. Whole numbers in a row are ranges, `1..24`.
+/// Formats a value for readers. Consecutive whole numbers become a range such as `1..24`.
 fn words(value: &Value) -> String {
     match value {
         Value::Null => "none".into(),
