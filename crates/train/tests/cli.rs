@@ -1,4 +1,4 @@
-//! The program as its users run it: results on stdout, one clear line for each mistake.
+//! Runs the program as its users do: results are on stdout, and each mistake gives one clear line.
 
 use std::path::Path;
 use std::process::Output;
@@ -87,7 +87,7 @@ fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Whether the tests run under `nohup`, so that the programs that they start ignore SIGHUP.
+/// Whether the tests run under `nohup`. The programs that they start then ignore SIGHUP.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -114,7 +114,8 @@ fn a_run_prints_examples_and_leaves_a_folder_that_explains_it() {
         .unwrap();
     let stdout = succeed(&output);
     let lines: Vec<&str> = stdout.lines().collect();
-    // Five examples, up to five wrong ones among the others, and the closing line.
+    // The output has five examples, up to five further examples with wrong outputs, and a closing
+    // line.
     let (last, examples) = lines.split_last().unwrap();
     assert!((15..=30).contains(&examples.len()), "{stdout}");
     assert_eq!(examples.len() % 3, 0, "{stdout}");
@@ -400,7 +401,8 @@ fn help_and_version_are_printed_on_stdout() {
     );
 }
 
-/// Checks that a wrong command ends with code 2, and one line on stderr with all `expected` texts.
+/// Checks that a wrong command ends with code 2, and that stderr is one line with all `expected`
+/// texts.
 fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);
@@ -622,7 +624,7 @@ fn unusable_run_folders_are_rejected() {
     );
     assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
 
-    // A file has the name of the folder, because root can write even without permissions.
+    // The test puts a file in place of the folder, because root can write even without permissions.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     for name in [file.clone(), file.join("below")] {
@@ -636,7 +638,7 @@ fn unusable_run_folders_are_rejected() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
-/// Checks that 20 steps on another backend have the losses of flex, without dropout.
+/// Checks that 20 steps without dropout have the same losses on another backend as on flex.
 #[cfg(any(feature = "ndarray", feature = "wgpu"))]
 fn assert_losses_of(backend: &str, tolerance: f64) {
     let folder = tempfile::tempdir().unwrap();

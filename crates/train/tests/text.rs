@@ -1,4 +1,4 @@
-//! Text, from files to BLEU: the program learns to translate an invented language.
+//! Trains on text and scores with BLEU: the program learns to translate an invented language.
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
-//! What other programs call our flags and commands: PyTorch's examples, fairseq, Joey NMT, Hugging
-//! Face. The names are not accepted; errors about them name ours.
+//! Names of our flags and commands in other programs: PyTorch's examples, fairseq, Joey NMT,
+//! Hugging Face. The names are not accepted, but the error names our flag or command.
 
-/// Names of flags in other programs, each group with the flag that does the same here. Of several
-/// groups with a name, the first whose flag the command has is meant.
+/// Our flags, each with the names that other programs have for it. If several flags have the same
+/// name elsewhere, the first one that the command has is meant.
 const FLAGS: &[(&str, &str)] = &[
     ("--learning-rate", "lr peak-lr max-lr learningrate base-lr"),
     ("--weight-decay", "wd decay l2"),
@@ -186,7 +186,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("--symbols", "n-symbols vocab vocab-size num-symbols"),
 ];
 
-/// Names of commands in other programs, each group with ours.
+/// Our commands, each with the names that other programs have for it.
 const COMMANDS: &[(&str, &str)] = &[
     ("fit", "train learn start new"),
     ("resume", "continue restart restore"),
@@ -209,8 +209,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("completions", "completion complete"),
 ];
 
-/// Returns the flag that does what a flag of another program does. `is_known` says which flags the
-/// command has.
+/// Returns our flag that does the same as the flag `name` of another program. `is_known` says which
+/// flags the command has.
 pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str> {
     let found = FLAGS.iter().filter(|(_, names)| has(names, name));
     let flag_of = |flag: &'static str| flag.split(' ').next().unwrap_or(flag);
@@ -218,7 +218,7 @@ pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str>
     found.next().map(|(flag, _)| *flag)
 }
 
-/// Returns the command that does what a command of another program does.
+/// Returns our command that does the same as the command `name` of another program.
 pub fn command(name: &str) -> Option<&'static str> {
     let mut found = COMMANDS.iter().filter(|(_, names)| has(names, name));
     found.next().map(|(command, _)| *command)

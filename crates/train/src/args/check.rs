@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use training::error::UsageError;
 
-/// Replaces a setting by the value of a flag, if the flag is given.
+/// Replaces a setting by the value of a flag if the flag is given.
 pub fn set<T>(setting: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *setting = value;
@@ -16,7 +16,7 @@ pub fn reject(flag: &str, value: Option<impl Display>, expected: &str) -> Result
     value.map_or(Ok(()), |value| Err(UsageError::new(flag, value, expected)))
 }
 
-/// Rejects a flag that has no effect without another one, if that one is not given.
+/// Rejects `flag`, which has no effect without `other`, if only `flag` is given.
 pub fn needs(
     flag: &str,
     value: Option<impl Display>,

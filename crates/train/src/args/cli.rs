@@ -99,8 +99,8 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Parses the words of a command line, without the program's name. Flags without a command are
-    /// those of `fit`.
+    /// Parses the words of a command line, without the name of the program. Flags without a command
+    /// belong to `fit`.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl Cli {
     }
 }
 
-/// Inserts `fit` where a command line has flags of `fit` but no command. Returns the words and the
+/// Inserts `fit` if a command line has flags of `fit` but no command. Returns the words and the
 /// index of the command.
 pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
     let mut words = words.to_vec();
@@ -126,8 +126,8 @@ pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
     (words, at)
 }
 
-/// Returns the number of words before the command: flags that go with every command, and their
-/// values.
+/// Returns the number of words before the command. These words are flags that go with every
+/// command, and values of such flags.
 fn leading_global_flags(words: &[OsString]) -> usize {
     let cli = Cli::command();
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Names of settings on the command line.
+//! Finds the flags that set a setting.
 
 use std::ffi::OsString;
 
@@ -12,7 +12,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("checkpoint", "--checkpoint"),
     ("config", "--config"),
     ("input", "--input"),
-    // `config.json` of a run.
+    // Settings in `config.json` of a run.
     ("seed", "--seed"),
     ("data.task", "--task"),
     ("data.symbols", "--symbols"),
@@ -94,7 +94,7 @@ const FLAGS: &[(&str, &str)] = &[
     ),
     ("execution.fused", "--no-fused"),
     ("execution.loss_chunk", "--loss-chunk"),
-    // A generation.
+    // Settings of a generation.
     ("generation.max_length", "--max-length"),
     ("generation.min_length", "--min-length"),
     ("generation.n_best", "--n-best"),
@@ -111,7 +111,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("generation.alpha", "--alpha"),
 ];
 
-/// Other flags that set a setting. Errors name one of them if it is given.
+/// Further flags that set a setting. If such a flag is given, errors name it instead of the flag in
+/// [`FLAGS`].
 const OTHERS: &[(&str, &str)] = &[
     ("run", "--resume"),
     ("data.train.source", "--train"),
@@ -121,8 +122,8 @@ const OTHERS: &[(&str, &str)] = &[
     ("optimization.schedule.factor", "--learning-rate"),
 ];
 
-/// Returns the flag that sets the setting at a path: of several flags, the one that the program was
-/// called with.
+/// Returns the flag that sets the setting at a path. If several flags set it, returns the one on
+/// the command line.
 pub fn flag_of(path: &str) -> Option<&str> {
     let given: Vec<_> = std::env::args_os().skip(1).collect();
     flag_among(&given, path)
@@ -140,7 +141,7 @@ fn flag_among<'a>(given: &[OsString], path: &'a str) -> Option<&'a str> {
     entry.map(|(_, flag)| *flag)
 }
 
-/// Describes an error and its causes in one line, settings by their flags.
+/// Describes an error and its causes in one line, in which flags name the settings.
 pub fn describe(error: &anyhow::Error) -> String {
     let causes = error.chain().map(|cause| {
         if let Some(error) = cause.downcast_ref::<UsageError>() {
@@ -170,12 +171,12 @@ mod tests {
 
     /// Settings that no flag sets.
     const WITHOUT_FLAG: &[&str] = &[
-        // They follow from the data.
+        // These settings follow from the data.
         "data.data",
         "data.tokenizer_sha256",
         "model.source_vocab_size",
         "model.target_vocab_size",
-        // `--vocab-size` switches it off.
+        // The flag `--vocab-size` switches these two off.
         "data.tokenizer.or_fewer.source",
         "data.tokenizer.or_fewer.target",
         "evaluation.test_size",

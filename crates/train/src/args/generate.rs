@@ -1,4 +1,4 @@
-//! Flags of `generate`, and the generation that they stand for.
+//! Flags of `generate`, and the settings of the generation that they stand for.
 
 use std::path::PathBuf;
 
@@ -138,7 +138,8 @@ impl GenerateArgs {
         })
     }
 
-    /// Returns the generation that these flags stand for, by a model of a data set.
+    /// Returns the settings of the generation that these flags stand for, with this model and data
+    /// set.
     ///
     /// # Errors
     ///
@@ -150,7 +151,7 @@ impl GenerateArgs {
         batch_size: usize,
     ) -> Result<GenerateConfig, UsageError> {
         let (codec, limits) = (dataset.codec(), dataset.limits());
-        // The longest target has a begin symbol, which is not generated.
+        // `limits.target` counts the begin symbol, which is not generated.
         let max_length = self.max_length.unwrap_or(limits.target - 1);
         let most = max_tokens(model);
         if max_length > most {
@@ -181,7 +182,7 @@ impl GenerateArgs {
         self.forbid.iter().map(id).collect()
     }
 
-    /// Returns the token ids that every target begins with.
+    /// Returns the ids of the tokens with which every target begins.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use super::check::needs;
 use super::parse::whole_number;
 use super::search::check_generation;
 
-/// Sequences of each length where `--sequences` is not given.
+/// Number of sequences of each length if `--sequences` is not given.
 const SEQUENCES: usize = 250;
 
 /// Flags of an evaluation by length.
@@ -28,7 +28,8 @@ pub struct LengthArgs {
 }
 
 impl LengthArgs {
-    /// Returns the evaluation that these flags ask for, if any.
+    /// Returns the settings of the evaluation that these flags ask for; `None` without
+    /// `--eval-lengths`.
     ///
     /// # Errors
     ///
@@ -52,7 +53,7 @@ impl LengthArgs {
 ///
 /// # Errors
 ///
-/// A data set without sequences of any length, or a search that no machine can do.
+/// A data set whose sequences cannot have any length, or a search that no machine can do.
 pub fn length_settings(
     asked: &LengthsConfig,
     run: &RunConfig,
@@ -78,8 +79,8 @@ pub fn length_settings(
     })
 }
 
-/// Parses lengths, `4,8,16`, `1..32`, or both: `1..8,16`. Returns them in increasing order, each
-/// once.
+/// Parses lengths: a list `4,8,16`, a range `1..32`, or both `1..8,16`. Returns them in increasing
+/// order and without repetitions.
 fn lengths(text: &str) -> Result<Box<[usize]>, String> {
     let number = |word: &str| -> Result<usize, String> {
         let number = word.trim().parse().map_err(|_| {

@@ -1,4 +1,4 @@
-//! Mistakes in a command line, each explained in one line.
+//! Explains mistakes in a command line, each in one line.
 
 use std::ffi::OsString;
 
@@ -25,7 +25,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let mut parts: Vec<String> = lines.map(String::from).collect();
     if let Some(hint) = hint(error, &cli, command, &words) {
-        // These suggestions replace those of clap, which compare letters only.
+        // The hint replaces the suggestions of clap, which only compare letters.
         parts.retain(|part| !part.starts_with("tip:"));
         parts.push(hint);
     }
@@ -33,7 +33,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     format!("{message}; see `{help}`")
 }
 
-/// Returns what would be right instead, where more is known than what clap says.
+/// Returns what would be right instead, if this program knows more about it than clap.
 fn hint(
     error: &clap::Error,
     cli: &Command,
@@ -52,7 +52,7 @@ fn hint(
             Some(format!("use `train {name}`"))
         }
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
-            // A flag without its value.
+            // For a flag without its value, the hint is the help of the flag.
             let given = context(error, ContextKind::InvalidArg)?;
             let flag = given.split([' ', '=']).next()?.trim_start_matches("--");
             let mut args = command?.get_arguments().chain(cli.get_arguments());
@@ -63,7 +63,7 @@ fn hint(
     }
 }
 
-/// Returns our flag for a flag that the command does not have.
+/// Returns our flag that the unknown flag `given` probably means.
 fn known_flag(
     given: &str,
     cli: &Command,
@@ -76,7 +76,8 @@ fn known_flag(
         let mut args = of_command.chain(cli.get_arguments());
         args.any(|arg| arg.get_long() == Some(name))
     };
-    // clap takes `-lr` for several flags of one letter, and names the first of them.
+    // clap takes `-lr` for several flags of one letter, and names only the first. Here the whole
+    // word counts.
     let whole = words.iter().map(|word| word.to_string_lossy());
     let mut whole = whole.filter(|word| !given.starts_with("--") && word.starts_with(given));
     let given = whole.next().unwrap_or(given.into());

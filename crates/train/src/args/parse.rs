@@ -1,4 +1,4 @@
-//! Parsers of flags' values.
+//! Parsers for the values of flags.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -18,16 +18,16 @@ pub fn whole_number<N: FromStr>(text: &str) -> Result<N, String> {
         .map_err(|_| "must be a whole number, written in digits, such as 100".into())
 }
 
-/// Describes numbers such as a factor.
+/// Description of a positive number, such as a factor.
 pub const POSITIVE: &str = "a number above 0, such as 1.5 or 2e-3";
 
-/// Describes numbers such as a weight decay.
+/// Description of a number that is not negative, such as a weight decay.
 pub const NOT_NEGATIVE: &str = "0 or a number above 0, such as 0.01";
 
-/// Describes probabilities that must not be 1.
+/// Description of a probability that must not be 1.
 pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1";
 
-/// Describes the decay of a moving average.
+/// Description of the decay of a moving average.
 pub const DECAY: &str = "a number above 0 and less than 1, such as 0.999";
 
 /// Returns the parser of a number that `expected` describes.
@@ -55,7 +55,7 @@ pub fn fields(text: &str) -> Result<[String; 2], String> {
     }
 }
 
-/// Choices of a flag, each as `NAME: DESCRIPTION` with the description in `--help`.
+/// Choices of a flag, each as `NAME: DESCRIPTION`. `--help` shows the description.
 pub type Choices = &'static [&'static str];
 
 /// Returns the name and the description of each choice.
@@ -74,7 +74,8 @@ pub fn parser<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(values).map(read)
 }
 
-/// Returns the parser of a flag with these choices, which have the same names in `config.json`.
+/// Returns the parser of a flag with these choices. The choices have the same names in
+/// `config.json`.
 pub fn listed<T>(choices: Choices) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
@@ -117,7 +118,7 @@ pub fn preset() -> impl TypedValueParser<Value = String> {
     let value = |preset: Preset| {
         let value = PossibleValue::new(preset.name).help(preset.summary);
         match preset.name {
-            // The name in earlier versions and in the article.
+            // The name of this preset in earlier versions and in the article.
             "annotated-copy" => value.alias("annotated"),
             _ => value,
         }
@@ -139,7 +140,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Returns the given flags of a group, each with its dashes.
+/// Returns the names of the flags of `group` that are given, with their dashes.
 ///
 /// # Errors
 ///

@@ -93,12 +93,13 @@ impl PlotArgs {
         Ok(())
     }
 
-    /// Returns whether a plot of the runs was asked for.
+    /// Whether a plot of the runs is wanted: `--only` names it or, without `--only`, it is drawn by
+    /// default.
     pub fn wants(&self, plot: RunPlot) -> bool {
         self.only.contains(&plot) || (self.only.is_empty() && plot.is_default())
     }
 
-    /// Returns how curves are drawn.
+    /// Returns the options for drawing curves.
     pub fn curve_options(&self) -> CurveOptions {
         CurveOptions {
             progress: self.x.unwrap_or_default(),
@@ -106,7 +107,7 @@ impl PlotArgs {
         }
     }
 
-    /// Returns which attention maps are drawn.
+    /// Returns the options that select the attention maps.
     pub fn map_options(&self) -> MapOptions {
         MapOptions {
             layers: self.layers.clone(),
@@ -114,7 +115,7 @@ impl PlotArgs {
         }
     }
 
-    /// Returns the folder of the files.
+    /// Returns the folder that the plots are written to.
     pub fn folder(&self) -> PathBuf {
         match (&self.output, &self.runs[..]) {
             (Some(folder), _) => folder.clone(),

@@ -1,4 +1,4 @@
-//! The folder of a run, by its path or as `latest`.
+//! Parses the folder of a run, given by its path or as `latest`.
 
 use std::path::PathBuf;
 

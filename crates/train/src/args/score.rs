@@ -11,7 +11,7 @@ use super::check::needs;
 use super::parse::{described, parser, seed, whole_number};
 use super::values::BLEU_TOKENIZER;
 
-/// Maximum number of samples of a bootstrap, for the memory and time that they take.
+/// Maximum number of samples of a bootstrap, because of the memory and time that they take.
 const MAX_SAMPLES: usize = 1_000_000;
 
 /// Flags of `score`.
@@ -58,7 +58,8 @@ pub struct Bootstrap {
 }
 
 impl ScoreArgs {
-    /// Returns the bootstrap that these flags ask for, if any.
+    /// Returns the settings of the bootstrap that these flags ask for; `None` without
+    /// `--paired-bs`.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Flags of a search, and checks that a search fits into memory.
+//! Flags of beam search, and checks of the settings of a generation.
 
 use clap::Args;
 use training::error::UsageError;
@@ -25,7 +25,7 @@ pub struct BeamArgs {
 }
 
 impl BeamArgs {
-    /// Returns greedy decoding, or a beam search.
+    /// Returns a beam search if the flags ask for one, else greedy decoding.
     ///
     /// # Errors
     ///
@@ -65,7 +65,7 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
     reject("--batch-size", zero, "must be at least 1")
 }
 
-/// Checks the settings of a generation, and that its cache fits into a machine's memory.
+/// Checks the settings of a generation, and whether its cache fits into the memory of a machine.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub fn check_generation(
     model: &TransformerConfig,
     batch_size: usize,
 ) -> Result<(), UsageError> {
-    /// Maximum elements of a cache: 16 GB of them.
+    /// Maximum number of elements of a cache. They take 16 GB as f32.
     const MOST: usize = 4_000_000_000;
     config.validate().map_err(|error| wrong(&error))?;
     let length = model.max_len.max(config.max_length);
@@ -99,7 +99,8 @@ pub fn check_generation(
     Ok(())
 }
 
-/// Names the setting of a generation, and those that it depends on, by their flags.
+/// Converts an error about a setting of a generation. The message names this setting and the
+/// settings that limit it by their flags.
 fn wrong(error: &ConfigError) -> UsageError {
     let flag = |field: &str| {
         let path = format!("generation.{field}");

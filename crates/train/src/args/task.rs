@@ -34,7 +34,7 @@ impl TaskArgs {
         RunConfig::of_task(self.task.as_deref().unwrap_or("copy")).expect("the flag has tasks only")
     }
 
-    /// Returns the settings that flags give, each with its value.
+    /// Returns the name and the value of each setting whose flag is given.
     pub fn given(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let settings = [
             ("symbols", self.symbols),
@@ -71,7 +71,7 @@ impl TaskArgs {
     }
 }
 
-/// Returns the flags of this group that set a setting of a task.
+/// Returns the flags of this group that set one of the `settings` of a task.
 fn flags_of(settings: &serde_json::Value) -> Vec<String> {
     let all = ["symbols", "min_length", "max_length", "max_digits"];
     let known = all.into_iter().filter(|key| settings.get(key).is_some());

@@ -4,34 +4,34 @@ use clap::ValueEnum;
 
 use super::parse::Choices;
 
-/// `--schedule`.
+/// Choices of `--schedule`.
 pub const SCHEDULE: Choices = &[
     "noam: With the square root of the step, as in the paper",
     "linear: Linearly to 0 at the last step",
     "cosine: Along half a cosine to 0 at the last step",
 ];
 
-/// `--optimizer`.
+/// Choices of `--optimizer`.
 pub const OPTIMIZER: Choices = &[
     "adam: Adam, as in the paper",
     "adamw: Adam with decoupled weight decay",
 ];
 
-/// `--precision`.
+/// Choices of `--precision`.
 pub const PRECISION: Choices = &[
     "f32: 32 bits",
     "f16: 16 bits, 5 of them for the exponent; the loss is scaled",
     "bf16: 16 bits, 8 of them for the exponent",
 ];
 
-/// `--best-by`.
+/// Choices of `--best-by`.
 pub const BEST_BY: Choices = &[
     "loss: Smallest validation loss",
     "exact-match: Largest exact match on the validation split",
     "bleu: Largest BLEU on the validation split (text only)",
 ];
 
-/// `--tokenizer`.
+/// Choices of `--tokenizer`.
 pub const TOKENIZER: Choices = &[
     "bpe: Byte-pair encoding of bytes: every text can be encoded, and decoded exactly",
     "unigram: Pieces of words by a unigram language model, as in SentencePiece; training it again may number some rare pieces differently",
@@ -39,7 +39,7 @@ pub const TOKENIZER: Choices = &[
     "char: Characters",
 ];
 
-/// `--normalize`.
+/// Choices of `--normalize`.
 pub const NORMALIZATION: Choices = &[
     "nfc: Canonical composition",
     "nfd: Canonical decomposition",
@@ -47,16 +47,16 @@ pub const NORMALIZATION: Choices = &[
     "nfkd: Compatibility decomposition",
 ];
 
-/// `--overlong`.
+/// Choices of `--overlong`.
 pub const OVERLONG: Choices = &["drop: Skip such pairs", "cut: Truncate the longer sides"];
 
-/// `--tokenize`.
+/// Choices of `--tokenize`.
 pub const BLEU_TOKENIZER: Choices = &[
     "13a: That of mteval-v13a, which published scores use",
     "none: Splits at white space only, for texts that are tokenised already",
 ];
 
-/// `--split`.
+/// Choices of `--split`.
 pub const HELD_OUT: Choices = &[
     "validation: Evaluated during training",
     "test: Decoded at the end of training",
@@ -88,8 +88,8 @@ mod tests {
         described(choices).map(|(name, _)| name.into()).collect()
     }
 
-    /// Returns the names of an enum's variants in `config.json`, in their order. serde lists them
-    /// in its error about an unknown variant.
+    /// Returns the names of the variants of an enum in `config.json`, in their order. serde lists
+    /// them in its error about an unknown variant.
     fn variants<T: DeserializeOwned>() -> Vec<String> {
         let error = serde_json::from_str::<T>("\"?\"")
             .err()

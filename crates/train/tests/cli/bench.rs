@@ -1,4 +1,4 @@
-//! `train bench`, and what its fast paths compute.
+//! `train bench`, and the results of fast paths.
 
 use serde_json::Value;
 
@@ -44,7 +44,7 @@ fn operations_take_a_part_of_a_step() {
         let share = row.split_whitespace().rev().nth(1);
         share.and_then(|share| share.parse().ok()).unwrap()
     };
-    // If a time were counted twice, the share of the others would be negative.
+    // If a time were counted twice, the share of the row `others` would be negative.
     let others = share(rows.last().unwrap());
     assert!((0.0..80.0).contains(&others), "{table}");
     assert!(rows.last().unwrap().trim().starts_with("others"), "{table}");

@@ -176,7 +176,7 @@ fn length_penalties_divide_the_log_probability() {
 
 #[test]
 fn a_beam_finds_more_likely_outputs_than_greedy_decoding() {
-    // There are enough sources for greedy decoding to miss the most likely output of some.
+    // There are so many sources that greedy decoding misses the most likely output of some.
     let digit = |i: usize| i % 9 + 1;
     let source = |i: usize| {
         let digits = [i, i / 2, i / 3, i / 5, i / 7].map(digit);
@@ -392,7 +392,8 @@ fn a_task_without_an_end_symbol_has_targets_of_one_length() {
     assert_eq!(eval["token_accuracy"], summary["token_accuracy"]);
 }
 
-/// Wrong third lines: the flags of the command, the line, and the expected error.
+/// Cases in which the third line is wrong: the flags of the command, the line, and the expected
+/// error.
 const WRONG_LINES: [(&str, &[u8], &str); 8] = [
     (
         "",
@@ -457,7 +458,7 @@ fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
 #[test]
 fn targets_to_score_have_room_for_their_end() {
     assert_eq!(generate("--score", "1\t1 1 1 1 1 1\n").lines().count(), 1);
-    // Longer ones than those of training have positions, too.
+    // Targets that are longer than those of training have positions, too.
     assert_eq!(generate("--score", "1\t1 1 1 1 1 1 1\n").lines().count(), 1);
 }
 

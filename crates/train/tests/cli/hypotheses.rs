@@ -35,7 +35,7 @@ fn ngrams_are_not_repeated() {
     let flags = format!("{TINY} --symbols 9 --max-length 18 --run-dir run");
     run(folder, &flags);
     let input = "1 1 1 1\n2 3 2 3 2\n5\n7 8 9\n";
-    // Targets of this length repeat themselves.
+    // Targets of this length repeat themselves if it is allowed.
     let long = "--min-length 16 --max-length 16 --forbid <unk> --forbid <pad> --forbid <bos>";
     assert!(
         generate(folder, long, input)
@@ -52,7 +52,7 @@ fn ngrams_are_not_repeated() {
                 "{flags}: {output}"
             );
             let lengths = output.lines().map(|line| line.split_whitespace().count());
-            // There are only nine symbols.
+            // Without any repetition, a target can have only nine symbols, each once.
             let expected = if n == 1 { 9 } else { 16 };
             assert_eq!(lengths.collect::<Vec<_>>(), [expected; 4], "{flags}");
         }
@@ -89,7 +89,7 @@ fn the_hypotheses_of_a_split_are_written() {
     let mut right = 0;
     for (line, record) in lines.lines().zip(&records) {
         assert_eq!(record["hypothesis"], line);
-        // The task is to copy.
+        // The task is to copy, so the reference equals the source.
         assert_eq!(record["source"], record["reference"]);
         assert!(!repeats(line, 1), "{line}");
         right += usize::from(record["hypothesis"] == record["reference"]);

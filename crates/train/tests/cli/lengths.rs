@@ -33,7 +33,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     let file = folder.join("runs/copy-1/lengths.json");
     let of_fit = json(&file);
 
-    // The run's config.json repeats the evaluation by length.
+    // A resumed run repeats the evaluation by length, which is in its config.json.
     let steps = json(&folder.join("runs/copy-1/config.json"))["optimization"]["steps"].as_u64();
     let steps = steps.unwrap() + 1;
     let resumed = run(folder, &format!("resume runs/copy-1 --steps {steps}"));
@@ -70,7 +70,8 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
         ]
     );
 
-    // A length that is measured later joins the others; `--sequences` is the run's.
+    // A length that is measured later is added to the file. The number of sequences is that of the
+    // run.
     run(folder, "eval runs/copy-1 --eval-lengths 6,7");
     let rows = lengths_of(&json(&file));
     let lengths: Vec<u64> = rows
@@ -81,7 +82,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     assert_eq!(rows[2]["sequences"], 20);
     let of_run = json(&file);
 
-    // Another setting has a file of its own.
+    // An evaluation with other settings has a file of its own.
     let table = run(
         folder,
         "eval runs/copy-1 --eval-lengths 1..8 --sequences 250 --beam 2 --batch-size 7",
@@ -96,7 +97,8 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
         .map(|row| row["length"].as_u64().unwrap())
         .collect();
     assert_eq!(lengths, (1..=8).collect::<Vec<_>>());
-    // Nine sequences of one symbol are fewer than 250, and few of them are held out.
+    // There are only nine sequences of one symbol, fewer than 250, and only some of them are held
+    // out.
     assert!(rows[0]["sequences"].as_u64().unwrap() < 9);
     assert_eq!(rows[7]["sequences"], 250);
     assert_eq!(rows[4]["trained"], true);

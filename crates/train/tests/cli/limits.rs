@@ -1,4 +1,4 @@
-//! Sequences that are longer than those of training: `generate` and `eval` treat them alike.
+//! Sequences longer than those of training, which `generate` and `eval` treat alike.
 
 use std::fs;
 use std::path::Path;
@@ -45,7 +45,8 @@ fn generate_takes_the_lengths_that_eval_takes() {
         assert_eq!(together, alone);
         let (streamed, ..) = generate(folder, &format!("{name} --stream"), &input);
         assert_eq!(streamed, together);
-        // Outputs may be as long as the source, and no longer than asked for.
+        // Without an end symbol, an output has 6 symbols, the maximum of training, or one more than
+        // its source if that is longer. `--max-length` overrides both.
         let endless = format!("{name} --forbid <eos>");
         let words = |flags: &str| -> Vec<usize> {
             let (stdout, ..) = generate(folder, flags, &input);
@@ -58,7 +59,7 @@ fn generate_takes_the_lengths_that_eval_takes() {
         let (score, ..) = generate(folder, &format!("{name} --score"), &pairs);
         assert!(score.trim().parse::<f64>().unwrap() < 0.0, "{score}");
     }
-    // Learned positions end with their table of 7.
+    // Learned positions are a table of 7 rows, so longer sequences are rejected.
     let (stdout, stderr, code) = generate(folder, "learned", &(line(7) + &line(8)));
     assert_eq!((stdout.lines().count(), code), (1, Some(2)));
     let expected = "line 2 \"4 4 4 4 4 4 4 4\": its source has 8 symbols, more than the 7 that \

@@ -144,7 +144,7 @@ fn attention_is_drawn_for_the_given_source() {
     assert_eq!(paths.len(), 3);
     let encoder = svg(folder, &paths[0]);
     assert!(encoder.contains("\nsource 7 8 9\n"), "{encoder}");
-    // Each of the four maps has the tokens of its rows and columns.
+    // Each of the four maps has the tokens twice: as labels of its rows and of its columns.
     assert_eq!(encoder.matches("\n8\n").count(), 8);
     let decoder = svg(folder, &paths[1]);
     assert!(decoder.contains("source 7 8 9  →  target "), "{decoder}");
@@ -190,7 +190,7 @@ fn several_runs_share_the_plots() {
     assert!(svg(folder, &paths[0]).contains("\nLoss of 2 runs: validation\n"));
 }
 
-/// Writes a run folder with five steps, as far as plots of curves need it.
+/// Writes a run folder with five steps that has only the files that plots of curves need.
 fn small_run(folder: &Path, name: &str, seed: usize, with_evaluation: bool) {
     let run = folder.join(name);
     fs::create_dir_all(&run).unwrap();

@@ -12,7 +12,7 @@ use nix::pty::openpty;
 
 use super::{SMALL, succeed, text, train};
 
-/// Time after which a test fails, for slow machines.
+/// Time after which a test fails. It is long enough for slow machines.
 const LONGEST: Duration = Duration::from_secs(60);
 
 const UP: &str = "\x1b[A";
@@ -24,12 +24,13 @@ struct Terminal {
     keyboard: File,
     child: Child,
     parts: Receiver<Vec<u8>>,
-    /// What the program has written and `wait_for` has not yet passed.
+    /// Output of the program after the last text that `wait_for` has found.
     shown: String,
 }
 
 impl Terminal {
-    /// Runs `train` with its standard streams at a terminal, stdout only if `stdout` is `None`.
+    /// Runs `train` at a terminal. Its stdout is the terminal if `stdout` is `None`, else the given
+    /// file.
     fn open(folder: &Path, arguments: &[&str], stdout: Option<File>) -> Self {
         let pty = openpty(None, None).unwrap();
         let side = || Stdio::from(pty.slave.try_clone().unwrap());
@@ -70,8 +71,9 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until the program writes a text, after all texts that were waited for. A key that has a
-    /// meaning at the prompt must wait for it: between prompts the system itself reads the keys.
+    /// Waits until the program writes a text after the last text that was waited for. Before it
+    /// sends a key that has a meaning at the prompt, a test must wait for the prompt: between
+    /// prompts the system itself reads the keys.
     fn wait_for(&mut self, expected: &str) {
         let deadline = Instant::now() + LONGEST;
         loop {
@@ -106,12 +108,12 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that failed leaves no program behind.
+        // A failed test must not leave a running program behind.
         let _ = self.child.kill();
     }
 }
 
-/// Trains `runs/copy-1`, and returns the outputs for lines in a pipe.
+/// Trains `runs/copy-1`, and returns its outputs for `lines` that come from a pipe.
 fn trained(folder: &Path, lines: &str) -> Vec<String> {
     succeed(&train(folder).args(SMALL).output().unwrap());
     let mut command = train(folder);
@@ -144,7 +146,8 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.send("4 5\r");
     terminal.wait_for(&format!("\n{}\r\n", expected[1]));
     terminal.wait_for("source> ");
-    // The line before that, and the one before the wrong one.
+    // The wrong line is in the history, and the line that Ctrl-C abandoned is not. The third line
+    // back is thus the first line.
     terminal.send(&UP.repeat(3));
     terminal.wait_for("1 2 3");
     terminal.send("\r");
@@ -169,12 +172,12 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
 fn a_history_that_cannot_be_written_is_mentioned_once() {
     let folder = tempfile::tempdir().unwrap();
     trained(folder.path(), "1\n");
-    // A file where the folder should be.
+    // A file takes the place of the folder of the history.
     std::fs::write(folder.path().join("state"), "").unwrap();
     let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
     terminal.wait_for("the history ");
     terminal.wait_for("source> ");
-    // Keys that are typed ahead are kept.
+    // Keys that are typed before the prompt appears are kept.
     terminal.send(&format!("1 2\r3\r{CTRL_D}"));
     assert_eq!(terminal.end(), Some(0));
 }

@@ -25,7 +25,7 @@ fn trained() -> &'static Path {
     })
 }
 
-/// Makes a run folder without checkpoints, as a process that was killed early leaves one.
+/// Makes a run folder without checkpoints, as left by a process that was killed early.
 fn killed(folder: &Path, name: &str) -> PathBuf {
     let run = folder.join(name);
     fs::create_dir(&run).unwrap();
@@ -37,7 +37,7 @@ fn killed(folder: &Path, name: &str) -> PathBuf {
     run
 }
 
-/// Returns the data in a page.
+/// Returns the JSON data in a page.
 fn data(page: &Path) -> Value {
     let page = fs::read_to_string(page).unwrap();
     let begin = "<script type=\"application/json\" id=\"data\">";
@@ -76,7 +76,7 @@ fn the_page_of_a_run_has_its_curves_attention_and_samples() {
     for sample in samples {
         let reference = sample["reference"].as_array().unwrap().iter();
         let reference: Vec<&str> = reference.map(|word| word[0].as_str().unwrap()).collect();
-        // The task is copy.
+        // The task is copy, so the reference equals the source.
         assert_eq!(reference.join(" "), sample["source"]);
         let output = sample["output"].as_array().unwrap();
         let is_marked = |words: &[Value]| words.iter().any(|word| word[1] == 1);
@@ -99,7 +99,7 @@ fn the_page_of_a_run_has_its_curves_attention_and_samples() {
                     let weights = row.chunks(2).map(|digits| {
                         u32::from_str_radix(std::str::from_utf8(digits).unwrap(), 36).unwrap()
                     });
-                    // Each of the thousandths is rounded.
+                    // Each weight was rounded to thousandths.
                     assert!(weights.sum::<u32>().abs_diff(1000) <= columns as u32);
                 }
             }

@@ -2,7 +2,8 @@
 
 use super::*;
 
-/// Checks that seconds of training grow from line to line, and that no rate is out of bounds.
+/// Checks that seconds of training do not decrease from line to line, and that all rates are
+/// positive. Returns the last seconds.
 fn check_times(lines: &[serde_json::Value]) -> f64 {
     let mut last = 0.0;
     for line in lines {
@@ -33,7 +34,7 @@ fn metrics_have_the_time_of_training_over_all_processes() {
     let summary = json(&run.join("summary.json"));
     let end = check_times(&before);
     assert!((end - summary["train_seconds"].as_f64().unwrap()).abs() < 1e-3);
-    // The rates times the seconds are the tokens.
+    // Tokens per second times seconds give the tokens.
     let mut tokens = 0.0;
     let mut last = 0.0;
     for group in [1..=4, 5..=8, 9..=10, 11..=12] {
@@ -74,7 +75,7 @@ pub(super) fn small(folder: &Path, name: &str, flags: &[&str]) {
     succeed(&output);
 }
 
-/// Runs a command and returns the lines of stdout, and stderr.
+/// Runs a command, and returns the lines of stdout and the text of stderr.
 fn lines(folder: &Path, arguments: &[&str]) -> (Vec<String>, String) {
     let output = train(folder).args(arguments).output().unwrap();
     let stdout = succeed(&output);
@@ -89,7 +90,8 @@ fn json_lines(folder: &Path, arguments: &[&str]) -> Vec<serde_json::Value> {
     lines.iter().map(parse).collect()
 }
 
-/// Checks that a wrong command ends with code 2, and one line on stderr with all `expected` texts.
+/// Checks that a wrong command ends with code 2, and that stderr is one line with all `expected`
+/// texts.
 fn rejected(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);
@@ -192,7 +194,7 @@ fn runs_are_listed_and_compared() {
     assert_eq!(b["metrics"]["test_exact_match"], summary["exact_match"]);
     assert_eq!(b["seconds"], summary["train_seconds"]);
 
-    // A single run, by its folder and as the latest.
+    // A single run can be named by its folder or as the latest.
     assert_eq!(
         names(&json_lines(folder, &["runs", "runs/a-2", "--json"])),
         ["a-2"]
@@ -326,7 +328,7 @@ fn the_latest_run_is_named_so() {
     let resumed = ["fit", "--resume", "latest", "--steps", "16"];
     succeed(&train(folder).args(resumed).output().unwrap());
     assert!(folder.join("runs/one/checkpoints/step-16").exists());
-    // A folder of that name wins.
+    // A folder with the name `latest` takes precedence.
     std::fs::create_dir(folder.join("latest")).unwrap();
     rejected(
         folder,

@@ -34,7 +34,7 @@ fn texts_are_scored() {
     let json: Value = serde_json::from_str(&json).unwrap();
     let signature = "nrefs:1|case:lc|eff:no|tok:none|smooth:exp|version:2.6.0";
     assert_eq!(json["bleu_signature"], signature);
-    // The references, scored against themselves through a pipe.
+    // The references are scored against themselves, through a pipe.
     let text = std::fs::read(&references).unwrap();
     let mut command = train(folder.path());
     command.args(["score", "-", &references]).write_stdin(text);

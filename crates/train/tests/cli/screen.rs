@@ -8,14 +8,15 @@ use std::time::{Duration, Instant};
 
 use super::{SMALL, succeed, text};
 
-/// Ends the alternate screen.
+/// Escape sequence that ends the alternate screen.
 const LEAVE: &str = "\x1b[?1049l";
 
 /// Maximum time that a test waits for something to appear.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Runs the program with its arguments on a terminal of the given size, and keeps its process id,
-/// the terminal's path, and the terminal's modes before and after it. Ctrl-C must not end the shell.
+/// Shell script that runs the program on a terminal of the given size. It writes the id of the
+/// process, the path of the terminal, and the modes of the terminal before and after the program
+/// into files. Ctrl-C must not end the shell.
 const SHELL: &str = r#"trap : INT
 stty cols "$COLUMNS_WANTED" rows "$ROWS_WANTED"
 tty > tty
@@ -25,7 +26,7 @@ code=$?
 stty -g > after
 exit $code"#;
 
-/// A program on a terminal of its own, which `script` of util-linux makes.
+/// A program on a terminal of its own, which the command `script` of util-linux creates.
 struct OnTerminal<'a> {
     folder: &'a Path,
     script: Child,
@@ -80,7 +81,7 @@ impl<'a> OnTerminal<'a> {
         String::from_utf8_lossy(&self.output.lock().unwrap()).into_owned()
     }
 
-    /// Waits until the screen has a text, or no longer has it.
+    /// Waits until the screen shows `part`, or no longer shows it if `is_there` is false.
     fn wait(&self, part: &str, is_there: bool) {
         let begun = Instant::now();
         while screen(&self.output()).contains(part) != is_there {
@@ -130,7 +131,7 @@ impl<'a> OnTerminal<'a> {
             }
             std::thread::sleep(Duration::from_millis(20));
         };
-        // The thread that reads may need a moment.
+        // The thread that reads the output may need a moment.
         std::thread::sleep(Duration::from_millis(200));
         let modes = |name: &str| std::fs::read_to_string(self.folder.join(name)).unwrap();
         assert_eq!(modes("after"), modes("before"));
@@ -148,7 +149,8 @@ impl<'a> OnTerminal<'a> {
     }
 }
 
-/// Returns the screen that a dashboard has drawn. It knows the sequences that the dashboard uses.
+/// Returns the screen that a dashboard has drawn. Only the escape sequences that the dashboard uses
+/// are interpreted.
 fn screen(output: &str) -> String {
     let blank = || vec![vec![' '; 250]; 60];
     let (mut cells, mut row, mut column) = (blank(), 0, 0);
@@ -203,7 +205,7 @@ fn the_dashboard_shows_a_run_and_stops_it_after_the_dialog() {
         for part in ["copy on flex", "left", "exact match", "q stop"] {
             program.wait(part, true);
         }
-        // Cancel lets the run continue.
+        // After a cancelled dialog, the run continues.
         for cancel in ["\x1b", "n"] {
             program.press("q");
             program.wait("Stop training?", true);
@@ -252,7 +254,7 @@ fn a_resized_terminal_shows_more_charts() {
     for part in ["loss (log scale)", "token accuracy", "learning rate"] {
         program.wait(part, true);
     }
-    // A terminal without room does not end the run.
+    // A terminal that is too small does not end the run.
     for (columns, rows) in [(1, 1), (5, 2), (80, 24)] {
         program.resize(columns, rows);
         std::thread::sleep(Duration::from_millis(300));

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use super::{SMALL, json, refused, succeed, text, train};
 
-/// Returns the help of a command at a width.
+/// Returns the help of a command on a terminal with `columns` columns.
 fn help(command: &[&str], columns: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let mut train = train(folder.path());
@@ -14,7 +14,7 @@ fn help(command: &[&str], columns: &str) -> String {
     succeed(&train.output().unwrap())
 }
 
-/// Returns what a command prints.
+/// Returns what a command prints on stdout.
 fn printed(folder: &Path, arguments: &[&str]) -> String {
     succeed(&train(folder).args(arguments).output().unwrap())
 }
@@ -243,7 +243,7 @@ fn errors_name_the_flag_of_their_file() {
         ),
     ] {
         let mut arguments: Vec<&str> = line.split(' ').collect();
-        // The folder of the run is not made, but that of caches may be.
+        // The folder of the run is not created, but the folder of caches may be.
         arguments.extend(["--run-dir", "run"]);
         let output = train(path).args(&arguments).output().unwrap();
         let stderr = text(&output.stderr);
@@ -310,7 +310,7 @@ fn any_setting_can_be_set_by_its_path() {
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
     assert_eq!(config["model"]["d_model"], 16);
     assert!(config["checkpointing"]["seconds"].is_null());
-    // The learning rate is that of the final width.
+    // The factor belongs to the final width of the model, 16.
     let factor = config["optimization"]["schedule"]["factor"]
         .as_f64()
         .unwrap();
@@ -457,7 +457,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let lines: String = (0..400).map(|n| format!("ein {n}\tone {n}\n")).collect();
-    // Each pair is there twice.
+    // The file has each pair twice.
     fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
     let small = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 4 --run-dir run";
     let mut fit = train(path);
@@ -483,7 +483,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let config = json(&path.join("run/config.json"));
     assert_eq!(config["data"]["task"], "text");
     assert_eq!(config["data"]["valid_share"], 0.05);
-    // The same pairs are used by eval, and by the run when it is resumed.
+    // `eval` uses the same pairs, and so does the run when it is resumed.
     let scores = printed(path, &["eval", "run", "--split", "validation", "--json"]);
     let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
     let summary = json(&path.join("run/summary.json"));
@@ -503,7 +503,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     assert!(stderr.contains(expected), "{stderr}");
 }
 
-/// Runs another program on a file, if the machine has it.
+/// Checks a file with another program, if the machine has it.
 fn check_by(program: &str, arguments: &[&str], file: &Path) {
     match Command::new(program).args(arguments).arg(file).output() {
         Ok(output) => {

@@ -33,7 +33,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         found["data"]["max_length"],
         json!({"source": 90, "target": 60})
     );
-    // The shared flags are a short form, which the flags of one side override.
+    // A flag for both sides is a short form, and a flag for one side overrides it.
     let both = "--vocab-size 300 --max-length 60 --source-max-length 90 --overlong cut";
     succeed(&fit(folder, "both", "2", &with(both)));
     let found = config("both");
@@ -125,8 +125,8 @@ fn each_side_has_its_own_padding() {
     let flags = corpus(folder, 200);
     let small = ["--source-vocab-size", "400", "--target-vocab-size", "280"].map(String::from);
     succeed(&fit(folder, "first", "2", &[&flags[..], &small].concat()));
-    // The same tokeniser of sources with its padding as the last token, whose id is that of no
-    // token of targets.
+    // The source tokeniser has no padding token here, so padding becomes its last token. The id of
+    // padding, 400, is larger than all ids of targets.
     let json = fs::read_to_string(folder.join("first/source.tokenizer.json")).unwrap();
     fs::write(folder.join("mine.json"), json.replace("<pad>", "<none>")).unwrap();
     let mine = ["--source-tokenizer-file", "mine.json"].map(String::from);

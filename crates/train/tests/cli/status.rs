@@ -1,4 +1,4 @@
-//! How runs end: `status.json`, exit codes, and what is said at the end.
+//! How runs end: `status.json`, exit codes, and the messages at the end.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn a_finished_run_says_why_it_ended_and_what_comes_next() {
     ] {
         assert!(stderr.contains(part), "{stderr}");
     }
-    // The commands work as they are printed.
+    // The printed commands work.
     let program = assert_cmd::cargo::cargo_bin("train");
     for command in stderr
         .lines()
@@ -98,7 +98,7 @@ fn a_run_that_ends_early_says_why() {
         found.ends_with(&format!(" >= 0.1 at step {step}")),
         "{found}"
     );
-    // Killed while it was tested, a run that has ended keeps the reason.
+    // A run that was killed in the final test keeps the reason for which training ended.
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = train(folder.path()).args(["resume", "target"]).output();
     let resumed = resumed.unwrap();
@@ -149,7 +149,7 @@ fn a_run_that_fails_says_why() {
         reason.starts_with("cannot write to standard output"),
         "{reason}"
     );
-    // Training itself was done, so that the run only has to be tested.
+    // Training was complete, so only the final test is left.
     succeed(
         &train(folder.path())
             .args(["resume", "full"])
@@ -200,7 +200,8 @@ mod signals {
 
     use super::*;
 
-    /// Begins a long run named `run`, by the shell line `before` and the program.
+    /// Begins a long run in the folder `run`. `before` is the start of the shell line, in front of
+    /// the program.
     fn begin(before: &str) -> (TempDir, Child) {
         let folder = tempfile::tempdir().unwrap();
         let line = format!(

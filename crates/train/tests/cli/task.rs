@@ -4,10 +4,10 @@ use std::path::Path;
 
 use super::{json, refused, succeed, text, train};
 
-/// A small model of a task without symbols of its own.
+/// Flags of a small model, without flags that belong to a single task.
 pub const TINY: &str = "--steps 12 --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1";
 
-/// Trains a run, and returns what it prints.
+/// Runs a command, and returns what it prints on stdout.
 pub fn run(folder: &Path, flags: &str) -> String {
     let flags = flags.split_whitespace();
     succeed(&train(folder).args(flags).output().unwrap())
@@ -93,7 +93,8 @@ fn flags_of_other_tasks_are_rejected() {
 #[test]
 fn small_tasks_are_learned() {
     let folder = tempfile::tempdir().unwrap();
-    // Sums of two digits take longer; by chance, less than one in a hundred is correct.
+    // Addition of numbers with two digits takes longer to learn, so 10 % of the sums are enough. By
+    // chance, less than 1 % would be correct.
     for (task, flags, least) in [
         (
             "reverse",

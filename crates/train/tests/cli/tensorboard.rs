@@ -3,7 +3,7 @@
 use super::runs::small;
 use super::*;
 
-/// Returns the events of a run's files, of which each must have the right length and checksums.
+/// Returns the events in the event files of a run, and checks their lengths and checksums.
 fn tensorboard_events(run: &Path) -> Vec<Vec<u8>> {
     let entries = std::fs::read_dir(run).unwrap();
     let mut files: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -57,14 +57,14 @@ fn event_files_for_tensorboard_have_each_step_once() {
         assert_eq!(count(&format!("validation/{tag}")), 2, "{tag}");
     }
     assert_eq!(count("validation/bleu"), 0);
-    // A resumed run continues its event files without the flag.
+    // A resumed run continues its event files even without the flag.
     let resume = |arguments: &[&str]| {
         let arguments = [&["resume", "runs/run"], arguments].concat();
         succeed(&train(folder).args(arguments).output().unwrap());
     };
     resume(&["--steps", "15"]);
     assert_eq!(count("train/loss"), 15);
-    // A run without files gets those of all its steps when it is resumed with the flag.
+    // If a run without event files is resumed with the flag, it gets the events of all its steps.
     for entry in std::fs::read_dir(&run).unwrap() {
         let path = entry.unwrap().path();
         if path.to_str().unwrap().contains("tfevents") {

@@ -15,7 +15,7 @@ mod language;
 
 use language::pseudo_corpus;
 
-/// Writes a small corpus, two files for each split, and returns its flags.
+/// Writes a small corpus with two files for each split, and returns the flags that name the files.
 pub fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
     let mut flags = Vec::new();
     for (split, seed, pairs) in [("train", 0, pairs), ("valid", 1, 20)] {
@@ -63,7 +63,7 @@ fn gzip(path: &Path) {
     fs::write(path, encoder.finish().unwrap()).unwrap();
 }
 
-/// Returns the losses of a run, as its folder has them.
+/// Returns the training losses of a run from its `metrics.jsonl`.
 fn losses(run: &Path) -> Vec<String> {
     let metrics = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
     let lines = metrics.lines().filter(|line| line.contains("\"loss\""));
@@ -136,7 +136,8 @@ fn a_run_on_texts_translates_and_is_scored() {
     let score: serde_json::Value =
         serde_json::from_str(&succeed(&command.output().unwrap())).unwrap();
 
-    // `eval` gives the same scores for the run's validation data and for the same files by flags.
+    // `eval` gives the same scores for the validation data of the run and for the same files given
+    // by flags.
     let named = ["--source", "valid.source", "--target", "valid.target"];
     for flags in [&[][..], &named] {
         let mut command = train(path);
@@ -152,7 +153,7 @@ fn a_run_on_texts_translates_and_is_scored() {
         assert!((loss - summary["valid_loss"].as_f64().unwrap()).abs() < 1e-4);
     }
 
-    // The only split of a text run is the one for validation.
+    // The only split of a text run is the validation split.
     let of_split = |split: &str| {
         let mut command = train(path);
         command.args(["eval", "run", "--split", split]);
@@ -166,7 +167,7 @@ fn a_run_on_texts_translates_and_is_scored() {
         assert!(stderr.contains(part), "{stderr}");
     }
 
-    // `--stream` prints the same outputs as without it.
+    // With `--stream`, `generate` prints the same outputs as without it.
     let mut command = train(path);
     command.args(["generate", "run", "--input", "valid.source", "--stream"]);
     let streamed = succeed(&command.output().unwrap());
@@ -487,7 +488,7 @@ fn a_damaged_cache_is_made_again() {
     }
     assert_eq!(fs::read(&tokens).unwrap(), whole);
 
-    // Files of a killed process are removed, and a damaged tokeniser is trained again.
+    // The files of a killed process are removed, and a damaged tokeniser is trained again.
     let caches = fs::read_dir(path.join("cache")).unwrap().flatten();
     let tokenizers = caches.filter(|entry| {
         let name = entry.file_name();
@@ -600,7 +601,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
             .unwrap(),
     );
 
-    // A tokeniser of words without a token for unknown words.
+    // This tokeniser of words has no token for unknown words.
     let words = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "<unk>",
         "vocab": {"<pad>": 0, "<bos>": 1, "<eos>": 2, "der": 3}}}"#;
     fs::write(path.join("words.json"), words).unwrap();

@@ -7,7 +7,7 @@ use super::task::{TINY, run};
 use super::text_task::{corpus, fit};
 use super::{refused, succeed, text, train};
 
-/// Runs `tokenize` with flags on an input.
+/// Runs `tokenize` with flags on an input, and returns the output.
 fn tokenize(folder: &Path, flags: &str, input: &str) -> String {
     let mut command = train(folder);
     command.arg("tokenize").args(flags.split_whitespace());
@@ -35,13 +35,13 @@ fn texts_survive_a_round_trip() {
             let tokens = tokenize(folder, &flags, input);
             assert_eq!(tokens.lines().count(), input.lines().count());
             let back = tokenize(folder, &format!("{flags} --decode"), &tokens);
-            // Tabs and other control characters are blanks in a decoded text.
+            // In a decoded text, tabs and other control characters have become blanks.
             assert_eq!(back, input.replace('\t', " "), "{flags}: {tokens}");
         }
     }
     let pieces = tokenize(folder, "run", &sources);
     assert!(pieces.contains(" ▁"), "{pieces}");
-    // The file of one side gives the same tokens as the run.
+    // The tokeniser file of one side gives the same tokens as the run.
     assert_eq!(
         tokenize(folder, "run/source.tokenizer.json", &sources),
         pieces
@@ -109,7 +109,7 @@ fn texts_survive_a_round_trip() {
         let has_source = |line: &str| svg.contains(&format!("source {line}"));
         assert!(source.lines().take(8).any(has_source), "{name}");
     }
-    // Without its corpus, a run needs a source.
+    // Without the corpus of the run, `plot` needs `--source`.
     fs::remove_file(folder.join("valid.source")).unwrap();
     let arguments = ["plot", "run", "--only", "attention"];
     refused(

@@ -41,7 +41,8 @@ fn wait_for(run: &Path, step: usize, child: &mut Child) {
     }
 }
 
-/// Returns the bytes of the parameters and of the moments, and the logged metrics without times.
+/// Returns the bytes of the parameters and of the optimizer state, and the logged metrics without
+/// times.
 fn everything(run: &Path, step: usize) -> ([Vec<u8>; 2], Vec<serde_json::Value>) {
     let checkpoint = run.join(format!("checkpoints/step-{step}"));
     let bytes = ["model.safetensors", "optimizer.safetensors"].map(|name| {
@@ -71,7 +72,7 @@ fn assert_survives_kills(backend: &str) {
     succeed(&train(folder.path()).args(begin("whole")).output().unwrap());
 
     let run = folder.path().join("broken");
-    // State of the random waits between two kills.
+    // State of the random numbers for the time before each kill.
     let mut random = 20_261_123_u32;
     for kill in 1..=KILLS {
         let mut child = match kill {
@@ -182,7 +183,8 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
     let (folder, run) = small_run(&[]);
     let whole = everything(&run, 12);
     std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
-    // A finished run is not started again, because its checkpoints may only be moved elsewhere.
+    // A finished run does not start again without checkpoints, because these may just have been
+    // moved elsewhere.
     refused(
         folder.path(),
         &["resume", "run"],
@@ -227,7 +229,7 @@ fn checkpoints_of_other_programs_and_models_are_rejected() {
             &["step-12/config.json", "made with model.d_ff 16", "says 8"],
         );
     }
-    // The configuration is unchanged.
+    // The configuration is still unchanged.
     assert_eq!(std::fs::read(&config).unwrap(), before);
     assert!(run.join("summary.json").exists());
     // Changed settings that keep all shapes are also detected.
@@ -451,7 +453,8 @@ fn training_ends_when_patience_runs_out() {
         .output();
     let error = text(&resume.unwrap().stderr);
     assert!(error.contains("has ended after step 8"), "{error}");
-    // Without its summary, as if killed after the last checkpoint, the run ends at the same step.
+    // Without its summary, the run looks as if it was killed after the last checkpoint. It ends at
+    // the same step.
     std::fs::remove_file(folder.path().join("runs/copy-1/summary.json")).unwrap();
     let resume = train(folder.path())
         .args(["resume", "runs/copy-1"])
@@ -615,7 +618,7 @@ fn a_configuration_is_printed_read_and_overridden() {
         json(&flags.join("config.json")),
         json(&file.join("config.json"))
     );
-    // A run's own config.json repeats the run; a flag beside it changes one thing.
+    // The config.json of a run repeats the run. A further flag changes one setting.
     let again = [
         "--config",
         "file/config.json",
@@ -654,7 +657,7 @@ fn impossible_training_settings_are_rejected() {
     for (flag, value) in [
         ("--clip-norm", "0"),
         ("--clip-norm", "nan"),
-        // Adam has no weight decay.
+        // The optimizer is Adam, which has no weight decay.
         ("--weight-decay", "0.1"),
         ("--accumulate", "0"),
         ("--ema", "1"),
@@ -722,7 +725,8 @@ fn a_damaged_checkpoint_never_outlives_good_ones() {
         let entry = entry.unwrap();
         std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
     }
-    // The checkpoint has the length of its own run's file, which has times.
+    // The copied checkpoint records the length of `metrics.jsonl` of its own run. The times in that
+    // file make its length different, so the file is copied as well.
     let metrics = other.path().join("run/metrics.jsonl");
     std::fs::copy(metrics, run.join("metrics.jsonl")).unwrap();
     std::fs::write(run.join("checkpoints/step-12/state.json"), "?").unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::task::{TINY, run};
 use super::{refused, succeed, train};
 
-/// Returns the path of a file written by PyTorch, one of the model crate's fixtures.
+/// Returns the path of a file that PyTorch wrote, from the fixtures of the crate `transformer`.
 fn fixture(name: &str) -> String {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../transformer/tests/fixtures/layouts")

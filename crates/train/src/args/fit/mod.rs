@@ -71,7 +71,7 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// Returns the settings that these flags stand for, not yet checked.
+    /// Returns the settings that these flags stand for. They are not checked yet.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl FitArgs {
         Ok(config)
     }
 
-    /// Returns the settings that the other flags override, if there is no file of settings.
+    /// Returns the settings that the other flags override if there is no file of settings.
     fn defaults(&self) -> Result<RunConfig, UsageError> {
         let Some(preset) = &self.preset else {
             return Ok(match &self.task.task {
@@ -130,7 +130,7 @@ impl FitArgs {
     ///
     /// # Errors
     ///
-    /// Other flags that are given, because a resumed run keeps its settings.
+    /// A flag that cannot be combined with `--resume`, because a resumed run keeps its settings.
     pub fn resume_args(&self, run: &Path) -> Result<ResumeArgs, UsageError> {
         let mut allowed = Self::default();
         allowed.run.resume.clone_from(&self.run.resume);

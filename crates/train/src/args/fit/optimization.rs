@@ -57,7 +57,7 @@ pub struct OptimizationArgs {
 }
 
 impl OptimizationArgs {
-    /// Overrides settings by the given flags, but for `--learning-rate`.
+    /// Overrides settings by the given flags, except `--learning-rate`.
     ///
     /// # Errors
     ///
@@ -100,8 +100,9 @@ impl OptimizationArgs {
         needs("--weight-decay", self.weight_decay, adamw, is_adamw)
     }
 
-    /// Applies `--learning-rate`. The configuration has the factor that gives this peak, so it
-    /// must already have the final width of the model and the final warm-up.
+    /// Applies `--learning-rate`, the peak of the learning rate. The configuration stores it as a
+    /// factor, which also depends on the width of the model and on the warm-up. Both must already
+    /// be final.
     ///
     /// # Errors
     ///

@@ -30,11 +30,11 @@ pub struct SettingsArgs {
 }
 
 impl SettingsArgs {
-    /// Sets the settings of `--set`, in their order.
+    /// Applies the assignments of `--set` in their order.
     ///
     /// # Errors
     ///
-    /// The first path that is not that of a setting, or value of another type.
+    /// The first path that does not name a setting, or value of the wrong type.
     pub fn apply(&self, config: &mut RunConfig) -> Result<(), UsageError> {
         for (path, value) in &self.set {
             *config = config.with(path, value).map_err(|error| UsageError {
