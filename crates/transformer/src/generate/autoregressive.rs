@@ -1,19 +1,19 @@
-//! The interface between a search and a model.
+//! The trait by which a search runs a model.
 
 /// A model that predicts the next token of several rows at once.
 ///
-/// A row is a target being decoded. The model keeps the rows of its last step. Each step creates
-/// new rows from them; a row may be continued several times, or not at all.
+/// A row is a target being decoded. The model remembers the rows of its latest step, and the next
+/// step creates new rows from them. A step may continue a row several times, or not at all.
 pub trait Autoregressive {
     /// Returns the size `V` of the vocabulary, in tokens.
     fn vocab_size(&self) -> usize;
 
-    /// Creates new rows and returns the logits of the tokens that follow them.
+    /// Creates new rows and returns the logits of the token that follows each of them.
     ///
     /// New row `i` is row `parents[i]` of the previous step, followed by `tokens[i]`. The result
-    /// has `V` logits per new row, one row after the other; they need not be normalised.
+    /// has `V` logits for each new row, one row after the other. The logits need not be normalised.
     ///
-    /// Before the first step there is one empty row per source. The rows of a source are adjacent,
-    /// in the order of the sources.
+    /// Before the first step there is one empty row per source. New rows are ordered by source, so
+    /// that the rows of one source are adjacent.
     fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32>;
 }

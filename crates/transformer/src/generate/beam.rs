@@ -3,23 +3,23 @@
 use super::row::Row;
 use super::top::{Top, log_sum_exp};
 
-/// A row, which is a target being decoded, extended by one token.
+/// A row (a target being decoded) and a token that may extend it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Continuation {
-    /// Index of the row among those of its source.
+    /// Index of the row within the rows of its source, from 0.
     pub row: usize,
     /// The new token.
     pub token: u32,
-    /// Log-probability of the new token, given the row.
+    /// Log-probability of `token`, given the earlier tokens of the row.
     pub log_probability: f32,
 }
 
-/// The best continuations of a source, each list sorted from best to worst.
+/// The best continuations of one source's rows. Both lists are sorted from best to worst.
 #[derive(Debug, Default)]
 pub(super) struct Continuations {
-    /// Continuations by the end symbol.
+    /// Continuations whose token is the end symbol.
     pub ended: Vec<Continuation>,
-    /// Continuations by any other token.
+    /// Continuations whose token is not the end symbol.
     pub continuing: Vec<Continuation>,
 }
 
@@ -29,10 +29,11 @@ impl Continuations {
     }
 }
 
-/// Chooses the best continuations of one source's rows, whose logits are already constrained.
+/// Chooses the best continuations of one source's rows.
 ///
-/// A row ends if its end symbol is among the best `width` continuations. The next best
-/// continuations take its place, so that `width` rows continue.
+/// `logits` holds `vocab_size` logits per row, to which the constraints are already applied. In the
+/// result, `ended` has the end symbols that are among the best `width` continuations. `continuing`
+/// has the best `width` continuations by other tokens, no matter how many rows end.
 pub(super) fn choose(
     rows: &[Row],
     logits: &[f32],
@@ -40,7 +41,8 @@ pub(super) fn choose(
     width: usize,
     eos_id: Option<u32>,
 ) -> Continuations {
-    // Every row has at most one end symbol, so these include `width` continuations by other tokens.
+    // At most one candidate per row is an end symbol, so `width` candidates remain for
+    // `continuing`.
     let mut top = Top::new(width + rows.len());
     let mut normalizers = Vec::with_capacity(rows.len());
     for (index, (row, logits)) in rows.iter().zip(logits.chunks(vocab_size)).enumerate() {

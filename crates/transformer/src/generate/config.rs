@@ -1,4 +1,4 @@
-//! The configuration of a generation.
+//! The settings of generation: decoding method, lengths and constraints.
 
 use burn::config::Config;
 use serde::{Deserialize, Serialize};
@@ -11,46 +11,51 @@ use crate::error::ConfigError;
 pub enum Method {
     /// Chooses the likeliest token at each step.
     Greedy,
-    /// Draws each token from the model's distribution, to which temperature, `top_k` and `top_p`
-    /// are applied in this order.
+    /// Draws each token from the model's distribution, after `temperature`, `top_k` and `top_p`
+    /// have been applied to it in this order.
     Sample {
-        /// Divisor of the logits, above 0: below 1 favours likely tokens, above 1 unlikely ones.
+        /// Divisor of the logits, above 0. A value below 1 favours likely tokens, a value above 1
+        /// unlikely tokens.
         temperature: f64,
-        /// Number of likeliest tokens to draw from, at least 1; `None` is all.
+        /// Number of likeliest tokens to draw from, at least 1. `None` draws from all tokens.
         top_k: Option<usize>,
-        /// Total probability of the likeliest tokens to draw from, in `(0, 1]`; `None` is 1
-        /// (nucleus sampling, Holtzman et al. 2020).
+        /// Total probability, in `(0, 1]`, that the likeliest tokens to draw from must reach
+        /// (nucleus sampling, Holtzman et al. 2020). `None` draws from all tokens.
         top_p: Option<f64>,
-        /// Seed. The draws for source `i` depend on `seed` and `first_source + i` alone.
+        /// Seed. The random draws for source `i` depend only on `seed` and `first_source + i`.
         seed: u64,
-        /// Index of the first source: 0, unless a long list is generated in several batches.
+        /// Index of the first source of this batch. It is 0, unless you generate a long list of
+        /// sources in several batches.
         first_source: u64,
     },
-    /// Keeps the `width` likeliest targets of each source (beam search; paper, section 6.1).
+    /// Beam search: keeps the `width` likeliest targets of each source (paper, section 6.1).
     ///
     /// A target is finished when its end symbol is among the best `width` continuations of its
     /// source. The search for a source ends when no unfinished target can still become one of the
-    /// `n_best`. A beam of width 1 is greedy decoding; it ends at the first end symbol for any
-    /// length penalty.
+    /// `n_best`. A beam of width 1 is greedy decoding: it ends at the first end symbol, whatever
+    /// the length penalty.
     Beam {
         /// Number of targets that are kept per source, at least 1.
         width: usize,
-        /// Penalty that compensates for the lower probability of longer targets.
+        /// Divisor of the log-probabilities that makes up for the lower probability of longer
+        /// targets.
         length_penalty: LengthPenalty,
     },
 }
 
-/// The divisor of a target's log-probability. Lengths include the end symbol.
+/// Length penalty: the divisor that turns a target's log-probability into its score.
+///
+/// Lengths are in tokens and include the end symbol.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub enum LengthPenalty {
-    /// 1: the score is the log-probability.
+    /// The divisor is 1: the score is the log-probability.
     None,
-    /// The length: the score is the mean log-probability per token.
+    /// The divisor is the length: the score is the mean log-probability per token.
     Average,
-    /// `((5 + length) / 6)^alpha` (GNMT, Wu et al. 2016, equation 14).
+    /// The divisor is `((5 + length) / 6)^alpha` (GNMT, Wu et al. 2016, equation 14).
     Gnmt {
-        /// Exponent, from 0 to 10; the paper uses 0.6.
+        /// Exponent, from 0 to 10. The Transformer paper uses 0.6.
         alpha: f64,
     },
 }
@@ -65,24 +70,27 @@ impl LengthPenalty {
         }
     }
 
-    /// Returns the best score with which an unfinished target can still end, given its
-    /// log-probability, its length and its maximum length in tokens.
+    /// Returns an upper bound of the score with which an unfinished target can end.
+    ///
+    /// `log_probability` and `length` are those of the tokens so far. `max_length` is the maximum
+    /// length of the target.
     pub(super) fn bound(self, log_probability: f64, length: usize, max_length: usize) -> f64 {
-        // More tokens can only lower the log-probability, and a larger divisor only raises a
-        // negative score.
+        // More tokens can only lower the log-probability. A larger divisor can only raise a
+        // negative score, and the maximum length has the largest divisor.
         let best = log_probability.min(0.0);
         best / self.divisor(max_length.max(length + 1))
     }
 }
 
-/// A maximum target length that is a function of the source length.
+/// A maximum target length that depends on the source length.
 ///
-/// It ends targets in which the model repeats itself endlessly.
+/// The limit is `per_token * source_len + more` tokens. It ends targets in which the model would
+/// repeat itself endlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LengthLimit {
-    /// Number of target tokens per source token.
+    /// Number of target tokens allowed per source token.
     pub per_token: f64,
-    /// Number of additional target tokens.
+    /// Number of target tokens allowed in addition, for a source of any length.
     pub more: usize,
 }
 
@@ -93,7 +101,7 @@ impl LengthLimit {
     }
 }
 
-/// The settings of a generation.
+/// Settings of a generation.
 ///
 /// ```
 /// use transformer::generate::{GenerateConfig, Method};
@@ -105,40 +113,42 @@ impl LengthLimit {
 /// ```
 #[derive(Config, Debug, PartialEq)]
 pub struct GenerateConfig {
-    /// Begin symbol: the token that precedes every target.
+    /// Id of the begin symbol, the token that precedes every target.
     pub bos_id: u32,
-    /// End symbol: the token that ends a target. `None`, the default, decodes `max_length` tokens.
+    /// Id of the end symbol, the token that ends a target. With `None`, the default, targets have
+    /// `max_length` tokens.
     pub eos_id: Option<u32>,
-    /// Maximum number of tokens of a target, including the end symbol.
+    /// Maximum number of tokens in a target, including the end symbol.
     pub max_length: usize,
-    /// Minimum number of tokens of a target before its end symbol. If it equals `max_length`, the
-    /// end symbol is never generated.
+    /// Minimum number of tokens in a target before its end symbol. If `min_length` equals
+    /// `max_length`, the end symbol is never generated.
     #[config(default = 0)]
     pub min_length: usize,
     /// Decoding method.
     #[config(default = "Method::Greedy")]
     pub method: Method,
-    /// Number of targets per source: the best of the beam, or the number of samples.
+    /// Number of targets to return per source: the best targets of a beam, or all samples.
     #[config(default = 1)]
     pub n_best: usize,
-    /// Divisor of the logits of tokens that the target already has (CTRL, Keskar et al. 2019,
-    /// section 4.1). Negative logits are multiplied by it. Above 1 it discourages repetition.
+    /// Divisor of the positive logits of tokens that the target already has (CTRL, Keskar et al.
+    /// 2019, section 4.1). Negative logits of these tokens are multiplied by it. A value above 1
+    /// discourages repetition.
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
-    /// Number of tokens of the n-grams that a target has at most once, as `no_repeat_ngram_size` in
-    /// fairseq and Hugging Face; 0, the default, allows repetition.
+    /// Length, in tokens, of the n-grams that a target must not repeat. With 0, the default, a
+    /// target may repeat anything. In fairseq and Hugging Face, this is `no_repeat_ngram_size`.
     ///
-    /// The begin symbol and a forced prefix belong to the target. The prefix itself may have
-    /// repeated n-grams, and the end symbol is always allowed from `min_length` on. A target for
-    /// which every token is banned ends there and is not finished, even before `min_length`; a beam
-    /// search drops it if another target of its source can be continued.
+    /// The begin symbol and a forced prefix count as part of the target. The prefix itself may
+    /// repeat n-grams, and the end symbol is always allowed from `min_length` on. If every next
+    /// token of a target is banned, the target ends there unfinished, even before `min_length`. A
+    /// beam search drops such a target if another target of its source can be continued.
     #[config(default = 0)]
     pub no_repeat_ngram: usize,
     /// Token ids that are never generated.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
-    /// Maximum target length by source length, in addition to `max_length`. A decoder without
-    /// sources ignores it.
+    /// Limit of the target length that depends on the source length, in addition to `max_length`. A
+    /// decoder without sources ignores it.
     #[config(default = "None")]
     pub length_limit: Option<LengthLimit>,
 }
@@ -148,7 +158,7 @@ impl GenerateConfig {
     ///
     /// # Errors
     ///
-    /// Names the first field that is not valid.
+    /// A field is not valid. The error names the first such field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let at_least_1 = |field, value: usize| match value {
             0 => Err(ConfigError::new(field, value, "at least 1")),
@@ -209,7 +219,7 @@ impl GenerateConfig {
                     ));
                 }
                 if let LengthPenalty::Gnmt { alpha } = length_penalty {
-                    // A much larger exponent makes the divisors infinite.
+                    // A much larger exponent would make the divisors infinite.
                     if !(0.0..=10.0).contains(&alpha) {
                         return Err(ConfigError::new("alpha", alpha, "a number from 0 to 10"));
                     }
@@ -219,7 +229,7 @@ impl GenerateConfig {
         Ok(())
     }
 
-    /// Returns the maximum number of rows that one source has in a step.
+    /// Returns the maximum number of rows (targets being decoded) of one source in a step.
     pub fn rows_per_source(&self) -> usize {
         match self.method {
             Method::Greedy => 1,
@@ -228,7 +238,7 @@ impl GenerateConfig {
         }
     }
 
-    /// Returns the length penalty of a beam search; none for other methods.
+    /// Returns the length penalty of a beam search, or [`LengthPenalty::None`] for other methods.
     pub(super) fn length_penalty(&self) -> LengthPenalty {
         match self.method {
             Method::Beam { length_penalty, .. } => length_penalty,

@@ -5,8 +5,8 @@ use std::iter;
 
 use super::config::GenerateConfig;
 
-/// Applies the repetition penalty, the ban on repeated n-grams, the forbidden tokens and the minimum
-/// length to a row's logits.
+/// Applies the repetition penalty, the ban on repeated n-grams, the forbidden tokens and the
+/// minimum length to a row's logits.
 ///
 /// The logits of banned tokens become minus infinity, so that their probability becomes 0.
 pub(super) fn constrain(
@@ -38,12 +38,14 @@ pub(super) fn constrain(
     }
 }
 
-/// Bans the tokens that would repeat an n-gram of the target, which begins with the begin symbol.
+/// Bans the tokens that would repeat an n-gram of the target. The begin symbol counts as the
+/// target's first token.
 ///
-/// The end symbol is not banned: an n-gram with it occurs once at most.
+/// The end symbol is never banned. It ends the target, so an n-gram that ends with it occurs at
+/// most once.
 fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
     let n = config.no_repeat_ngram;
-    // With fewer tokens there is no n-gram yet.
+    // With fewer than `n` tokens, including the begin symbol, there is no n-gram to repeat.
     if n == 0 || target.len() + 1 < n {
         return;
     }

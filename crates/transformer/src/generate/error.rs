@@ -2,7 +2,7 @@
 
 use crate::error::{ConfigError, InputError};
 
-/// An error in the arguments of a generation or a scoring.
+/// An error in the arguments of generation or scoring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
     /// A setting is not valid.

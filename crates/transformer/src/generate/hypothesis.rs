@@ -3,17 +3,17 @@
 /// A generated target and its probability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hypothesis {
-    /// Tokens with the forced prefix, without begin and end symbol.
+    /// Tokens of the target, including a forced prefix, without begin and end symbol.
     pub tokens: Vec<u32>,
-    /// Log-probability of each token, followed by that of the end symbol if the target is finished.
+    /// Log-probability of each token, including the end symbol if the target is finished.
     ///
-    /// For the tokens of a forced prefix these are the model's. For the others they are those of
-    /// the constrained distribution, in which banned tokens have probability 0, before
-    /// temperature, `top_k` and `top_p`.
+    /// For tokens of a forced prefix, the model's own distribution is used. For all other tokens,
+    /// the constraints are applied to the distribution first, so that banned tokens have
+    /// probability 0. Temperature, `top_k` and `top_p` have no effect on the log-probabilities.
     pub token_log_probabilities: Vec<f32>,
-    /// Sum of the log-probabilities.
+    /// Sum of `token_log_probabilities`.
     pub log_probability: f64,
-    /// Log-probability divided by the length penalty; hypotheses are sorted by it.
+    /// `log_probability` divided by the length penalty. Hypotheses are sorted by their scores.
     pub score: f64,
     /// Whether the target ends with the end symbol. Otherwise it reached its maximum length, every
     /// next token was banned, or the search was stopped.
@@ -22,13 +22,14 @@ pub struct Hypothesis {
 
 /// The new token of one row in a step of a [`Search`](super::Search).
 ///
-/// In greedy decoding and sampling, each row continues its own row of the previous step. In a beam
-/// search several rows may continue the same row.
+/// A row is a target being decoded. In a beam search, several rows may continue the same row of the
+/// previous step. The samples of a source all continue the same row at the step where they branch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepToken {
     /// Index of the source.
     pub source: usize,
-    /// Index of the row of the previous step that this row continues, counted over all sources.
+    /// Index, among the rows of all sources in the previous step, of the row that this row
+    /// continues.
     pub parent: usize,
     /// The new token, which may be the end symbol.
     pub token: u32,

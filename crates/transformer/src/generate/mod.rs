@@ -1,11 +1,11 @@
 //! Generation: greedy decoding, sampling and beam search (paper, section 6.1).
 //!
-//! Each step decodes one token per target through the cache.
+//! Each step decodes one token per target. A cache keeps the keys and values of earlier tokens.
 //! [`Transformer::generate`](crate::Transformer::generate) and
 //! [`Decoder::generate`](crate::Decoder::generate) return complete targets;
 //! [`Transformer::stream`](crate::Transformer::stream) yields the tokens of each step. A
-//! [`Search`] knows its model only by the [`Autoregressive`] trait, so it also works with a model
-//! of your own.
+//! [`Search`] uses its model only through the [`Autoregressive`] trait, so it also works with a
+//! model of your own.
 //!
 //! ```
 //! use burn::tensor::Device;

@@ -1,4 +1,4 @@
-//! One target during a search.
+//! The state of one target during a search.
 
 use super::config::GenerateConfig;
 use super::hypothesis::Hypothesis;
@@ -8,15 +8,17 @@ use super::hypothesis::Hypothesis;
 pub(super) struct Row {
     /// Index of the source, from 0.
     pub source: usize,
-    /// Index of the row of the previous step that this row continues.
+    /// Index, among the rows of all sources in the previous step, of the row that this row
+    /// continues.
     pub parent: usize,
     /// Tokens so far, without the begin symbol.
     pub tokens: Vec<u32>,
     /// Log-probability of each token.
     pub token_log_probabilities: Vec<f32>,
-    /// Sum of the tokens' log-probabilities.
+    /// Sum of `token_log_probabilities`.
     pub log_probability: f64,
-    /// Index of the sample among those of its source; `None` before the samples branch.
+    /// Index of the sample within its source, from 0. `None` before the samples branch, and for
+    /// other methods than sampling.
     pub sample: Option<u64>,
 }
 

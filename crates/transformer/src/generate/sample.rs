@@ -3,7 +3,7 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// Returns the random generator of one token, a function of the arguments alone.
+/// Returns the random generator that draws one token. It is a function of the arguments alone.
 pub(super) fn generator(seed: u64, source: u64, sample: u64, position: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     for (bytes, number) in key.chunks_mut(8).zip([seed, source, sample, position]) {
@@ -41,8 +41,8 @@ pub(super) fn draw(
         *value = ((*value - largest) / temperature).exp();
     }
     if top_k.is_some() || top_p.is_some() {
-        // The selection leaves the tokens in an arbitrary order, and the sums below depend on the
-        // order.
+        // `top_p` keeps the first tokens, so the likeliest must come first. After the selection by
+        // `top_k` the order is arbitrary, and the rounding of the sums below depends on it.
         tokens.sort_unstable_by(by_value);
     }
     let mut total: f64 = tokens.iter().map(|t| t.1).sum();
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     fn frequencies(temperature: f64, top_k: Option<usize>, top_p: Option<f64>) -> [f64; 4] {
-        // Probabilities 0.1, 0.4, 0.2, 0.3.
+        // These logits give the four tokens the probabilities 0.1, 0.4, 0.2 and 0.3.
         let logits = [0.1f32, 0.4, 0.2, 0.3].map(f32::ln);
         let mut rng = generator(1, 0, 0, 0);
         let mut frequencies = [0.0; 4];
@@ -85,7 +85,7 @@ mod tests {
     }
 
     fn assert_near(actual: [f64; 4], expected: [f64; 4]) {
-        // Five standard deviations of the relative frequency in 40,000 draws.
+        // The tolerance is five standard deviations of the relative frequency in 40,000 draws.
         for (a, e) in actual.iter().zip(expected) {
             let tolerance = 5.0 * (e * (1.0 - e) / 40_000.0).sqrt();
             assert!((a - e).abs() <= tolerance, "{actual:?}, not {expected:?}");
@@ -129,7 +129,8 @@ mod tests {
             frequencies(1.0, None, Some(0.75)),
             [0.0, 4.0 / 9.0, 2.0 / 9.0, 3.0 / 9.0],
         );
-        // The first of the two tokens that top_k leaves has probability 4/7.
+        // `top_k` keeps two tokens. The likelier one has probability 4/7, which is enough for
+        // `top_p`.
         assert_near(frequencies(1.0, Some(2), Some(0.5)), [0.0, 1.0, 0.0, 0.0]);
         assert_near(frequencies(1.0, Some(1), None), [0.0, 1.0, 0.0, 0.0]);
     }

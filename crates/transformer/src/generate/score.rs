@@ -11,16 +11,16 @@ use crate::sequence::{check_sequences, pad_sequences};
 /// The log-probability of a given target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TargetScore {
-    /// Log-probability of each token, followed by that of the end symbol if there is one, in nats.
+    /// Log-probability of each token in nats, including the end symbol if there is one.
     pub token_log_probabilities: Vec<f32>,
-    /// Sum of the log-probabilities.
+    /// Sum of `token_log_probabilities`.
     pub log_probability: f64,
 }
 
 impl Transformer {
     /// Returns the log-probability of each target, given its source: `ln p(target | source)`.
     ///
-    /// The function adds begin and end symbol to the targets, which must not have them.
+    /// The targets must not have begin and end symbols, because the function adds them.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -38,7 +38,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// There is no pair, or the model cannot process a sequence.
+    /// `sources` is empty, or the model cannot process a sequence.
     ///
     /// # Panics
     ///
@@ -53,7 +53,8 @@ impl Transformer {
         let inputs = self.shifted(sources, targets, bos_id, eos_id.is_some())?;
         let device = self.decoder.input.table().device();
         let memory = self.encode_checked(sources)?;
-        // Any token of targets can pad them, since the causal mask hides it.
+        // Any token of the target vocabulary can be the padding, because the causal mask hides it
+        // from the real tokens.
         let ids = pad_sequences(&inputs, bos_id, &device);
         let logits = self.decode(ids, &memory, &mut self.new_cache());
         let [_, length, vocab_size] = logits.dims();
@@ -79,11 +80,12 @@ impl Transformer {
         Ok(rows.zip(targets).map(score).collect())
     }
 
-    /// Returns the alignment of each target with its source: mean cross-attention weights.
+    /// Returns the alignment of each target with its source: cross-attention weights, averaged over
+    /// the heads.
     ///
-    /// The weights are those of the step that predicts a target token, averaged over the heads of
-    /// decoder layer `layer` (from 0). Each target has one row per target token, and each row one
-    /// weight per source token; the weights of a row sum to 1.
+    /// The result has one row per target token, with one weight per source token. A row holds the
+    /// weights of decoder layer `layer` (from 0) at the position that predicts the target token.
+    /// The weights of a row sum to 1.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -102,7 +104,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// There is no pair, or the model cannot process a sequence.
+    /// `sources` is empty, or the model cannot process a sequence.
     ///
     /// # Panics
     ///
@@ -122,7 +124,8 @@ impl Transformer {
         let inputs = self.shifted(sources, targets, bos_id, false)?;
         let device = self.decoder.input.table().device();
         let memory = self.encode_checked(sources)?;
-        // Any token of targets can pad them, since the causal mask hides it.
+        // Any token of the target vocabulary can be the padding, because the causal mask hides it
+        // from the real tokens.
         let ids = pad_sequences(&inputs, bos_id, &device);
         let x = self.decoder.input.forward(ids, 0);
         let (_, trace) = self.decoder.forward_traced(x, &memory);
@@ -144,8 +147,10 @@ impl Transformer {
             .collect())
     }
 
-    /// Returns the decoder's inputs: each target after the begin symbol, without its last token
-    /// unless the end symbol is to be predicted too.
+    /// Returns the decoder's inputs: each target with the begin symbol before it.
+    ///
+    /// Unless `with_end`, the last token of each target is left out, because the decoder need not
+    /// predict the end symbol that would follow it.
     fn shifted(
         &self,
         sources: &[impl AsRef<[u32]>],

@@ -14,7 +14,9 @@ use super::top::{Top, log_sum_exp};
 use crate::error::ConfigError;
 use crate::sequence::check_sequences;
 
-/// A running generation: an iterator over its steps, which can be stopped after any of them.
+/// A running generation: an iterator over its steps.
+///
+/// Each step yields the new tokens. You can stop the generation after any step.
 ///
 /// ```
 /// use transformer::generate::{Autoregressive, GenerateConfig, Search};
@@ -45,7 +47,7 @@ pub struct Search<M> {
     config: GenerateConfig,
     forbidden: HashSet<u32>,
     sources: Vec<Source>,
-    /// Unfinished targets; those of a source are adjacent.
+    /// Unfinished targets, ordered by source.
     rows: Vec<Row>,
     /// New tokens of the current step.
     new_tokens: Vec<StepToken>,
@@ -54,9 +56,9 @@ pub struct Search<M> {
 /// The search for one source.
 #[derive(Debug)]
 struct Source {
-    /// Tokens with which its targets have to begin.
+    /// Tokens with which the targets of this source must begin.
     prefix: Vec<u32>,
-    /// Maximum length of its targets, in tokens.
+    /// Maximum length of the targets of this source, in tokens.
     max_length: usize,
     /// Best hypotheses so far, best first.
     hypotheses: Vec<Hypothesis>,
@@ -76,7 +78,8 @@ impl Source {
 impl<M: Autoregressive> Search<M> {
     /// Begins a search with one source per prefix.
     ///
-    /// A prefix has the tokens with which the targets of its source have to begin, usually none.
+    /// The targets of source `i` must begin with the tokens of `prefixes[i]`, which is usually
+    /// empty.
     ///
     /// # Errors
     ///
@@ -134,9 +137,9 @@ impl<M: Autoregressive> Search<M> {
         })
     }
 
-    /// Limits the target length of each source, in tokens.
+    /// Limits the target length of each source. `lengths` has one limit in tokens per source.
     ///
-    /// A limit above `max_length` has no effect. A limit is raised where it leaves no room for
+    /// A limit above `max_length` has no effect. A limit is raised if it leaves no room for
     /// `min_length` tokens, or for the prefix and one more token.
     pub(super) fn with_max_lengths(mut self, lengths: impl IntoIterator<Item = usize>) -> Self {
         for (source, length) in self.sources.iter_mut().zip(lengths) {
@@ -148,8 +151,8 @@ impl<M: Autoregressive> Search<M> {
 
     /// Runs the search to its end.
     ///
-    /// Returns up to `n_best` hypotheses per source, best first. Those of a beam search are all
-    /// different; samples may be equal.
+    /// Returns up to `n_best` hypotheses per source, best first. The hypotheses of a beam search
+    /// are all different; samples may be equal.
     pub fn run(mut self) -> Vec<Vec<Hypothesis>> {
         while self.next().is_some() {}
         self.stop()
@@ -173,12 +176,13 @@ impl<M: Autoregressive> Search<M> {
         self.sources[source].record(hypothesis, self.config.n_best);
     }
 
-    /// Advances the rows of one source by one token. `rows` begin at index `begin` of all rows.
+    /// Extends the rows of one source by one token each. `begin` is the index of the first of them
+    /// among the rows of all sources.
     fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
         let vocab_size = self.model.vocab_size();
         let length = rows[0].tokens.len();
         if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
-            // Within the prefix, a source has a single row.
+            // The source still has a single row, because the prefix allows only one token.
             let log_probability = (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32;
             let forced = Continuation {
                 row: 0,
@@ -223,7 +227,8 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// Chooses one new token for each row. Samples that have just branched share a row of logits.
+    /// Extends each row by the token that `choose` returns. Samples that have just branched share
+    /// one row of logits.
     fn advance_each(
         &mut self,
         begin: usize,
@@ -252,7 +257,7 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// Advances the rows of one source by a step of beam search.
+    /// Extends the rows of one source by a step of beam search.
     fn advance_beam(&mut self, begin: usize, rows: &[Row], logits: &[f32], width: usize) {
         let (config, vocab_size) = (&self.config, self.model.vocab_size());
         let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id);
@@ -273,8 +278,10 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// Returns whether no unfinished target of the source can still become one of its `n_best`,
-    /// given the likeliest continuation.
+    /// Returns whether the `n_best` hypotheses of a source are final.
+    ///
+    /// They are final if the likeliest continuation cannot end with a better score than the worst
+    /// of them. A beam of width 1 ends with its first hypothesis.
     fn is_decided(&self, rows: &[Row], likeliest: Option<&Continuation>, width: usize) -> bool {
         let Source {
             hypotheses,
@@ -292,7 +299,7 @@ impl<M: Autoregressive> Search<M> {
             || penalty.bound(log_probability, row.tokens.len() + 1, *max_length) <= worst.score
     }
 
-    /// Ends a row by the end symbol and records it as a finished hypothesis.
+    /// Ends a row with the end symbol and records it as a finished hypothesis.
     fn end(&mut self, begin: usize, mut row: Row, end: &Continuation) {
         self.report(begin, row.source, end);
         row.add(end.log_probability);
@@ -301,7 +308,7 @@ impl<M: Autoregressive> Search<M> {
         source.record(hypothesis, self.config.n_best);
     }
 
-    /// Keeps the continued row for the next step, or records it if it has its maximum length.
+    /// Keeps the continued row for the next step, or records it if it has the maximum length.
     fn extend(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
         self.report(begin, row.source, continuation);
         let mut child = row.clone();
@@ -315,7 +322,7 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// Adds a new token to those of the current step.
+    /// Adds a token to the new tokens of the current step.
     fn report(&mut self, begin: usize, source: usize, continuation: &Continuation) {
         self.new_tokens.push(StepToken {
             source,
@@ -329,7 +336,7 @@ impl<M: Autoregressive> Search<M> {
 impl<M: Autoregressive> Iterator for Search<M> {
     type Item = Vec<StepToken>;
 
-    /// Advances all unfinished targets by one token.
+    /// Extends all unfinished targets by one token and returns the new tokens.
     fn next(&mut self) -> Option<Vec<StepToken>> {
         if self.rows.is_empty() {
             return None;

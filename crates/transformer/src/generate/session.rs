@@ -16,7 +16,7 @@ use crate::sequence::{check_sequences, pad_sequences};
 /// A running generation by a decoder: an iterator over its steps.
 pub type Generation<'a> = Search<DecoderSession<'a>>;
 
-/// A decoder with the memory and the cache of the targets that it decodes.
+/// A decoder, the memory of the sources, and the cache of the targets that it decodes.
 #[derive(Debug)]
 pub struct DecoderSession<'a> {
     decoder: &'a Decoder,
@@ -65,7 +65,7 @@ impl Autoregressive for DecoderSession<'_> {
 }
 
 impl Decoder {
-    /// Continues prefixes with a decoder without cross-attention, which is a language model.
+    /// Continues prefixes, as a language model does. The decoder must not have cross-attention.
     ///
     /// The begin symbol precedes every prefix. Returns up to `n_best` hypotheses per prefix, best
     /// first.
@@ -100,7 +100,8 @@ impl Decoder {
         fused::in_pool(&device, || Ok(self.stream(&prefixes, config)?.run()))
     }
 
-    /// Continues prefixes as [`generate`](Self::generate) does, step by step.
+    /// Continues prefixes as [`generate`](Self::generate) does, but returns an iterator over the
+    /// steps.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -123,11 +124,11 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate).
+    /// The errors of [`generate`](Self::generate).
     ///
     /// # Panics
     ///
-    /// At the first step, if the decoder has cross-attention.
+    /// The first step panics if the decoder has cross-attention.
     pub fn stream(
         &self,
         prefixes: &[impl AsRef<[u32]>],
@@ -189,10 +190,10 @@ impl Transformer {
         self.complete(sources, &vec![[]; sources.len()], config)
     }
 
-    /// Generates targets that begin with given tokens.
+    /// Generates targets that begin with given prefixes.
     ///
-    /// The prefix of a source may be empty. Returns up to `n_best` hypotheses per source, best
-    /// first.
+    /// The targets of source `i` begin with `prefixes[i]`, which may be empty. Returns up to
+    /// `n_best` hypotheses per source, best first.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -211,7 +212,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate); also if a prefix is longer than `max_length`.
+    /// The errors of [`generate`](Self::generate), or a prefix is longer than `max_length`.
     ///
     /// # Panics
     ///
@@ -230,7 +231,8 @@ impl Transformer {
         })
     }
 
-    /// Generates targets as [`generate`](Self::generate) does, step by step.
+    /// Generates targets as [`generate`](Self::generate) does, but returns an iterator over the
+    /// steps.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -251,7 +253,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate).
+    /// The errors of [`generate`](Self::generate).
     pub fn stream(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -261,7 +263,8 @@ impl Transformer {
         self.begin(sources, prefixes, config)
     }
 
-    /// Generates targets as [`complete`](Self::complete) does, step by step.
+    /// Generates targets as [`complete`](Self::complete) does, but returns an iterator over the
+    /// steps.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -288,7 +291,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// As [`complete`](Self::complete).
+    /// The errors of [`complete`](Self::complete).
     ///
     /// # Panics
     ///
@@ -303,7 +306,7 @@ impl Transformer {
         self.begin(sources, prefixes.collect(), config)
     }
 
-    /// Begins a search, with the length limits of the sources.
+    /// Begins a search in which each source has its own length limit, if the configuration has one.
     fn begin(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -335,11 +338,11 @@ impl Transformer {
         Ok(search.with_max_lengths(limits))
     }
 
-    /// Checks sources and returns their memory.
+    /// Checks the sources, encodes them and returns the memory.
     ///
     /// # Errors
     ///
-    /// There is no source, or the model cannot process one.
+    /// `sources` is empty, or the model cannot process a source.
     pub(super) fn encode_checked(
         &self,
         sources: &[impl AsRef<[u32]>],

@@ -1,17 +1,17 @@
 //! Selection of the largest logits, and the log-sum-exp of logits.
 
-/// A candidate: a token of a row and its value.
+/// A candidate: a row, a token that may extend it, and a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
-    /// Log-probability, or another value by which candidates are ranked.
+    /// Value by which candidates are ranked, such as a log-probability.
     pub value: f64,
-    /// Index of the row.
+    /// Index of the row, as passed to [`Top::offer`].
     pub row: usize,
     /// The token.
     pub token: u32,
 }
 
-/// Keeps the best `k` candidates, sorted from best to worst.
+/// The best `k` candidates, sorted from best to worst.
 ///
 /// Candidates of equal value are sorted by row, then by token id.
 pub(super) struct Top {
@@ -28,13 +28,13 @@ impl Top {
         }
     }
 
-    /// Offers every token of a row, with the value `offset` plus its logit.
+    /// Offers every token of a row as a candidate, whose value is `offset` plus the token's logit.
     ///
     /// Tokens whose logit is minus infinity or NaN are not candidates.
     pub fn offer(&mut self, row: usize, logits: &[f32], offset: f64) {
         const CHUNK: usize = 64;
         for (chunk, begin) in logits.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-            // Nearly all chunks have no candidate, and this test is vectorised.
+            // This vectorised test skips nearly all chunks, because they have no token to keep.
             let largest = chunk.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
             if !self.takes(f64::from(largest) + offset) {
                 continue;
