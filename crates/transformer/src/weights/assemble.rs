@@ -1,4 +1,4 @@
-//! Assembly of a model's configuration and parameters from a file whose layout is recognised.
+//! Assembles a model's configuration and parameters from a file of a recognised layout.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,8 @@ use super::recognise::Recognised;
 use crate::config::TransformerConfig;
 
 impl Recognised {
-    /// Checks that no tensor is missing and, unless `allow_unused`, that no tensor is unused.
+    /// Checks that no tensor is missing and, unless `allow_unused` is true, that no tensor is
+    /// unused.
     pub(super) fn check(&self, allow_unused: bool) -> Result<(), WeightsError> {
         if !self.missing.is_empty() {
             return Err(WeightsError::missing(&self.missing));
@@ -24,7 +25,7 @@ impl Recognised {
         Ok(())
     }
 
-    /// Returns the configuration, determined by the shapes of the tensors, the metadata and the
+    /// Returns the configuration that follows from the tensors' shapes, the metadata and the
     /// options.
     ///
     /// # Errors
@@ -61,7 +62,8 @@ impl Recognised {
         let is_written = written.is_some();
         let mut config = written.unwrap_or_else(|| self.layout.usual(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
-        // If a table and a norm differ in width, the error should name the norm.
+        // An embedding table determines `d_model` before a norm does, so that the error names the
+        // norm if the two differ in width.
         let columns = |stack: &str| {
             let (shape, _) = shape(&format!("{stack}.input.embedding.weight"))?;
             shape.get(1).copied()
@@ -112,14 +114,14 @@ impl Recognised {
         Ok(config)
     }
 
-    /// Checks all shapes and element types before any tensor is read.
+    /// Checks the shapes and element types of all tensors without reading their elements.
     pub(super) fn check_shapes(
         &self,
         file: &WeightsFile,
         shapes: &BTreeMap<String, Vec<usize>>,
     ) -> Result<(), WeightsError> {
         for (rule, name) in &self.found {
-            // Position tables may have any length: their shapes are checked when they are read.
+            // Position tables may have any length, so their shapes are checked when they are read.
             let is_table = matches!(rule.kind, Kind::Positions(_));
             let (Some(name), Some(shape), false) = (name, shapes.get(&rule.ours), is_table) else {
                 continue;
@@ -138,7 +140,7 @@ impl Recognised {
         Ok(())
     }
 
-    /// Returns the tensors of the file from which each parameter is assembled.
+    /// Returns, for each parameter, the tensors of the file from which it is assembled.
     pub(super) fn pieces(&self) -> BTreeMap<&str, Pieces<'_>> {
         let mut pieces = BTreeMap::<&str, Pieces>::new();
         for (rule, name) in &self.found {
@@ -150,15 +152,15 @@ impl Recognised {
     }
 }
 
-/// The rules for one parameter, each with the name of a tensor.
+/// The rules for one parameter, each with the name of its tensor in the file.
 pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
 
-/// Reads one parameter from its tensors.
+/// Reads one parameter of the given shape from the tensors in `pieces`.
 ///
 /// # Errors
 ///
-/// A tensor cannot be read or has elements that are not finite, or two tensors for the same part
-/// differ.
+/// A tensor cannot be read, a tensor has elements that are not finite, or two tensors for the same
+/// part of the parameter differ.
 pub(super) fn read(
     file: &WeightsFile,
     pieces: &Pieces,
@@ -193,7 +195,7 @@ pub(super) fn read(
 ///
 /// # Errors
 ///
-/// [`WeightsError::NotFinite`].
+/// An element is infinite or NaN: [`WeightsError::NotFinite`].
 pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsError> {
     match elements.iter().filter(|x| !x.is_finite()).count() {
         0 => Ok(()),

@@ -14,7 +14,7 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// Returns whether the part has an encoder, and whether it has a decoder.
+    /// Returns `[has_encoder, has_decoder]`: which stacks belong to this part.
     pub(super) fn has(self) -> [bool; 2] {
         [self != Self::Decoder, self != Self::Encoder]
     }

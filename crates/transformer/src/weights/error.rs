@@ -1,4 +1,4 @@
-//! Errors of weights and their files.
+//! Errors of files of weights, and of parameters that do not fit a module.
 
 use super::layout::Layout;
 use crate::error::ConfigError;
@@ -14,27 +14,27 @@ pub enum WeightsError {
     /// The file is not a PyTorch checkpoint, or is damaged.
     #[error("is not a PyTorch checkpoint that can be read ({0})")]
     PyTorch(String),
-    /// Any other error of a file.
+    /// Any other error of a file, described by this message.
     #[error("{0}")]
     File(String),
     /// A checkpoint refers to Python objects other than tensors and plain containers.
     #[error("refers to {class} at {path}{}, but only tensors and plain containers are read; nothing was executed", and_more(*.others))]
     Foreign {
-        /// Path of the first such object in the checkpoint.
+        /// Path of the first foreign object in the checkpoint.
         path: String,
-        /// Python class or function to which it refers.
+        /// Python class or function to which the first foreign object refers.
         class: String,
-        /// Number of further such objects.
+        /// Number of further foreign objects.
         others: usize,
     },
-    /// The names of the tensors do not match the requested layout, or any known one.
+    /// The names of the tensors do not match the requested layout, or match no known layout.
     #[error("has {count} tensors ({first}, ..), but none of the names by which {}", looked_for(*.layout))]
     Unrecognised {
-        /// The requested layout, if one was requested.
+        /// The requested layout; `None` if the options request no layout.
         layout: Option<Layout>,
-        /// The first names, up to three.
+        /// Names of the first tensors, at most three, joined by commas.
         first: String,
-        /// Number of tensors.
+        /// Number of tensors in the file.
         count: usize,
     },
     /// Several entries of the file hold weights.
@@ -46,9 +46,9 @@ pub enum WeightsError {
     /// A layout cannot represent the model.
     #[error("the model has {field} {value}, which the layout {layout} cannot represent")]
     Layout {
-        /// The layout.
+        /// The layout that cannot represent the model.
         layout: Layout,
-        /// Field of [`TransformerConfig`](crate::TransformerConfig).
+        /// Name of the field in [`TransformerConfig`](crate::TransformerConfig).
         field: &'static str,
         /// Value of the field.
         value: String,
@@ -64,7 +64,7 @@ pub enum WeightsError {
     Dtype {
         /// Name of the tensor.
         name: String,
-        /// Its element type.
+        /// Element type of the tensor.
         dtype: String,
         /// The supported element types.
         expected: &'static str,
@@ -76,47 +76,47 @@ pub enum WeightsError {
     NotFinite {
         /// Name of the tensor.
         name: String,
-        /// Number of such elements.
+        /// Number of elements that are infinite or NaN.
         count: usize,
-        /// Number of elements.
+        /// Number of all elements of the tensor.
         total: usize,
     },
     /// A parameter of the module is missing.
     #[error("has no tensor {name}{}", and_more(*.others))]
     Missing {
-        /// The first names, up to three.
+        /// Names of the first missing tensors, at most three, joined by commas.
         name: String,
-        /// Number of further names.
+        /// Number of further missing tensors.
         others: usize,
     },
     /// A tensor is not a parameter of the module.
     #[error("has a tensor {name}{} that the model does not have", and_more(*.others))]
     Unused {
-        /// The first names, up to three.
+        /// Names of the first unused tensors, at most three, joined by commas.
         name: String,
-        /// Number of further names.
+        /// Number of further unused tensors.
         others: usize,
     },
-    /// A parameter has another shape.
+    /// A tensor does not have the shape of its parameter.
     #[error("tensor {name} has the shape {found:?}, but must have {expected:?}")]
     Shape {
-        /// Name of the parameter.
+        /// Name of the tensor.
         name: String,
-        /// Shape in the module.
+        /// Shape that the tensor must have.
         expected: Vec<usize>,
-        /// Shape of the given tensor.
+        /// Shape that the tensor has.
         found: Vec<usize>,
     },
 }
 
 impl WeightsError {
-    /// Returns the error about missing tensors.
+    /// Returns the error about missing tensors, given their names.
     pub(super) fn missing<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let (name, others) = first_few(names);
         Self::Missing { name, others }
     }
 
-    /// Returns the error about tensors that the module does not have.
+    /// Returns the error about tensors that the module does not have, given their names.
     pub(super) fn unused<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> Self {
         let (name, others) = first_few(names);
         Self::Unused { name, others }
@@ -131,7 +131,7 @@ impl WeightsError {
     }
 }
 
-/// Returns the first names, up to three, and the number of the others.
+/// Returns the first three names, joined by commas, and the number of further names.
 fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usize) {
     let mut names = names.into_iter();
     let first: Vec<S> = names.by_ref().take(3).collect();
@@ -139,7 +139,7 @@ fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usiz
     (first.join(", "), names.count())
 }
 
-/// Returns the names of the layouts that were tried, for an error message.
+/// Returns the end of the message about names that match no layout.
 fn looked_for(layout: Option<Layout>) -> String {
     match layout {
         Some(layout) => format!("the layout {layout} is known"),
@@ -147,7 +147,7 @@ fn looked_for(layout: Option<Layout>) -> String {
     }
 }
 
-/// Returns the words for `others` further names, for an error message.
+/// Returns the words about `others` further names for an error message; empty for 0.
 fn and_more(others: usize) -> String {
     match others {
         0 => String::new(),

@@ -12,12 +12,12 @@ use super::tying::transposed;
 use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
-/// Returns weights with the names and in the arrangement of a layout.
+/// Returns weights with the names and the arrangement of a layout.
 ///
-/// `parameters` must have the names that they have in a whole model (`encoder.layers.0..`), even if
-/// they belong to a single stack. [`parameters`](super::parameters()) returns those of a model. In
-/// the result, a single stack has the names that the layout gives it outside a model. With
-/// `positions`, sinusoidal position tables are included, which PyTorch classes keep in their state.
+/// `parameters` must have the names that [`parameters`](super::parameters()) gives them in a whole
+/// model (`encoder.layers.0..`), even if they belong to a single stack. In the result, a single
+/// stack has the names that the layout gives it outside a model. If `positions` is true, the result
+/// includes sinusoidal position tables, because PyTorch classes keep them in their state.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -36,8 +36,8 @@ use crate::position::sinusoidal;
 ///
 /// # Errors
 ///
-/// The layout cannot represent the model, a parameter is missing or has another shape than
-/// `config` gives it, or a parameter is not f32.
+/// The layout cannot represent the model, or a parameter is missing, is not f32, or does not have
+/// the shape that `config` gives it.
 pub fn export(
     config: &TransformerConfig,
     contents: Contents,
@@ -76,7 +76,7 @@ pub fn export(
             name
         };
         if let Kind::Positions(_) = rule.kind {
-            // A single stack of `torch.nn` has no position table.
+            // A single stack of `torch.nn` keeps no position table.
             if positions && !(is_bare && layout == Layout::TorchNn) {
                 let shape = rule.their_shape(&[config.max_len, config.d_model]);
                 all.insert(name.into(), (shape, sinusoid(config)));
@@ -106,7 +106,7 @@ pub fn export(
     Ok(all.into_iter().map(tensor).collect())
 }
 
-/// Checks that all parameters of the model are given, in the right shapes.
+/// Checks that all parameters of the model are given and have the right shapes.
 fn check_whole(
     config: &TransformerConfig,
     contents: Contents,
@@ -130,7 +130,8 @@ fn check_whole(
     Ok(())
 }
 
-/// Returns the copies of shared matrices, which other layouts keep as separate tensors.
+/// Returns the decoder's embedding table under the names of the matrices that may share it. Other
+/// layouts keep these matrices as separate tensors.
 fn shared(parameters: &Parameters) -> Parameters {
     let mut all = Parameters::new();
     if let Some(table) = parameters.get("decoder.input.embedding.weight") {

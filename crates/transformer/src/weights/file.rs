@@ -1,6 +1,6 @@
 //! Files of weights: safetensors and PyTorch checkpoints.
 //!
-//! Opening a file reads and checks its header only. Each tensor is read on request.
+//! Opening a file reads and checks only its header. Each tensor is read on request.
 
 use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
@@ -25,11 +25,11 @@ pub struct WeightsFile {
     format: &'static str,
     source: Source,
     path: PathBuf,
-    /// Length and modification time when the file was opened.
+    /// Length and modification time of the file when it was opened.
     stamp: Stamp,
 }
 
-/// Length in bytes and modification time.
+/// Length of a file in bytes, and its modification time.
 type Stamp = (u64, Option<SystemTime>);
 
 fn stamp(about: &Metadata) -> Stamp {
@@ -50,7 +50,8 @@ impl WeightsFile {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, has neither format, or has a header that does not match its contents.
+    /// The file cannot be read, has neither format, or has a header that does not match its
+    /// contents.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
         let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
@@ -106,7 +107,8 @@ impl WeightsFile {
         Err(WeightsError::File(what.into()))
     }
 
-    /// Checks that the file has not changed since it was opened, when its header was checked.
+    /// Checks that the file has not changed since it was opened, because its header was checked
+    /// only then.
     pub(super) fn check_unchanged(&self) -> Result<(), WeightsError> {
         match std::fs::metadata(&self.path) {
             Ok(about) if stamp(&about) == self.stamp => Ok(()),
@@ -114,27 +116,28 @@ impl WeightsFile {
         }
     }
 
-    /// Returns the name of the file format, in words.
+    /// Returns the file format in words, such as `PyTorch checkpoint`.
     pub fn format(&self) -> &'static str {
         self.format
     }
 
-    /// Returns the descriptions of the tensors by name.
+    /// Returns the description of each tensor, by name.
     pub fn tensors(&self) -> &BTreeMap<String, TensorInfo> {
         &self.tensors
     }
 
-    /// Returns the metadata of a safetensors file; empty for other formats.
+    /// Returns the metadata of a safetensors file. Files of other formats have no metadata.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
-    /// Returns the objects that are neither tensors nor plain containers.
+    /// Returns the objects in the file that are neither tensors nor plain containers.
     pub fn foreign_objects(&self) -> &[ForeignObject] {
         &self.foreign
     }
 
-    /// Reads a tensor as f32. Elements of f16 and bf16 are converted exactly, those of f64 rounded.
+    /// Reads a tensor as f32. Elements in f16 or bf16 are converted exactly; elements in f64 are
+    /// rounded.
     ///
     /// # Errors
     ///
@@ -156,7 +159,7 @@ impl WeightsFile {
 
 /// Returns whether a file that begins with `start` is a PyTorch checkpoint.
 fn is_pytorch(start: &[u8]) -> bool {
-    // A ZIP archive, or a pickle of protocol 2 to 5.
+    // A checkpoint is a ZIP archive, or a pickle of protocol 2 to 5.
     start.starts_with(b"PK\x03\x04") || matches!(start, [0x80, 2..=5, ..])
 }
 
@@ -172,7 +175,7 @@ pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     }
 }
 
-/// Converts little-endian elements to f32.
+/// Converts little-endian elements of type `dtype` to f32.
 ///
 /// # Panics
 ///

@@ -7,8 +7,8 @@ pub struct TensorInfo {
     pub dtype: String,
     /// Shape, as in the file.
     pub shape: Vec<usize>,
-    /// Entry of the file's outermost dictionary that holds the tensor, if the entry is a dictionary
-    /// itself, such as `model` in `{"model": {..}, "optimizer": {..}}`.
+    /// Entry of the file's outermost dictionary that holds the tensor, such as `model` in
+    /// `{"model": {..}, "optimizer": {..}}`. `None` if that entry is not a dictionary itself.
     pub group: Option<String>,
 }
 

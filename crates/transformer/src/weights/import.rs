@@ -29,9 +29,10 @@ pub struct Imported {
     pub contents: Contents,
     /// Configuration of the model.
     pub config: TransformerConfig,
-    /// Parameters by their names in a whole model, even if the file holds one stack.
+    /// Parameters with the names that they have in a whole model, even if the file holds a single
+    /// stack.
     pub parameters: Parameters,
-    /// Messages for the user about skipped tensors and missing biases.
+    /// Messages for the user about skipped tensors and objects, and about missing biases.
     pub warnings: Vec<String>,
 }
 
@@ -40,7 +41,7 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// The file holds one stack alone.
+    /// The file holds a single stack.
     pub fn transformer(self, device: &Device) -> Result<Transformer, WeightsError> {
         if self.contents != Contents::Model {
             let what = format!("holds {}, not a whole model", self.contents);
@@ -50,8 +51,9 @@ impl Imported {
         with_parameters(&model, self.parameters)
     }
 
-    /// Builds the encoder with the imported weights, without an embedding if the file has none for
-    /// the encoder.
+    /// Builds the encoder with the imported weights.
+    ///
+    /// The encoder has no embedding table if the file has no table for the encoder.
     ///
     /// # Errors
     ///
@@ -79,7 +81,10 @@ impl Imported {
         with_parameters(&decoder, own)
     }
 
-    /// Returns the parameters of one stack by their names in the stack.
+    /// Returns the parameters of one stack, by their paths within the stack.
+    ///
+    /// `name` is the prefix of the stack in parameter names. `without` is the part of a model that
+    /// lacks the stack: a file of this part gives an error.
     fn stack(&self, name: &str, without: Contents) -> Result<Parameters, WeightsError> {
         if self.contents == without {
             return Err(WeightsError::File(format!("holds {without}")));
@@ -127,8 +132,8 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 ///
 /// # Errors
 ///
-/// The names match no layout, a tensor is missing, unused or of another shape, the file holds
-/// objects other than tensors, or its weights belong to no valid model.
+/// The names match no layout, a tensor is missing or unused or has a wrong shape, the file holds
+/// objects other than tensors, or the weights belong to no valid model.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused

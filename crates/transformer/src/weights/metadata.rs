@@ -1,23 +1,23 @@
-//! The model's configuration in the metadata of a file in this crate's own layout.
+//! The model's configuration, which a file in the native layout has in its metadata.
 
 use std::collections::BTreeMap;
 
 use super::error::WeightsError;
 use crate::config::TransformerConfig;
 
-/// Key of the configuration, as JSON.
+/// Metadata key of the configuration, which is stored as JSON.
 const CONFIG: &str = "config";
 
-/// Returns the metadata of a file in the native layout: the model's configuration.
+/// Returns the metadata for a file in the native layout: the model's configuration.
 ///
-/// With it [`import`](super::import) needs no further options. Pass it to
-/// [`to_bytes_with`](super::to_bytes_with).
+/// Pass the metadata to [`to_bytes_with`](super::to_bytes_with). [`import`](super::import) needs no
+/// further options for a file with this metadata.
 pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
     let json = serde_json::to_string(config).expect("a configuration is plain data");
     BTreeMap::from([(CONFIG.into(), json)])
 }
 
-/// Returns the configuration in a file's metadata; `None` if the metadata has none.
+/// Returns the configuration in a file's metadata, or `None` if the metadata has no configuration.
 ///
 /// # Errors
 ///

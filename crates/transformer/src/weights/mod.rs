@@ -1,8 +1,9 @@
-//! Weights: parameters by name, in files of this crate and of others.
+//! Weights: the parameters of a module by name, and the files that hold them.
 //!
-//! This crate's own files are safetensors with the names that [`parameters`] returns; the same
-//! parameters give the same bytes. [`import`] reads the files of other implementations, PyTorch's
-//! included, and [`export`] writes their layouts. The names of the layouts are listed at [`Layout`].
+//! This crate's own files are safetensors with the names that [`parameters`] returns. The same
+//! parameters always give the same bytes. [`import`] also reads the files of other
+//! implementations, including PyTorch checkpoints, and [`export`] returns parameters in their
+//! layouts. [`Layout`] lists the layouts.
 //!
 //! ```
 //! use burn::tensor::Device;

@@ -1,18 +1,19 @@
-//! Visitors of a module's parameters that know each parameter's name: its path in the module, such
-//! as `decoder.final_norm.gamma`.
+//! Visitors and mappers that receive the name of each parameter of a module.
+//!
+//! The name is the path of the parameter in the module, such as `decoder.final_norm.gamma`.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::Tensor;
 
-/// A visitor of a module's parameters.
+/// A visitor of a module's parameters and their names.
 pub trait VisitNamed {
     /// Visits one parameter.
     fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>);
 }
 
-/// A mapper of a module's parameters.
+/// A mapper that replaces a module's parameters, given their names.
 pub trait MapNamed {
-    /// Returns the replacement of one parameter.
+    /// Returns the new value of one parameter.
     fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>>;
 }
 
@@ -34,7 +35,7 @@ pub fn map_named<M: Module>(module: M, mapper: &mut impl MapNamed) -> M {
     })
 }
 
-/// Keeps the path of the current parameter for a visitor or mapper.
+/// Keeps the path of the current parameter, and passes it to a visitor or mapper.
 struct Named<'a, T> {
     inner: &'a mut T,
     path: Vec<String>,

@@ -1,13 +1,14 @@
-//! The options of an import.
+//! Options of an import.
 
 use super::layout::Layout;
 use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
-/// Hyper-parameters that weights do not show, and how to read the file.
+/// Options of an import: hyper-parameters that weights do not show, and how to read the file.
 ///
-/// Sizes and numbers of layers are read from the shapes of the tensors. The number of attention
-/// heads must be given unless the file has this crate's [`metadata`](super::metadata()). Other
-/// fields that are `None` have the layout's usual value.
+/// The import determines sizes and numbers of layers by the shapes and names of the tensors. You
+/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()). If another
+/// hyper-parameter is `None`, it is taken from the file; if the file does not show it, it has the
+/// layout's usual value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)] // fields without docs are those of `TransformerConfig` with the same names
 pub struct ImportOptions {
@@ -24,12 +25,14 @@ pub struct ImportOptions {
     pub weight_tying: Option<WeightTying>,
     pub pad_id: Option<u32>,
     pub dropout: Option<f64>,
-    /// Entry of the file's outermost dictionary that holds the weights; `None` chooses it, if only
-    /// one is possible.
+    /// Entry of the file's outermost dictionary that holds the weights. With `None`, the import
+    /// chooses the entry, and fails if several entries are possible.
     pub entry: Option<String>,
-    /// Tensors to rename: pairs of the name in the file and the name in the layout, both without
-    /// the name of the entry.
+    /// Tensors to rename: pairs of a name in the file and the name in the layout. The name in the
+    /// file may begin with the name of its entry; without it, tensors of that name in all entries
+    /// are renamed. The name in the layout never begins with the name of an entry.
     pub rename: Vec<(String, String)>,
-    /// Whether to skip tensors that the model does not have, and objects that are not tensors.
+    /// Whether to skip tensors that the model does not have and objects that are not tensors,
+    /// instead of rejecting the file.
     pub allow_unused: bool,
 }

@@ -1,4 +1,4 @@
-//! Reading and replacing a module's parameters by name.
+//! Reads and replaces a module's parameters by name.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::named::{MapNamed, VisitNamed, map_named, visit_named};
 /// Parameters by name, in alphabetical order.
 pub type Parameters = BTreeMap<String, TensorData>;
 
-/// Returns the parameters of a module, each by its path in the module.
+/// Returns the parameters of a module. The name of a parameter is its path in the module.
 pub fn parameters<M: Module>(module: &M) -> Parameters {
     struct Values(Parameters);
     impl VisitNamed for Values {
@@ -24,11 +24,12 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
     values.0
 }
 
-/// Returns a copy of `module` with the given parameters, on its device and in its precision.
+/// Returns a copy of `module` with the given parameters, on the module's device and in its
+/// precision.
 ///
 /// # Errors
 ///
-/// A parameter is missing, is not one of the module, or has another shape.
+/// A parameter is missing, is not in the module, or has another shape than in the module.
 pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, WeightsError> {
     let own = shapes(module);
     let missing: Vec<&String> = own
@@ -58,7 +59,7 @@ pub fn with_parameters<M: Module>(module: &M, given: Parameters) -> Result<M, We
     Ok(map_named(module.clone(), &mut Replace(given)))
 }
 
-/// Replaces the parameters of a module by name.
+/// A mapper that replaces the parameters of a module by name.
 struct Replace(Parameters);
 
 impl MapNamed for Replace {
@@ -75,7 +76,8 @@ impl MapNamed for Replace {
     }
 }
 
-/// Returns the shapes of a module's parameters by name, without reading the parameters back.
+/// Returns the shapes of a module's parameters by name, without copying their elements from the
+/// device.
 pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
     struct Shapes(BTreeMap<String, Vec<usize>>);
     impl VisitNamed for Shapes {

@@ -1,6 +1,6 @@
-//! A check of the size of a checkpoint's pickle, which runs before the pickle is read.
+//! Checks the size of a checkpoint's pickle before the pickle is read.
 //!
-//! The check reads the operations of the pickle and builds no objects.
+//! The check scans the operations of the pickle and builds no objects.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -10,31 +10,32 @@ use zip::ZipArchive;
 
 use super::error::WeightsError;
 
-/// Maximum number of operations. The checkpoint of a model of 10,000 tensors, with its optimiser,
-/// has about 100,000.
+/// Maximum number of pickle operations. A checkpoint of a model with 10,000 tensors and of its
+/// optimiser has about 100,000 operations.
 const MAX_OPERATIONS: u64 = 2_000_000;
 
-/// Maximum number of bytes of all operations and their arguments.
+/// Maximum total number of bytes of all operations and their arguments.
 const MAX_BYTES: u64 = 64 << 20;
 
 /// Maximum number of bytes of one argument.
 const MAX_ARGUMENT: u64 = 16 << 20;
 
-/// The first bytes of a legacy checkpoint, which are a pickled number.
+/// Magic number that is pickled at the beginning of a legacy checkpoint, in little-endian order.
 const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19];
 
 /// Checks the pickles of a checkpoint.
 ///
 /// # Errors
 ///
-/// The file is not a checkpoint, or its pickle is larger than that of any checkpoint.
+/// The file is not a checkpoint, or its pickles exceed one of the limits above.
 pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
     let wrong = |what: String| WeightsError::PyTorch(what);
     let io = |error: std::io::Error| wrong(error.to_string());
     let mut file = BufReader::new(File::open(path).map_err(io)?);
     let start = file.fill_buf().map_err(io)?;
     if !start.starts_with(b"PK") {
-        // A legacy checkpoint has five pickles before the tensors' elements; others have one.
+        // A legacy checkpoint has five pickles before the elements of the tensors. Any other file
+        // that is not an archive has one pickle.
         let is_legacy = start
             .get(..16)
             .is_some_and(|start| start.windows(10).any(|x| x == LEGACY));
@@ -61,7 +62,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
     Ok(())
 }
 
-/// A scanner of the operations of pickles, which counts their bytes.
+/// A scanner of pickles, which counts operations and bytes.
 struct Scan<'a, R> {
     from: &'a mut R,
     bytes: u64,
@@ -93,7 +94,8 @@ impl<'a, R: BufRead> Scan<'a, R> {
                 b'M' | 0x83 => self.skip(2)?,
                 b'J' | b'j' | b'r' | 0x84 => self.skip(4)?,
                 b'G' | 0x95 => self.skip(8)?,
-                // Operations with a length of one, four or eight bytes, and an argument of that length.
+                // Operations with an argument that is preceded by its length, which has one, four
+                // or eight bytes.
                 b'U' | b'C' | 0x8a | 0x8c => self.skip_counted::<1>()?,
                 b'T' | b'X' | b'B' | 0x8b => self.skip_counted::<4>()?,
                 0x8d | 0x8e | 0x96 => self.skip_counted::<8>()?,
@@ -103,13 +105,14 @@ impl<'a, R: BufRead> Scan<'a, R> {
                     self.skip_line()?;
                     self.skip_line()?;
                 }
-                // Operations without argument; the reader rejects bytes that are not operations.
+                // All other operations have no argument. The reader rejects bytes that are not
+                // operations.
                 _ => {}
             }
         }
     }
 
-    /// Counts bytes and checks the limits.
+    /// Counts the bytes of one argument or operation, and checks the limits.
     fn count(&mut self, bytes: u64) -> Result<(), String> {
         self.bytes += bytes;
         if bytes > MAX_ARGUMENT || self.bytes > MAX_BYTES {
@@ -122,7 +125,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
         Ok(())
     }
 
-    /// Reads the next bytes.
+    /// Fills `bytes` with the next bytes.
     fn raw(&mut self, bytes: &mut [u8]) -> Result<(), String> {
         self.count(bytes.len() as u64)?;
         let read = self.from.read_exact(bytes);
@@ -146,7 +149,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
         }
     }
 
-    /// Reads a length, which has `N` bytes, and skips the bytes that it counts.
+    /// Skips an argument that is preceded by its length, an integer of `N` bytes.
     fn skip_counted<const N: usize>(&mut self) -> Result<(), String> {
         let mut length = [0; 8];
         self.raw(&mut length[..N])?;

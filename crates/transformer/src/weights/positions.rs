@@ -1,4 +1,4 @@
-//! Position tables in a file, sinusoidal or learned.
+//! Import of position tables, which are sinusoidal or learned.
 
 use burn::tensor::TensorData;
 
@@ -12,8 +12,8 @@ use crate::config::{Positions, TransformerConfig};
 use crate::position::sinusoidal;
 
 impl Recognised {
-    /// Sets the configuration's positional encoding from the file's position tables, and returns
-    /// the learned tables, which are parameters.
+    /// Sets `positions` and `max_len` of `config` from the file's position tables. Returns the
+    /// learned tables, which are parameters.
     ///
     /// # Errors
     ///
@@ -83,9 +83,9 @@ impl Recognised {
 
 /// Returns the kind of a position table `[max_len, D]`, recognised by its elements.
 ///
-/// A table is sinusoidal if its elements are those of a computed table, up to rounding. PyTorch
-/// computes frequencies in f32 with an error of some units in the last place, which grows with the
-/// position.
+/// A table is sinusoidal if its elements equal those of a computed table, up to rounding. PyTorch
+/// computes the frequencies in f32, with an error of a few units in the last place. The error that
+/// this causes in an element grows with the position.
 fn kind_of(table: &TensorData, dtype: &str) -> Positions {
     let [max_len, d_model] = [table.shape()[0], table.shape()[1]];
     let rounding = match dtype {

@@ -1,7 +1,8 @@
-//! PyTorch checkpoints, as `torch.save` writes them: a pickle of objects, and the tensors' elements.
+//! PyTorch checkpoints, as `torch.save` writes them: a pickle of objects, and the elements of the
+//! tensors.
 //!
-//! The pickle is read, never executed. Tensors and plain containers are read; other objects are
-//! listed with the class to which they refer.
+//! The pickle is read, never executed. Tensors and plain containers are read. Other objects are
+//! only listed, with the class to which they refer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -44,7 +45,8 @@ impl PyTorchFile {
             let what = "two of its tensors have the same name".into();
             return Err(WeightsError::PyTorch(what));
         }
-        // The elements of an expanded tensor share memory, so a small file can describe huge tensors.
+        // The elements of an expanded tensor share memory, so a small file can describe huge
+        // tensors.
         let claimed: u64 = tensors
             .values()
             .map(|tensor| tensor.byte_len() as u64)
@@ -68,14 +70,14 @@ impl PyTorchFile {
         Ok((Self { tensors }, format, infos, objects.foreign))
     }
 
-    /// Reads the bytes of a tensor that the file has.
+    /// Reads the bytes of a tensor, which must be in the file.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
         let bytes = self.tensors[name].read();
         bytes.map_err(|error| WeightsError::PyTorch(error.to_string()))
     }
 }
 
-/// Returns the entries of the outermost dictionary that are dictionaries.
+/// Returns the keys of the outermost dictionary whose values are dictionaries.
 fn groups(root: &PickleValue) -> BTreeSet<String> {
     let PickleValue::Dict(entries) = root else {
         return BTreeSet::new();
@@ -87,7 +89,7 @@ fn groups(root: &PickleValue) -> BTreeSet<String> {
     entries.iter().filter_map(is_group).collect()
 }
 
-/// The objects of a pickle: the number of tensors, and the foreign objects.
+/// The objects in a pickle: the number of tensors, and a list of the foreign objects.
 #[derive(Default)]
 struct Objects {
     tensors: usize,
@@ -95,7 +97,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Adds the objects in `value`, whose path is `path`.
+    /// Counts or lists the objects in `value`, which is at `path` in the pickle.
     fn walk(&mut self, value: &PickleValue, path: &mut String) {
         let length = path.len();
         let enter = |this: &mut Self, key: &str, value: &PickleValue, path: &mut String| {
@@ -121,7 +123,8 @@ impl Objects {
             }
             PickleValue::Unsupported(class) => match class.as_str() {
                 "torch.Tensor" => self.tensors += 1,
-                // An integer of more than 64 bits.
+                // Integers of more than 64 bits are plain data, but the reader does not support
+                // them.
                 "int" => {}
                 class => self.foreign.push(ForeignObject {
                     path: path.clone(),

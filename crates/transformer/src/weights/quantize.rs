@@ -47,7 +47,7 @@ mod tests {
         }
         let mut count = Count(0);
         visit_named(&small, &mut count);
-        // Four matrices per encoder layer, seven per decoder layer, and the generator's.
+        // An encoder layer has four matrices, a decoder layer seven, and the generator one.
         assert_eq!(count.0, 2 * 4 + 2 * 7 + 1);
 
         let ids = || Tensor::<2, Int>::from_data([[1, 5, 9, 3], [4, 2, 0, 0]], &device);

@@ -1,4 +1,4 @@
-//! Recognition of a file's layout by the names of its tensors.
+//! Recognises a file's layout by the names of its tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,31 +10,32 @@ use super::layout::{self, CORE, Kind, Layout, Rule};
 use super::options::ImportOptions;
 use crate::choice::Choice;
 
-/// A layout that matches the names of a file's tensors.
+/// The structure of a file: its layout, and the tensors that match the layout's names.
 #[derive(Clone, Debug)]
 pub struct Recognised {
-    /// The layout.
+    /// Layout of the file.
     pub layout: Layout,
     /// The part of a model that the file holds.
     pub contents: Contents,
-    /// Prefix of every name in the file, such as `module.`.
+    /// Prefix of the layout's names in this file, such as `module.`.
     pub prefix: String,
-    /// Entry of the file's outermost dictionary that holds the weights; `None` if the weights are
-    /// not in an entry.
+    /// Entry of the file's outermost dictionary that holds the weights. `None` if no single entry
+    /// holds them.
     pub group: Option<String>,
     /// Names that the layout requires and the file lacks.
     pub missing: Vec<String>,
-    /// Names in the same entry that the layout does not have.
+    /// Names of tensors in `group` that the layout does not have.
     pub unused: Vec<String>,
-    /// Names of the tensors outside the entry, such as those of an optimiser.
+    /// Names of the tensors outside `group`, such as the tensors of an optimiser.
     pub beside: Vec<String>,
     /// Numbers of encoder and decoder layers.
     pub(super) n_layers: [usize; 2],
-    /// Each rule of the layout and the name of its tensor in the file.
+    /// Each rule of the layout, with the name of its tensor in the file; `None` if the file lacks
+    /// the tensor.
     pub(super) found: Vec<(Rule, Option<String>)>,
 }
 
-/// Usual names of the entry that holds the weights, in checkpoints that hold other data too.
+/// Usual names of the entry that holds the weights in a checkpoint with several entries.
 const USUAL: [&str; 3] = ["model", "state_dict", "model_state_dict"];
 
 /// Recognises the layout of a file by the names of its tensors.
@@ -73,7 +74,8 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
         return of(Some(&group)).ok_or_else(|| entries.unrecognised(options.layout));
     }
     // In a pickled module, or a checkpoint with an entry per stack, one model spans several
-    // entries. The names of all entries are therefore matched together before those of each entry.
+    // entries. The names of all entries are therefore matched together first, and only then the
+    // names of each entry alone.
     let whole = of(None);
     let is_all = |known: &Recognised| {
         known.contents == Contents::Model && known.missing.is_empty() && known.unused.is_empty()
@@ -108,16 +110,16 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
     }
 }
 
-/// A tensor of the file.
+/// The names of one tensor of the file.
 struct Entry {
-    /// Name within its group, after renaming.
+    /// Name within `group`, after renaming.
     name: String,
     /// Name in the file.
     original: String,
     group: Option<String>,
 }
 
-/// All tensors of a file, by their names after renaming.
+/// All tensors of a file, with their names after renaming.
 struct Entries(Vec<Entry>);
 
 impl Entries {
@@ -132,7 +134,8 @@ impl Entries {
         };
         let mut all: Vec<Entry> = file.tensors.iter().map(entry).collect();
         for (from, to) in rename {
-            // A name without an entry renames the tensors of all entries.
+            // `from` is either the whole name of a tensor or a name within an entry. The latter
+            // renames the tensors of this name in all entries.
             let is_whole = all.iter().any(|entry| entry.original == *from);
             let is_meant = |entry: &Entry| match is_whole {
                 true => entry.original == *from,
@@ -163,7 +166,9 @@ impl Entries {
         self.0.iter().map(|entry| entry.group.clone()).collect()
     }
 
-    /// Returns the names in a group, or in all groups, and their names in the file.
+    /// Returns the names of the tensors in `group`, mapped to their names in the file.
+    ///
+    /// Without `group`, returns the names of all tensors, each with its group before it.
     fn names(&self, group: Option<&Option<String>>) -> Names {
         let in_group = |entry: &&Entry| group.is_none_or(|group| entry.group == *group);
         let name = |entry: &Entry| {
@@ -176,14 +181,14 @@ impl Entries {
         self.0.iter().filter(in_group).map(name).collect()
     }
 
-    /// Returns the names in the file of all tensors outside a group.
+    /// Returns the names of all tensors outside `group`, as they are in the file.
     fn beside(&self, group: Option<&Option<String>>) -> Vec<String> {
         let outside = |entry: &&Entry| group.is_some_and(|group| entry.group != *group);
         let outside = self.0.iter().filter(outside);
         outside.map(|entry| entry.original.clone()).collect()
     }
 
-    /// Returns the error about names that match no layout.
+    /// Returns the error for a file whose names match no layout.
     fn unrecognised(&self, layout: Option<Layout>) -> WeightsError {
         let first = self.0.iter().take(3).map(|entry| entry.original.as_str());
         WeightsError::Unrecognised {
@@ -194,25 +199,27 @@ impl Entries {
     }
 }
 
-/// Names of tensors after renaming, and their names in the file.
+/// Names of tensors after renaming, mapped to their names in the file.
 type Names = BTreeMap<String, String>;
 
-/// Maximum number of layers of a stack, above that of any model.
+/// Maximum number of layers of a stack, far above the number in any real model.
 const MAX_LAYERS: usize = 1000;
 
-/// The structure of a file, as its names show it.
+/// The structure of a file, as the names of its tensors show it.
 struct Found {
     contents: Contents,
-    /// Prefix of every name in the file.
+    /// Prefix of the layout's names in this file.
     prefix: String,
     /// Numbers of encoder and decoder layers.
     n_layers: [usize; 2],
-    /// Whether the file holds a single stack whose names lack the name of the stack.
+    /// Whether the file holds a single stack without `encoder.` or `decoder.` in its names.
     is_bare: bool,
 }
 
-/// Returns the structure of a file in a layout, recognised by the names of its self-attention
-/// weights; `None` if there are none.
+/// Returns the structure of a file, if it has the given layout.
+///
+/// The structure is recognised by the names of the self-attention weights. Returns `None` if the
+/// file has no such names.
 fn find(layout: Layout, names: &Names) -> Option<Found> {
     let first = |is_bare| -> [String; 2] {
         let rules = layout::expand(layout, [1, 1], is_bare);
@@ -227,8 +234,8 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
         let whole = at_end.filter(|prefix| prefix.is_empty() || prefix.ends_with('.'));
         whole.min_by_key(|prefix| prefix.len()).map(String::from)
     };
-    // The largest layer number in any name counts, so that a layer without its first tensor is
-    // noticed.
+    // The largest layer number in any name gives the number of layers, so that a layer without its
+    // self-attention weights is noticed.
     let count = |prefix: &str, first: &str| {
         let (before, _) = first
             .split_once("layers.0.")
@@ -286,7 +293,7 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
     })
 }
 
-/// Returns a name without the prefix of `torch.nn.Transformer`, if it has the prefix.
+/// Returns a name without the prefix of `torch.nn.Transformer`.
 fn inner(name: &str) -> String {
     name.strip_prefix(CORE).unwrap_or(name).into()
 }
@@ -305,8 +312,8 @@ fn matched(
         n_layers,
         is_bare,
     } = found;
-    // Modules outside `torch.nn.Transformer` have the prefix that precedes its field name, or no
-    // prefix.
+    // For `torch.nn`, `prefix` ends with the field name of the `Transformer`. Modules outside of it
+    // do not have this name: if `prefix` is `module.transformer.`, `outer` is `module.`.
     let outer = match prefix.trim_end_matches('.').rsplit_once('.') {
         _ if prefix.is_empty() => String::new(),
         Some((outer, _)) => format!("{outer}."),
@@ -329,7 +336,7 @@ fn matched(
     let has_final_norm = found
         .iter()
         .any(|(rule, name)| rule.ours.contains(".final_norm.") && name.is_some());
-    // With `bias=False` neither linear layers nor norms have a bias.
+    // A PyTorch model with `bias=False` has no biases, neither in linear layers nor in norms.
     let has_biases = found
         .iter()
         .any(|(rule, name)| is_bias(&rule.ours) && name.is_some());
@@ -337,7 +344,7 @@ fn matched(
         let is = |part: &str| rule.ours.ends_with(part);
         matches!(rule.kind, Kind::Positions(_))
             || is("input.position.Learned.weight")
-            // Shared matrices, or a generator without bias.
+            // Files may lack shared matrices, and the generator may have no bias.
             || is("decoder.generator.weight")
             || is("decoder.generator.bias")
             || is("encoder.input.embedding.weight")
@@ -373,7 +380,8 @@ fn matched(
     }
 }
 
-/// Returns whether a parameter is a bias of a layer, or a shift of one of its norms or a final norm.
+/// Returns whether a parameter is the bias of a linear layer or the shift of a norm. The bias of
+/// the generator does not count.
 pub(super) fn is_bias(ours: &str) -> bool {
     let is_inside = ours.contains(".layers.") || ours.contains(".final_norm.");
     is_inside && (ours.ends_with(".bias") || ours.ends_with(".beta"))

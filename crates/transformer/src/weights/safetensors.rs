@@ -12,14 +12,14 @@ use super::header::TensorInfo;
 use super::parameters::Parameters;
 use crate::choice::choices;
 
-/// Maximum header length in bytes, as in the format's own reader.
+/// Maximum header length in bytes, the same as in the reader of the `safetensors` crate.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// An open file whose header has been checked.
+/// An open safetensors file whose header has been checked.
 #[derive(Debug)]
 pub(super) struct SafetensorsFile {
     file: File,
-    /// Offset of each tensor in the file, and its length, in bytes.
+    /// Offset in the file and length of each tensor, both in bytes.
     locations: BTreeMap<String, (u64, usize)>,
 }
 
@@ -74,8 +74,8 @@ impl SafetensorsFile {
                 },
             );
         }
-        // `safetensors.torch.save_model` writes tensors that share memory only once, and lists their
-        // other names in the metadata.
+        // `safetensors.torch.save_model` writes tensors that share memory only once. The metadata
+        // lists their other names.
         for (name, kept) in header.metadata().iter().flatten() {
             if let (Some(info), false) = (tensors.get(kept), tensors.contains_key(name)) {
                 let (info, location) = (TensorInfo::clone(info), locations[kept]);
@@ -88,7 +88,7 @@ impl SafetensorsFile {
         Ok((Self { file, locations }, tensors, metadata.collect()))
     }
 
-    /// Reads the bytes of a tensor that the file has.
+    /// Reads the bytes of a tensor, which must be in the file.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
         let (offset, length) = self.locations[name];
         let mut bytes = vec![0; length];
@@ -100,15 +100,15 @@ impl SafetensorsFile {
     }
 }
 
-/// Element type of the tensors in a file that is written.
+/// Element type of the tensors that are written to a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dtype {
-    /// Exact.
+    /// Elements are written exactly.
     #[default]
     F32,
-    /// Rounded to half precision; values beyond 65,504 become infinite.
+    /// Elements are rounded to half precision; values beyond 65,504 become infinite.
     F16,
-    /// Rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
+    /// Elements are rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
     BF16,
 }
 
@@ -127,8 +127,8 @@ pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
     to_bytes_with(parameters, Dtype::F32, &BTreeMap::new())
 }
 
-/// Returns the bytes of a safetensors file with these parameters as elements of `dtype`, and with
-/// metadata.
+/// Returns the bytes of a safetensors file with these parameters, rounded to `dtype`, and with
+/// `metadata`.
 ///
 /// # Errors
 ///
@@ -169,8 +169,8 @@ pub fn to_bytes_with(
         Ok((name, view.map_err(file)?))
     });
     let views = views.collect::<Result<Vec<_>, _>>()?;
-    // The format's writer keeps metadata in a hash map, in which the order of several entries would
-    // vary.
+    // The format's writer takes a hash map, so the order of several metadata entries in the file
+    // may vary.
     let metadata = metadata
         .iter()
         .map(|(key, text)| (key.clone(), text.clone()));
@@ -179,7 +179,7 @@ pub fn to_bytes_with(
     ::safetensors::serialize(views, metadata).map_err(file)
 }
 
-/// Returns the parameters in the bytes of a safetensors file.
+/// Reads the parameters from the bytes of a safetensors file.
 ///
 /// # Errors
 ///

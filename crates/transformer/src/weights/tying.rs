@@ -13,7 +13,10 @@ const SOURCE_TABLE: &str = "encoder.input.embedding.weight";
 const TARGET_TABLE: &str = "decoder.input.embedding.weight";
 const GENERATOR: &str = "decoder.generator.weight";
 
-/// Determines which vocabulary matrices are shared, and removes the copies from `parameters`.
+/// Returns which vocabulary matrices are shared, and changes `parameters` accordingly.
+///
+/// Copies of a shared matrix are removed. A matrix that the file lacks is copied from the matrix
+/// that it equals, if the model keeps the two apart.
 ///
 /// # Errors
 ///
@@ -67,7 +70,7 @@ pub(super) fn tie(
     Ok(tying)
 }
 
-/// Transposes `[V, D]` to `[D, V]`.
+/// Returns the transpose, `[D, V]`, of a table `[V, D]`.
 pub(super) fn transposed(table: &TensorData) -> TensorData {
     let [rows, columns] = [table.shape()[0], table.shape()[1]];
     let values = table.as_slice::<f32>().expect("the table was read as f32");

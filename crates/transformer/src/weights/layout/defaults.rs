@@ -10,8 +10,9 @@ use crate::config::{
 use crate::weights::contents::Contents;
 
 impl Layout {
-    /// Returns the hyper-parameters that models of this layout usually have and that weights do not
-    /// show. The sizes in the result have no meaning.
+    /// Returns the layout's usual values of the hyper-parameters that weights do not show.
+    ///
+    /// The sizes in the result have no meaning. `vocab_size` determines Marian's `pad_id`.
     pub(in crate::weights) fn usual(self, vocab_size: usize) -> TransformerConfig {
         let config = TransformerConfig::new(1, 1);
         match self {
@@ -20,8 +21,8 @@ impl Layout {
             Self::Annotated => config
                 .with_norm_placement(NormPlacement::Pre)
                 .with_norm_variance(NormVariance::Unbiased)
-                // The Annotated Transformer adds 1e-6 to the standard deviation; this crate adds ε to
-                // the variance. 2e-6 has the same effect where the deviation is 1.
+                // The Annotated Transformer adds 1e-6 to the standard deviation, this crate ε to
+                // the variance. An ε of 2e-6 has the same effect where the standard deviation is 1.
                 .with_norm_epsilon(2e-6),
             Self::Marian => config
                 .with_activation(Activation::Swish)
@@ -31,8 +32,8 @@ impl Layout {
         }
     }
 
-    /// Returns the field and value of the first hyper-parameter that this layout's classes cannot
-    /// compute; `None` if they can compute the model.
+    /// Returns the name and value of the first hyper-parameter that the layout cannot represent,
+    /// or `None` if the layout can represent the model.
     pub(in crate::weights) fn unsupported(
         self,
         config: &TransformerConfig,
@@ -47,7 +48,7 @@ impl Layout {
         if !is_free && config.norm_placement != usual.norm_placement {
             return Some(("norm_placement", value(&config.norm_placement)));
         }
-        // A `torch.nn.TransformerEncoder` alone may lack the final norm.
+        // In `torch.nn`, an encoder alone or a decoder alone may lack the final norm.
         let may_lack_norm = self == Self::TorchNn && contents != Contents::Model;
         if config.final_norm != usual.final_norm && !may_lack_norm {
             return Some(("final_norm", value(&config.final_norm)));

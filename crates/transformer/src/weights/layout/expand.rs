@@ -1,12 +1,14 @@
-//! Expansion of a layout's rules to the tensors of one model.
+//! Expansion of a layout's rules to one rule per tensor of a model.
 
 use super::name::Layout;
 use super::rule::{CORE, Rule};
 use super::tables;
 
-/// Returns the rules of a layout for a model with `n_layers` encoder and decoder layers.
+/// Returns the rules of a layout for a model with the given numbers of layers.
 ///
-/// With `is_bare`, the model is a single stack whose names in the layout lack the name of the stack.
+/// `n_layers` holds the numbers of encoder and decoder layers; 0 means that the model lacks the
+/// stack. If `is_bare`, `encoder.` and `decoder.` are removed from the names in the layout, as in
+/// files of a single stack.
 pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: bool) -> Vec<Rule> {
     let mut all = Vec::new();
     for rule in tables::rules(layout) {
@@ -31,7 +33,7 @@ pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: 
     all
 }
 
-/// Returns a name without the name of its stack.
+/// Returns a name without `encoder.` or `decoder.`, and without `model.` before them.
 fn bare(name: &str) -> String {
     for (before, stays) in [("", ""), (CORE, CORE), ("model.", "")] {
         for stack in ["encoder.", "decoder."] {

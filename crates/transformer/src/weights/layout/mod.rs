@@ -1,4 +1,4 @@
-//! Layouts: the names and arrangement of the same parameters in other implementations.
+//! Layouts: how other implementations name and arrange the same parameters.
 //!
 //! A layout is a table of rules. Import and export apply the same rules in opposite directions.
 

@@ -7,16 +7,19 @@ use crate::choice::choices;
 pub enum Layout {
     /// This crate's own names.
     Native,
-    /// `encoder.layers.0.self_attn.w_q.weight`: models with the paper's names.
+    /// Models with the paper's names, such as `encoder.layers.0.self_attn.w_q.weight`.
     Paper,
-    /// `encoder.layers.0.self_attn.query.linear.weight`: labml's annotated implementation.
+    /// labml's annotated implementation, with names such as
+    /// `encoder.layers.0.self_attn.query.linear.weight`.
     Labml,
-    /// `encoder.layers.0.self_attn.linears.0.weight`: the Annotated Transformer.
+    /// The Annotated Transformer, with names such as
+    /// `encoder.layers.0.self_attn.linears.0.weight`.
     Annotated,
-    /// `encoder.layers.0.self_attn.in_proj_weight`: `torch.nn.Transformer`, with embeddings and a
-    /// generator outside of it.
+    /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
+    /// `encoder.layers.0.self_attn.in_proj_weight`.
     TorchNn,
-    /// `model.encoder.layers.0.self_attn.q_proj.weight`: Marian in Hugging Face's library.
+    /// Marian in Hugging Face's library, with names such as
+    /// `model.encoder.layers.0.self_attn.q_proj.weight`.
     Marian,
 }
 

@@ -1,10 +1,12 @@
-//! The rules of a layout: the correspondence of its tensors and this crate's parameters.
+//! The rules of a layout: which of its tensors corresponds to which parameter of this crate.
 
-/// Prefix of names inside `torch.nn.Transformer` in the tables of rules; files may have another
-/// prefix.
+/// Prefix that the tables of rules use for names inside `torch.nn.Transformer`. Files may have
+/// another prefix.
 pub(in crate::weights) const CORE: &str = "transformer.";
 
-/// Consecutive parts of a packed parameter, which consists of `of` equal parts along its outputs.
+/// Consecutive parts of a packed parameter.
+///
+/// The whole parameter consists of `of` equal parts along its output axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::weights) struct Part {
     /// Index of the first part, from 0.
@@ -27,36 +29,37 @@ impl Part {
 /// The arrangement of a tensor's elements in a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::weights) enum Kind {
-    /// The arrangement of this crate.
+    /// The same arrangement as in this crate.
     Same,
     /// The weight of a linear layer: `[out, in]` in the layout, `[in, out]` in this crate.
     Linear,
-    /// A vector that may have leading axes of size 1 in the layout. Export writes the given number
-    /// of them.
+    /// A vector that may have leading axes of size 1 in a file. Export writes the given number of
+    /// these axes.
     Vector(usize),
-    /// A position table `[max_len, D]`, in the layout with an axis of size 1 before the given axis.
+    /// A position table `[max_len, D]`. In the layout, it has an additional axis of size 1 before
+    /// the given axis; `None` means no additional axis.
     Positions(Option<usize>),
 }
 
-/// The correspondence of a tensor in a layout and a parameter of this crate.
+/// The correspondence between a tensor in a layout and a parameter of this crate.
 ///
 /// In names, `{s}` stands for `encoder` or `decoder`, and `{i}` for the index of a layer.
 #[derive(Clone, Debug)]
 pub(in crate::weights) struct Rule {
-    /// Names in the layout. Import accepts all of them, export writes the first.
+    /// Names of the tensor in the layout. Import accepts all names, export writes the first.
     pub theirs: Vec<String>,
-    /// Name in this crate.
+    /// Name of the parameter in this crate.
     pub ours: String,
-    /// Arrangement in the layout.
+    /// Arrangement of the elements in the layout.
     pub kind: Kind,
-    /// Part of the tensor in the layout.
+    /// Part of the layout's tensor to which the rule applies.
     pub their_part: Part,
-    /// Part of the parameter in this crate.
+    /// Part of this crate's parameter to which the rule applies.
     pub our_part: Part,
 }
 
 impl Rule {
-    /// Returns the rule for one stack and one of its layers.
+    /// Returns the rule with the given stack and layer instead of `{s}` and `{i}`.
     pub fn of(&self, stack: &str, layer: usize) -> Self {
         let name = |pattern: &String| {
             pattern
@@ -70,7 +73,7 @@ impl Rule {
         }
     }
 
-    /// Returns the shape in the layout of a parameter that has `shape` in this crate.
+    /// Returns the shape of the layout's tensor for a parameter that has `shape` in this crate.
     pub fn their_shape(&self, shape: &[usize]) -> Vec<usize> {
         let mut shape = shape.to_vec();
         let unit = shape.last().map_or(0, |width| width / self.our_part.of);
@@ -88,8 +91,10 @@ impl Rule {
         shape
     }
 
-    /// Calls `pair` with the index of each element in the layout and in this crate, for a parameter
-    /// that has `shape` in this crate.
+    /// Calls `pair(there, here)` for each element of the parts in this rule.
+    ///
+    /// `there` is the index of the element in the layout's tensor, and `here` its index in this
+    /// crate's parameter, which has shape `shape`.
     pub fn for_each_pair(&self, shape: &[usize], mut pair: impl FnMut(usize, usize)) {
         let Some((&width, axes)) = shape.split_last() else {
             return pair(0, 0);
@@ -113,7 +118,7 @@ impl Rule {
         }
     }
 
-    /// Returns whether a tensor of shape `found` can be read where the layout has `expected`.
+    /// Returns whether import accepts a tensor of shape `found` where the layout has `expected`.
     pub fn fits(&self, found: &[usize], expected: &[usize]) -> bool {
         let without_ones = |shape: &[usize]| -> Vec<usize> {
             shape.iter().copied().filter(|&axis| axis != 1).collect()

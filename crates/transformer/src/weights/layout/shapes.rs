@@ -4,8 +4,8 @@ use crate::config::{Positions, TransformerConfig, WeightTying};
 
 /// Returns the names and shapes of the parameters of a model, or of one of its stacks.
 ///
-/// `has` says whether there is an encoder, and whether there is a decoder. Names begin with the name
-/// of the stack in any case.
+/// `has` is `[has_encoder, has_decoder]`. Names begin with `encoder.` or `decoder.`, even if there
+/// is only one stack.
 pub(in crate::weights) fn shapes(
     config: &TransformerConfig,
     has: [bool; 2],

@@ -15,7 +15,7 @@ pub(super) fn rules(layout: Layout) -> Vec<Rule> {
     }
 }
 
-/// One of the equal parts of a packed projection.
+/// Returns part `first` of a packed projection of `of` equal parts.
 const fn part(first: usize, of: usize) -> Part {
     Part {
         first,
@@ -46,9 +46,9 @@ const DECODER: &str = "decoder";
 /// A builder of a layout's rules.
 struct Table {
     rules: Vec<Rule>,
-    /// Names of a norm's scale and shift in the layout.
+    /// The layout's names for the scale and the shift of a norm.
     norm: [&'static str; 2],
-    /// Prefix of the stacks' names in the layout.
+    /// Prefix in the layout's names before `encoder.` or `decoder.`.
     before: &'static str,
 }
 
@@ -61,7 +61,8 @@ impl Table {
         }
     }
 
-    /// Adds a rule; `parts` are the part in the layout and the part in this crate.
+    /// Adds a rule. `parts` holds the part of the layout's tensor and the part of this crate's
+    /// parameter.
     fn rule(&mut self, theirs: &[&str], ours: &str, kind: Kind, parts: [Part; 2]) {
         let [their_part, our_part] = parts;
         self.rules.push(Rule {
@@ -73,19 +74,19 @@ impl Table {
         });
     }
 
-    /// Adds the rule for a parameter that has the same arrangement in the layout.
+    /// Adds the rule for a parameter that has the same arrangement in the layout as in this crate.
     fn same(mut self, theirs: &[&str], ours: &str) -> Self {
         self.rule(theirs, ours, Kind::Same, [Part::WHOLE; 2]);
         self
     }
 
-    /// Adds the rules for one linear layer in every layer of a stack. In its name, `{p}` stands for
+    /// Adds the rules for one linear layer in every layer of a stack. In `theirs`, `{p}` stands for
     /// `weight` or `bias`.
     fn linear(self, stack: &str, theirs: &str, ours: (&str, Part)) -> Self {
         self.packed(stack, theirs, Part::WHOLE, ours)
     }
 
-    /// Adds the rules for a linear layer that is part of a packed linear layer in the layout.
+    /// Adds the rules for a linear layer that is `their_part` of a packed layer in the layout.
     fn packed(mut self, stack: &str, theirs: &str, their_part: Part, ours: (&str, Part)) -> Self {
         let (ours, our_part) = ours;
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
@@ -117,7 +118,8 @@ impl Table {
         self
     }
 
-    /// Adds the rules for position tables, which are written with an axis of size 1 before `axis`.
+    /// Adds the rules for position tables. Export writes them with an additional axis of size 1
+    /// before `axis`, if there is an `axis`.
     fn positions(mut self, theirs: &[&str], stack: &str, axis: Option<usize>) -> Self {
         let ours = format!("{stack}.input.position.Learned.weight");
         self.rule(theirs, &ours, Kind::Positions(axis), [Part::WHOLE; 2]);
@@ -170,8 +172,8 @@ fn native() -> Vec<Rule> {
 }
 
 impl Table {
-    /// Adds the rules for one linear layer in every layer of a stack, with the same name in this
-    /// crate.
+    /// Adds the rules of the native layout for one linear layer in every layer of a stack. The
+    /// names and the arrangement are the same as in this crate.
     fn own_linear(mut self, stack: &str, block: &str) -> Self {
         for name in ["weight", "bias"] {
             let name = format!("{stack}.layers.{{i}}.{block}.{name}");
