@@ -1,5 +1,5 @@
-//! Measures the forward and backward pass of each block of the paper's base model, for 16 sequences
-//! of 64 tokens, with and without the operations of `fused`.
+//! Measures the forward and backward pass of each block of the paper's base model, with and without
+//! the operations of `fused`. The inputs are 16 sequences of 64 tokens.
 //!
 //! Run with `cargo bench -p transformer --bench blocks`.
 #![allow(missing_docs)] // criterion's macros create public functions
@@ -48,7 +48,8 @@ fn blocks(criterion: &mut Criterion) {
     let ids = Distribution::Uniform(1.0, VOCAB_SIZE as f64);
     let ids = Tensor::<2, Int>::random([BATCH, LENGTH], ids, &device);
     let mask = AttentionMask::causal(LENGTH, &device);
-    // A graph allows one backward pass: the memory must not be part of it.
+    // A graph allows only one backward pass, so the memory, which all passes use, must not be part
+    // of it.
     let mut memory = model.encode(ids.clone());
     memory.states = memory.states.detach();
     for is_fused in [true, false] {

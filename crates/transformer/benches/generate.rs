@@ -1,4 +1,5 @@
-//! Measures the generation of targets of a fixed length with a small model, and the search alone.
+//! Measures the time to generate targets of a fixed length with a small model, and the time of the
+//! search alone.
 //!
 //! Run with `cargo bench -p transformer --bench generate`.
 #![allow(missing_docs)] // criterion's macros create public functions
@@ -24,7 +25,7 @@ fn config(width: usize) -> GenerateConfig {
         .with_method(method)
 }
 
-/// Measures generation by a model of the shape that `train bench` calls tiny.
+/// Measures generation by a model of the shape `tiny` of `train bench`.
 fn tiny(criterion: &mut Criterion) {
     let model = TransformerConfig::new(16, 16)
         .with_d_model(64)
@@ -60,7 +61,7 @@ fn tiny(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A model that takes no time: its logits are always the same.
+/// A model that takes almost no time, because its logits are always the same.
 struct Free(Vec<f32>);
 
 impl Autoregressive for Free {
@@ -73,7 +74,7 @@ impl Autoregressive for Free {
     }
 }
 
-/// Measures the search without the model, with a vocabulary of 10,000 tokens.
+/// Measures the search without a real model, with a vocabulary of 10,000 tokens.
 fn search(criterion: &mut Criterion) {
     let logits: Vec<f32> = (0..10_000)
         .map(|i| ((i * 7919) % 10_007) as f32 / 1e3)

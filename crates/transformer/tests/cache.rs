@@ -1,4 +1,4 @@
-//! Decoding in steps with the cache computes the logits of the full pass.
+//! Tests that decoding in steps with the cache computes the same logits as a full pass.
 
 mod common;
 
@@ -40,9 +40,9 @@ fn steps_compute_the_logits_of_the_full_pass() {
                 let memory = model.encode(source);
                 let full = model.decode(target.clone(), &memory, &mut model.new_cache());
 
-                // The pieces are: single tokens, several tokens and then single ones, pieces of
-                // several tokens, and all tokens at once. The capacities are: none, too small,
-                // exact, and larger than needed.
+                // The 7 tokens are decoded one at a time, first 4 and then one at a time, in pieces
+                // of 2 or 3, and all at once. The capacity of the cache is 0, too small, exact, and
+                // larger than needed.
                 for pieces in [vec![1; 7], vec![4, 1, 1, 1], vec![2, 3, 2], vec![7]] {
                     for capacity in [0, 3, 7, 20] {
                         let mut cache = model.decoder.new_cache_with_capacity(2, capacity);
@@ -123,7 +123,9 @@ fn branching_targets_compute_the_logits_of_the_full_pass() {
             for capacity in [0, 3, 20] {
                 let mut cache = model.decoder.new_cache_with_capacity(capacity, capacity);
                 let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|i| (i, Vec::new())).collect();
-                // Targets branch, a source ends, a pass has two tokens, and one source remains.
+                // The parents of each step: targets branch (step 1), the targets of source 1 end
+                // (2), only targets of source 2 remain (3), a pass has two tokens (4), and one
+                // target remains (5).
                 for (step, parents) in [
                     vec![0, 1, 2],
                     vec![0, 0, 1, 2, 2],

@@ -1,4 +1,4 @@
-//! Invalid configurations, and token ids from outside the program.
+//! Tests of configurations, valid and invalid, and of the check of token ids.
 
 use burn::config::Config;
 use burn::tensor::Device;

@@ -1,5 +1,7 @@
-//! A step of generation allocates the same number of bytes at any length, except for the attention
-//! weights. Bytes are counted, because time depends on the load of the machine.
+//! Tests that a step of generation allocates the same number of bytes at any target length, except
+//! for the attention weights.
+//!
+//! The test counts bytes, because times depend on the load of the machine.
 #![allow(unsafe_code)] // for the counting allocator
 
 use burn::tensor::{Device, Tensor};
@@ -15,7 +17,8 @@ use allocations::allocated;
 const D_MODEL: usize = 64;
 const LENGTHS: [usize; 3] = [64, 256, 1024];
 
-/// Returns the bytes that the steps at `LENGTHS` allocate.
+/// Returns the number of bytes that the steps at the three `LENGTHS` allocate. A step has `width`
+/// targets, and `parents(step)` returns their parents.
 fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
     let device = Device::flex();
     device.seed(1);
@@ -52,18 +55,20 @@ fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
 // This program has a single test, so that no other test allocates at the same time.
 #[test]
 fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
-    // Size of one layer's keys and values of one target at 256 tokens. A cache that grows by
-    // concatenation, or copies the past of a beam, would allocate it for each layer and row.
+    // `past` is the number of bytes of one layer's keys and values for one target of 256 tokens. A
+    // cache that is concatenated anew or copied at each step would allocate as many bytes for each
+    // layer and target.
     let past = 256 * 2 * D_MODEL * 4;
 
-    // Size of the attention weights: 4 bytes per token in each of 4 heads and 2 layers.
+    // The attention weights have 4 bytes per token in each of 4 heads and 2 layers.
     let weights = |length: usize| 2 * 4 * 4 * length;
     let [at_64, at_256, at_1024] = bytes(1, |_| vec![0]);
     assert!(at_256 <= at_64 + weights(256), "{at_64}, {at_256}");
     assert!(at_1024 <= at_64 + weights(1024), "{at_64}, {at_1024}");
     assert!(at_256 < past);
 
-    // Branching beams also hold the cache row of each token of 5 targets, 4 bytes each, three times.
+    // When targets branch, a step also allocates the cache row of each token of 5 targets: 4 bytes
+    // per token, in three copies.
     let branch = |step: usize| (0..5).map(|row| (row * step) % 5).collect();
     let rows = |length: usize| 3 * 5 * 4 * length;
     let [at_64, at_256, at_1024] = bytes(5, branch);

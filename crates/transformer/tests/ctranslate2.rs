@@ -1,5 +1,6 @@
-//! Searches find the targets that CTranslate2 finds with the same weights, for 64 random sources
-//! (`fixtures/export_search.py`).
+//! Tests that searches find the same targets as CTranslate2 with the same weights.
+//!
+//! `fixtures/export_search.py` wrote the results of CTranslate2 for 64 random sources.
 
 mod common;
 
@@ -10,7 +11,8 @@ use transformer::{NormPlacement, Transformer, TransformerConfig};
 
 const EOS: u32 = 2;
 
-/// Maximum relative difference of scores: CTranslate2 sums in f32, and in another order.
+/// Maximum relative difference of a score from CTranslate2's score. CTranslate2 adds in f32 and in
+/// another order, so the scores are not equal.
 const TOLERANCE: f64 = 2e-4;
 
 fn sources(fixture: &Fixture) -> Vec<Vec<u32>> {
@@ -21,7 +23,7 @@ fn sources(fixture: &Fixture) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// Returns the targets of each source and their scores, best first.
+/// Returns the targets that CTranslate2 found for each source and their scores, best first.
 fn expected(fixture: &Fixture, case: &str) -> Vec<Vec<(Vec<u32>, f64)>> {
     let tokens = fixture.data(&format!("{case}.tokens"));
     let [_, n_best, length] = tokens.shape()[..] else {
@@ -56,7 +58,7 @@ fn check(
         assert_eq!(found.len(), expected.len());
         for (found, (tokens, score)) in found.iter().zip(expected) {
             let name = format!("{case} of {source:?} on {what}");
-            // CTranslate2's scores do not include the forced tokens.
+            // CTranslate2's scores do not include the tokens of the forced prefix.
             let forced = found.token_log_probabilities[..prefix.len()]
                 .iter()
                 .sum::<f32>();
@@ -65,7 +67,7 @@ fn check(
                 (actual - score).abs() < TOLERANCE * score.abs().max(1.0),
                 "{name}: {found:?}, but CTranslate2 has {tokens:?} with {score}"
             );
-            // Targets of equal score may come in any order.
+            // A few targets may differ, because targets of equal score may come in any order.
             same += usize::from(found.tokens == *tokens);
         }
     }

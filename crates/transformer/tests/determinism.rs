@@ -1,5 +1,7 @@
-//! The same seed gives the same parameters and the same losses, with dropout. This test has a program
-//! of its own, because flex has one random generator per process.
+//! Tests that the same seed gives the same parameters and losses when a model is trained with
+//! dropout.
+//!
+//! This test has a program of its own, because flex has one random generator per process.
 
 mod common;
 

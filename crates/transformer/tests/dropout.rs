@@ -1,5 +1,5 @@
-//! Dropout is applied where the paper and its implementations apply it (section 5.4), and only in
-//! training. Tests of embeddings and learned positions are here too.
+//! Tests that dropout is applied where the paper (section 5.4) and its implementations apply it,
+//! and only in training. The file also tests embeddings and learned positions.
 
 mod common;
 
@@ -8,7 +8,7 @@ use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::attention::CrossAttention;
 use transformer::{Positions, Transformer, TransformerConfig};
 
-/// Returns two models with the same parameters, with and without dropout.
+/// Returns two models with the same parameters, the first with dropout and the second without.
 fn models(device: &Device) -> (Transformer, Transformer) {
     let config = TransformerConfig::new(31, 31)
         .with_d_model(24)
@@ -91,12 +91,13 @@ fn kept_elements_of_the_input_are_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
-/// Attention is linear in the values, and `relu(c x) = c relu(x)` for `c > 0`. The sum of inputs
-/// times gradients is therefore the loss, unless the backward pass drops other elements than the
-/// forward pass.
+/// Attention is linear in the values, and `relu(c x) = c relu(x)` for `c > 0`. Therefore, the sum
+/// of inputs times gradients equals the loss, unless the backward pass drops other elements than
+/// the forward pass.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
-    // Backends other than flex keep the weights of few keys, and recompute those of many.
+    // Backends other than flex keep the attention weights of 40 keys for the backward pass, but
+    // recompute the weights of 1100 keys.
     for (backend, s) in common::backends()
         .iter()
         .flat_map(|backend| [(backend, 40), (backend, 1100)])
@@ -132,7 +133,7 @@ fn backward_passes_drop_what_their_forward_passes_dropped() {
     }
 }
 
-/// Returns the ids 0..30 in two rows.
+/// Returns the ids 0..30 in two rows of 15.
 fn some_ids(device: &Device) -> Tensor<2, Int> {
     Tensor::<1, Int>::arange(0..30, device).reshape([2, 15])
 }
@@ -181,7 +182,7 @@ fn the_gradient_of_a_learned_position_is_summed_over_the_batch() {
             .into_iter()
             .find(|(path, _)| path == "encoder.input.position.Learned.weight")
             .unwrap();
-        // Each sequence uses rows 2, 3 and 4 of the table.
+        // The sequences begin at position 2, so each uses rows 2, 3 and 4 of the table.
         let sum = cotangent.inner().sum_dim(0).reshape([3, 6]);
         let inner = sum.device();
         let zeros = |n| Tensor::<2>::zeros([n, 6], &inner);

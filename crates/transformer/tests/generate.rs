@@ -1,4 +1,4 @@
-//! Searches with toy models whose best targets are known, and with this crate's model.
+//! Tests of searches, with toy models whose best targets are known and with this crate's model.
 
 mod common;
 
@@ -19,7 +19,7 @@ use transformer::{
 const EOS: u32 = 0;
 const BOS: u32 = 1;
 
-/// A model whose logits are a hash of the tokens so far.
+/// A model whose logits are a hash of the source and the tokens so far.
 struct Toy {
     vocab_size: usize,
     seed: u64,
@@ -33,7 +33,7 @@ impl Toy {
         Self {
             vocab_size,
             seed,
-            // Targets begin with the index of their source, so that sources differ.
+            // A row begins with the index of its source, so that sources have different logits.
             rows: (0..n_sources as u32).map(|source| vec![source]).collect(),
             steps: 0,
             fed: 0,
@@ -154,7 +154,7 @@ proptest! {
         for (found, expected) in found.iter().zip(&expected) {
             prop_assert_eq!(found.len(), n_best.min(expected.len()));
             for (found, expected) in found.iter().zip(expected) {
-                // Targets of equal score may come in any order.
+                // Only scores are compared, because targets of equal score may come in any order.
                 prop_assert!((found.score - expected.1).abs() < 1e-5, "{:?} {:?}", found, expected);
             }
         }
@@ -168,7 +168,7 @@ proptest! {
     ) {
         let n_best = 1 + (seed % width as u64) as usize;
         let early = config(max_length).with_method(beam(width, penalty)).with_n_best(n_best);
-        // With `n_best` as large as the beam, fewer searches end early.
+        // With `n_best` as large as the width of the beam, fewer searches end early.
         let late = early.clone().with_n_best(width);
         let early = search(Toy::new(vocab_size, seed, 3), early);
         let late = search(Toy::new(vocab_size, seed, 3), late);
@@ -254,8 +254,8 @@ proptest! {
     }
 }
 
-/// Returns the scores of a beam search that runs to the last step and sorts all candidates, best
-/// first.
+/// Returns the scores, best first, of a simple beam search that sorts all candidates and always
+/// runs to the last step.
 fn never_early(
     toy: &Toy,
     source: u32,
@@ -356,7 +356,7 @@ fn the_steps_of_a_search_are_the_tokens_of_its_targets() {
             config(7).with_method(method),
         )
         .unwrap();
-        // Source and tokens of each row of the last step.
+        // `rows` has the source and the tokens of each row of the latest step.
         let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|source| (source, Vec::new())).collect();
         let mut ended = Vec::new();
         for step in search.by_ref() {
@@ -411,7 +411,8 @@ fn a_prefix_is_kept_and_continued() {
         // The prefix of a source does not affect other sources.
         let alone = search(Toy::new(6, 21, 3), config(8).with_method(method));
         assert_eq!(found[1], alone[1]);
-        // Greedy decoding after a prefix of its own target finds the same target.
+        // If the prefix is the beginning of the target that greedy decoding finds, greedy decoding
+        // finds the same target again.
         if method == Method::Greedy {
             let prefix = alone[0][0].tokens[..2].to_vec();
             let again = Search::new(Toy::new(6, 21, 1), vec![prefix], config(8)).unwrap();
@@ -501,7 +502,8 @@ fn the_repetition_penalty_lowers_the_logits_of_repeated_tokens() {
             .remove(0)
     };
     assert_eq!(run(1.0).tokens, [2, 2, 2, 2]);
-    // At the second step 3 / 1.5 = 2 is less than 2.9; at the third, 2 is more than 2.9 / 1.5.
+    // At the second step, the penalty lowers the logit of token 2 to 3 / 1.5 = 2, below 2.9. At the
+    // third step, it also lowers the logit of token 3 to 2.9 / 1.5, below 2.
     let found = run(1.5);
     assert_eq!(found.tokens, [2, 3, 2, 2]);
     let second: f64 = [-9.0f64, -9.0, 2.0, 2.9, -0.1]
@@ -762,7 +764,7 @@ fn each_source_has_its_own_length_limit() {
                 .with_n_best(n_best)
                 .with_length_limit(Some(limit));
             let found = model.generate(&sources(), &config).unwrap();
-            // Without an end symbol, every target has its maximum length.
+            // Without an end symbol, every target reaches the maximum length of its source.
             let lengths = found.iter().map(|found| found[0].tokens.len());
             assert!(lengths.eq([7, 4, 2, 9, 4]), "{name}");
             for (index, source) in sources().into_iter().enumerate() {
@@ -773,7 +775,7 @@ fn each_source_has_its_own_length_limit() {
                 let alone = model.generate(&[source], &config).unwrap();
                 assert_same(&name, &alone, &found[index..=index]);
             }
-            // The limits leave room for the minimum length.
+            // A limit below `min_length` is raised to `min_length`.
             let config = config.with_min_length(8);
             let found = model.generate(&sources(), &config).unwrap();
             let mut lengths = found.iter().map(|found| found[0].tokens.len());

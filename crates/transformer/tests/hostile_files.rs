@@ -1,5 +1,6 @@
-//! Damaged and malicious files of weights give an error, never a panic. The folder `fuzz` has the
-//! same checks for a fuzzer.
+//! Tests that reading damaged or malicious files of weights never panics.
+//!
+//! The folder `fuzz` has the same checks for a fuzzer.
 
 use std::path::Path;
 
@@ -32,7 +33,7 @@ fn read(bytes: &[u8]) {
         };
         let _ = recognise(&file, &options);
         if let Ok(imported) = import(&file, &options) {
-            // An accepted file holds a valid model.
+            // A file that is accepted must hold a valid model.
             assert!(imported.config.validate().is_ok());
             assert!(!imported.parameters.is_empty());
         }
@@ -51,7 +52,8 @@ proptest! {
     fn files_with_changed_bytes_never_panic(
         index in 0..FILES.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
-        // Headers are at the beginning of safetensors files and at the end of archives.
+        // Where bytes change: anywhere (0), near the beginning, where safetensors files have their
+        // header (1), or near the end, where archives have their directory (2).
         at in 0..3,
     ) {
         let mut bytes = fixture(index);

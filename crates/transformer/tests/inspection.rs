@@ -1,4 +1,4 @@
-//! An inspection computes what the forward pass computes, and returns its inner values.
+//! Tests that an inspection computes the same as the forward pass, and returns its inner values.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn an_inspection_returns_the_outputs_of_the_forward_pass() {
                 assert_eq!(layer.feed_forward_input.dims(), [2, 5, 42]);
                 assert!(layer.cross_attention.is_none());
                 assert_rows_sum_to_one(&layer.self_attention);
-                // The padding of the second source has no weight.
+                // The padding of the second source has attention weight 0.
                 let padding = layer.self_attention.clone().narrow(0, 1, 1).narrow(3, 2, 3);
                 assert_eq!(padding.max().into_scalar::<f32>(), 0.0);
             }
@@ -53,7 +53,7 @@ fn an_inspection_returns_the_outputs_of_the_forward_pass() {
                 assert_eq!(cross.dims(), [2, 3, 3, 5]);
                 assert_rows_sum_to_one(&layer.self_attention);
                 assert_rows_sum_to_one(cross);
-                // The first token attends to itself alone.
+                // The first token attends only to itself.
                 let first = layer.self_attention.clone().narrow(2, 0, 1).narrow(3, 0, 1);
                 let ones = first.into_data();
                 assert!(ones.iter::<f32>().all(|x| (x - 1.0).abs() < 1e-6));
@@ -84,7 +84,8 @@ fn the_feed_forward_input_is_that_of_the_network() {
     let source = pad_sequences(&[vec![3, 4]], 0, &device);
     let seen = model.inspect(source, pad_sequences(&[vec![1]], 0, &device));
     let layer = &model.encoder.layers[0];
-    // With pre-norm, memory = x + FFN(norm(x)), and the trace has norm(x).
+    // With pre-norm and no final norm, memory = x + FFN(norm(x)). The inspection returns norm(x) as
+    // `feed_forward_input`.
     let input = seen.encoder[0].feed_forward_input.clone();
     let x = seen.memory - layer.feed_forward.forward(input.clone());
     let again = layer.feed_forward_residual.norm.forward(x);
@@ -96,7 +97,7 @@ fn statistics_are_those_computed_by_hand() {
     let x = Tensor::<2>::from_data([[1.0, 2.0], [3.0, 6.0]], &Device::flex());
     let stats = TensorStats::of(&x);
     assert_eq!((stats.mean, stats.min, stats.max), (3.0, 1.0, 6.0));
-    // The squares of the deviations -2, -1, 0 and 3 sum to 14, and n - 1 = 3.
+    // The squares of the deviations -2, -1, 0 and 3 sum to 14, which is divided by n - 1 = 3.
     assert!((stats.std - (14f64 / 3.0).sqrt()).abs() < 1e-12);
 }
 

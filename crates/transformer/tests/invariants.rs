@@ -1,5 +1,7 @@
-//! Properties of a model with any parameters: later tokens do not affect earlier outputs, padding does
-//! not affect outputs, and order matters only through positions.
+//! Tests of properties that a model has with any parameters.
+//!
+//! Later tokens do not affect earlier outputs, padding does not affect outputs, and the order of
+//! tokens matters only through positions.
 
 mod common;
 
@@ -32,8 +34,10 @@ fn config() -> TransformerConfig {
         .with_max_len(20)
 }
 
-/// Runs `check` for every norm placement and positional encoding on every deterministic backend,
-/// with autodiff and without, since attention takes another path without autodiff.
+/// Runs `check` for every norm placement and positional encoding on every CPU backend.
+///
+/// Each model is checked with and without autodiff, because attention runs other code without
+/// autodiff.
 fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
@@ -159,7 +163,8 @@ fn a_row_with_every_key_masked_is_zero_and_finite() {
         let y = scaled_dot_product_attention(q.clone(), k.clone(), v.clone(), Some(&mask));
         let blind = y.clone().narrow(2, 1, 1).into_data();
         assert!(blind.iter::<f32>().all(|x| x == 0.0), "{}", backend.name);
-        // A steep loss overflows where the softmax of a masked row has a tiny denominator.
+        // If the softmax of a fully masked row divided by a tiny number, the gradients of this
+        // steep loss would overflow.
         let gradients = (y * 1e30).sum().backward();
         for x in [&q, &k, &v] {
             let gradient = x.grad(&gradients).unwrap().into_data();
@@ -194,7 +199,7 @@ fn a_source_of_padding_alone_gives_finite_values() {
 
 #[test]
 fn a_shift_rotates_the_sinusoidal_encoding() {
-    // PE(p + k) = R(k) PE(p): each pair (sin, cos) is rotated by k times its frequency.
+    // PE(p + k) = R(k) PE(p): R(k) rotates each pair (sin, cos) by k times the pair's frequency.
     let (d, k) = (12, 7);
     let table = SinusoidalEncoding::new(60, d, &Device::flex());
     let rows: Vec<f32> = table.forward(0, 60).into_data().iter().collect();
@@ -251,7 +256,7 @@ fn positions_beyond_max_len_are_rejected() {
         });
         assert!(message.contains("0..21 exceed max_len (20)"), "{message}");
 
-        // The same holds for a step of a decoder that has reached its last position.
+        // A decoder that has reached its last position rejects a further step in the same way.
         let memory = model.encode(long.clone().narrow(1, 0, 4));
         let mut cache = model.new_cache();
         model.decode(long.clone().narrow(1, 0, 20), &memory, &mut cache);
@@ -276,7 +281,7 @@ fn a_model_can_be_assembled_from_parts() {
     let logits = mixed.forward(source.clone(), target);
     assert_eq!(bits(&logits.into_data()), bits(&expected.into_data()));
 
-    // The encoder alone encodes ids and vectors.
+    // The encoder alone computes the same states from ids and from vectors.
     let mask = AttentionMask::padding(&source, 0);
     let on_ids = one.encoder.forward(source.clone(), Some(&mask));
     let x = one.encoder.input.forward(source, 0);
@@ -300,7 +305,7 @@ fn log_probabilities_are_the_log_softmax_of_the_logits() {
             .all(|sum| (sum - 1.0).abs() < 1e-5)
     );
     let shifts = decoder.logits(states.clone()) - decoder.log_probabilities(states);
-    // The logits of a position differ from its log-probabilities by a constant.
+    // At each position, logits and log-probabilities differ by a constant.
     let spread = shifts.clone().max_dim(2) - shifts.min_dim(2);
     assert!(spread.max().into_scalar::<f32>() < 1e-5);
 }

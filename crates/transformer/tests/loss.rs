@@ -1,4 +1,5 @@
-//! `Transformer::loss` equals the loss of `forward`, with all logits at once or in chunks.
+//! Tests that `Transformer::loss` equals the loss of the logits that `forward` returns, whether it
+//! computes all logits at once or in chunks.
 
 mod common;
 
@@ -38,7 +39,7 @@ fn batch(device: &Device) -> [Tensor<2, Int>; 3] {
     ]
 }
 
-/// Returns the loss, and the gradients of all parameters.
+/// Returns the sum of the loss, and the gradients of all parameters with their paths.
 fn values(loss: LossSum, model: &Transformer) -> (TensorData, Vec<(String, TensorData)>) {
     assert_eq!(loss.tokens.into_scalar::<f32>(), 8.0);
     let gradients = parameter_gradients(model, &loss.sum.backward());
@@ -128,7 +129,7 @@ fn a_model_in_half_precision_computes_its_loss_in_f32() {
         }
     }
     let device = Device::flex();
-    // Learned positions are parameters, so that they are cast too.
+    // With learned positions, the position tables are parameters and are cast, too.
     let config = config().with_positions(Positions::Learned).with_max_len(8);
     let half = config.init_seeded(7, &device).unwrap().map(&mut Cast);
     let [source, target, labels] = batch(&device);

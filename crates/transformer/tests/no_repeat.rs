@@ -1,4 +1,5 @@
-//! Searches without repeated n-grams, against exhaustive references on small vocabularies.
+//! Tests of searches without repeated n-grams, which are compared with simple reference searches on
+//! small vocabularies.
 
 use std::collections::HashSet;
 
@@ -44,8 +45,8 @@ impl Toy {
             .collect()
     }
 
-    /// Returns the tokens that may follow a row, and their log-probabilities among themselves.
-    /// `row` begins with the begin symbol.
+    /// Returns the tokens that may follow `row`, and their log-probabilities. The probabilities of
+    /// these tokens sum to 1. `row` begins with the begin symbol.
     fn allowed(&self, row: &[u32], n: usize, min_length: usize) -> Vec<(u32, f64)> {
         let is_allowed = |&token: &u32| {
             if token == EOS {
@@ -84,7 +85,7 @@ impl Autoregressive for Toy {
     }
 }
 
-/// Returns the n-grams of a text, in their order; none of 0 tokens.
+/// Returns the n-grams of `tokens` in their order; an empty list if `n` is 0.
 fn ngrams(tokens: &[u32], n: usize) -> Vec<Vec<u32>> {
     match n {
         0 => Vec::new(),
@@ -92,7 +93,7 @@ fn ngrams(tokens: &[u32], n: usize) -> Vec<Vec<u32>> {
     }
 }
 
-/// Whether a target has an n-gram twice. The begin symbol belongs to it.
+/// Returns whether a target has an n-gram twice. The begin symbol counts as its first token.
 fn repeats(target: &[u32], n: usize) -> bool {
     let tokens: Vec<u32> = [BOS].into_iter().chain(target.iter().copied()).collect();
     let all = ngrams(&tokens, n);
@@ -142,7 +143,7 @@ proptest! {
         let config = config(n, max_length).with_method(method).with_n_best(n_best);
         for found in search(&toy, &[], config) {
             prop_assert!(!repeats(&found.tokens, n), "{:?}", found);
-            // The end symbol is allowed at every step.
+            // The end symbol is allowed at every step, so no target ends for lack of a token.
             prop_assert!(found.is_finished || found.tokens.len() == max_length);
             let mut row = vec![BOS];
             let end = found.is_finished.then_some(EOS);
@@ -167,7 +168,7 @@ proptest! {
         let (mut row, mut is_finished) = (vec![BOS], false);
         while row.len() <= max_length && !is_finished {
             let allowed = toy.allowed(&row, n, min_length);
-            // Of tokens with equal logits, the first is chosen.
+            // If several tokens have the same logit, the first is chosen.
             let best = allowed.into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a });
             match best {
                 None => break,
@@ -212,7 +213,7 @@ proptest! {
             }
             open = longer;
         }
-        // A target that cannot be continued is a result only if no other one could be.
+        // Targets that cannot be continued are results only if no target was completed.
         if complete.is_empty() {
             complete.clone_from(&dead);
         }
@@ -224,7 +225,7 @@ proptest! {
         let found = search(&toy, &[], config);
         prop_assert_eq!(found.len(), complete.len().min(5));
         for (found, (tokens, score)) in found.iter().zip(&complete) {
-            // Targets of equal score may come in any order.
+            // Only scores are compared, because targets of equal score may come in any order.
             prop_assert!((found.score - score).abs() < 1e-5, "{:?}, {:?}", found, tokens);
             prop_assert!(!repeats(&found.tokens, n));
         }
@@ -251,7 +252,8 @@ proptest! {
 
 #[test]
 fn a_target_without_an_allowed_token_ends_unfinished() {
-    // With n = 1 the targets of three tokens, without the begin symbol, are permutations of 2 and 3.
+    // With n = 1, no token is repeated, not even the begin symbol. If the end symbol is not allowed
+    // either, a target can only have the tokens 2 and 3, once each.
     let toy = Toy::new(4, 5);
     for method in [Method::Greedy, sample(3), beam(2)] {
         let config = config(1, 9).with_method(method);
@@ -277,7 +279,7 @@ fn the_banned_tokens_are_those_of_hugging_face() {
     let cases: Vec<Case> = serde_json::from_str(cases).unwrap();
     assert!(cases.iter().any(|case| case.banned.len() > 2));
     for Case { n, tokens, banned } in cases {
-        // All allowed tokens continue the prefix in a beam as wide as the vocabulary.
+        // A beam as wide as the vocabulary continues the prefix with every allowed token.
         let prefix = &tokens[1..];
         let config = GenerateConfig::new(BOS, tokens.len())
             .with_no_repeat_ngram(n)

@@ -1,5 +1,6 @@
-//! Names, shapes, sizes and initial values of the parameters. A change of names or shapes breaks all
-//! checkpoints.
+//! Tests of the names, shapes, sizes and initial values of the parameters.
+//!
+//! A change of names or shapes would break all existing checkpoints.
 
 mod common;
 
@@ -114,9 +115,10 @@ fn the_number_and_size_of_parameters_are_those_computed_by_hand() {
     let model = TransformerConfig::new(10_000, 8_000)
         .init_seeded(0, &Device::flex())
         .unwrap();
-    // Attention has 4 (512^2 + 512) parameters, a feed-forward network 2 * 512 * 2048 + 2048 + 512,
-    // and a norm 1024. An encoder layer has one attention, one feed-forward network and two norms.
-    // A decoder layer has two, one and three.
+    // An attention block has 4 (512^2 + 512) parameters, a feed-forward network has
+    // 2 * 512 * 2048 + 2048 + 512, and a norm has 1024. An encoder layer consists of one attention
+    // block, one feed-forward network and two norms. A decoder layer consists of two attention
+    // blocks, one feed-forward network and three norms.
     let (attention, feed_forward, norm) = (1_050_624, 2_099_712, 1_024);
     let encoder = 10_000 * 512 + 6 * (attention + feed_forward + 2 * norm) + norm;
     let decoder = 8_000 * 512 + 6 * (2 * attention + feed_forward + 3 * norm) + norm;
@@ -160,7 +162,7 @@ fn initial_values_are_xavier_uniform_and_biases_those_of_torch() {
         }
         let d = 512.0f64;
         let bound = match path.rsplit_once('.').unwrap() {
-            // The bound of a packed matrix is that of its parts.
+            // A packed matrix has the bound of its parts, which are matrices `[D, D]`.
             (module, "weight") if module.contains("attention") => (6.0 / (d + d)).sqrt(),
             (module, "bias") if module.ends_with("w_2") => 2048f64.powf(-0.5),
             (_, "weight") => (6.0 / (shape[0] + shape[1]) as f64).sqrt(),
@@ -174,7 +176,8 @@ fn initial_values_are_xavier_uniform_and_biases_those_of_torch() {
         let variance =
             values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / values.len() as f64;
         let ratio = variance / (bound * bound / 3.0);
-        // Four standard deviations of the estimated variance of uniform values.
+        // The tolerance is four relative standard deviations of a variance that is estimated from
+        // uniform values.
         let tolerance = 4.0 * (0.8 / values.len() as f64).sqrt();
         assert!(
             (ratio - 1.0).abs() < tolerance,
@@ -190,7 +193,7 @@ fn records_are_saved_and_loaded() {
     let model = config.init_seeded(1, &device).unwrap();
     let bytes = model.clone().into_record().into_bytes().unwrap();
     let record = burn::store::ModuleRecord::from_bytes(bytes).unwrap();
-    // Tables that are computed are not saved.
+    // Records have parameters only: tables that are computed are not saved.
     assert_eq!(record.len(), parameters(&model).len());
     let other = config.init_seeded(2, &device).unwrap().load_record(record);
     assert_eq!(all_bits(&other), all_bits(&model));

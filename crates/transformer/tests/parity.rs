@@ -1,7 +1,7 @@
-//! Outputs and gradients equal PyTorch's, on every backend of the build.
+//! Tests that outputs and gradients agree with PyTorch's on every backend of the build.
 //!
-//! The tolerances are in `common::backends`. On the CPU backends, outputs differ by at most 1e-5, and
-//! gradients by at most 1e-4 of the largest element of their tensor.
+//! The tolerances are in `common::backends`. On the CPU backends, an output may differ by 1e-5, and
+//! a gradient by 1e-4 of the largest element of its tensor.
 
 mod common;
 
@@ -43,7 +43,7 @@ fn mask(fixture: &Fixture, backend: &Backend) -> Option<AttentionMask> {
     })
 }
 
-/// Returns a backend without autodiff, where other code runs: fused attention and Burn's own GELU.
+/// Returns a backend without autodiff. Other code runs there: fused attention and Burn's own GELU.
 fn inference(backend: &Backend) -> Backend {
     Backend {
         device: backend.device.clone().without_autodiff(),
@@ -89,7 +89,7 @@ fn attention() {
                 fixture.assert_input_gradient(name, input, &gradients, &backend);
             }
 
-            // Without autodiff, attention is Burn's fused operation.
+            // Without autodiff, attention runs as Burn's fused operation.
             let [q, k, v] = [q, k, v].map(|x| x.inner());
             let mask = mask.map(|mask| {
                 let blocked = mask.blocked().to_data();
@@ -261,8 +261,9 @@ fn whole_model() {
                 .unwrap()
                 .forward(logits.clone(), labels);
 
-            // Outputs at padded positions are not compared: PyTorch computed them with a target
-            // padding mask, and this crate does not mask them. They have no effect on the loss.
+            // Outputs at padded positions are not compared, because they do not affect the loss and
+            // PyTorch computed them differently: with a padding mask for targets, which this crate
+            // does not use.
             let assert_real = |what: &str, actual: Tensor<3>, ids: Tensor<2, Int>| {
                 let device = actual.device();
                 let [batch, length, _] = actual.dims();
@@ -305,7 +306,7 @@ fn label_smoothing() {
             let gradients = loss.backward();
             fixture.assert_input_gradient("logits", &logits, &gradients, &backend);
 
-            // The loss of a batch in which all labels are padding.
+            // A batch in which all labels are padding has a loss and gradient of 0.
             let loss = criterion.forward(logits.clone(), labels.zeros_like());
             assert_eq!(loss.clone().into_scalar::<f32>(), 0.0);
             let gradient = logits.grad(&loss.backward()).unwrap().into_data();

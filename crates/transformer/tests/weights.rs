@@ -1,5 +1,6 @@
-//! Import and export of weights. The files, and what PyTorch computes from them, are in
-//! `fixtures/layouts`.
+//! Tests of the import and export of weights.
+//!
+//! `fixtures/layouts` has the files, and the outputs that PyTorch computed from them.
 
 mod common;
 
@@ -126,7 +127,7 @@ fn pickles_are_never_executed() {
         let found = format!("refers to {class} at {at}");
         assert!(error.starts_with(&found), "{name}: {error}");
     }
-    // Foreign objects are skipped on request.
+    // With `allow_unused`, foreign objects are skipped.
     let all = ImportOptions {
         allow_unused: true,
         ..options()
@@ -161,7 +162,7 @@ fn small() -> TransformerConfig {
         .with_dropout(0.0)
 }
 
-/// Returns configurations that the classes of a layout can compute.
+/// Returns configurations of models that the Python classes of a layout can compute.
 fn configs(layout: Layout) -> Vec<TransformerConfig> {
     let base = match layout {
         Layout::Labml => small().with_norm_placement(NormPlacement::Pre),
@@ -199,7 +200,7 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
     all
 }
 
-/// Returns the options for those hyper-parameters of `config` that weights do not show.
+/// Returns import options with the hyper-parameters of `config` that weights do not show.
 fn told(config: &TransformerConfig) -> ImportOptions {
     ImportOptions {
         n_heads: Some(config.n_heads),
@@ -219,10 +220,11 @@ fn write(bytes: &[u8]) -> tempfile::NamedTempFile {
     file
 }
 
-/// More bytes than any header or pickle of these tests has, and far fewer than their files claim.
+/// Maximum number of bytes that opening an invalid file may read. The headers and pickles of these
+/// tests are smaller, and the sizes that the files claim are far larger.
 const MAX_READ: u64 = 80 << 20;
 
-/// Returns the error of opening a file, and the number of bytes that this thread read meanwhile.
+/// Returns the error of opening a file, and the number of bytes that this thread read to open it.
 fn open_error(path: &Path) -> (String, u64) {
     let before = bytes_read();
     let error = WeightsFile::open(path).unwrap_err().to_string();
@@ -307,8 +309,10 @@ fn exported_stacks_are_imported_to_the_last_bit() {
     }
 }
 
-/// Returns the models in `fixtures/layouts/exports`. PyTorch's classes have shared matrices in
-/// `torch.nn` and Marian only.
+/// Returns the name, layout and configuration of each model in `fixtures/layouts/exports`.
+///
+/// Models with shared matrices are included only for `torch.nn` and Marian, because the Python
+/// classes of the other layouts do not share matrices.
 fn exported() -> Vec<(String, Layout, TransformerConfig)> {
     let mut all = Vec::new();
     for &layout in Layout::ALL {
@@ -332,8 +336,8 @@ fn exported() -> Vec<(String, Layout, TransformerConfig)> {
     all
 }
 
-/// `fixtures/layouts/exports` has the exports that `check_exports.py` loaded into PyTorch's classes,
-/// and the logits of these classes.
+/// `fixtures/layouts/exports` has the exports that `check_exports.py` loaded into Python classes,
+/// and the logits that these classes computed.
 #[test]
 fn exports_are_those_that_pytorch_has_loaded() {
     let mut stale = Vec::new();
@@ -451,7 +455,7 @@ fn layouts_reject_models_that_their_classes_cannot_compute() {
     }
 }
 
-/// Exports a whole model in PyTorch's layout, changes the tensors and imports them.
+/// Exports a whole model in the layout of `torch.nn`, changes the tensors and imports them.
 fn changed(change: impl FnOnce(&mut Parameters)) -> Result<Imported, String> {
     let config = small();
     let own = parameters(&model(&config));
@@ -578,7 +582,7 @@ fn a_file_that_changed_after_it_was_opened_is_rejected() {
     let on_disk = write(&bytes);
     let file = WeightsFile::open(on_disk.path()).unwrap();
     let read = import(&file, &options()).unwrap();
-    // After the import the file may change.
+    // A change of the file after an import does not affect the imported weights.
     let other = vec![0; bytes.len() + 1];
     std::fs::write(on_disk.path(), other).unwrap();
     let error = import(&file, &options()).unwrap_err().to_string();
@@ -605,7 +609,7 @@ fn the_entry_with_the_weights_is_found() {
     let ema = read("paper_entries.pt", &of("ema")).unwrap();
     let model = read("paper_entries.pt", &options()).unwrap();
     assert!(ema.parameters != model.parameters);
-    // Tensors are renamed in their entry.
+    // The tensor to rename may be given with or without the name of its entry.
     let renamed = |from: &str| ImportOptions {
         rename: vec![(from.into(), "encoder.table".into())],
         ..options()
@@ -630,8 +634,8 @@ fn huge_pickles_are_rejected_before_they_are_read() {
         error
     };
     let gigabytes = 10 << 30;
-    // The pickles claim a string of 8 GiB and one of 2 GiB, have a line without end, and have many
-    // empty lists.
+    // `long` claims a string of 8 GiB and `short` one of 2 GiB. `line` has a line without end, and
+    // `lists` has 3 million empty lists.
     let long = [&[0x80, 4, 0x8e][..], &(1u64 << 33).to_le_bytes()].concat();
     let short = [&[0x80, 2, b'B'][..], &(1u32 << 31).to_le_bytes()].concat();
     let line = [0x80, 2, b'V'];
@@ -696,7 +700,7 @@ fn heads_must_be_given() {
 fn invalid_headers_are_rejected_before_anything_else_is_read() {
     let error_of = |bytes: &[u8]| open_error(write(bytes).path()).0;
     assert_eq!(error_of(b""), "is empty");
-    // A sparse file of 10 GiB of zeros.
+    // This is a sparse file of 10 GiB of zeros.
     let file = write(b"");
     file.as_file().set_len(10 << 30).unwrap();
     let (error, read) = open_error(file.path());

@@ -16,14 +16,15 @@ pub struct Backend {
     pub device: Device,
     /// Maximum absolute difference of an output from the reference.
     pub output: f32,
-    /// Maximum difference of a gradient, relative to the largest element of its tensor.
+    /// Maximum difference of a gradient from the reference, relative to the largest element of the
+    /// reference.
     pub gradient: f32,
 }
 
 /// Returns every backend of this build, with autodiff.
 pub fn backends() -> Vec<Backend> {
-    // The differences come from sums of at most 33 products in f32, in another order than
-    // PyTorch's.
+    // The tolerances allow for rounding: sums of at most 33 products in f32 are added in another
+    // order than in PyTorch.
     let cpu = |name, device: Device| Backend {
         name,
         device: device.autodiff(),
@@ -34,8 +35,8 @@ pub fn backends() -> Vec<Backend> {
         cpu("flex", Device::flex()),
         #[allow(deprecated)]
         cpu("ndarray", Device::ndarray()),
-        // GPU shading languages allow errors of some units in the last place in exp, tanh, division
-        // and square root, and drivers may fuse products and sums.
+        // GPU shading languages allow errors of a few units in the last place in exp, tanh,
+        // division and square root. Drivers may also fuse multiplications and additions.
         #[cfg(feature = "wgpu")]
         Backend {
             name: "wgpu",
@@ -55,8 +56,8 @@ pub fn cpu_backends() -> Vec<Backend> {
 
 /// Seeds the random generator of a device.
 ///
-/// The CPU backends have one generator per process. Until the guard is dropped, no other test that
-/// calls this function draws from it.
+/// The CPU backends have one generator per process. Until the returned guard is dropped, other
+/// tests that call this function wait.
 pub fn seed(device: &Device, seed: u64) -> MutexGuard<'static, ()> {
     static GENERATORS: Mutex<()> = Mutex::new(());
     let guard = GENERATORS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -90,7 +91,7 @@ impl Fixture {
         }
     }
 
-    /// Returns the tensors whose names begin with `prefix.`, by the rest of their names.
+    /// Returns the tensors whose names begin with `prefix.`, without this prefix in their names.
     pub fn part(&self, prefix: &str) -> Self {
         let prefix = format!("{prefix}.");
         let tensors = self
@@ -117,7 +118,7 @@ impl Fixture {
         Tensor::from_data(self.data(name), device)
     }
 
-    /// Returns an input whose gradient is compared.
+    /// Returns a tensor that records its gradient, for inputs whose gradients are compared.
     pub fn leaf<const D: usize>(&self, name: &str, device: &Device) -> Tensor<D> {
         self.float(name, device).require_grad()
     }
@@ -126,7 +127,7 @@ impl Fixture {
         Tensor::from_data(self.data(name), device)
     }
 
-    /// Sets every parameter of the module to that of the same path in the fixture.
+    /// Sets every parameter of the module to the fixture's tensor `param.PATH`.
     pub fn fill<M: Module>(&self, module: M, device: &Device) -> M {
         struct Fill<'a> {
             params: HashMap<String, TensorData>,
@@ -168,7 +169,7 @@ impl Fixture {
         );
     }
 
-    /// Compares the gradient of an input.
+    /// Compares the gradient of an input with the fixture's tensor `grad_input.NAME`.
     pub fn assert_input_gradient<const D: usize>(
         &self,
         name: &str,
@@ -181,7 +182,7 @@ impl Fixture {
         self.assert_gradient(&name, &actual.into_data(), backend);
     }
 
-    /// Compares the gradient of every parameter, by path.
+    /// Compares the gradient of every parameter with the fixture's tensor `grad.PATH`.
     pub fn assert_parameter_gradients<M: Module>(
         &self,
         module: &M,
@@ -224,7 +225,7 @@ pub fn assert_close(name: &str, actual: &TensorData, expected: &TensorData, tole
     let worst = differences
         .map(|(a, e)| (a - e).abs())
         .fold(0.0, |m: f32, d| {
-            // `f32::max` ignores NaN.
+            // `f32::max` would ignore NaN, so NaN counts as an infinite difference.
             if d.is_nan() { f32::INFINITY } else { m.max(d) }
         });
     assert!(
@@ -274,7 +275,7 @@ fn visit<M: Module>(module: &M, gradients: Option<&Gradients>) -> Vec<Visited> {
     visit.found
 }
 
-/// Returns the bits of all elements, for comparisons that allow no difference.
+/// Returns the bits of all elements, for exact comparisons.
 pub fn bits(data: &TensorData) -> Vec<u32> {
     data.iter::<f32>().map(f32::to_bits).collect()
 }
