@@ -1,9 +1,12 @@
-//! Measures a training step of burn-nn's own encoder and decoder, to compare with
-//! `train bench --what train`: the same shapes, random batches of full length, dropout 0.1 and Adam.
-//! It prints the median of at least five steps after three warm-up steps. Label smoothing is off and
-//! the allocator is the system's, because both are faster for burn-nn.
+//! Measures a training step of burn-nn's own encoder and decoder, to compare it with
+//! `train bench --what train`.
 //!
-//! `cargo run --release -p examples --example burn_nn -- tiny`, or `copy`, or `base`.
+//! Both programs use the same shapes, random batches of full length, dropout 0.1 and Adam. This one
+//! prints the median of at least five steps after three warm-up steps. It uses no label smoothing
+//! and the system's allocator, because burn-nn is faster that way.
+//!
+//! Run with `cargo run --release -p examples --example burn_nn -- tiny`. The shapes are `tiny`,
+//! `copy` and `base`.
 
 use std::time::{Duration, Instant};
 
@@ -35,7 +38,7 @@ struct Model {
 }
 
 impl Model {
-    /// Returns the logits, `[batch, length, vocab_size]`, of sources and targets `[batch, length]`.
+    /// Returns the logits `[batch, length, vocab_size]` for sources and targets `[batch, length]`.
     fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
         let [batch, length] = target.dims();
         let mask = generate_autoregressive_mask(batch, length, &target.device());

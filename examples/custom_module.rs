@@ -1,5 +1,5 @@
-//! A module of your own that contains the encoder: a classifier of sequences, trained for a few
-//! steps to tell whether token 7 is in them.
+//! A module of your own that contains the encoder: a classifier of sequences. It is trained for a
+//! few steps to tell whether a sequence contains token 7.
 //!
 //!     cargo run --release -p examples --example custom_module
 
@@ -10,7 +10,8 @@ use burn::optim::{AdamConfig, GradientsParams};
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::{AttentionMask, ConfigError, Encoder, TransformerConfig};
 
-/// Any Burn module may hold an encoder: it is saved, moved and trained with the rest.
+/// A classifier that holds an encoder. Any Burn module may hold an encoder, which is then saved,
+/// moved and trained together with the module.
 #[derive(Module, Debug)]
 struct Classifier {
     encoder: Encoder,
@@ -32,7 +33,8 @@ impl Classifier {
         })
     }
 
-    /// `[B, S] -> [B, 2]`, from the mean of the encoder's output.
+    /// Returns the logits of the two classes, `[B, 2]`, for token ids `[B, S]`. They are computed
+    /// from the mean of the encoder's output.
     fn forward(&self, ids: Tensor<2, Int>) -> Tensor<2> {
         let mask = AttentionMask::padding(&ids, 0);
         let memory = self.encoder.forward(ids, Some(&mask));

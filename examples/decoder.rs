@@ -1,5 +1,5 @@
-//! The decoder alone, on a random memory: the most likely next tokens, computed in one pass and
-//! step by step.
+//! Runs the decoder alone on a random memory, in one pass and step by step. Prints the likeliest
+//! next tokens.
 //!
 //!     cargo run --release -p examples --example decoder
 
@@ -33,7 +33,7 @@ fn main() -> Result<(), transformer::ConfigError> {
         );
     }
 
-    // One token a step through the cache gives the same numbers.
+    // Decoding one token per step with the cache gives the same logits.
     let mut cache = decoder.new_cache_with_capacity(1, 15);
     for step in 0..15 {
         let next = decoder.forward(target.clone().narrow(1, step, 1), &memory, &mut cache);

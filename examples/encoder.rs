@@ -1,4 +1,5 @@
-//! The encoder alone: token ids in, memory out, and the attention weights of each layer.
+//! Runs the encoder alone on token ids. Prints the shapes of the memory and of the attention
+//! weights, and statistics of the memory.
 //!
 //!     cargo run --release -p examples --example encoder
 

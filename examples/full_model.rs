@@ -1,4 +1,5 @@
-//! The whole model at the paper's base size: its number of parameters, its inputs and its outputs.
+//! Builds the whole model at the paper's base size. Prints the number of parameters, and the shapes
+//! of inputs and outputs.
 //!
 //!     cargo run --release -p examples --example full_model
 

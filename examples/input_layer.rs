@@ -1,5 +1,5 @@
-//! The input layer: three token ids become three vectors of 512 elements, which encode the token and
-//! its position.
+//! Runs the input layer, which turns three token ids into three vectors of 512 elements. Each
+//! vector encodes a token and its position.
 //!
 //!     cargo run --release -p examples --example input_layer
 
@@ -14,11 +14,11 @@ fn main() -> Result<(), transformer::ConfigError> {
         .with_max_len(100)
         .with_scale_embeddings(false);
 
-    // Three heads do not divide 512 dimensions: the configuration says so.
+    // 512 dimensions cannot be divided into three heads, so the configuration is not valid.
     let error = config.clone().with_n_heads(3).validate().unwrap_err();
     println!("with 3 heads: {error}");
 
-    // "I love AI", as ids.
+    // The three ids stand for "I love AI".
     let ids = Tensor::<2, Int>::from_data([[12, 45, 88]], &device);
     let input = InputLayer::init(vocab_size, &config, &device)?;
     let x = input.forward(ids.clone(), 0);

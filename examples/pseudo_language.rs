@@ -1,4 +1,5 @@
-//! Writes a corpus of an invented language, to try `train fit --task text` without a download.
+//! Writes a corpus of sentences in an invented language and their translations into another one,
+//! so that you can try `train fit --task text` without a download.
 //!
 //!     cargo run --release -p examples --example pseudo_language -- [FOLDER [PAIRS]]
 

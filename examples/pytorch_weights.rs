@@ -1,5 +1,5 @@
-//! Takes over the weights of a model that PyTorch has saved, compares its logits with PyTorch's, and
-//! writes the weights back.
+//! Imports the weights of a model that PyTorch saved, compares the model's logits with PyTorch's,
+//! and exports the weights again.
 //!
 //!     cargo run --release -p examples --example pytorch_weights
 
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     let device = Device::flex();
 
-    // A pickle that `torch.save` wrote, with a state dict in its entry `state_dict`.
+    // The file is a checkpoint that `torch.save` wrote, with the weights in the entry `state_dict`.
     let file = WeightsFile::open(format!("{folder}/annotated.pt"))?;
     let options = ImportOptions {
         n_heads: Some(3), // weights do not show it
@@ -39,7 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("largest difference of a logit: {difference:.1e}");
     assert!(difference < 1e-5);
 
-    // PyTorch's class loads this file by `load_state_dict(safetensors.torch.load_file(..))`.
+    // If these tensors are written to a file, PyTorch's class can load them by
+    // `load_state_dict(safetensors.torch.load_file(..))`.
     let own = weights::parameters(&model);
     let (config, layout) = (&imported.config, imported.layout);
     let back = weights::export(config, Contents::Model, &own, layout, true)?;

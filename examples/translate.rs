@@ -1,5 +1,7 @@
-//! A translation model of an invented language in about a minute, from text files to a translation
-//! and its alignment. Nothing has to be downloaded.
+//! Trains a model to translate between two invented languages, which takes about a minute.
+//!
+//! The example writes text files, trains a model on them, and prints a translation and its
+//! alignment. Nothing has to be downloaded.
 //!
 //!     cargo run --release -p examples --example translate
 
@@ -22,7 +24,7 @@ mod language;
 use language::pseudo_language;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Two corpora, lines SOURCE<TAB>TARGET.
+    // Write two corpora, for training and validation, with lines SOURCE<TAB>TARGET.
     let folder = std::env::temp_dir().join(format!("translate-{}", std::process::id()));
     fs::create_dir_all(&folder)?;
     let mut text = TextConfig::new(1000, 2048);
@@ -36,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&corpus.source, lines)?;
     }
 
-    // A small model, and how it is trained.
+    // Configure a small model and its training.
     let mut config = RunConfig::text(TextSize::Tiny);
     config.data = DataConfig::Text(Box::new(text));
     config.model = config.model.with_d_model(64).with_dropout(0.0);
@@ -44,7 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     config.evaluation.validation_size = 100;
     config.execution.backend = "flex".into();
 
-    // Vocabularies, token ids, batches.
+    // Prepare the data: vocabularies, token ids and batches.
     let purpose = Purpose::NewRun {
         caches: &folder.join("cache"),
         eval_size: config.evaluation.validation_size,
@@ -60,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let model = &trained.model;
 
-    // A sentence that the model has not seen.
+    // Translate a sentence that the model has not seen.
     let codec = dataset.codec();
     let vocabularies = codec.vocabularies();
     let pair = pseudo_language(2, 8);
@@ -76,7 +78,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("\n{}\n{}", pair.source, codec.decode_target(target));
     println!("(reference: {})\n", pair.target);
 
-    // The alignment of the words: the cross-attention of the last layer, in tenths.
+    // Print the alignment of the words: the cross-attention weights of the last layer, in tenths.
     let last_layer = config.model.n_decoder_layers - 1;
     let alignment = &model.align(&[&source], &[target], vocabularies.bos_id, last_layer)?[0];
     let words: Vec<String> = source.iter().map(|&id| codec.source_token(id)).collect();

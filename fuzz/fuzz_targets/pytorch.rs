@@ -1,4 +1,4 @@
-//! Reads any bytes as a PyTorch checkpoint: as they are, and as the pickle of an archive.
+//! Reads arbitrary bytes as a PyTorch checkpoint: as a whole file, and as the pickle in an archive.
 #![no_main]
 
 #[path = "read.rs"]
@@ -13,12 +13,13 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 
 /// Returns an uncompressed ZIP archive without checksums, with `data.pkl` and one storage.
 ///
-/// An archive that the fuzzer changes would seldom keep its checksums.
+/// The archive is built here, because archives that the fuzzer changes would seldom keep valid
+/// checksums.
 fn archive(pickle: &[u8]) -> Vec<u8> {
     let (mut bytes, mut directory, mut count) = (Vec::new(), Vec::new(), 0u16);
     for (name, data) in [("a/data.pkl", pickle), ("a/data/0", &[1; 256])] {
         let offset = bytes.len() as u32;
-        // Version, flags, method, time and date; a checksum of 0 is not checked.
+        // These are version, flags, method, time, date and a checksum of 0, which is not checked.
         let mut common = vec![20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
         common.extend((data.len() as u32).to_le_bytes().repeat(2));
         common.extend((name.len() as u16).to_le_bytes());

@@ -1,8 +1,8 @@
-//! Import of any bytes, for all fuzz targets.
+//! Imports arbitrary bytes, for all fuzz targets.
 
 use transformer::weights::{ImportOptions, WeightsFile, import, recognise};
 
-/// Imports the bytes as a file of weights, which must return weights or an error.
+/// Imports the bytes as a file of weights. The import must return weights or an error, never panic.
 pub fn read(bytes: &[u8]) {
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), bytes).expect("a temporary file");
