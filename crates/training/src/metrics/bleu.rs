@@ -1,5 +1,5 @@
-//! BLEU (Papineni et al. 2002) of a corpus, as sacreBLEU computes it (Post 2018): n-grams of up to
-//! four tokens, and exponential smoothing where no n-gram of an order matches.
+//! BLEU (Papineni et al. 2002) of a corpus, as sacreBLEU computes it (Post 2018). It counts n-grams
+//! of up to four tokens, with exponential smoothing of the orders without a match.
 
 use super::counts::Counts;
 use super::text::{matches, merge_largest, n_grams};
@@ -21,21 +21,23 @@ pub struct BleuCounts {
 pub struct Bleu {
     /// `100 BP exp(mean of ln precision)`, from 0 to 100.
     pub score: f64,
-    /// Percentage of the n-grams of 1 to 4 tokens that a reference has, too.
+    /// Percentage of the hypotheses' n-grams that also occur in a reference, for n from 1 to 4.
     pub precisions: [f64; ORDER],
-    /// The brevity penalty `BP`: below 1 if all hypotheses together are shorter than all references.
+    /// Brevity penalty `BP`: below 1 if the hypotheses have fewer tokens in total than the
+    /// references.
     pub brevity_penalty: f64,
-    /// Number of tokens of the hypotheses.
+    /// Number of tokens of all hypotheses.
     pub hypothesis: u64,
-    /// Number of tokens of the references; of several, that of the closest length.
+    /// Number of tokens of all references. If a segment has several references, the one closest in
+    /// length to the hypothesis counts.
     pub reference: u64,
 }
 
 impl BleuCounts {
     /// Returns the counts of one segment.
     ///
-    /// Of several references, an n-gram counts as often as in the reference that has most of it,
-    /// and the length is that closest to the hypothesis.
+    /// With several references, an n-gram can match as often as it occurs in the reference that has
+    /// it most often. The reference length is the one closest to the hypothesis length.
     ///
     /// # Panics
     ///
@@ -89,7 +91,8 @@ impl BleuCounts {
                     }
                     _ => 100.0 * matching as f64 / all as f64,
                 };
-                // An order without a single n-gram makes the score 0.
+                // The logarithm is -inf if the hypotheses have no n-gram of this order. The score
+                // is then 0.
                 sum_of_logs += precision.ln();
             }
             score = brevity_penalty * (sum_of_logs / ORDER as f64).exp();

@@ -4,28 +4,29 @@
 use super::counts::Counts;
 use super::numpy::Generator;
 
-/// The score of a system over random samples of the segments.
+/// Score of one system on a corpus, and on random samples of the corpus's segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BootstrapScore {
-    /// Score of all segments.
+    /// Score on all segments.
     pub score: f64,
-    /// Mean score of the samples.
+    /// Mean of the scores on the samples.
     pub mean: f64,
     /// Half the width of the 95 % confidence interval around the mean.
     pub interval: f64,
-    /// Probability of a difference from the baseline as large as that of the scores, if the two
-    /// systems were equally good; `None` for the baseline.
+    /// Estimated probability that two equally good systems differ as much in `score` as this system
+    /// and the baseline; `None` for the baseline.
     ///
-    /// As in sacreBLEU, a system whose outputs equal the baseline's has the smallest p-value, since
-    /// no sample differs more than they do.
+    /// As in sacreBLEU, a system with the same outputs as the baseline has the smallest possible
+    /// p-value. All its differences are 0, and only larger ones raise the p-value.
     pub p_value: Option<f64>,
 }
 
-/// Returns the score of each system and whether it differs from the first one, the baseline.
+/// Returns the score of each system, with its p-value against the first system, the baseline.
 ///
-/// A system is the list of its segments' counts. Each sample has as many segments as the corpus,
-/// drawn with replacement, the same for all systems. NumPy's generator draws them by the seed, so
-/// that the results equal those of sacreBLEU.
+/// Each element of `systems` holds the counts of all segments of one system. A sample has as many
+/// segments as the corpus. They are drawn with replacement, and all systems are scored on the same
+/// samples. `seed` gives the same samples as NumPy's generator, so that the results equal
+/// sacreBLEU's.
 ///
 /// # Panics
 ///
@@ -85,7 +86,7 @@ fn mean_and_interval(scores: &[f64]) -> (f64, f64) {
 }
 
 /// Returns the fraction of samples whose difference exceeds the mean difference by more than
-/// `difference`. The true sample counts as one of them, so that it is never 0.
+/// `difference`. The corpus itself counts as one more such sample, so that the fraction is never 0.
 fn p_value(baseline: &[f64], system: &[f64], difference: f64) -> f64 {
     let pairs = baseline.iter().zip(system);
     let differences: Vec<f64> = pairs.map(|(a, b)| (a - b).abs()).collect();

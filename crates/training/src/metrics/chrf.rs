@@ -1,5 +1,5 @@
-//! chrF (Popović 2015) of a corpus, as sacreBLEU computes it: n-grams of up to six characters without
-//! white space, recall counted twice as much as precision.
+//! chrF (Popović 2015) of a corpus, as sacreBLEU computes it. It counts n-grams of up to six
+//! characters without white space, and weights recall twice as much as precision.
 
 use std::array;
 
@@ -8,7 +8,7 @@ use super::text::{is_space, matches, n_grams};
 
 const ORDER: usize = 6;
 
-/// The weight `β` of recall.
+/// Weight `β` of recall relative to precision.
 const BETA: f64 = 2.0;
 
 /// Counts over the segments of a corpus, from which chrF is computed.
@@ -20,7 +20,7 @@ pub struct ChrfCounts {
 }
 
 impl ChrfCounts {
-    /// Returns the counts of one segment, with the reference that gives it the best score.
+    /// Returns the counts of one segment, compared with the reference that gives the best score.
     ///
     /// # Panics
     ///
@@ -37,7 +37,8 @@ impl ChrfCounts {
             for (n, all) in all.iter().enumerate() {
                 let expected = n_grams(&reference, n + 1);
                 counts.reference[n] = expected.values().sum();
-                // As in sacreBLEU: n-grams of a hypothesis count only if its reference has some.
+                // As in sacreBLEU, hypothesis n-grams count only if the reference has n-grams of
+                // this order.
                 if counts.reference[n] > 0 {
                     counts.hypothesis[n] = all.values().sum();
                 }

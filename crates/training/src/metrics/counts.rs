@@ -1,6 +1,6 @@
-//! The interface between scores and their bootstrap.
+//! The trait of counts that the bootstrap adds up and turns into scores.
 
-/// Counts of segments, from whose sum a score is computed.
+/// Counts of one or more segments, which can be added up and turned into a score.
 pub trait Counts: Clone + Default {
     /// Adds the counts of other segments.
     fn add(&mut self, other: &Self);

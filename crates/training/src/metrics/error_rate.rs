@@ -1,5 +1,5 @@
-//! Error rates by edit distance: the minimum number of insertions, deletions and replacements that
-//! turn the hypothesis into the reference (Levenshtein 1966), over the length of the references.
+//! Error rates by edit distance (Levenshtein 1966): the minimum number of insertions, deletions and
+//! replacements that turn the hypotheses into the references, divided by the references' length.
 
 use super::text::words;
 
@@ -11,12 +11,13 @@ pub struct EditCounts {
 }
 
 impl EditCounts {
-    /// Counts the words of one segment, against the reference with the fewest edits.
+    /// Adds the word edits of one segment, relative to the reference that needs the fewest edits.
     pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
         self.add(hypothesis, references, |text| words(text).collect());
     }
 
-    /// Counts the characters of one segment, against the reference with the fewest edits.
+    /// Adds the character edits of one segment, relative to the reference that needs the fewest
+    /// edits.
     pub fn add_characters(&mut self, hypothesis: &str, references: &[&str]) {
         self.add(hypothesis, references, |text| text.chars().collect());
     }
@@ -38,15 +39,15 @@ impl EditCounts {
         }
     }
 
-    /// Returns the number of edits per word or character of the references. It is above 1 where
-    /// hypotheses are much longer; `None` if the references are empty.
+    /// Returns the number of edits per word or character of the references; `None` if the
+    /// references are empty. The rate is above 1 if hypotheses are much longer than references.
     pub fn rate(&self) -> Option<f64> {
         (self.length > 0).then(|| self.edits as f64 / self.length as f64)
     }
 }
 
 fn distance<T: PartialEq>(a: &[T], b: &[T]) -> u64 {
-    // `row[j]` is the distance from the items of `a` so far to the first `j` items of `b`.
+    // `row[j]` is the distance from the items of `a` read so far to the first `j` items of `b`.
     let mut row: Vec<u64> = (0..=b.len() as u64).collect();
     for (i, x) in a.iter().enumerate() {
         let mut diagonal = row[0];
@@ -91,7 +92,7 @@ mod tests {
         counts.add_words("a b c", &["a x c"]);
         counts.add_words("", &["d"]);
         assert_eq!(counts.rate(), Some(2.0 / 4.0));
-        // The second reference needs one edit, the first two.
+        // The first reference needs two edits, and the second needs only one.
         counts.add_words("a b", &["c d", "a b c"]);
         assert_eq!(counts.rate(), Some(3.0 / 7.0));
     }

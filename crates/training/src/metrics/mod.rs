@@ -1,7 +1,7 @@
-//! Scores of texts against references: BLEU and chrF as sacreBLEU 2.6 computes them, their
-//! differences between systems, and error rates by edit distance.
+//! Scores of texts against references: BLEU and chrF as sacreBLEU 2.6 computes them, and error
+//! rates by edit distance. A paired bootstrap compares the scores of several systems.
 //!
-//! All scores are corpus scores: they sum counts over the segments of a corpus, not scores. A
+//! All scores are corpus scores: counts, not scores, are summed over the segments of a corpus. A
 //! segment may have several references.
 //!
 //! ```

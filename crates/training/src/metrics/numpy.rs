@@ -1,17 +1,17 @@
-//! The random numbers of `numpy.random.default_rng`, so that a bootstrap draws the segments that
-//! sacreBLEU draws: PCG64 (O'Neill 2014), seeded by a `SeedSequence`.
+//! The random numbers of `numpy.random.default_rng`: PCG64 (O'Neill 2014), seeded by a
+//! `SeedSequence`. With them, a bootstrap draws the same segments as sacreBLEU.
 
-/// A generator of the numbers that NumPy draws by the same seed.
+/// Random number generator that returns the same numbers as NumPy's for the same seed.
 #[derive(Clone, Debug)]
 pub(super) struct Generator {
     state: u128,
     increment: u128,
-    /// The upper half of the last 64 bits, where only the lower half was used.
+    /// Upper half of the last 64-bit number, if only its lower half has been used.
     half: Option<u32>,
 }
 
 impl Generator {
-    /// Begins as `default_rng(seed)` does.
+    /// Creates the generator that `default_rng(seed)` creates.
     pub fn new(seed: u64) -> Self {
         let [a, b, c, d] = seed_state(seed);
         let join = |high: u64, low: u64| u128::from(high) << 64 | u128::from(low);
@@ -48,14 +48,14 @@ impl Generator {
         })
     }
 
-    /// Draws a number below `n`, all with equal probability (Lemire 2019).
+    /// Returns a uniformly distributed random number below `n` (Lemire 2019).
     ///
     /// # Panics
     ///
     /// If `n` is 0.
     pub fn below(&mut self, n: u32) -> u32 {
         assert!(n > 0, "there is no number below 0");
-        // NumPy does not draw if there is a single choice.
+        // Like NumPy, use no random bits if 0 is the only choice.
         if n == 1 {
             return 0;
         }
@@ -69,7 +69,7 @@ impl Generator {
     }
 }
 
-/// Returns the words that NumPy's `SeedSequence` derives from a seed.
+/// Returns the four 64-bit words that NumPy's `SeedSequence` derives from a seed.
 fn seed_state(seed: u64) -> [u64; 4] {
     const POOL: usize = 4;
     let mut constant: u32 = 0x43b0_d7e5;
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn numbers_are_those_of_numpy() {
-        // numpy.random.default_rng(seed).choice(n, 10), by NumPy 2.4.
+        // Results of `numpy.random.default_rng(seed).choice(n, 10)` in NumPy 2.4.
         for (seed, n, expected) in [
             (12345, 60, [41, 13, 47, 19, 12, 47, 38, 40, 59, 23]),
             (

@@ -3,17 +3,17 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Whether a character is white space in Python, whose `split` defines the scores.
+/// Whether a character is white space for Python's `str.split`, which sacreBLEU uses.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }
 
-/// Returns the words of a text, which white space separates.
+/// Returns the words of a text, which are separated by white space.
 pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(is_space).filter(|word| !word.is_empty())
 }
 
-/// Returns the number of times that each run of `n` items occurs.
+/// Returns how often each sequence of `n` consecutive items occurs.
 pub(super) fn n_grams<T: Hash + Eq>(items: &[T], n: usize) -> HashMap<&[T], u64> {
     let mut counts = HashMap::new();
     for n_gram in items.windows(n) {
@@ -22,8 +22,8 @@ pub(super) fn n_grams<T: Hash + Eq>(items: &[T], n: usize) -> HashMap<&[T], u64>
     counts
 }
 
-/// Returns the number of n-grams of `a` that are also in `b`; repeated ones count as often as they
-/// occur in both.
+/// Returns the number of n-grams that `a` and `b` have in common. Each n-gram counts with the
+/// smaller of its two counts.
 pub(super) fn matches<K: Hash + Eq>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) -> u64 {
     let in_both = |(n_gram, &n): (&K, &u64)| n.min(*b.get(n_gram).unwrap_or(&0));
     a.iter().map(in_both).sum()

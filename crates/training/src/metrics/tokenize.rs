@@ -1,4 +1,4 @@
-//! BLEU tokenisation.
+//! Tokenisation of texts for BLEU.
 
 use std::sync::LazyLock;
 
@@ -6,13 +6,13 @@ use regex::Regex;
 
 use super::text::{is_space, words};
 
-/// BLEU tokenisation.
+/// Tokenisation of texts for BLEU.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Tokenizer {
-    /// The tokenisation of mteval-v13a, which most published scores use.
+    /// Tokenisation of mteval-v13a, which most published scores use.
     #[default]
     Mteval13a,
-    /// Splits at white space only, for texts that are tokenised already.
+    /// Splits at white space only, for texts that have been tokenised already.
     None,
 }
 
@@ -20,7 +20,7 @@ impl Tokenizer {
     /// All tokenisations.
     pub const ALL: [Self; 2] = [Self::Mteval13a, Self::None];
 
-    /// Returns the name in a signature of sacreBLEU.
+    /// Returns the name that sacreBLEU's signatures use for this tokenisation.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mteval13a => "13a",
@@ -37,16 +37,16 @@ impl Tokenizer {
     }
 }
 
-/// Patterns and their replacements, which put blanks around signs; applied one after the other.
+/// Patterns and replacements that put blanks around punctuation, in the order of application.
 static RULES: LazyLock<[(Regex, &str); 4]> = LazyLock::new(|| {
     let regex = |pattern| Regex::new(pattern).expect("the pattern is valid");
     [
-        // All ASCII signs but - , . and '
+        // All ASCII punctuation except `-`, `,`, `.` and `'`.
         (regex(r"([\{-~\[-` -&\(-\+:-@/])"), " $1 "),
-        // Period and comma that do not follow a digit; those that do not precede one.
+        // A period or comma that does not follow a digit, then one that does not precede a digit.
         (regex(r"([^0-9])([\.,])"), "$1 $2 "),
         (regex(r"([\.,])([^0-9])"), " $1 $2"),
-        // A dash after a digit.
+        // A hyphen after a digit.
         (regex(r"([0-9])(-)"), "$1 $2 "),
     ]
 });
