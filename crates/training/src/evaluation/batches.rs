@@ -1,15 +1,16 @@
-//! Batches of an evaluation.
+//! Batches of examples for an evaluation.
 
 use crate::data::Example;
 
-/// Maximum number of logits of one forward pass if no batch size is given: 64 MiB in f32.
+/// Maximum number of logits in one forward pass if no batch size is given (64 MiB in f32).
 const LOGITS: usize = 1 << 24;
 
-/// Maximum number of sequences of one forward pass if no batch size is given.
+/// Maximum number of sequences in one forward pass if no batch size is given.
 pub(super) const ROWS: usize = 250;
 
-/// Returns the indices of the examples in batches of similar lengths, `size` sequences each. `None`
-/// keeps the logits of `vocab_size` tokens small.
+/// Returns the indices of the examples, in batches of `size` examples of similar lengths. If `size`
+/// is `None`, a batch has at most [`ROWS`] examples and, unless it has only one, at most [`LOGITS`]
+/// logits over `vocab_size` tokens.
 pub(super) fn batches(
     examples: &[Example],
     vocab_size: usize,
@@ -45,7 +46,7 @@ mod tests {
         let found = batches(&examples, 10, Some(2));
         assert_eq!(found, [[1, 3], [5, 2], [0, 4]]);
         assert_eq!(batches(&examples, 10, None).len(), 1);
-        // Sequences of 9 tokens have 9/16 of all logits here, those of 2 to 5 less than a half.
+        // A sequence of `n` tokens has `n`/16 of `LOGITS` logits here.
         let found = batches(&examples, LOGITS / 16, None);
         assert_eq!(found, [vec![1, 3, 5], vec![2], vec![0], vec![4]]);
     }

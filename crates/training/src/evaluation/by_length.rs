@@ -1,4 +1,4 @@
-//! Scores of a model by sequence length, beyond the lengths of training too.
+//! Scores of a model by sequence length, including lengths that it was not trained on.
 
 use anyhow::Result;
 use burn::module::Module;
@@ -12,20 +12,20 @@ use crate::data::synthetic::examples_of_length;
 use crate::data::{Dataset, Split, SyntheticTask};
 use crate::error::UsageError;
 
-/// Scores of one length: an object of `lengths.json`.
+/// Scores on sequences of one length: an object of `lengths.json`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LengthScore {
-    /// The length, in the unit of the task.
+    /// Length of the sequences, in the unit of the task.
     pub length: usize,
     /// Number of different sequences that were decoded. It is smaller than requested if the split
-    /// has fewer, and 0 if the model has no positions for this length.
+    /// has fewer sequences, and 0 if the model has no positions for this length.
     pub sequences: usize,
-    /// Fraction of sequences that are correct; `None` without sequences.
+    /// Fraction of sequences whose decoded output is correct; `None` if `sequences` is 0.
     pub exact_match: Option<f64>,
-    /// Fraction of tokens predicted correctly, given the correct tokens before them; `None` without
-    /// sequences.
+    /// Fraction of tokens predicted correctly, each from the correct tokens before it; `None` if
+    /// `sequences` is 0.
     pub token_accuracy: Option<f64>,
-    /// Whether sequences of this length were trained on.
+    /// Whether the model was trained on sequences of this length.
     pub trained: bool,
 }
 
@@ -34,18 +34,18 @@ pub struct LengthScore {
 pub struct LengthSettings {
     /// Seed of the run.
     pub seed: u64,
-    /// Split that the sequences are from.
+    /// Split from which the sequences are taken.
     pub split: Split,
     /// Maximum number of different sequences of each length.
     pub sequences: usize,
     /// Decoding method.
     pub method: Method,
-    /// Number of sequences of a forward pass; `None` chooses it by the length.
+    /// Number of sequences per forward pass; `None` chooses it by the length.
     pub batch_size: Option<usize>,
 }
 
-/// Evaluates a model by length. The model gets positions for all lengths where its positional
-/// encoding allows that.
+/// Evaluates a model by length. The model gets positions for all lengths if its positional encoding
+/// allows that.
 pub struct ByLength<'a> {
     dataset: &'a dyn Dataset,
     task: &'a dyn SyntheticTask,
@@ -54,8 +54,8 @@ pub struct ByLength<'a> {
     device: Device,
 }
 
-/// Returns the configuration of the same model with positions for `lengths`. Computed positions
-/// extend to any length; learned ones do not.
+/// Returns `config` with a `max_len` that is enough for sequences of `lengths`. With learned
+/// positions, `max_len` is unchanged, because they cannot be extended.
 pub fn lengthened(
     config: &TransformerConfig,
     task: &dyn SyntheticTask,
@@ -70,11 +70,11 @@ pub fn lengthened(
 }
 
 impl<'a> ByLength<'a> {
-    /// Prepares the evaluation of a model with this configuration, for `lengths`.
+    /// Prepares the evaluation of a model with configuration `config` on sequences of `lengths`.
     ///
     /// # Errors
     ///
-    /// A data set that is not [synthetic](Dataset::synthetic).
+    /// If the data set is not [synthetic](Dataset::synthetic).
     pub fn new(
         model: &Transformer,
         config: &TransformerConfig,
@@ -95,11 +95,11 @@ impl<'a> ByLength<'a> {
         })
     }
 
-    /// Returns the task of a data set, which makes sequences of any length.
+    /// Returns the synthetic task of a data set, which makes sequences of any length.
     ///
     /// # Errors
     ///
-    /// A data set whose sequences are read from files.
+    /// If the data set is not synthetic, but reads its sequences from files.
     pub fn task_of(dataset: &dyn Dataset) -> Result<&dyn SyntheticTask, UsageError> {
         dataset.synthetic().ok_or_else(|| {
             let expected =
@@ -137,7 +137,8 @@ impl<'a> ByLength<'a> {
         result
     }
 
-    /// Returns the number of sequences whose logits and attention weights take at most 64 MiB.
+    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. It is
+    /// chosen so that neither the logits nor the attention weights of a layer exceed 64 MiB in f32.
     fn batch_size(&self, tokens: usize) -> usize {
         let vocab_size = self.config.target_vocab_size;
         let row = tokens * vocab_size.max(self.config.n_heads * tokens);

@@ -1,4 +1,5 @@
-//! Free-running decoding: a model generates whole outputs, each token from its own previous ones.
+//! Free-running decoding: a model generates whole outputs, each token from the tokens generated
+//! before it.
 
 use transformer::generate::{GenerateConfig, Method};
 
@@ -9,10 +10,11 @@ use crate::model::SequenceModel;
 /// Maximum number of hypotheses that are decoded together if no batch size is given.
 const TARGETS: usize = 1280;
 
-/// Returns the settings with which [`decode`] evaluates a data set by a decoding method.
+/// Returns the settings of [`decode`] for examples of a data set and a decoding method.
 ///
-/// Outputs may have one token more than the longest target, so that a missing end symbol counts as
-/// an error. Where the data set limits outputs by their sources, that is the limit.
+/// If targets have an end symbol, outputs may have one token more than the longest target. A
+/// missing end symbol then counts as an error. If the data set limits outputs by the lengths of
+/// their sources, that limit applies instead.
 pub fn generate_config(
     dataset: &dyn Dataset,
     examples: &[Example],
@@ -32,14 +34,15 @@ pub fn generate_config(
         .with_length_limit(limits.output)
 }
 
-/// Decodes the sources of examples and compares the best outputs with the targets.
+/// Decodes the sources of examples. Returns the best output of each source, and whether the data
+/// set accepts it.
 ///
-/// `batch_size` is the number of sources that are decoded together; `None` chooses it by their
-/// lengths and by the outputs per source.
+/// `batch_size` is the number of sources that are decoded together; `None` chooses it by the number
+/// of hypotheses per source.
 ///
 /// # Panics
 ///
-/// If the model cannot take the sources or the settings.
+/// If a source or a setting does not fit the model.
 pub fn decode<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
@@ -69,11 +72,12 @@ pub fn decode<M: SequenceModel>(
     decoded.expect("every example is in a batch")
 }
 
-/// Decodes the sources of examples greedily and compares the outputs with the targets.
+/// Decodes the sources of examples greedily. Returns each output, and whether the data set accepts
+/// it.
 ///
 /// # Panics
 ///
-/// If the model cannot take the sources.
+/// If a source does not fit the model.
 pub fn decode_greedily<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

@@ -1,8 +1,8 @@
-//! How well a model does on examples that it has not seen.
+//! Evaluation of models on held-out examples.
 //!
-//! [`teacher_forced`] predicts each token from the correct ones before it; [`decode`] lets the model
-//! write the whole output. [`test()`] does both with a finished run's test split, and [`ByLength`]
-//! with sequences of chosen lengths.
+//! [`teacher_forced`] predicts each token from the correct tokens before it. [`decode`] lets the
+//! model generate the whole output. [`test()`] does both on the test split of a finished run, and
+//! [`ByLength`] does both on sequences of chosen lengths.
 
 mod batches;
 mod by_length;

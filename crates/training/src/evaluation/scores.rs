@@ -1,4 +1,4 @@
-//! All scores of a model on some held-out examples.
+//! All scores of a model on held-out examples.
 
 use burn::tensor::Device;
 
@@ -11,17 +11,18 @@ use crate::model::SequenceModel;
 pub struct Scores {
     /// Mean loss per token, in nats, without label smoothing.
     pub loss: f64,
-    /// Fraction of tokens whose most likely prediction is correct, given the correct tokens before.
+    /// Fraction of tokens whose most likely prediction is correct, given the correct tokens before
+    /// them.
     pub token_accuracy: f64,
     /// Fraction of sequences whose greedily decoded output is correct.
     pub exact_match: f64,
-    /// Scores of the greedily decoded texts, where targets are texts.
+    /// Scores of the greedily decoded texts; `None` if targets are not texts.
     pub texts: Option<TextScores>,
 }
 
 impl Scores {
-    /// Scores a model on the first held-out examples of a split, and returns the greedily decoded
-    /// outputs besides.
+    /// Returns the scores of a model and the greedily decoded outputs. `examples` must be the first
+    /// held-out examples of a split.
     pub fn of<M: SequenceModel>(
         model: &M,
         dataset: &dyn Dataset,

@@ -1,4 +1,4 @@
-//! Loss and accuracy of the next token, given the correct tokens before it.
+//! Loss and accuracy of next-token predictions, given the correct tokens before each token.
 
 use burn::tensor::Device;
 use serde::Serialize;
@@ -8,7 +8,7 @@ use super::batches::batches;
 use crate::data::{Batch, Dataset, Example};
 use crate::model::SequenceModel;
 
-/// Scores of a model that predicts each token from the correct ones before it.
+/// Scores of a model that predicts each token from the correct tokens before it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TeacherForced {
     /// Mean cross-entropy per token, in nats, without label smoothing.
@@ -21,7 +21,7 @@ pub struct TeacherForced {
 
 /// Scores a model on the targets of examples, without dropout.
 ///
-/// `batch_size` is the number of sequences of a forward pass; `None` chooses it by their lengths.
+/// `batch_size` is the number of sequences per forward pass; `None` chooses it by their lengths.
 pub fn teacher_forced<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

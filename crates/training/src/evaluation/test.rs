@@ -1,4 +1,4 @@
-//! The evaluation at the end of a run.
+//! Evaluation of the trained model at the end of a run.
 
 use burn::tensor::Device;
 
@@ -12,18 +12,19 @@ use crate::model::SequenceModel;
 pub struct TestResult {
     /// Greedily decoded outputs of the test examples.
     pub decoded: Vec<Decoded>,
-    /// Fraction of these outputs that are correct.
+    /// Fraction of the outputs in `decoded` that are correct.
     pub exact_match: f64,
-    /// Fraction of the test tokens whose most likely prediction is correct, given the correct ones
-    /// before.
+    /// Fraction of the test tokens whose most likely prediction is correct, given the correct
+    /// tokens before them.
     pub token_accuracy: f64,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
-    /// Scores of the decoded texts, where targets are texts.
+    /// Scores of the decoded texts; `None` if targets are not texts.
     pub texts: Option<TextScores>,
 }
 
-/// Evaluates a trained model on the test split of its run, and its loss on the validation split.
+/// Evaluates a trained model on the test split of its run, and measures its loss on the validation
+/// split.
 pub fn test<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

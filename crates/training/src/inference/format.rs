@@ -1,4 +1,4 @@
-//! Results as lines of text or of JSON.
+//! Formats results as lines of plain text or JSON.
 
 use anyhow::Result;
 use transformer::generate::{Hypothesis, TargetScore};
@@ -8,17 +8,18 @@ use super::request::Request;
 use crate::data::Codec;
 use crate::error::UsageError;
 
-/// Writes results as lines, each with its line break.
+/// Formats results as lines, each with its line break.
 pub(super) struct Format<'a> {
     pub(super) codec: &'a dyn Codec,
-    /// Lines of JSON instead of plain text.
+    /// Whether lines are JSON instead of plain text.
     pub(super) is_json: bool,
-    /// Whether a source has several targets.
+    /// Whether a source can have several outputs. Plain-text lines then begin with line number and
+    /// score.
     pub(super) is_n_best: bool,
 }
 
 impl Format<'_> {
-    /// Returns the targets of a source, with their alignments where they are asked for.
+    /// Returns the outputs of a request. `alignments` are included only in JSON.
     pub(super) fn targets(
         &self,
         request: &Request,
@@ -54,7 +55,7 @@ impl Format<'_> {
         Ok(outputs.iter().map(line).collect())
     }
 
-    /// Returns the score of the target of a line.
+    /// Returns the line with the score of a request's target.
     pub(super) fn score(&self, request: &Request, score: &TargetScore) -> Result<String> {
         if self.is_json {
             return to_line(&self.score_record(request, Some(score)));
@@ -73,7 +74,8 @@ impl Format<'_> {
         }
     }
 
-    /// Returns the result of a line without a source.
+    /// Returns the result of a blank line. `is_score` says whether targets are scored, not
+    /// generated.
     pub(super) fn blank(&self, line: u64, is_score: bool) -> Result<String> {
         let request = Request {
             line,
@@ -86,7 +88,7 @@ impl Format<'_> {
         }
     }
 
-    /// Returns the result of a line that cannot be used.
+    /// Returns the result of a rejected line: `error` in JSON, an empty output in plain text.
     pub(super) fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
         if self.is_json {
             let error = error.to_string();

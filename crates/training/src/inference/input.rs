@@ -1,4 +1,4 @@
-//! Lines of text from stdin or a file.
+//! Reads lines of text from stdin or a file.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{UsageError, quote};
 use crate::files::read_line;
 
-/// A line of text.
+/// A line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// Number of the line, counted from 1.
@@ -17,27 +17,28 @@ pub struct Line {
 }
 
 impl Line {
-    /// Whether the line has only white space.
+    /// Whether the line is empty or has only white space.
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
 
-    /// Returns the error of this line; `what` says what is wrong.
+    /// Returns an error about this line. `what` describes the problem.
     pub fn wrong(&self, what: impl Into<String>) -> UsageError {
         UsageError::new(format!("line {}", self.number), quote(&self.text), what)
     }
 }
 
-/// Input that cannot be read.
+/// Part of the input that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unreadable {
-    /// The line of this number is not valid UTF-8. The next line may be.
+    /// Number of a line that is not valid UTF-8, and the error. Later lines may be readable.
     Line(u64, UsageError),
-    /// The rest of the input.
+    /// All of the remaining input, because reading failed.
     Rest(UsageError),
 }
 
-/// Iterates over the lines of stdin or a file, and reads no further than the line that it returns.
+/// Iterator over the lines of stdin or a file, which returns each line without waiting for the
+/// next.
 pub struct Input {
     name: PathBuf,
     is_terminal: bool,
@@ -46,11 +47,11 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, or stdin by the name `-`.
+    /// Opens a file, or stdin if `path` is `-`.
     ///
     /// # Errors
     ///
-    /// A file that cannot be read.
+    /// If the file cannot be read.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
         let is_stdin = path == Path::new("-");
         let reader: Box<dyn BufRead> = match is_stdin {

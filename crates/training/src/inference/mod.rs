@@ -1,7 +1,7 @@
 //! Line-by-line prediction with a trained run.
 //!
-//! [`Input`] reads lines, [`Predictor`] turns each [`Line`] into a [`Request`], and requests into
-//! lines of text or JSON.
+//! [`Input`] reads lines. [`Predictor`] turns each [`Line`] into a [`Request`], and each request
+//! into a result: lines of plain text or JSON.
 
 mod format;
 pub mod input;

@@ -1,4 +1,4 @@
-//! Outputs and scores for lines of text.
+//! Predicts outputs, or scores of given targets, for lines of text.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::error::UsageError;
 use crate::positions::{max_output, with_room};
 use crate::run::checkpoint::TrainedRun;
 
-/// Predicts outputs, or scores of given outputs, with the model of a run.
+/// Predicts outputs, or scores of given targets, with the model of a run.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -26,7 +26,7 @@ use crate::run::checkpoint::TrainedRun;
 /// use training::run::checkpoint::TrainedRun;
 /// use transformer::generate::GenerateConfig;
 ///
-/// // `TrainedRun::load` reads a run folder. The model here has learned nothing.
+/// // `TrainedRun::load` would read a run folder. This example uses an untrained model.
 /// let mut config = RunConfig::copy();
 /// let dataset = config.check()?.expect("copy needs no files");
 /// let model = config.model.init_seeded(config.seed, &Device::flex())?;
@@ -61,17 +61,18 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    /// Creates a predictor whose results are lines of JSON if `is_json`, else of plain text.
+    /// Creates a predictor. Its results are lines of JSON if `is_json`, else of plain text.
     pub fn new(run: &'a TrainedRun, work: Work, is_json: bool) -> Self {
         Self { run, work, is_json }
     }
 
-    /// Encodes a line; `None` for a blank one. Texts of more tokens than the model can take are
-    /// truncated, with a warning.
+    /// Encodes a line as a request; returns `None` for a blank line. A text with too many tokens
+    /// for the model is truncated, with a warning.
     ///
     /// # Errors
     ///
-    /// Words that are not tokens, or more symbols than the model can take.
+    /// If a word is not a token, if there are too many symbols or bytes, or if a line to be scored
+    /// is not `SOURCE<TAB>TARGET`.
     pub fn request(&self, line: &Line) -> Result<Option<Request>, UsageError> {
         Request::encode(self.run, line, self.is_score())
     }
@@ -80,7 +81,7 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// Settings that the model cannot take.
+    /// If the settings do not fit the model.
     pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
         let mut results = Vec::with_capacity(requests.len());
         let format = self.format();
@@ -108,7 +109,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// Passes the text of an output to `print` token by token, and then a line break. A score is
-    /// passed whole. `print` ends the generation by `Break`.
+    /// passed as a whole. The generation ends early if `print` returns `Break`.
     ///
     /// ```
     /// use std::cell::RefCell;
@@ -120,7 +121,7 @@ impl<'a> Predictor<'a> {
     /// use training::run::checkpoint::TrainedRun;
     /// use transformer::generate::GenerateConfig;
     ///
-    /// // `TrainedRun::load` reads a run folder. The model here has learned nothing.
+    /// // `TrainedRun::load` would read a run folder. This example uses an untrained model.
     /// let mut config = RunConfig::copy();
     /// let dataset = config.check()?.expect("copy needs no files");
     /// let model = config.model.init_seeded(config.seed, &Device::flex())?;
@@ -135,7 +136,7 @@ impl<'a> Predictor<'a> {
     /// let line = Line { number: 1, text: "3 1 2".into() };
     /// let request = predictor.request(&line)?.expect("the line is not blank");
     ///
-    /// // A program would print each part; this one collects them.
+    /// // A program would print each part. This example collects the parts.
     /// let parts = RefCell::new(Vec::new());
     /// let ended = predictor.stream(&request, |part| {
     ///     parts.borrow_mut().push(part.to_owned());
@@ -149,7 +150,7 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// Settings that the model cannot take, or the errors of `print`.
+    /// If the settings do not fit the model, or if `print` returns an error.
     pub fn stream(
         &self,
         request: &Request,
@@ -168,7 +169,8 @@ impl<'a> Predictor<'a> {
         for token in tokens.filter(|&token| Some(token) != config.eos_id) {
             target.push(token);
             let text = self.codec().decode_target(&target);
-            // The bytes of a character can be spread over several tokens.
+            // The bytes of a character can be spread over several tokens. Print only whole
+            // characters.
             let is_whole = !text.ends_with(char::REPLACEMENT_CHARACTER);
             if let Some(new) = text.strip_prefix(&printed).filter(|_| is_whole) {
                 if print(new)?.is_break() {
@@ -186,16 +188,16 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// No error is known.
+    /// If the result cannot be written as JSON. No such case is known.
     pub fn blank(&self, line: u64) -> Result<String> {
         self.format().blank(line, self.is_score())
     }
 
-    /// Returns the result of a line that cannot be used.
+    /// Returns the result of a line that was rejected with `error`.
     ///
     /// # Errors
     ///
-    /// No error is known.
+    /// If the result cannot be written as JSON. No such case is known.
     pub fn rejected(&self, line: u64, error: &UsageError) -> Result<String> {
         self.format().rejected(line, error)
     }
@@ -218,8 +220,9 @@ impl<'a> Predictor<'a> {
         self.run.dataset.codec()
     }
 
-    /// Whether two requests can be in one search. Samples depend on the line's number, which a
-    /// search increases by one per source.
+    /// Whether one search can decode two consecutive requests. Their outputs must have the same
+    /// maximum length. If tokens are sampled, their line numbers must be consecutive, because a
+    /// search derives the random draws from line numbers that increase by one per source.
     fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
         let is_sampled = matches!(&self.work, Work::Generate(all) if all.is_sampled());
         let is_next = !is_sampled || a.line + 1 == b.line;
@@ -234,7 +237,8 @@ impl<'a> Predictor<'a> {
         else {
             return 0;
         };
-        // Without an end symbol, all outputs have the same length.
+        // Without an end symbol, every output has exactly `max_length` tokens, so `extends` is
+        // ignored.
         match *extends && config.eos_id.is_some() {
             true => {
                 let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
@@ -244,7 +248,7 @@ impl<'a> Predictor<'a> {
         }
     }
 
-    /// Returns the model with positions for the sources and targets of some requests, and for
+    /// Returns the model, with enough positions for the sources and targets of `requests` and for
     /// outputs of `max_length` tokens.
     fn model(&self, requests: &[Request], max_length: usize) -> Cow<'_, Transformer> {
         // The decoder reads the begin symbol before the target.
@@ -277,7 +281,7 @@ impl<'a> Predictor<'a> {
         scores.map_err(usage_error)
     }
 
-    /// Returns the alignment of each output of each request.
+    /// Returns the alignments of all outputs of each request, from the last decoder layer.
     fn align(
         &self,
         requests: &[Request],
@@ -304,7 +308,8 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Turns an error of a generation into one about a setting. Token ids were checked before.
+/// Converts an error of a generation. Errors about settings get the section `generation`. Errors
+/// about token ids are not expected, because the ids were checked before.
 fn usage_error(error: GenerateError) -> anyhow::Error {
     match error {
         GenerateError::Config(error) => UsageError::of_section("generation", error).into(),
@@ -385,7 +390,7 @@ mod tests {
             (&two["source"], &two["target"]),
             (&json!("3  1"), &json!("5 6"))
         );
-        // The first token is predicted from the same source and begin symbol.
+        // Both targets begin with `5`, which is predicted from the same source and begin symbol.
         let first = |result: &Value| result["token_log_probabilities"][0].as_f64().unwrap();
         assert!((first(&one) - first(&two)).abs() < 1e-5);
         let long = format!("3\t{}", "1 ".repeat(10_000));

@@ -1,4 +1,4 @@
-//! Lines of JSON.
+//! Records that are written as lines of JSON.
 
 use anyhow::Result;
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 /// Cross-attention weights: a row for each target token, with a weight for each source token.
 pub(super) type Alignment = Vec<Vec<f32>>;
 
-/// The outputs for a line.
+/// All outputs for one line of the input.
 #[derive(Serialize)]
 pub(super) struct Targets<'a> {
     pub(super) line: u64,
@@ -14,7 +14,7 @@ pub(super) struct Targets<'a> {
     pub(super) hypotheses: Vec<Target>,
 }
 
-/// One output, its score, and the log-probability of each of its tokens.
+/// One output, with its score and the log-probability of each of its tokens.
 #[derive(Serialize)]
 pub(super) struct Target {
     pub(super) target: String,
@@ -27,7 +27,7 @@ pub(super) struct Target {
     pub(super) alignment: Option<Alignment>,
 }
 
-/// The score of the target on a line. A blank line has no numbers.
+/// Score of the target on one line of the input. A blank line has no log-probabilities.
 #[derive(Serialize)]
 pub(super) struct Score<'a> {
     pub(super) line: u64,
@@ -38,14 +38,14 @@ pub(super) struct Score<'a> {
     pub(super) token_log_probabilities: &'a [f32],
 }
 
-/// A line that cannot be used.
+/// Error of a line of the input that was rejected.
 #[derive(Serialize)]
 pub(super) struct Rejected {
     pub(super) line: u64,
     pub(super) error: String,
 }
 
-/// Returns a value as one line of JSON, with the line break.
+/// Returns a value as one line of JSON, including the line break.
 pub(super) fn to_line(value: &impl Serialize) -> Result<String> {
     Ok(serde_json::to_string(value)? + "\n")
 }

@@ -1,4 +1,4 @@
-//! Lines as token ids.
+//! Encodes lines of the input as token ids.
 
 use super::input::Line;
 use crate::data::EncodeError;
@@ -7,7 +7,7 @@ use crate::notes;
 use crate::positions::{max_tokens, truncate_source};
 use crate::run::checkpoint::TrainedRun;
 
-/// A line as token ids.
+/// A line of the input, encoded as token ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
     /// Number of the line, counted from 1.
@@ -16,19 +16,20 @@ pub struct Request {
     pub text: String,
     /// Token ids of the source.
     pub source: Vec<u32>,
-    /// Token ids of the target that is scored; empty for a generation.
+    /// Token ids of the target to be scored; empty if an output is to be generated.
     pub target: Vec<u32>,
 }
 
 impl Request {
-    /// Encodes a line for the model of a run; `None` for a blank one. Texts of more tokens than the
-    /// model can take are truncated, with a warning.
+    /// Encodes a line for the model of a run; returns `None` for a blank line. A text with too many
+    /// tokens for the model is truncated, with a warning.
     ///
-    /// `has_target` says whether the line has a target after the source and a tab.
+    /// `has_target` says whether the line has the form `SOURCE<TAB>TARGET`.
     ///
     /// # Errors
     ///
-    /// Words that are not tokens, or more symbols than the model can take.
+    /// If a word is not a token, if there are too many symbols or bytes, or if `has_target` and the
+    /// line has another form.
     pub(super) fn encode(
         run: &TrainedRun,
         line: &Line,
@@ -55,8 +56,7 @@ impl Request {
         let codec = run.dataset.codec();
         let encode = |text: &str| codec.encode_source(text);
         let source = side("source", max_tokens).encode(text, encode)?;
-        // The decoder reads the begin symbol before the target, and predicts the end symbol after
-        // it.
+        // The decoder reads the begin symbol before the target, which leaves one position less.
         let encode = |text: &str| codec.encode_target(text);
         let target = side("target", max_tokens - 1).encode(target, encode)?;
         if source.is_empty() {
@@ -71,13 +71,14 @@ impl Request {
     }
 }
 
-/// The source or the target of a line, and its limits.
+/// One side of a line, its source or its target, and the limits of its length.
 struct Side<'a> {
     line: &'a Line,
-    /// `source` or `target`.
+    /// Name of the side in errors: `source` or `target`.
     what: &'static str,
     max_tokens: usize,
-    /// Limit of texts, which are truncated; `None` for symbols, which are not.
+    /// Maximum length of a text in bytes; `None` for symbols. Texts with too many tokens are
+    /// truncated, but too many symbols are an error.
     max_bytes: Option<usize>,
 }
 

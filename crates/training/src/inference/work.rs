@@ -1,8 +1,8 @@
-//! What a predictor does with the lines of its input.
+//! What a predictor does with each line of its input.
 
 use transformer::generate::{GenerateConfig, Method};
 
-/// What is done with each line.
+/// What a predictor does with each line.
 #[derive(Clone, Debug)]
 pub enum Work {
     /// Generates outputs for the source on a line.
@@ -14,20 +14,21 @@ pub enum Work {
 /// Settings of a generation.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// Decoding settings. The `first_source` of sampling is ignored: the number of a line decides.
+    /// Decoding settings. The `first_source` of sampling is ignored, because line numbers determine
+    /// the draws.
     pub config: GenerateConfig,
     /// Token ids that every output begins with.
     pub prefix: Vec<u32>,
-    /// Whether the records in JSON have the cross-attention of each token.
+    /// Whether JSON results include the cross-attention weights of each token.
     pub alignments: bool,
-    /// Whether sources that are longer than those of training may have outputs of more than
+    /// Whether a source that is longer than the training sources may have an output of more than
     /// `config.max_length` tokens.
     pub extends: bool,
 }
 
 impl Generation {
-    /// Returns the decoding settings of a batch whose first source is on this line, with outputs of
-    /// at most `max_length` tokens.
+    /// Returns the decoding settings of a batch whose first source is on line number `line`.
+    /// Outputs have at most `max_length` tokens.
     pub(super) fn config_at(&self, line: u64, max_length: usize) -> GenerateConfig {
         let mut config = self.config.clone();
         config.max_length = max_length;
@@ -37,7 +38,7 @@ impl Generation {
         config
     }
 
-    /// Whether tokens are drawn at random.
+    /// Whether the tokens of outputs are drawn at random.
     pub(super) fn is_sampled(&self) -> bool {
         matches!(self.config.method, Method::Sample { .. })
     }
