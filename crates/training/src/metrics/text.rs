@@ -29,7 +29,7 @@ pub(super) fn matches<K: Hash + Eq>(a: &HashMap<K, u64>, b: &HashMap<K, u64>) ->
     a.iter().map(in_both).sum()
 }
 
-/// Returns the larger count of each n-gram of `a` and `b`.
+/// Returns each n-gram with the larger of its counts in `a` and `b`.
 pub(super) fn merge_largest<K: Hash + Eq>(
     mut a: HashMap<K, u64>,
     b: HashMap<K, u64>,

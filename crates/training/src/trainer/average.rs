@@ -1,4 +1,4 @@
-//! A moving average of the parameters.
+//! A moving average of a model's parameters.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use super::restore::take;
 /// An exponential moving average of the parameters of a model.
 ///
 /// After each step, `average = decay * average + (1 - decay) * parameters`. In the first steps the
-/// decay is smaller, `(1 + step) / (10 + step)`, so that the initial parameters lose their weight
-/// soon.
+/// decay is smaller, `(1 + step) / (10 + step)`, so that the initial parameters soon lose their
+/// influence.
 #[derive(Clone)]
 pub struct MovingAverage {
     decay: f64,
-    /// The average of each parameter, `[n]`, by its name.
+    /// Average of each parameter, flattened to `[n]`, by parameter name.
     tensors: BTreeMap<String, Tensor<1>>,
 }
 
 impl MovingAverage {
-    /// Returns an average that starts at the parameters of a module.
+    /// Creates an average that starts at the parameters of a module.
     pub fn new<M: Module>(decay: f64, module: &M) -> Self {
         let mut average = Self {
             decay,
@@ -33,7 +33,7 @@ impl MovingAverage {
         average
     }
 
-    /// Adds the parameters after step `step`, counted from 1.
+    /// Updates the average with the parameters after step `step`, counted from 1.
     pub fn update<M: Module>(&mut self, step: usize, module: &M) {
         let step = step as f64;
         self.visit(module, self.decay.min((1.0 + step) / (10.0 + step)));
@@ -44,16 +44,17 @@ impl MovingAverage {
         visit_named(module, &mut Update { tensors, decay });
     }
 
-    /// Returns a module like `module`, without gradients, with the average as its parameters.
+    /// Returns a copy of `module`, without gradients, whose parameters are the averages.
     pub fn module<M: Module>(&self, module: &M) -> M {
         map_named(module.valid(), &mut Replace(&self.tensors))
     }
 
-    /// Replaces the average by that of a checkpoint. `shapes` are those of the parameters.
+    /// Replaces the average by `parameters`, which a checkpoint holds. `shapes` has the shape of
+    /// each parameter by its name.
     ///
     /// # Errors
     ///
-    /// A parameter that is missing or of the wrong shape.
+    /// If a parameter is missing or has the wrong shape.
     pub fn load(
         &mut self,
         mut parameters: Parameters,

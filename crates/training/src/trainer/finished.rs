@@ -1,4 +1,4 @@
-//! A run whose training has ended, and its summary.
+//! A run whose training has ended, and the summary of its results.
 
 use std::path::PathBuf;
 
@@ -15,32 +15,34 @@ use crate::run::{RunFolder, Summary, TrainingState};
 pub enum Ending<M> {
     /// All steps were taken, or training ended early as the configuration asks.
     Done(Box<Finished<M>>),
-    /// The observer stopped the run; it can be resumed from a checkpoint.
+    /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
-        /// What the observer named, such as `SIGINT`.
+        /// What the observer gave as the cause, such as `SIGINT`.
         by: &'static str,
         /// Number of steps taken.
         step: usize,
-        /// The checkpoint's folder.
+        /// Folder of the checkpoint.
         checkpoint: PathBuf,
     },
 }
 
 /// A run whose training has ended.
 pub struct Finished<M> {
-    /// The trained model, without gradients: the moving average where the run has one, the best
-    /// model if training ended because no evaluation was better.
+    /// Trained model, without gradients. It is the best model if training ended because evaluations
+    /// stopped improving, and otherwise the last model. Its parameters are the moving averages if
+    /// the run has them.
     pub model: M,
-    /// Step of the model: that of the last step, or that of the best evaluation.
+    /// Step after which the model was taken: the last step, or the step of the best evaluation.
     pub model_step: usize,
     /// State of the run at its last step.
     pub state: TrainingState,
-    /// Fraction of the training time that was spent waiting for data.
+    /// Fraction of this process's training time that was spent waiting for data.
     pub data_wait: f64,
-    /// The run's folder. The run counts as unfinished until [`RunFolder::finish`], so that it can
-    /// be resumed if the process ends before.
+    /// Folder of the run. Until [`RunFolder::finish`] is called, the run counts as unfinished and
+    /// can be resumed.
     pub folder: RunFolder,
-    /// Keeps the run's setting of the fast paths for the evaluation of the model on this thread.
+    /// Guard that keeps the run's setting of the fast paths on this thread while the model is
+    /// evaluated.
     pub(super) _fast_paths: FastPaths,
 }
 

@@ -20,23 +20,23 @@ use crate::run::{
     EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState,
 };
 
-/// Steps between two evaluations where the configuration does not say.
+/// Default number of steps between two evaluations, for data sets without epochs.
 const EVALUATE_EVERY: usize = 100;
 
-/// Maximum steps between two evaluations where the configuration does not say.
+/// Maximum default number of steps between two evaluations, for data sets with epochs.
 const LONGEST_EPOCH: usize = 5000;
 
-/// Steps between two readings of the loss. Each reading makes the host wait for the device.
+/// Number of steps between two readings of losses. Each reading makes the host wait for the device.
 const READ_EVERY: usize = 10;
 
-/// What asked to stop a run, and the folder of the checkpoint to resume from.
+/// What stopped a run, such as `SIGINT`, and the folder of the checkpoint to resume from.
 type Stop = (&'static str, PathBuf);
 
 /// Trains a model and writes everything about the run to its folder.
 ///
-/// Parameters, batches and dropout are functions of (seed, step). On CPU backends the same
-/// configuration therefore gives the same losses, bit for bit, however often the run is stopped
-/// and resumed.
+/// Parameters, batches and dropout depend only on the configuration, its seed and the step. On CPU
+/// backends, the same configuration therefore gives the same losses, bit for bit, however often the
+/// run is stopped and resumed.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -75,22 +75,23 @@ pub struct Trainer<'a, M> {
     pub(super) state: TrainingState,
     /// Seconds of training in earlier processes of this run.
     pub(super) seconds_before: f64,
-    /// Steps whose losses have not been read from the device yet.
+    /// Metrics and results of the steps whose losses have not been read from the device yet.
     pub(super) pending: Vec<(StepMetrics, StepResult)>,
-    /// Seconds of training when losses were last read.
+    /// Value of `state.train_seconds` when losses were last read.
     pub(super) read_at: f64,
     validation: Vec<Example>,
-    /// Step of the last checkpoint, and when it was written.
+    /// Step of the last checkpoint; `None` if there is none. `saved_at` is the time of the last
+    /// save or, before the first save, of the trainer's creation.
     pub(super) saved: Option<usize>,
     pub(super) saved_at: Instant,
 }
 
 impl<'a> Trainer<'a, Transformer> {
-    /// Makes the model of a configuration on a device, and gets ready to train it.
+    /// Creates a trainer, and the model of its configuration on a device.
     ///
     /// # Errors
     ///
-    /// A model that cannot be built.
+    /// If the model cannot be built, or label smoothing is not valid.
     pub fn new(
         config: &'a RunConfig,
         dataset: &'a dyn Dataset,
@@ -107,12 +108,12 @@ impl<'a> Trainer<'a, Transformer> {
 }
 
 impl<'a, M: SequenceModel> Trainer<'a, M> {
-    /// Gets ready to train a model of your own, which is on a device with autodiff. The device says
-    /// whether activations are kept: `execution.gradient_checkpointing` is not read.
+    /// Creates a trainer for a model of your own, which must be on a device with autodiff.
+    /// `execution.gradient_checkpointing` is ignored, because the device has that setting.
     ///
     /// # Errors
     ///
-    /// A wrong label smoothing.
+    /// If label smoothing is not valid.
     pub fn of_model(
         config: &'a RunConfig,
         dataset: &'a dyn Dataset,
@@ -147,17 +148,19 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
-    /// Returns the model, its parameters in f32.
+    /// Returns the model in training, whose parameters are in f32.
     pub fn model(&self) -> &M {
         self.learner.model()
     }
 
-    /// Trains until all steps are taken, training ends early, or the observer stops it.
+    /// Trains until all steps are taken, training ends early as configured, or the observer stops
+    /// the run.
     ///
     /// # Errors
     ///
-    /// If the loss, the gradient or a parameter is not finite ([`DivergedError`](crate::error::DivergedError)), if the folder
-    /// cannot be written, or if the observer returns an error.
+    /// If the loss, the gradient or a parameter is not finite
+    /// ([`DivergedError`](crate::error::DivergedError)), if the folder cannot be written, or if the
+    /// observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
         let fast_paths = self.config.execution.fast_paths();
         match self.train_steps(observer) {
@@ -181,20 +184,20 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         }
     }
 
-    /// Takes the remaining steps, with the prefetcher beside them. Returns why the run was stopped
-    /// and the time that was spent waiting for data.
+    /// Takes the remaining steps, while the prefetcher makes batches in its own thread. Returns
+    /// what stopped the run, if anything did, and the time that was spent waiting for data.
     fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
-        // A new run has no checkpoint yet.
+        // Without a checkpoint, training starts at step 0, and `metrics.jsonl` is emptied.
         if self.saved.is_none() {
             self.folder.rewind(0)?;
         }
-        // The folder is changed only now, because the checkpoint is known to fit.
+        // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         let (stop, waited) = std::thread::scope(|scope| {
-            // Dropping the prefetcher ends its thread, however training ends.
+            // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let optimization = &config.optimization;
             let (accumulate, batch_size) = (optimization.accumulate, optimization.batch_size);
             let steps = first..steps;
@@ -211,7 +214,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok((stop, waited))
     }
 
-    /// Takes the remaining steps. Returns why the observer stopped the run, if it did.
+    /// Takes the remaining steps. Returns what stopped the run, if the observer did so.
     fn take_steps(
         &mut self,
         prefetcher: &mut Prefetcher,
@@ -261,8 +264,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok(None)
     }
 
-    /// Returns the number of steps between two evaluations: by default an epoch where the data set
-    /// has epochs, unless it is too long.
+    /// Returns the number of steps between two evaluations. The default is an epoch of at most
+    /// `LONGEST_EPOCH` steps, or `EVALUATE_EVERY` steps for data sets without epochs.
     fn evaluate_every(&self) -> usize {
         let accumulate = self.config.optimization.accumulate;
         let epoch = |batches: usize| batches.div_ceil(accumulate).min(LONGEST_EPOCH);
@@ -319,8 +322,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
-    /// Evaluates on the validation split. Returns whether this evaluation is the best so far, and
-    /// why training ends here, if it does.
+    /// Evaluates the model on the validation split. Returns whether this evaluation is the best so
+    /// far, and the reason if training ends here.
     fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, Option<EndReason>)> {
         self.read_losses(observer)?;
         let config = &self.config.evaluation;

@@ -1,4 +1,4 @@
-//! A model and its optimizer: one step of training.
+//! Single training steps of a model and its optimizer.
 
 use anyhow::Result;
 use burn::optim::{GradientsAccumulator, GradientsParams};
@@ -13,10 +13,10 @@ use crate::data::Batch;
 use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
 
-/// A model under training.
+/// A model in training, with its optimizer.
 pub struct Learner<M> {
-    /// `None` only during an update, so that its tensors have a single owner and can be updated in
-    /// place.
+    /// Model in training. It is `None` only during an update, so that its tensors have a single
+    /// owner and can be updated in place.
     pub(super) model: Option<M>,
     /// Optimizer, with the moments of all parameters.
     pub optimizer: Optimizer,
@@ -27,23 +27,24 @@ pub struct Learner<M> {
     loss_chunk: Option<usize>,
 }
 
-/// What one training step computed. Both tensors are on the device.
+/// Results of one training step. Both tensors are on the device.
 #[derive(Clone, Debug)]
 pub struct StepResult {
     /// Mean loss per token, `[1]`.
     pub loss: Tensor<1>,
     /// Global gradient norm before clipping, `[1]`.
     pub gradient_norm: Tensor<1>,
-    /// Whether the update was skipped, because gradients overflowed in f16.
+    /// Whether the update was skipped because gradients overflowed in f16.
     pub skipped: bool,
 }
 
 impl<M: SequenceModel> Learner<M> {
-    /// Begins to train a model, with moments of zero. Labels that are `label_pad_id` do not count.
+    /// Creates a learner for a model, with moments of zero. Labels that equal `label_pad_id` are
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// A wrong label smoothing.
+    /// If label smoothing is not valid.
     pub fn new(config: &RunConfig, model: M, label_pad_id: u32) -> Result<Self> {
         let (execution, optimization) = (&config.execution, &config.optimization);
         let ema = optimization.ema;
@@ -58,13 +59,13 @@ impl<M: SequenceModel> Learner<M> {
         })
     }
 
-    /// Returns the model, its parameters in f32.
+    /// Returns the model in training, whose parameters are in f32.
     pub fn model(&self) -> &M {
         self.model.as_ref().expect("no update is under way")
     }
 
-    /// Returns the model that is evaluated: the moving average where there is one, in the
-    /// precision of the run.
+    /// Returns the model to evaluate, in the precision of the run. Its parameters are the moving
+    /// averages if the run has them.
     pub fn evaluated_model(&self) -> M {
         let model = match &self.average {
             Some(average) => average.module(self.model()),
@@ -73,8 +74,8 @@ impl<M: SequenceModel> Learner<M> {
         computing(self.precision, &model)
     }
 
-    /// Takes step number `step`, counted from 1. The gradients of all batches are added up, which
-    /// gives those of one large batch. `scale` is the loss scale of f16.
+    /// Takes step number `step`, counted from 1. The gradients of all batches are summed, which
+    /// gives the gradients of one large batch. `scale` is the loss scale of f16.
     pub fn step(
         &mut self,
         step: usize,
@@ -118,7 +119,8 @@ impl<M: SequenceModel> Learner<M> {
         }
     }
 
-    /// The forward pass: returns the batch's share of the mean loss over `tokens` tokens, `[1]`.
+    /// Runs the forward pass of a batch and returns the sum of its losses divided by `tokens`,
+    /// `[1]`. `tokens` is the number of tokens in all batches of the step.
     pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
         fused::in_pool(&batch.source.device(), || {
             let model = computing(self.precision, self.model());
@@ -126,14 +128,16 @@ impl<M: SequenceModel> Learner<M> {
         })
     }
 
-    /// The backward pass of a loss, which may have been multiplied by a loss scale.
+    /// Runs the backward pass of a loss, which may have been multiplied by a loss scale, and
+    /// returns the gradients.
     pub fn gradients(&self, loss: Tensor<1>) -> GradientsParams {
         fused::in_pool(&loss.device(), || {
             GradientsParams::from_grads(loss.backward(), self.model())
         })
     }
 
-    /// Updates all parameters and returns the global gradient norm; see [`Optimizer::step`].
+    /// Updates all parameters and returns the global gradient norm before clipping. See
+    /// [`Optimizer::step`] for the arguments.
     pub fn update(
         &mut self,
         learning_rate: f64,

@@ -1,4 +1,4 @@
-//! Losses that are read from the device some steps later, and the end of a run that diverges.
+//! Reads losses from the device, some steps after they were computed, and ends runs that diverge.
 
 use std::time::Instant;
 
@@ -10,8 +10,8 @@ use crate::model::SequenceModel;
 use crate::run::{Event, Observer, StepMetrics};
 
 impl<M: SequenceModel> Trainer<'_, M> {
-    /// Waits for the losses of the pending steps, and passes them to the observer. The wait counts
-    /// as training.
+    /// Waits for the losses of the pending steps, logs them, and passes them to the observer. The
+    /// wait counts as training time.
     pub(super) fn read_losses(&mut self, observer: &mut dyn Observer) -> Result<()> {
         let begun = Instant::now();
         let pending = std::mem::take(&mut self.pending).into_iter();
@@ -46,8 +46,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         self.folder.flush()
     }
 
-    /// Returns the error of a run that cannot continue, because of `what` happened. It names the last
-    /// checkpoint.
+    /// Returns the error of a run that cannot continue because it diverged. `what` describes what
+    /// happened. The error names the last checkpoint.
     pub(super) fn diverged(&self, what: String) -> anyhow::Error {
         let last = match self.saved {
             Some(step) => format!("the last checkpoint is of step {step}"),

@@ -1,4 +1,4 @@
-//! Training: the loop, one step, the optimizer, checkpoints, the trained run.
+//! Training: the loop, single steps, the optimizer, checkpoints and the trained model.
 
 mod average;
 mod finished;

@@ -1,8 +1,8 @@
-//! Adam and AdamW over a whole model, with clipping of the global gradient norm (paper, section
-//! 5.3).
+//! Adam and AdamW for all parameters of a model, with clipping of the global gradient norm (paper,
+//! section 5.3).
 //!
-//! The rule for a single tensor is [`fused::Adam`]. The moments are kept here by parameter name, so
-//! that a checkpoint holds them in a fixed order.
+//! [`fused::Adam`] updates a single tensor. The moments are kept here by parameter name, so that a
+//! checkpoint holds them in a fixed order.
 
 use std::collections::BTreeMap;
 
@@ -15,15 +15,15 @@ use transformer::weights::{MapNamed, Parameters, WeightsError, map_named};
 use super::restore::take;
 use crate::config::{OptimizerConfig, OptimizerKind};
 
-/// An optimizer and its moments.
+/// Adam or AdamW, with the moments of all parameters.
 #[derive(Clone)]
 pub struct Optimizer {
     config: OptimizerConfig,
-    /// Moments of each parameter, by its name.
+    /// Moments of each parameter, by parameter name.
     moments: BTreeMap<String, Moments>,
 }
 
-/// The moments of one parameter, `[n]` each, after `time` updates.
+/// First and second moment of one parameter, `[n]` each, after `time` updates.
 #[derive(Clone)]
 struct Moments {
     time: usize,
@@ -32,7 +32,7 @@ struct Moments {
 }
 
 impl Optimizer {
-    /// Returns an optimizer with moments of zero.
+    /// Creates an optimizer with moments of zero.
     pub fn new(config: &OptimizerConfig) -> Self {
         Self {
             config: *config,
@@ -42,9 +42,9 @@ impl Optimizer {
 
     /// Updates all parameters and returns the global gradient norm before clipping, `[1]`.
     ///
-    /// `gradients` are those of a loss that was multiplied by `loss_scale`. `norm` is their global
-    /// norm divided by `loss_scale`, if the caller has computed it. Without clipping and loss scale
-    /// the norm is computed in the same pass as the update.
+    /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
+    /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping and
+    /// loss scale, the norm is computed in the same pass as the update.
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
@@ -77,7 +77,8 @@ impl Optimizer {
         )
     }
 
-    /// Returns the moments as `moment_1.NAME` and `moment_2.NAME`, `[n]` each.
+    /// Returns the moments of each parameter `NAME` as `moment_1.NAME` and `moment_2.NAME`, `[n]`
+    /// each.
     pub fn state(&self) -> Parameters {
         let both = |(name, moments): (&String, &Moments)| {
             [("moment_1", &moments.first), ("moment_2", &moments.second)]
@@ -86,12 +87,12 @@ impl Optimizer {
         self.moments.iter().flat_map(both).collect()
     }
 
-    /// Replaces the moments by those of a checkpoint after `steps` updates. `shapes` are the shapes
-    /// of the model's parameters by name.
+    /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates. `shapes`
+    /// has the shape of each parameter of the model by its name.
     ///
     /// # Errors
     ///
-    /// A moment that is missing, unknown or of the wrong size.
+    /// If a moment is missing, unknown or of the wrong size.
     pub fn load_state(
         &mut self,
         mut state: Parameters,
@@ -120,7 +121,7 @@ impl Optimizer {
     }
 }
 
-/// Returns the global gradient norm: over all parameters together, `[1]`.
+/// Returns the norm of the gradients of all parameters together, `[1]`.
 pub(crate) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
     struct Squares<'a> {
         gradients: &'a GradientsParams,
@@ -141,7 +142,7 @@ pub(crate) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) 
     squares.sum.total().sqrt()
 }
 
-/// A sum of tensors, kept on the device; `None` without terms.
+/// Sum of tensors, which stays on the device; `None` before the first tensor is added.
 #[derive(Default)]
 pub(super) struct Sum(Option<Tensor<1>>);
 
@@ -162,7 +163,7 @@ struct Update<'a> {
     optimizer: &'a mut Optimizer,
     learning_rate: f64,
     gradients: GradientsParams,
-    /// Factor of the gradients, `[1]`. If `None`, the update also sums their squares.
+    /// Factor of the gradients, `[1]`. If it is `None`, the update adds their squares to `squares`.
     scale: Option<Tensor<1>>,
     squares: Sum,
 }
@@ -189,7 +190,7 @@ impl MapNamed for Update<'_> {
 }
 
 impl Update<'_> {
-    /// Updates one parameter, `[n]`, by its gradient, `[n]`.
+    /// Returns one parameter, `[n]`, after an update by its gradient, `[n]`.
     fn update(
         &mut self,
         (name, rank): (String, usize),
@@ -208,7 +209,8 @@ impl Update<'_> {
             beta_1: config.beta_1,
             beta_2: config.beta_2,
             epsilon: config.epsilon,
-            // Biases and norms are the parameters of rank 1.
+            // Weight decay excludes parameters of rank 1, which are biases and layer-norm
+            // parameters.
             weight_decay: match config.kind {
                 OptimizerKind::AdamW if rank > 1 => config.weight_decay,
                 _ => 0.0,

@@ -1,9 +1,9 @@
-//! Mixed precision: the model computes in 16 bits, the optimizer in 32.
+//! Mixed precision: the model computes in 16 bits, and the optimizer in 32 bits.
 //!
-//! Parameters and moments stay f32 (Micikevicius et al. 2018). Each step casts the parameters, and
-//! the cast's backward pass brings the gradients back to f32. The loss is computed in f32. In f16,
-//! small gradients would be rounded to 0, so the loss is scaled up as far as the gradients stay
-//! finite.
+//! Parameters and moments stay in f32 (Micikevicius et al. 2018). Each step casts the parameters,
+//! and the cast's backward pass returns the gradients in f32. The loss is computed in f32. In f16,
+//! small gradients would be rounded to 0. The loss is therefore multiplied by the largest factor
+//! with which the gradients stay finite.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, DeviceConfig, FloatDType, Tensor};
@@ -19,11 +19,11 @@ fn dtype(precision: Precision) -> FloatDType {
     }
 }
 
-/// Makes a precision the device's default, which must happen before any tensor is on it.
+/// Sets the default precision of a device. Call it before any tensor is on the device.
 ///
 /// # Errors
 ///
-/// If the device does not compute in this precision.
+/// If the device does not support the precision.
 pub fn configure(precision: Precision, device: &mut Device) -> Result<(), UsageError> {
     if precision == Precision::F32 {
         return Ok(());
@@ -40,7 +40,7 @@ pub fn configure(precision: Precision, device: &mut Device) -> Result<(), UsageE
     configured.map_err(|error| rejected(&error.to_string()))
 }
 
-/// Returns a module with f32 parameters, which the optimizer updates.
+/// Returns a module with its parameters in f32, which the optimizer updates.
 pub(super) fn master<M: Module>(precision: Precision, module: M) -> M {
     match precision {
         Precision::F32 => module,
@@ -48,8 +48,8 @@ pub(super) fn master<M: Module>(precision: Precision, module: M) -> M {
     }
 }
 
-/// Returns a module that computes in a precision. Gradients reach the parameters of `master`
-/// through the cast.
+/// Returns a copy of `master` that computes in a precision. Gradients reach the parameters of
+/// `master` through the cast.
 pub(super) fn computing<M: Module>(precision: Precision, master: &M) -> M {
     match precision {
         Precision::F32 => master.clone(),

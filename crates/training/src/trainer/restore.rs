@@ -1,9 +1,10 @@
-//! Tensors of a checkpoint that the trainer keeps by the names of their parameters.
+//! Restores tensors from a checkpoint by the names of their parameters.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use transformer::weights::{Parameters, WeightsError};
 
-/// Takes a tensor of a shape out of a checkpoint's parameters, as `[n]` in f32.
+/// Takes the tensor `name` out of a checkpoint's parameters, and returns it as `[n]` in f32. The
+/// tensor must have the shape `shape`.
 pub(super) fn take(
     parameters: &mut Parameters,
     name: String,

@@ -1,4 +1,4 @@
-//! Checkpoints of a run in training: writing them, returning to one, and the model at the end.
+//! Saves checkpoints of a run in training, resumes from them, and returns the model at the end.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,7 +21,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
     ///
     /// # Errors
     ///
-    /// A checkpoint of another configuration or model. The folder is unchanged then.
+    /// If the checkpoint does not fit the configuration or the model, or if the folder cannot be
+    /// written. In the first case, the folder is unchanged.
     pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
         let state = checkpoint::read_state(files)?;
         checkpoint::check_config(files, self.config)?;
@@ -63,7 +64,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         Ok(())
     }
 
-    /// Writes a checkpoint, unless that of this step exists already. Returns its folder.
+    /// Writes a checkpoint, unless this step has one already. Returns the checkpoint's folder.
     pub(super) fn save(&mut self, observer: &mut dyn Observer) -> Result<PathBuf> {
         let step = self.state.step;
         self.read_losses(observer)?;
@@ -102,7 +103,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         Ok(path)
     }
 
-    /// Returns the trained run, of which `waited` was spent waiting for data.
+    /// Returns the finished run. `waited` is the time that this process spent waiting for data.
     pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished<M> {
         let best = self.best_model().unwrap_or_else(|error| {
             let what = "the last model takes the place of the best one";
@@ -127,7 +128,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
     }
 
-    /// Returns the best model and its step, if training ended because no evaluation was better.
+    /// Returns the best model and its step, if training ended because evaluations stopped
+    /// improving.
     fn best_model(&self) -> Result<Option<(usize, M)>> {
         let Some(best) = self.state.best.filter(|_| self.is_out_of_patience()) else {
             return Ok(None);
@@ -144,7 +146,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         Ok(Some((best.step, model)))
     }
 
-    /// Whether there were as many evaluations without improvement as the configuration allows.
+    /// Whether the last `evaluation.patience` evaluations brought no improvement.
     pub(super) fn is_out_of_patience(&self) -> bool {
         let patience = self.config.evaluation.patience;
         patience.is_some_and(|patience| self.state.since_best >= patience)

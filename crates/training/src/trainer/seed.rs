@@ -1,6 +1,6 @@
-//! The seed of a step.
+//! The random seed of a training step.
 
-/// Returns the seed of a step's dropout: SplitMix64's mix of both numbers.
+/// Returns the seed for the dropout of a step: `seed` and `step`, mixed as in SplitMix64.
 pub(super) fn seed_of_step(seed: u64, step: usize) -> u64 {
     let mut x = seed ^ (step as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -30,7 +30,8 @@ fn small() -> RunConfig {
     config
 }
 
-/// The parameters after the last step, and every line of `metrics.jsonl` without its times.
+/// Trains a run. Returns the parameters of the trained model, and the lines of `metrics.jsonl`
+/// without times.
 fn run(config: &RunConfig) -> (weights::Parameters, Vec<serde_json::Value>) {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
@@ -65,8 +66,8 @@ fn largest_difference(a: &weights::Parameters, b: &weights::Parameters) -> f64 {
 
 #[test]
 fn accumulated_batches_are_one_large_batch() {
-    // Sequences differ in length, so that small batches have different numbers of tokens; a large
-    // epsilon, so that Adam does not blow up the rounding of gradients near 0.
+    // Sequences differ in length, so that small batches have different numbers of tokens. A large
+    // epsilon keeps Adam from amplifying the rounding errors of gradients near 0.
     let mut large = small();
     large.optimization.label_smoothing = 0.1;
     large.optimization.optimizer.epsilon = 1e-3;
@@ -86,7 +87,7 @@ fn accumulated_batches_are_one_large_batch() {
         }
         assert_eq!(a["tokens"], b["tokens"]);
     }
-    // Without accumulation, a quarter of the batch gives other parameters.
+    // Without accumulation, batches of a quarter of the size give other parameters.
     parts.optimization.accumulate = 1;
     assert!(largest_difference(&one, &run(&parts).0) > 1e-4);
 }
@@ -121,7 +122,7 @@ fn the_checkpoint_has_the_moving_average() {
     averaged.optimization.ema = Some(0.999);
     let (last, plain_lines) = run(&plain);
     let (average, average_lines) = run(&averaged);
-    // Training itself is the same.
+    // The average does not change the training itself.
     assert_eq!(plain_lines, average_lines);
     assert!(largest_difference(&last, &average) > 1e-4);
 }

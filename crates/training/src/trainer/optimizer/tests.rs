@@ -15,7 +15,7 @@ fn two(device: &Device) -> Two {
     }
 }
 
-/// Gradients of `a . weight + b bias`.
+/// Returns the gradients of the loss `a . weight + b * bias`.
 fn gradients(module: &Two, a: [f32; 2], b: f32) -> GradientsParams {
     let device = module.weight.val().device();
     let a = Tensor::<2>::from_data([a], &device);
@@ -30,7 +30,7 @@ fn numbers(module: &Two) -> [f64; 3] {
     all.try_into().unwrap()
 }
 
-/// Adam's or AdamW's rule on plain numbers, with a `decay` for each of them.
+/// Adam's or AdamW's rule for three plain numbers, each with its own weight decay.
 struct ByHand {
     m: [f64; 3],
     v: [f64; 3],
@@ -59,7 +59,7 @@ fn check(config: &OptimizerConfig, decay: [f64; 3], clip: impl Fn([f64; 3]) -> [
 }
 
 /// Checks the updates for gradients of a loss that was multiplied by `loss_scale`. `is_known` says
-/// whether the caller passes their global norm.
+/// whether the caller passes the global norm of the gradients.
 fn check_scaled(
     config: &OptimizerConfig,
     decay: [f64; 3],
@@ -97,7 +97,7 @@ fn check_scaled(
             );
         }
     }
-    // Adam's steps hide a factor of all gradients; its moments do not.
+    // A wrong factor of all gradients hardly changes Adam's steps, but it changes the moments.
     for (name, expected) in [("weight", &by_hand.m[..2]), ("bias", &by_hand.m[2..])] {
         let found: Vec<f64> = optimizer.moments[name].first.to_data().iter().collect();
         for (found, expected) in found.iter().zip(expected) {
