@@ -1,4 +1,4 @@
-//! A run folder's `config.json`.
+//! Reads a run folder's `config.json`.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::error::{Subject, UsageError};
 ///
 /// # Errors
 ///
-/// A folder that is not a run's.
+/// If the folder is not a run's, or if the file cannot be read.
 pub fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     const HINT: &str = "name the folder of a run, such as runs/copy-1";
     let path = folder.join(CONFIG);
@@ -32,12 +32,12 @@ pub fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     Err(unusable(folder, format!("{wrong}; {HINT}")))
 }
 
-/// Reads the configuration of a run folder, and makes its data set for inference.
+/// Reads the configuration of a run folder, and prepares its data set for inference.
 ///
 /// # Errors
 ///
-/// A folder that is not a run's, settings that cannot be used, or files of the data set that cannot
-/// be read.
+/// If the folder is not a run's, if its settings cannot be used, or if a file of the data set
+/// cannot be read.
 pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
     let json = read_config_json(folder)?;
     let wrong = |what: &str| {
@@ -50,7 +50,7 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
     let missing = needed.find(|key| file.get(key).is_none());
     let mut config = file::over_defaults(file).map_err(|what| wrong(&what))?;
     if let Some(key) = missing {
-        // Other missing settings have defaults, but every run has written these.
+        // Other missing settings have defaults, but every run has written `data` and `model`.
         return Err(wrong(&format!("has no key {key}, which every run has")).into());
     }
     let dataset = data::prepare(&mut config.data, Purpose::Inference { run: folder });
@@ -67,7 +67,7 @@ pub fn read_config(folder: &Path) -> Result<(RunConfig, Box<dyn Dataset>)> {
             Some(Subject::Setting(path)) if path != "run" => {
                 Err(wrong(&format!("cannot be used: {error}")).into())
             }
-            // Errors about corpora and tokenisers name their own files.
+            // Errors about corpora and tokenisers already name the file.
             _ => Err(error),
         },
     }

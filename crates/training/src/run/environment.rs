@@ -13,20 +13,20 @@ use super::layout::{ENVIRONMENT, unusable};
 use crate::error::UsageError;
 use crate::files::write_json;
 
-/// Surroundings of a process that trains: an element of `environment.json`. Everything in it is
+/// Where and how a training process was started: one element of `environment.json`. All fields are
 /// known when the process begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// When the process began to train: date and time in UTC, by RFC 3339.
+    /// Date and time in UTC when the process began to train, in RFC 3339 format.
     pub begun: String,
-    /// Name of the machine, where the system tells it.
+    /// Name of the machine; `None` if it is not valid Unicode.
     pub host: Option<String>,
     /// Command line of the process, quoted for a POSIX shell.
     pub command: String,
     /// Working directory of the process.
     pub directory: Option<String>,
     /// Git revision of the working directory, followed by `-dirty` if tracked files were changed;
-    /// `None` outside a repository, or without git.
+    /// `None` without git, or if the directory is not in a repository.
     pub git_revision: Option<String>,
     /// Number of threads of the CPU backend.
     pub threads: usize,
@@ -51,17 +51,17 @@ impl Environment {
     }
 }
 
-/// Returns the date and time in UTC, by RFC 3339, to the second.
+/// Returns the date and time in UTC, to the second, in RFC 3339 format.
 pub(crate) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// Reads the environments of the processes that have trained a run, from the first to the last.
-/// Empty for a run of an earlier version.
+/// Reads the environments of all processes that have trained a run, in the order in which they
+/// began. The list is empty for a run of an earlier version.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is damaged; the message names it.
+/// If the file cannot be read or is damaged. The message names the file.
 pub fn read_environments(folder: &Path) -> Result<Vec<Environment>, UsageError> {
     let path = folder.join(ENVIRONMENT);
     if !path.exists() {
@@ -72,14 +72,14 @@ pub fn read_environments(folder: &Path) -> Result<Vec<Environment>, UsageError> 
     serde_json::from_slice(&json).map_err(|error| unusable(&path, format!("is damaged ({error})")))
 }
 
-/// Adds the environment of a process to `environment.json`. `is_first` replaces the file, for a run
-/// that begins.
+/// Adds the environment of a process to `environment.json`. If `is_first` is true, the run begins
+/// with this process, and the file is replaced.
 pub(super) fn add_environment(
     folder: &Path,
     environment: &Environment,
     is_first: bool,
 ) -> Result<()> {
-    // A damaged file is replaced, because the run should not fail for it.
+    // A damaged file is replaced, because the run should not fail because of it.
     let earlier = if is_first {
         None
     } else {
@@ -90,7 +90,7 @@ pub(super) fn add_environment(
     write_json(&folder.join(ENVIRONMENT), &all).context("cannot write environment.json")
 }
 
-/// Returns the revision that git knows of the working directory.
+/// Returns the git revision of the working directory, if there is one.
 fn git_revision() -> Option<String> {
     let output = Command::new("git")
         .args([
@@ -100,7 +100,7 @@ fn git_revision() -> Option<String> {
             "--abbrev=40",
             "--exclude=*",
         ])
-        // Git would otherwise write its index, which another git may have locked.
+        // Without this setting, git may write its index, which another git process may have locked.
         .env("GIT_OPTIONAL_LOCKS", "0")
         .stdin(Stdio::null())
         .stderr(Stdio::null())

@@ -1,4 +1,4 @@
-//! The folder that a run writes everything about itself into.
+//! The folder in which a run keeps its settings, metrics, status and results.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -21,10 +21,10 @@ use crate::error::UsageError;
 use crate::files::{remove_file, write_json};
 use crate::notes;
 
-/// Name of the argument that names the folder of an existing run, for errors.
+/// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
 
-/// An open run folder. No other process can train in it as long as it is open.
+/// An open run folder. While it is open, no other process can train in it.
 ///
 /// As an [`Observer`], it writes the metrics of steps and evaluations to `metrics.jsonl`.
 #[derive(Debug)]
@@ -32,31 +32,31 @@ pub struct RunFolder {
     path: PathBuf,
     metrics: BufWriter<File>,
     status: StatusWriter,
-    /// Environment of this process; `None` until it begins to train.
+    /// Environment of this process; `None` until the process begins to train.
     environment: Option<Environment>,
-    /// The locked file. It is the last field, so that the folder is unlocked after the last status
-    /// is written.
+    /// The locked file. It is the last field and is therefore closed last, so that the folder stays
+    /// locked until the last status has been written.
     _lock: File,
 }
 
 impl RunFolder {
-    /// Creates the folder `run_dir`, or else the next free one of `runs/TASK-1`, `runs/TASK-2`, ...,
-    /// and writes `config.json`.
+    /// Creates the folder of a new run and writes `config.json`. The folder is `run_dir` or, by
+    /// default, the next free one of `runs/TASK-1`, `runs/TASK-2`, ...
     ///
     /// # Errors
     ///
-    /// A folder that cannot be written, or that is not empty.
+    /// If the folder cannot be written, or if it is not empty.
     pub fn create(run_dir: Option<&Path>, config: &RunConfig) -> Result<Self> {
         Self::create_with(run_dir, config, |_| Ok(()))
     }
 
-    /// Creates a folder like [`create`](Self::create). Before `config.json`, `write_others` writes
-    /// other files that the run needs, such as those of
+    /// Creates a folder like [`create`](Self::create). Before `config.json` is written,
+    /// `write_others` writes other files that the run needs, such as those of
     /// [`Dataset::save`](crate::data::Dataset::save).
     ///
     /// # Errors
     ///
-    /// As [`create`](Self::create), and those of `write_others`.
+    /// Those of [`create`](Self::create), and any error of `write_others`.
     pub fn create_with(
         run_dir: Option<&Path>,
         config: &RunConfig,
@@ -82,12 +82,12 @@ impl RunFolder {
         })
     }
 
-    /// Rejects a `run_dir` that [`create`](Self::create) would reject, or that is the folder
-    /// `caches` of tokenised corpora. A check before a long preparation of data saves the wait.
+    /// Rejects a `run_dir` that [`create`](Self::create) would reject, or that equals `caches`, the
+    /// folder of tokenised corpora. Call it before a long preparation of data, to fail early.
     ///
     /// # Errors
     ///
-    /// A folder that cannot be written, that is not empty, or that is `caches`.
+    /// If the folder cannot be written, is not empty, or is `caches`.
     pub fn check(run_dir: Option<&Path>, caches: &Path) -> Result<(), UsageError> {
         let Some(path) = run_dir else {
             return Ok(());
@@ -102,21 +102,21 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Returns the default folder of tokenised corpora: `cache` beside the run's folder.
+    /// Returns the default folder of tokenised corpora, which is `cache` beside the run's folder.
     pub fn caches(run_dir: Option<&Path>) -> PathBuf {
         let Some(run_dir) = run_dir else {
             return Path::new(RUNS).join("cache");
         };
-        // A relative path such as `.` has no parent.
+        // The path `.` has no usable parent, so the path is made absolute first.
         let whole = absolute(run_dir).unwrap_or(run_dir.into());
         whole.parent().unwrap_or(&whole).join("cache")
     }
 
-    /// Opens the folder of a run that is resumed, and tidies up what a killed process left in it.
+    /// Opens the folder of a run to resume, and tidies up what a killed process left in it.
     ///
     /// # Errors
     ///
-    /// A folder that cannot be written, or in which another process trains.
+    /// If the folder cannot be written, or if another process trains in it.
     pub fn open(path: &Path) -> Result<Self> {
         let lock = lock(path, RUN)?;
         Checkpoints::of(path).tidy();
@@ -130,8 +130,8 @@ impl RunFolder {
         })
     }
 
-    /// Truncates `metrics.jsonl` to its first `bytes` bytes, after which a resumed run logs again.
-    /// Warns if the file is shorter.
+    /// Truncates `metrics.jsonl` to its first `bytes` bytes, so that a resumed run can continue
+    /// from there. Warns if the file is shorter.
     ///
     /// # Errors
     ///
@@ -155,15 +155,15 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Returns the number of steps after which the run has ended; `None` if it has not.
+    /// Returns the number of steps in `summary.json`; `None` if the run has not finished.
     pub fn ended_at(&self) -> Option<usize> {
         let summary = fs::read(self.path.join(SUMMARY)).ok()?;
         let summary: Value = serde_json::from_slice(&summary).ok()?;
         summary.get("steps")?.as_u64()?.try_into().ok()
     }
 
-    /// Replaces `config.json`, removes `summary.json` until the run ends again, records that the run
-    /// is running after `step` steps, and adds this process to `environment.json`.
+    /// Prepares the folder for training after `step` steps. Replaces `config.json`, removes
+    /// `summary.json`, sets the status to running, and adds this process to `environment.json`.
     ///
     /// # Errors
     ///
@@ -176,7 +176,7 @@ impl RunFolder {
         remove_file(&self.path.join(SUMMARY)).context("cannot remove summary.json")
     }
 
-    /// Records in `status.json` how many steps were taken, and why training ended if it has.
+    /// Records in `status.json` the number of steps taken and, if training has ended, the reason.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl RunFolder {
         self.status.progress(step, end)
     }
 
-    /// Records in `status.json` that `by`, such as `SIGINT`, stopped the run.
+    /// Records in `status.json` that the run was stopped by `by`, such as `SIGINT`.
     ///
     /// # Errors
     ///
@@ -194,14 +194,14 @@ impl RunFolder {
         self.status.stop(by)
     }
 
-    /// Records in `status.json` the error that ended the run. A file that cannot be written is not
-    /// an error, because the first one is the one to report.
+    /// Records in `status.json` the error that ended the run. If the file cannot be written, that
+    /// second error is ignored, because `error` is the one to report.
     pub fn record_failure(&mut self, error: &anyhow::Error) {
         let _ = self.status.fail(error);
     }
 
-    /// Returns the environment of this process; `None` before it [begins](Self::begin_again) to
-    /// train.
+    /// Returns the environment of this process; `None` until the process
+    /// [begins](Self::begin_again) to train.
     pub fn environment(&self) -> Option<&Environment> {
         self.environment.as_ref()
     }
@@ -217,7 +217,8 @@ impl RunFolder {
         writeln!(self.metrics, "{line}").context("cannot write metrics.jsonl")
     }
 
-    /// Passes the lines of `metrics.jsonl` to the system, so that they outlive the process.
+    /// Passes all lines of `metrics.jsonl` to the operating system, so that they survive the
+    /// process.
     ///
     /// # Errors
     ///
@@ -239,7 +240,7 @@ impl RunFolder {
             .context("cannot write metrics.jsonl")
     }
 
-    /// Writes `summary.json` and the last lines of `metrics.jsonl`. From now on, the run counts as
+    /// Writes `summary.json` and the last lines of `metrics.jsonl`. The run then counts as
     /// finished.
     ///
     /// # Errors

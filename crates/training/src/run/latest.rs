@@ -1,4 +1,4 @@
-//! Runs in a folder of runs, and the one that was changed last.
+//! Finds the runs in a folder, and the run that was changed last.
 
 use std::fs;
 use std::io;
@@ -8,18 +8,17 @@ use std::time::SystemTime;
 use super::layout::{CONFIG, LOCK, METRICS, STATUS, SUMMARY};
 use crate::error::UsageError;
 
-/// The folder that new runs go to by default, in the working directory.
+/// Default folder of new runs, relative to the working directory.
 pub const RUNS: &str = "runs";
 
-/// The name that stands for the run that was changed last.
+/// Name that stands for the run that was changed last.
 pub const LATEST: &str = "latest";
 
-/// Returns the folders in `parent` that are runs, or look like what is left of one. They are in no
-/// particular order.
+/// Returns the folders in `parent` that hold a run or what is left of one, in no particular order.
 ///
 /// # Errors
 ///
-/// A folder that cannot be read.
+/// If `parent` cannot be read.
 pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for entry in fs::read_dir(parent)? {
@@ -32,20 +31,20 @@ pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Returns when training last changed a run folder; `None` if it has none of a run's files. Plots
-/// and evaluations of a finished run do not count.
+/// Returns when training last changed a run folder; `None` if the folder has no file of a run.
+/// Plots and evaluations of a finished run do not count as changes.
 pub fn changed(folder: &Path) -> Option<SystemTime> {
     let files = [CONFIG, METRICS, STATUS, SUMMARY];
     let times = files.map(|name| fs::metadata(folder.join(name)).and_then(|it| it.modified()));
     times.into_iter().filter_map(Result::ok).max()
 }
 
-/// Returns the folder of a run. A path is returned as it is; the name `latest` stands for the run
-/// that was changed last in the folder `runs`, unless there is a file or folder of that name.
+/// Returns the folder of a run. The name `latest` stands for the run in the folder `runs` that was
+/// changed last, unless a file or folder has that name. Any other path is returned unchanged.
 ///
 /// # Errors
 ///
-/// The name `latest`, if there is no run.
+/// If the name is `latest` and there is no run.
 pub fn find_run(name: &Path) -> Result<PathBuf, UsageError> {
     match name == Path::new(LATEST) && !name.exists() {
         true => latest_in(Path::new(RUNS)),
@@ -58,7 +57,7 @@ fn latest_in(parent: &Path) -> Result<PathBuf, UsageError> {
     let dated = folders
         .into_iter()
         .filter(|folder| folder.join(CONFIG).exists())
-        // If runs changed at the same instant, the name decides.
+        // If runs were changed at the same time, the last path in sorting order wins.
         .filter_map(|folder| Some((changed(&folder)?, folder)));
     let latest = dated.max().map(|(_, folder)| folder);
     latest.ok_or_else(|| {
@@ -100,10 +99,11 @@ mod tests {
         assert_eq!(latest_in(parent), Ok(parent.join("new")));
         touch("old/metrics.jsonl", 3);
         assert_eq!(latest_in(parent), Ok(parent.join("old")));
-        // A plot or an evaluation of another run does not make it the latest.
+        // `lengths.json` does not count: an evaluation of the run `new` does not make it the
+        // latest.
         touch("new/lengths.json", 4);
         assert_eq!(latest_in(parent), Ok(parent.join("old")));
-        // A folder without settings cannot be used.
+        // A folder without `config.json` cannot be the latest run.
         touch("broken/metrics.jsonl", 5);
         assert_eq!(latest_in(parent), Ok(parent.join("old")));
         assert_eq!(run_folders(parent).unwrap().len(), 3);

@@ -1,4 +1,4 @@
-//! Names of the files in a run folder, and the errors about a file or folder that cannot be used.
+//! Names of the files in a run folder, and errors about files and folders that cannot be used.
 
 use std::io;
 use std::path::Path;
@@ -8,34 +8,34 @@ use crate::error::UsageError;
 /// Configuration of the run, or of one of its checkpoints.
 pub const CONFIG: &str = "config.json";
 
-/// Metrics of every step and evaluation, a line of JSON each.
+/// Metrics of every step and evaluation, one line of JSON each.
 pub const METRICS: &str = "metrics.jsonl";
 
 /// Results of the finished run.
 pub const SUMMARY: &str = "summary.json";
 
-/// How the run stands, and why it ended.
+/// Status of the run, and why it ended.
 pub const STATUS: &str = "status.json";
 
 /// Where and how each process of the run was started.
 pub const ENVIRONMENT: &str = "environment.json";
 
-/// Exact match by length.
+/// Scores by sequence length.
 pub const LENGTHS: &str = "lengths.json";
 
 /// Folder of the checkpoints.
 pub const CHECKPOINTS: &str = "checkpoints";
 
-/// File that is locked as long as a process trains in the folder.
+/// File that is locked while a process trains in the folder.
 pub(super) const LOCK: &str = "lock";
 
-/// Returns the error of a run whose folder or file at `path` cannot be used. The error's subject is
-/// the argument `run`.
+/// Returns the error that a run's file or folder, `path`, cannot be used. `what` says why. The
+/// error is about the argument `run`.
 pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
     UsageError::setting("run", path.display(), what)
 }
 
-/// Returns the error of a folder that cannot be written. The argument `argument` names the folder.
+/// Returns the error for a folder that cannot be written. `argument` is the argument that names it.
 pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
     let expected = format!("cannot be written ({error}); name a folder that can");
     UsageError::setting(argument, path.display(), expected)

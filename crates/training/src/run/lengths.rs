@@ -1,4 +1,5 @@
-//! A run's scores by length: `lengths.json`, and files beside it for other settings.
+//! Reads and writes a run's scores by length: `lengths.json`, and files beside it for other
+//! settings.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -14,14 +15,14 @@ use crate::error::UsageError;
 use crate::evaluation::{LengthScore, LengthSettings};
 use crate::files::write_json;
 
-/// The model and the settings that scores by length were measured with.
+/// Model and settings with which scores by length were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LengthsOf {
-    /// Step of the checkpoint; for a mean of checkpoints, the newest step.
+    /// Step of the checkpoint. For a mean of checkpoints, the step of the newest one.
     pub step: usize,
-    /// Number of checkpoints whose mean the model is; 1 for a single one.
+    /// Number of checkpoints whose parameters were averaged; 1 for a single checkpoint.
     pub checkpoints: usize,
-    /// Split that the sequences are from.
+    /// Split from which the sequences were taken.
     pub split: Split,
     /// Maximum number of different sequences of each length.
     pub sequences: usize,
@@ -32,16 +33,16 @@ pub struct LengthsOf {
 /// Contents of a file of scores by length.
 #[derive(Debug, Serialize)]
 struct LengthsFile {
-    /// `None` for a file of an earlier version, which is a list of scores.
+    /// Model and settings; `None` for a file of an earlier version, which has only the scores.
     #[serde(flatten)]
     of: Option<LengthsOf>,
-    /// In increasing order of length.
+    /// Scores, in increasing order of length.
     lengths: Vec<LengthScore>,
 }
 
 impl LengthsOf {
-    /// Returns the settings of an evaluation of the model of `step`, the mean of so many
-    /// `checkpoints`.
+    /// Returns the description of an evaluation with `settings`. The evaluated model is of step
+    /// `step`, and is the mean of `checkpoints` checkpoints.
     pub fn new(settings: &LengthSettings, step: usize, checkpoints: usize) -> Self {
         Self {
             step,
@@ -52,8 +53,8 @@ impl LengthsOf {
         }
     }
 
-    /// Returns the name of a file beside `lengths.json`: the settings that differ from those of
-    /// `lengths.json`, all of them where those are not known.
+    /// Returns the name of a file beside `lengths.json`. It lists the settings that differ from
+    /// `run`, which are those of `lengths.json`. If `run` is `None`, it lists all settings.
     fn name_beside(&self, run: Option<&Self>) -> String {
         let differs = |is_same: fn(&Self, &Self) -> bool| run.is_none_or(|run| !is_same(self, run));
         let mut name = String::from("lengths");
@@ -79,7 +80,7 @@ impl LengthsOf {
         name + ".json"
     }
 
-    /// Whether the settings are the same, of an earlier or the same step.
+    /// Whether `older` has the same settings, and the same or an earlier step.
     fn replaces(&self, older: &Self) -> bool {
         let at_this_step = Self {
             step: self.step,
@@ -98,7 +99,7 @@ fn method_name(method: Method) -> String {
             length_penalty,
         } => {
             let penalty = match length_penalty {
-                // The program's default.
+                // The default of the command line is not part of the name.
                 LengthPenalty::Gnmt { alpha: 0.6 } => String::new(),
                 LengthPenalty::Gnmt { alpha } => format!("-alpha-{alpha}"),
                 LengthPenalty::Average => "-average-penalty".into(),
@@ -109,29 +110,31 @@ fn method_name(method: Method) -> String {
     }
 }
 
-/// Writes the scores by length of a finished run to its `lengths.json`. Other lengths that were
-/// measured with the same settings stay in the file.
+/// Writes the scores by length of a finished run to its `lengths.json`. Scores of other lengths
+/// that were measured with the same settings stay in the file.
 ///
 /// # Errors
 ///
 /// If the file cannot be written.
 pub fn save_lengths(folder: &Path, of: LengthsOf, scores: Vec<LengthScore>) -> Result<()> {
     let path = folder.join(LENGTHS);
-    // A damaged file is replaced.
+    // A damaged file counts as missing and is replaced.
     write_with_others(&path, of, scores, read_file(&path).unwrap_or_default())
 }
 
 /// Adds scores by length that were measured after training, and returns the path of their file.
 ///
-/// That is `lengths.json` if there is none or if it has the same settings: lengths that are measured
-/// again are replaced, and others stay. Other settings have a file beside it, which is named by
-/// what differs, such as `lengths-beam-4.json`. `is_last` says that the model is the run's newest
-/// checkpoint; it replaces results of an earlier step, unless `is_own` says that `lengths.json` is
-/// the run's own evaluation.
+/// The scores go to `lengths.json` if it does not exist or has the same settings. They replace
+/// scores of the same lengths, and scores of other lengths stay. With other settings, the scores go
+/// to a file beside it. Its name lists what differs, such as `lengths-beam-4.json`.
+///
+/// `is_last` says whether the model is the run's newest checkpoint, and `is_own` whether
+/// `lengths.json` is the run's own evaluation. If `is_last` and not `is_own`, the scores replace
+/// those of an earlier step in `lengths.json`.
 ///
 /// # Errors
 ///
-/// A file that is damaged or cannot be written.
+/// If a file is damaged or cannot be written.
 pub fn add_lengths(
     folder: &Path,
     of: LengthsOf,
@@ -153,7 +156,8 @@ pub fn add_lengths(
     Ok(path)
 }
 
-/// Writes scores, with the other lengths of the file that is there if it has the same settings.
+/// Writes `scores`, together with the scores of other lengths in `file` if its settings are the
+/// same.
 fn write_with_others(
     path: &Path,
     of: LengthsOf,
@@ -172,11 +176,12 @@ fn write_with_others(
     write_json(path, &file).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Reads a run folder's `lengths.json`, in increasing order of length; `None` if there is none.
+/// Reads the scores in a run folder's `lengths.json`, in increasing order of length; `None` if
+/// there is no such file.
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is damaged; the message names it.
+/// If the file cannot be read or is damaged. The message names the file.
 pub fn read_lengths(folder: &Path) -> Result<Option<Vec<LengthScore>>, UsageError> {
     let file = read_file(&folder.join(LENGTHS))?;
     Ok(file.map(|file| file.lengths))
@@ -257,7 +262,7 @@ mod tests {
         let (short, long) = (score(2, Some(1.0 / 3.0)), score(99, None));
         save_lengths(folder, of(6), vec![long, short]).unwrap();
         assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));
-        // The same settings keep the other lengths, and another step does not.
+        // With the same settings, scores of other lengths stay. With another step, they do not.
         save_lengths(folder, of(6), vec![score(50, None)]).unwrap();
         assert_eq!(read_lengths(folder).unwrap().unwrap().len(), 3);
         save_lengths(folder, beam(0.6), vec![short]).unwrap();
@@ -267,7 +272,7 @@ mod tests {
         assert_eq!(read_lengths(folder).unwrap(), Some(vec![short]));
         let error = save_lengths(&folder.join("none"), of(6), vec![short]).unwrap_err();
         assert!(error.to_string().contains("lengths.json"), "{error}");
-        // Earlier versions wrote a list.
+        // Earlier versions wrote only a list of scores.
         let list = serde_json::to_vec(&[long, short]).unwrap();
         fs::write(folder.join(LENGTHS), list).unwrap();
         assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));
@@ -310,7 +315,7 @@ mod tests {
             ..of(6)
         };
         assert_eq!(add(mean, 4, true), "lengths-average-3.json");
-        // A later step replaces only results that are not the run's own.
+        // A later step replaces the scores in `lengths.json` only if they are not the run's own.
         assert_eq!(add(of(9), 5, true), "lengths-step-9.json");
         assert_eq!(lengths(), [2, 4]);
         assert_eq!(add(of(9), 5, false), "lengths.json");

@@ -1,4 +1,4 @@
-//! The lock of a run folder, which a process holds as long as it trains there.
+//! The lock of a run folder, which a process holds while it trains there.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
@@ -9,14 +9,16 @@ use std::time::Duration;
 use super::layout::{LOCK, cannot_write};
 use crate::error::UsageError;
 
-/// Attempts to lock a folder, because [`is_locked`] of another process holds the lock for a moment.
+/// Number of attempts to lock a folder. An attempt fails while another process runs [`is_locked`],
+/// which holds the lock for a moment.
 const ATTEMPTS: usize = 5;
 
-/// Time between two attempts.
+/// Time between two attempts to lock a folder.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks a folder, which the argument `argument` names, against other processes until the file is
-/// closed. The system unlocks it when the process ends, even if it is killed.
+/// Locks a folder against other processes until the returned file is closed. The system also
+/// unlocks it when the process ends, even if it is killed. `argument` is the argument that names
+/// the folder, for errors.
 pub(super) fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
     let cannot = |error: io::Error| cannot_write(argument, folder, &error);
     let mut file = open(&folder.join(LOCK)).map_err(cannot)?;
@@ -32,7 +34,7 @@ pub(super) fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
                     format!("is in use by another process ({process}); wait until it has ended");
                 return Err(UsageError::setting(argument, folder.display(), what));
             }
-            // Some network file systems have no locks.
+            // Some network file systems do not support locks, and the folder stays unlocked there.
             Err(TryLockError::Error(_)) => return Ok(file),
         }
     }
@@ -44,10 +46,10 @@ pub(super) fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
     Ok(file)
 }
 
-/// Whether a process holds the lock of a folder. Where the file system has no locks, a folder with
-/// a lock file counts as locked.
+/// Whether a process holds the lock of a folder. If the file system does not support locks, a
+/// folder with a lock file counts as locked.
 pub(super) fn is_locked(folder: &Path) -> bool {
-    // A shared lock, so that two readers do not take each other for the process that trains.
+    // The lock is shared, so that two readers do not mistake each other for a training process.
     let lock = File::open(folder.join(LOCK));
     lock.is_ok_and(|file| file.try_lock_shared().is_err())
 }

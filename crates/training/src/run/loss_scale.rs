@@ -1,14 +1,14 @@
-//! The factor of the loss in f16 (Micikevicius et al. 2018, section 3.2).
+//! The loss scale of training in f16 (Micikevicius et al. 2018, section 3.2).
 
 use serde::{Deserialize, Serialize};
 
 /// Factor that the loss is multiplied by, so that small gradients do not vanish in f16.
 ///
-/// It doubles after many steps with finite gradients. It halves after a step with infinite
-/// gradients, which does not update the parameters.
+/// The factor doubles after many steps with finite gradients. It halves after a step with gradients
+/// that are not finite, and that step does not update the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossScale {
-    /// The factor, a power of two.
+    /// Factor of the loss, a power of two.
     pub factor: f64,
     /// Number of steps since the factor changed.
     pub steps: usize,
@@ -28,7 +28,8 @@ impl Default for LossScale {
 
 impl LossScale {
     /// Adapts the factor after a step, and returns whether the step should update the parameters.
-    /// At a factor of 1 it always should, because infinite gradients then have another cause.
+    /// `is_finite` says whether the gradients are finite. At a factor of 1 the result is always
+    /// true, because gradients that are not finite then have another cause.
     pub(crate) fn observe(&mut self, is_finite: bool) -> bool {
         if !is_finite && self.factor > 1.0 {
             (self.factor, self.steps) = (self.factor / 2.0, 0);

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::layout::{METRICS, unusable};
 use crate::error::UsageError;
 
-/// A line of `metrics.jsonl`, of any version of this library.
+/// A line of `metrics.jsonl`, written by this or an earlier version of this library.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricsLine {
     /// Number of steps taken.
@@ -21,7 +21,8 @@ pub struct MetricsLine {
 }
 
 impl MetricsLine {
-    /// Returns a field that is a number; NaN where a loss or a gradient norm was not finite.
+    /// Returns the number in the field `name`; `None` if there is none. A loss or gradient norm
+    /// that was not finite is NaN.
     pub fn number(&self, name: &str) -> Option<f64> {
         match self.fields.get(name)? {
             Value::Null if ["loss", "valid_loss", "gradient_norm"].contains(&name) => {
@@ -31,12 +32,12 @@ impl MetricsLine {
         }
     }
 
-    /// Returns whether the line is of an evaluation, not of a training step.
+    /// Returns whether the line holds an evaluation, not a training step.
     pub fn is_evaluation(&self) -> bool {
         self.fields.contains_key("valid_loss")
     }
 
-    /// Returns a line with these fields; `None` if it has no step.
+    /// Returns a line with `fields`; `None` if they have no step.
     pub(super) fn of(fields: Map<String, Value>) -> Option<Self> {
         Some(Self {
             step: fields.get("step")?.as_u64()?.try_into().ok()?,
@@ -47,30 +48,31 @@ impl MetricsLine {
 }
 
 /// Reads a run folder's `metrics.jsonl`. An incomplete last line, which a killed process leaves, is
-/// skipped. Empty if there is no such file.
+/// skipped. If there is no such file, the result is empty.
 ///
 /// # Errors
 ///
-/// A file that cannot be read, or a damaged line; the message names both.
+/// If the file cannot be read, or if a line is damaged. The message names the file and the line.
 pub fn read_metrics(folder: &Path) -> Result<Vec<MetricsLine>, UsageError> {
     read_lines(folder, |_, _| true)
 }
 
-/// Reads the evaluations of `metrics.jsonl` and its last lines, one of which is of a step if there
-/// was one. A long run has many more lines, which take long to parse.
+/// Reads the evaluations of `metrics.jsonl` and its last three lines, which include the last step
+/// if there was one. The other lines are skipped, because parsing all lines of a long run takes
+/// long.
 ///
 /// # Errors
 ///
-/// As [`read_metrics`], for the lines that are read.
+/// The same as those of [`read_metrics`], for the lines that are read.
 pub(super) fn read_evaluations(folder: &Path) -> Result<Vec<MetricsLine>, UsageError> {
     let name = b"\"valid_loss\"";
     let is_evaluation = |line: &[u8]| line.windows(name.len()).any(|part| part == name);
-    // The last three may be a step, its evaluation, and an incomplete line.
+    // The last three lines may be a step, its evaluation, and an incomplete line.
     read_lines(folder, |line, left| left < 3 || is_evaluation(line))
 }
 
-/// Reads the lines for which `is_wanted` returns true, given the line and the number of lines after
-/// it.
+/// Reads the lines for which `is_wanted` returns true. `is_wanted` takes the line and the number of
+/// lines after it.
 fn read_lines(
     folder: &Path,
     is_wanted: impl Fn(&[u8], usize) -> bool,

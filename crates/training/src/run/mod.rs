@@ -1,8 +1,9 @@
-//! A run on disk: its folder, its records, its checkpoints.
+//! A run on disk: its folder, its files and its checkpoints.
 //!
-//! A run's folder holds `config.json`, `metrics.jsonl`, `status.json`, `summary.json`,
-//! `checkpoints/step-N/`, and `lengths.json` after an evaluation by length. [`RunFolder`] writes it during training;
-//! [`TrainedRun`](checkpoint::TrainedRun) reads the settings and the model back.
+//! A run's folder holds `config.json`, `environment.json`, `metrics.jsonl`, `status.json`,
+//! `summary.json`, `checkpoints/step-N/`, and `lengths.json` after an evaluation by length.
+//! [`RunFolder`] writes the folder during training. [`TrainedRun`](checkpoint::TrainedRun) reads
+//! the settings and the model back.
 
 pub mod checkpoint;
 pub mod config_file;

@@ -1,4 +1,4 @@
-//! The folder of a new run.
+//! Creates the folder of a new run.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use super::layout::{CONFIG, LOCK, cannot_write};
 use crate::error::UsageError;
 
-/// Name of the argument that names the folder of a new run, for errors.
+/// Name of the argument for the folder of a new run, as errors show it.
 pub(super) const RUN_DIR: &str = "run_dir";
 
-/// Creates the folder at this path, or rejects one that is not empty.
+/// Creates the folder `path` if it does not exist, and rejects a folder that is not empty.
 pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
     let mut entries = entries(path)?;
-    // These files are left by a process that was killed before it had written its config.json.
+    // A process that was killed before it wrote `config.json` may have left files that `is_left`
+    // accepts.
     let is_ours = path.join(LOCK).exists();
     let is_left = |name: &OsStr| {
         let name = name.to_string_lossy();
@@ -33,13 +34,13 @@ pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
     Ok(path.into())
 }
 
-/// Creates a folder if it does not exist, and returns what is in it.
+/// Creates a folder if it does not exist, and returns its entries.
 fn entries(folder: &Path) -> Result<fs::ReadDir, UsageError> {
     let entries = fs::create_dir_all(folder).and_then(|()| fs::read_dir(folder));
     entries.map_err(|error| cannot_write(RUN_DIR, folder, &error))
 }
 
-/// Creates the folder `NAME-N` with the smallest `N` above those of all existing folders.
+/// Creates the folder `NAME-N` in `parent`, where `N` is one above the largest existing number.
 pub(super) fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError> {
     let taken = entries(parent)?.filter_map(|entry| {
         let file_name = entry.ok()?.file_name();

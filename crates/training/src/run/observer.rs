@@ -1,4 +1,4 @@
-//! Events of a training run, and the trait of their observers.
+//! Events of a training run, and the trait of observers that receive them.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use super::status::EndReason;
 pub enum Event<'a> {
     /// Training begins, after `first` of `steps` steps.
     Begin {
-        /// Number of steps taken before.
+        /// Number of steps that were taken before.
         first: usize,
         /// Total number of steps.
         steps: usize,
@@ -22,12 +22,12 @@ pub enum Event<'a> {
     Step {
         /// Number of the step, counted from 1.
         step: usize,
-        /// Target tokens of the step, without padding.
+        /// Number of target tokens of the step, without padding.
         tokens: usize,
-        /// Time that it took.
+        /// Duration of the step.
         elapsed: Duration,
     },
-    /// The loss of a step is known. It is read from the device some steps later.
+    /// The metrics of a step are known. They are read from the device some steps later.
     Metrics(&'a StepMetrics),
     /// The model was evaluated on the validation split.
     Evaluation(&'a Evaluation),
@@ -38,36 +38,37 @@ pub enum Event<'a> {
         /// Folder of the checkpoint.
         path: &'a Path,
     },
-    /// Training has ended by itself: the model is trained. A run that is stopped or fails has no such
-    /// event.
+    /// Training has ended by itself, and the model is trained. A run that is stopped or fails does
+    /// not have this event.
     Trained {
         /// Number of steps taken.
         step: usize,
-        /// Why it ended.
+        /// Why training ended.
         reason: &'a EndReason,
     },
     /// Training has ended, was stopped or has failed. This is the last event.
     End,
 }
 
-/// Watches a training run: a dashboard, a log file, a progress line.
+/// Observer of a training run, such as a dashboard, a log file or a progress line.
 pub trait Observer {
     /// Receives an event.
     ///
     /// # Errors
     ///
-    /// If the run cannot go on without it, as when standard output cannot be written. The run then
-    /// ends; after [`Event::Evaluation`], it saves a checkpoint first.
+    /// If the run cannot continue without the observer, for example because standard output cannot
+    /// be written. The error ends the run. After [`Event::Evaluation`], the run saves a checkpoint
+    /// first.
     fn event(&mut self, event: Event<'_>) -> Result<()>;
 
     /// Returns what asks the run to save a checkpoint and stop after the current step, such as
-    /// `SIGINT`; `None` to go on.
+    /// `SIGINT`; `None` if the run should continue.
     fn wants_to_stop(&self) -> Option<&'static str> {
         None
     }
 }
 
-/// Passes each event to all observers in their order, up to the first error.
+/// Passes each event to all observers in order, up to the first error.
 impl Observer for Vec<&mut dyn Observer> {
     fn event(&mut self, event: Event<'_>) -> Result<()> {
         self.iter_mut()

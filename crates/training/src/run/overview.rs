@@ -1,4 +1,4 @@
-//! What a run folder's files say about a run: settings, progress, metrics, status.
+//! Reads settings, progress, metrics and status of a run from its folder.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,7 +11,7 @@ use super::{Status, latest, read_config_json, read_status};
 use crate::config::BestBy;
 use crate::error::UsageError;
 
-/// A run folder, read without its data set and model.
+/// Overview of a run folder, which is read without its data set and model.
 #[derive(Clone, Debug)]
 pub struct Overview {
     /// Name of the folder.
@@ -24,19 +24,19 @@ pub struct Overview {
     pub step: usize,
     /// Total number of steps.
     pub steps: Option<usize>,
-    /// Best evaluation by the run's measure; `None` if there was none.
+    /// Best evaluation by the run's measure; `None` if there was no evaluation.
     pub best: Option<BestMetric>,
-    /// Seconds of training; `None` where no file has them.
+    /// Seconds of training; `None` if no file records them.
     pub seconds: Option<f64>,
-    /// How the run stands; `None` for an unfinished run of an earlier version.
+    /// Status of the run; `None` for an unfinished run of an earlier version.
     pub status: Option<Status>,
-    /// Why training ended; `None` while it has not.
+    /// Why training ended; `None` if it has not ended.
     pub reason: Option<String>,
     /// When training last changed the folder.
     pub changed: Option<SystemTime>,
-    /// Contents of `summary.json`, empty without one.
+    /// Contents of `summary.json`; empty if there is no such file.
     summary: Map<String, Value>,
-    /// Evaluations and the last lines of `metrics.jsonl`.
+    /// Evaluations in `metrics.jsonl`, and its last lines.
     lines: Vec<MetricsLine>,
 }
 
@@ -71,7 +71,7 @@ impl Overview {
     ///
     /// # Errors
     ///
-    /// A folder that is not a run's, or a damaged file; the message names it.
+    /// If the folder is not a run's, or if a file is damaged. The message names the file or folder.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| unusable(&folder.join(CONFIG), what);
         let json = read_config_json(folder)?;
@@ -86,13 +86,13 @@ impl Overview {
         let status = read_status(folder)?;
         let last = lines.last().map(|line| line.step);
         let recorded = status.as_ref().map(|status| status.step);
-        // While a run is running, its status has the step of its last checkpoint.
+        // While a run is running, its status has only the step of the last checkpoint.
         let step = last.max(recorded).unwrap_or(0);
         let configured = config["optimization"]["steps"].as_u64();
         let finished = summary.contains_key("steps").then_some(Status::Finished);
         let logged = lines.iter().rev().find_map(|line| line.seconds);
         let of_summary = summary.get("train_seconds").and_then(Value::as_f64);
-        // The path `.` has no name, so the name is that of the whole path.
+        // A path such as `.` has no file name, so the name is taken from the canonical path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
         Ok(Self {
@@ -114,14 +114,14 @@ impl Overview {
         })
     }
 
-    /// Returns the name of the task.
+    /// Returns the title of the task if it has one, else its name.
     pub fn task(&self) -> &str {
         let data = &self.config["data"];
         let title = data["title"].as_str();
         title.or(data["task"].as_str()).unwrap_or_default()
     }
 
-    /// Returns the seed.
+    /// Returns the seed of the run.
     pub fn seed(&self) -> Option<u64> {
         self.config["seed"].as_u64()
     }
@@ -131,7 +131,7 @@ impl Overview {
         self.summary.get(name)?.as_f64()
     }
 
-    /// Returns the last value of a field of `metrics.jsonl`, such as `valid_loss`.
+    /// Returns the last value of the field `name` in `metrics.jsonl`, such as `valid_loss`.
     pub fn last(&self, name: &str) -> Option<f64> {
         self.lines.iter().rev().find_map(|line| line.number(name))
     }
@@ -147,7 +147,7 @@ fn read_summary(folder: &Path) -> Result<Map<String, Value>, UsageError> {
     serde_json::from_slice(&json).map_err(|error| wrong(format!("is damaged ({error})")))
 }
 
-/// Returns the best evaluation, the first of several that are equally good.
+/// Returns the best evaluation. If several are equally good, the first one is returned.
 fn best(config: &Value, lines: &[MetricsLine]) -> Option<BestMetric> {
     let by = config["evaluation"]["best_by"].clone();
     let by: BestBy = serde_json::from_value(by).unwrap_or_default();

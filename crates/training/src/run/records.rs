@@ -1,4 +1,4 @@
-//! Contents of a run folder's files.
+//! Records that a run writes to `metrics.jsonl` and `summary.json`.
 
 use serde::{Serialize, Serializer};
 
@@ -14,20 +14,20 @@ pub struct StepMetrics {
     pub loss: f32,
     /// Learning rate.
     pub learning_rate: f64,
-    /// Global gradient norm, before clipping.
+    /// Global gradient norm before clipping.
     pub gradient_norm: f32,
     /// Number of target tokens, without padding.
     pub tokens: usize,
-    /// Fraction of padding among the tokens of sources and targets.
+    /// Fraction of padding among all tokens of sources and targets.
     pub padding: f32,
-    /// Seconds of training since the run began, without evaluations, in all its processes together.
+    /// Seconds of training since the run began, over all its processes, without evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
-    /// Target tokens per second, without padding: the mean over the steps whose losses were read
-    /// from the device together, which are at most ten.
+    /// Target tokens per second, without padding. It is the mean over the steps, at most ten, whose
+    /// losses were read from the device together.
     #[serde(serialize_with = "one_decimal")]
     pub tokens_per_second: f64,
-    /// Whether the step did not update the parameters, since its gradients overflowed in f16.
+    /// Whether the step did not update the parameters because its gradients overflowed in f16.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub skipped: bool,
 }
@@ -35,29 +35,30 @@ pub struct StepMetrics {
 /// A line of `metrics.jsonl`: one evaluation on the validation split.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Evaluation {
-    /// Number of steps taken before.
+    /// Number of steps taken before the evaluation.
     pub step: usize,
-    /// Seconds of training since the run began, without evaluations, in all its processes together.
+    /// Seconds of training since the run began, over all its processes, without evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
     /// Mean loss per token, in nats, without label smoothing.
     pub valid_loss: f64,
-    /// Fraction of tokens whose most likely prediction is correct, given the correct ones before.
+    /// Fraction of tokens whose most likely prediction is correct, given the correct tokens before
+    /// them.
     pub token_accuracy: f64,
-    /// Fraction of sequences that greedy decoding gets right; `None` where targets are texts.
+    /// Fraction of sequences whose greedily decoded output is correct; `None` if targets are texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exact_match: Option<f64>,
-    /// BLEU of greedy decoding, where targets are texts.
+    /// BLEU of the greedily decoded texts; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bleu: Option<f64>,
-    /// chrF of greedy decoding, where targets are texts.
+    /// chrF of the greedily decoded texts; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chrf: Option<f64>,
 }
 
 impl Evaluation {
-    /// Returns the record of scores on the validation split after `step` steps and `seconds` of
-    /// training.
+    /// Returns the record of `scores` on the validation split, after `step` steps and `seconds`
+    /// seconds of training.
     pub fn new(step: usize, seconds: f64, scores: &Scores) -> Self {
         Self {
             step,
@@ -71,7 +72,7 @@ impl Evaluation {
     }
 }
 
-/// Writes seconds with four decimal places, since clocks are not more exact.
+/// Writes seconds with four decimal places, because clocks are not more precise.
 fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e4).round() / 1e4)
 }
@@ -81,7 +82,7 @@ fn one_decimal<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_f64((value * 10.0).round() / 10.0)
 }
 
-/// Results of a finished run: `summary.json`.
+/// Contents of `summary.json`: the results of a finished run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Summary {
     /// Name of the task.
@@ -94,33 +95,33 @@ pub struct Summary {
     pub steps: usize,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
-    /// Fraction of test sequences that greedy decoding gets right.
+    /// Fraction of test sequences whose greedily decoded output is correct.
     pub exact_match: f64,
     /// Number of test sequences.
     pub test_sequences: usize,
-    /// Fraction of test tokens whose most likely prediction is correct, given the correct ones
-    /// before.
+    /// Fraction of test tokens whose most likely prediction is correct. Each is predicted from the
+    /// correct tokens before it.
     pub token_accuracy: f64,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
-    /// BLEU on the test split, where targets are texts.
+    /// BLEU on the test split; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bleu: Option<f64>,
-    /// chrF on the test split, where targets are texts.
+    /// chrF on the test split; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chrf: Option<f64>,
-    /// Fraction of the training time that was spent waiting for data, since training was last
-    /// started or resumed.
+    /// Fraction of the training time that was spent waiting for data. It covers the time since
+    /// training was last started or resumed.
     pub data_wait: f64,
     /// Target tokens per second of training, without padding.
     pub tokens_per_second: f64,
-    /// Maximum resident memory of the process in bytes, where the system tells it (Linux).
+    /// Maximum resident memory of the process in bytes; `None` on systems other than Linux.
     pub peak_rss_bytes: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
-    /// Why training ended; `None` where the checkpoint of an earlier version does not say.
+    /// Why training ended; `None` if the checkpoint of an earlier version does not say.
     pub reason: Option<String>,
-    /// When the run finished: date and time in UTC, by RFC 3339.
+    /// Date and time in UTC when the run finished, in RFC 3339 format.
     pub date: String,
     /// Environment of the process that finished the run.
     #[serde(flatten)]

@@ -1,4 +1,4 @@
-//! State of a training run besides its parameters and moments.
+//! State of a training run, apart from its parameters and moments.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,8 +6,8 @@ use super::loss_scale::LossScale;
 use super::status::EndReason;
 use crate::config::BestBy;
 
-/// Progress of a training run: `state.json` of a checkpoint. Everything else that a step depends on
-/// is a function of the configuration and the number of the step.
+/// Progress of a training run: `state.json` of a checkpoint. Apart from parameters and moments,
+/// everything else that a step depends on follows from the configuration and the step's number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingState {
     /// Number of steps taken.
@@ -20,23 +20,23 @@ pub struct TrainingState {
     pub tokens: u64,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
-    /// Number of updates of the optimizer; smaller than `step` where f16 has skipped some.
+    /// Number of updates of the optimizer. It is smaller than `step` if f16 has skipped updates.
     pub updates: usize,
-    /// Number of steps that were configured when training ended; `None` while it has not.
+    /// Number of configured steps when training ended; `None` if it has not ended.
     pub ended_of: Option<usize>,
-    /// Why training ended; `None` while it has not.
+    /// Why training ended; `None` if it has not ended.
     #[serde(default)]
     pub end_reason: Option<EndReason>,
     /// Length of `metrics.jsonl` at this step, in bytes.
     pub metrics_bytes: u64,
-    /// The best evaluation so far.
+    /// The best evaluation so far; `None` if there was none.
     pub best: Option<Best>,
     /// Number of evaluations since the best one.
     pub since_best: usize,
-    /// Factor of the loss, in f16.
+    /// Loss scale of training in f16; `None` in other precisions.
     #[serde(default)]
     pub loss_scale: Option<LossScale>,
-    /// Number of threads of the CPU backend, on which the last bits of a sum depend.
+    /// Number of threads of the CPU backend, which affects the last bits of sums.
     pub threads: usize,
     /// Version of the program that wrote the checkpoint.
     pub version: String,
@@ -45,16 +45,17 @@ pub struct TrainingState {
 /// The best evaluation of a run so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// Number of steps taken before.
+    /// Number of steps taken before the evaluation.
     pub step: usize,
-    /// Value of the run's measure [`BestBy`] in this evaluation.
+    /// Value of the run's measure, [`BestBy`], in this evaluation.
     pub value: f64,
 }
 
 impl TrainingState {
-    /// Records an evaluation and returns whether it is the best so far.
+    /// Records an evaluation, whose value of the measure `by` is `value`. Returns whether it is the
+    /// best so far.
     pub fn evaluated(&mut self, by: BestBy, value: f64) -> bool {
-        // Nine decimal places survive a round trip through JSON.
+        // The value is rounded, because nine decimal places survive a round trip through JSON.
         let value = (value * 1e9).round() / 1e9;
         let is_best = match self.best {
             None => !value.is_nan(),

@@ -1,4 +1,4 @@
-//! How a run stands, and why it ended: `status.json`.
+//! Reads and writes `status.json`: the status of a run, and why it ended.
 
 use std::fmt;
 use std::fs;
@@ -14,27 +14,27 @@ use super::lock::is_locked;
 use crate::error::{DivergedError, UsageError};
 use crate::files::write_json;
 
-/// How a run stands.
+/// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// A process trains or tests the model.
     Running,
-    /// A user stopped the run. It can be resumed.
+    /// A user stopped the run. The run can be resumed.
     Stopped,
     /// Training has ended, and the results are in `summary.json`.
     Finished,
     /// The loss, a gradient or a parameter was not finite.
     Diverged,
-    /// Another error ended the run. It can be resumed from its last checkpoint.
+    /// Another error ended the run. The run can be resumed from its last checkpoint.
     Failed,
     /// The process ended without recording why: it was killed, or the machine failed. The run can
-    /// be resumed. No file has this status; [`read_status`] derives it.
+    /// be resumed. `status.json` never has this status, but [`read_status`] derives it.
     Killed,
 }
 
 impl Status {
-    /// Returns the status in lower case, as `status.json` has it.
+    /// Returns the name of the status in lower case, as in `status.json`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -53,17 +53,17 @@ impl fmt::Display for Status {
     }
 }
 
-/// Status of a run, its progress and why it ended: the contents of `status.json`.
+/// Contents of `status.json`: the status of a run, its progress and why it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunStatus {
-    /// How the run stands.
+    /// Status of the run.
     pub status: Status,
-    /// Number of steps taken. Of a run that is running, has failed or was killed, only those up to
-    /// the last checkpoint count.
+    /// Number of steps taken. Unless the run has finished or was stopped, only the steps up to the
+    /// last checkpoint count.
     pub step: usize,
-    /// Total number of steps of the configuration.
+    /// Total number of configured steps.
     pub steps: usize,
-    /// Why training ended, as a clause without a full stop; `None` while it has not.
+    /// Why training ended, as a clause without a full stop; `None` if it has not ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -72,21 +72,21 @@ pub struct RunStatus {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndReason {
-    /// All steps of the configuration were taken.
+    /// All configured steps were taken.
     AllSteps {
         /// Number of steps.
         steps: usize,
     },
-    /// An evaluation reached the target of the configuration.
+    /// An evaluation reached the configured target.
     TargetReached {
         /// Exact match of the evaluation.
         exact_match: f64,
-        /// The target.
+        /// Exact match at which training ends.
         target: f64,
         /// Step of the evaluation.
         step: usize,
     },
-    /// No evaluation was better than an earlier one for as long as the configuration allows.
+    /// As many evaluations in a row as configured brought no improvement.
     OutOfPatience {
         /// Step of the best evaluation.
         best: usize,
@@ -103,7 +103,7 @@ impl fmt::Display for EndReason {
                 target,
                 step,
             } => {
-                // Rounded down, so that a score just below 1 is not shown as 1.
+                // The score is rounded down, so that a score just below 1 is not shown as 1.
                 let shown = (exact_match * 1e4).floor() / 1e4;
                 let shown = if shown < target { exact_match } else { shown };
                 let what = "target reached: exact match";
@@ -116,14 +116,15 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// Reads how a run stands; `None` for a run of an earlier version, which has no `status.json`.
+/// Reads the status of a run; `None` for a run of an earlier version, which has no `status.json`.
 ///
-/// A run whose file says that it is running, but in whose folder no process trains, is
-/// [killed](Status::Killed). Where the file system has no locks, it stays running.
+/// If the file says that the run is running but no process trains in the folder, the status is
+/// [`Killed`](Status::Killed). If the file system does not support locks, the status stays
+/// [`Running`](Status::Running).
 ///
 /// # Errors
 ///
-/// A file that cannot be read or is damaged; the message names it.
+/// If the file cannot be read or is damaged. The message names the file.
 pub fn read_status(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
     let is_running = |read: &Option<RunStatus>| {
         let status = read.as_ref().map(|read| read.status);
@@ -133,7 +134,7 @@ pub fn read_status(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
     if !is_running(&read) || is_locked(folder) {
         return Ok(read);
     }
-    // The process may have ended between the two looks; its last status counts then.
+    // The process may have ended after the first reading, so the status is read again.
     let mut read = read_file(folder)?;
     if is_running(&read)
         && let Some(killed) = &mut read
@@ -156,8 +157,8 @@ fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
         .map_err(|error| unusable(&path, format!("is damaged ({error})")))
 }
 
-/// Records that a user stopped the run in a folder, if its file says that it is running. For a
-/// process that is about to exit while another thread of it trains.
+/// Records that a user stopped the run in a folder, if its status is running. A process calls this
+/// before it exits while another of its threads is training.
 ///
 /// # Errors
 ///
@@ -180,24 +181,25 @@ fn stopped_by(by: &str) -> String {
     format!("stopped by {by}")
 }
 
-/// Threads of a process take turns, because they write through the same temporary file.
+/// Writes `status.json`. Threads of a process take turns, because they use the same temporary file.
 fn write(folder: &Path, status: &RunStatus) -> io::Result<()> {
     static TURN: Mutex<()> = Mutex::new(());
     let _turn = TURN.lock().unwrap_or_else(|turn| turn.into_inner());
     write_json(&folder.join(STATUS), status)
 }
 
-/// Writes `status.json` for the process that trains in the folder. Dropping it while the run is
-/// running records that the run has failed.
+/// Writer of `status.json` for the process that trains in the folder. If it is dropped while the
+/// run is running, it records that the run has failed.
 #[derive(Debug)]
 pub(super) struct StatusWriter {
     folder: PathBuf,
-    /// `None` until training begins, so that a process that ends earlier changes nothing.
+    /// Last written status. It is `None` until training begins, so that a process that ends earlier
+    /// changes nothing.
     current: Option<RunStatus>,
 }
 
 impl StatusWriter {
-    /// Prepares to write the status of the run in a folder.
+    /// Creates a writer of the status of the run in a folder.
     pub(super) fn new(folder: &Path) -> Self {
         Self {
             folder: folder.into(),
@@ -216,7 +218,7 @@ impl StatusWriter {
         self.write()
     }
 
-    /// Changes a status that is running. Does nothing otherwise.
+    /// Changes the status if it is running, and does nothing otherwise.
     fn change(&mut self, change: impl FnOnce(&mut RunStatus)) -> Result<()> {
         match &mut self.current {
             Some(current) if current.status == Status::Running => change(current),
@@ -225,7 +227,7 @@ impl StatusWriter {
         self.write()
     }
 
-    /// Records the number of steps taken, and why training ended if it has.
+    /// Records the number of steps taken and, if training has ended, the reason.
     pub(super) fn progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
         self.change(|current| {
             current.step = step;
@@ -233,12 +235,12 @@ impl StatusWriter {
         })
     }
 
-    /// Records that the results are written.
+    /// Records that the run has finished and its results are written.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.change(|current| current.status = Status::Finished)
     }
 
-    /// Records that `by` stopped the run.
+    /// Records that the run was stopped by `by`, such as `SIGINT`.
     pub(super) fn stop(&mut self, by: &str) -> Result<()> {
         self.change(|current| {
             current.status = Status::Stopped;
@@ -272,7 +274,7 @@ impl Drop for StatusWriter {
             true => "the program panicked",
             false => "the program ended before it wrote the results",
         };
-        // The status is not worth a panic; without it, the run counts as killed.
+        // An error is ignored, because it is not worth a panic. The run then counts as killed.
         let _ = self.change(|current| {
             current.status = Status::Failed;
             current.reason = Some(reason.into());

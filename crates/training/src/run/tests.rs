@@ -1,4 +1,4 @@
-//! Runs that are written and read back.
+//! Tests that write runs and read them back.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,8 @@ fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u
     Checkpoints::of(path).save(step, &files).unwrap();
 }
 
-/// Creates a run with checkpoints of steps 9 and 10, whose models are untrained, with seeds 1 and 2.
+/// Creates a run with checkpoints of steps 9 and 10. Their models are untrained, and initialised
+/// with the seeds 1 and 2.
 fn run() -> (tempfile::TempDir, PathBuf) {
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
@@ -188,7 +189,7 @@ fn models_of_other_runs_are_rejected() {
         let error = error_of(&path);
         let differs = format!("was made with model.{name} {value}, but");
         assert!(error.contains(&differs), "{error}");
-        // The change is in the run's and in the checkpoint's configuration.
+        // The configurations of the run and of the checkpoint now have the same change.
         let changed: RunConfig = serde_json::from_slice(&fs::read(&config).unwrap()).unwrap();
         save_parameters(&changed, &path, 11, &fresh);
         let error = error_of(&path);
@@ -307,7 +308,7 @@ fn the_mean_uses_moving_averages_if_the_run_has_them() {
         ];
         Checkpoints::of(&path).save(step, &files).unwrap();
     }
-    // The checkpoints of steps 9 and 10 have the same values as parameters.
+    // The parameters at steps 9 and 10 equal the moving averages at steps 11 and 12.
     let averages = parameters(&path, "average:2");
     Checkpoints::of(&path).remove_after(10).unwrap();
     assert_eq!(averages, parameters(&path, "average:2"));

@@ -1,4 +1,4 @@
-//! The files of a run's checkpoints.
+//! Reads and checks the files of a run's checkpoints.
 
 use std::path::Path;
 
@@ -16,20 +16,20 @@ use crate::notes;
 use crate::run::layout::{CONFIG, unusable};
 use crate::run::state::TrainingState;
 
-/// Parameters, as safetensors.
+/// File of the parameters, in safetensors format.
 pub const MODEL: &str = "model.safetensors";
 
-/// Moving average of the parameters as safetensors, where the run has one.
+/// File of the parameters' moving average, in safetensors format; missing if the run has none.
 pub const AVERAGE: &str = "average.safetensors";
 
-/// Moments of the optimizer, as safetensors.
+/// File of the optimizer's moments, in safetensors format.
 pub const OPTIMIZER: &str = "optimizer.safetensors";
 
-/// The [`TrainingState`].
+/// File of the [`TrainingState`], in JSON.
 pub const STATE: &str = "state.json";
 
-/// Reads the newest checkpoint that is whole, and returns its step too. Warns of newer ones that are
-/// damaged.
+/// Reads the newest undamaged checkpoint, and returns its step and its files. Warns about newer
+/// checkpoints that are damaged.
 ///
 /// # Errors
 ///
@@ -49,8 +49,8 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     Ok((step, files))
 }
 
-/// Rejects a checkpoint that lacks a file of every checkpoint, or whose state is of another step
-/// than its folder's name.
+/// Rejects a checkpoint that lacks a required file, or whose state is of another step than its
+/// folder name says.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
     for name in [CONFIG, MODEL, STATE] {
         files.get(name)?;
@@ -67,7 +67,7 @@ fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointEr
     Err(CheckpointError::damaged(&files.path(STATE), what))
 }
 
-/// Reads the checkpoint of a step.
+/// Reads the checkpoint of step `step`.
 pub(super) fn at_step(
     checkpoints: &Checkpoints,
     step: usize,
@@ -84,12 +84,12 @@ pub(super) fn at_step(
     Ok(files)
 }
 
-/// Rejects a configuration that differs from the checkpoint's in a setting that its parameters, its
-/// optimizer state or the following steps depend on.
+/// Rejects a configuration that differs from the checkpoint's in one of the fixed settings.
+/// Parameters, optimizer state and later steps depend on the fixed settings.
 ///
 /// # Errors
 ///
-/// The first setting that differs.
+/// If a fixed setting differs; the error names the first one.
 pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
     const FIXED: [&str; 11] = [
         "data",
@@ -104,8 +104,8 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
         "execution.fused",
         "execution.loss_chunk",
     ];
-    // The checkpoint's settings are parsed as a `RunConfig`, so that its floats are rounded like
-    // those of `config`.
+    // The checkpoint's settings are parsed as a `RunConfig`, so that their floats are rounded like
+    // the floats of `config`.
     let then: RunConfig = parse(files, CONFIG, "the configuration")?;
     let json = |config: &RunConfig| serde_json::to_value(config).expect("it is plain data");
     let (then, now) = (json(&then), json(config));
@@ -122,7 +122,7 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
     })
 }
 
-/// Returns the path of the first setting at or under `path` that differs, and both its values.
+/// Returns the path of the first setting at or under `path` that differs, with its two values.
 fn first_difference<'a>(
     path: String,
     then: &'a Value,
@@ -152,7 +152,7 @@ pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, UsageError>
     parse(files, STATE, "the state")
 }
 
-/// Parses a JSON file of a checkpoint. `what` names the file's contents in errors.
+/// Parses the JSON file `name` of a checkpoint. `what` describes the file's contents in errors.
 fn parse<T: DeserializeOwned>(
     files: &LoadedCheckpoint,
     name: &str,
@@ -166,7 +166,7 @@ fn parse<T: DeserializeOwned>(
     })
 }
 
-/// Reads the parameters or moments in a file of a checkpoint.
+/// Reads the parameters or moments from the file `name` of a checkpoint.
 ///
 /// # Errors
 ///
@@ -183,11 +183,11 @@ pub fn first_infinite(parameters: &Parameters) -> Option<&str> {
     found.map(|(name, _)| name.as_str())
 }
 
-/// Returns a copy of `model` with the parameters that were read from `path`.
+/// Returns a copy of `model` with `parameters`, which were read from `path`.
 ///
 /// # Errors
 ///
-/// If names or shapes differ from the model's, or an element is not finite.
+/// If names or shapes differ from the model's, or if an element is not finite.
 pub fn with_parameters<M: Module>(
     model: &M,
     parameters: Parameters,

@@ -1,4 +1,4 @@
-//! Checkpoints: the parameters and the state of a run, written and read back.
+//! Writes and reads checkpoints, which hold the parameters and the state of a run.
 
 mod contents;
 mod selector;

@@ -1,9 +1,9 @@
-//! The choice of a run's checkpoint.
+//! Selects one of a run's checkpoints, or the mean of several.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// Selects a checkpoint of a run.
+/// Selection of a run's checkpoint.
 ///
 /// ```
 /// use training::run::checkpoint::CheckpointSelector;
@@ -13,14 +13,14 @@ use std::str::FromStr;
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckpointSelector {
-    /// The newest checkpoint that is whole.
+    /// The newest undamaged checkpoint.
     #[default]
     Last,
     /// The checkpoint of the best evaluation.
     Best,
-    /// The checkpoint of a step.
+    /// The checkpoint of this step.
     Step(usize),
-    /// The mean of the parameters of the newest checkpoints, by their number.
+    /// The mean of the parameters of the newest checkpoints. The number says how many.
     Average(usize),
 }
 

@@ -1,4 +1,5 @@
-//! Folders `checkpoints/step-N`, which appear whole or not at all, with a checksum of each file.
+//! Stores checkpoints in folders `checkpoints/step-N`. A folder is written whole or not at all, and
+//! has a checksum of each file.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,14 +15,14 @@ use crate::files::{
 };
 use crate::run::layout::CHECKPOINTS;
 
-/// Version of the format of checkpoints.
+/// Version of the checkpoint format.
 pub const FORMAT: u32 = 1;
 
 const MANIFEST: &str = "manifest.json";
 
 const MISSING: &str = "is missing";
 
-/// `manifest.json`: lengths and checksums of the other files.
+/// Contents of `manifest.json`: lengths and checksums of the other files.
 #[derive(Debug, Serialize, Deserialize)]
 struct Manifest {
     format: u32,
@@ -46,12 +47,12 @@ impl FileEntry {
 /// Reason why a checkpoint cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckpointError {
-    /// A file differs from what was written. Other checkpoints may be whole.
+    /// A file is missing or differs from what was written. Other checkpoints may be undamaged.
     #[error("{path}: {what}")]
     Damaged {
-        /// The file's path.
+        /// Path of the damaged file.
         path: String,
-        /// What is wrong with it.
+        /// What is wrong with the file.
         what: String,
     },
     /// A newer version of this program wrote the checkpoint.
@@ -100,16 +101,16 @@ impl Checkpoints {
         &self.folder
     }
 
-    /// Returns the folder of the checkpoint of a step.
+    /// Returns the folder of the checkpoint of step `step`.
     pub fn path(&self, step: usize) -> PathBuf {
         self.folder.join(format!("step-{step}"))
     }
 
-    /// Whether no checkpoint was ever written.
+    /// Whether no checkpoint has been written yet.
     ///
     /// # Errors
     ///
-    /// If the folder exists, but cannot be read.
+    /// If the folder of checkpoints exists but cannot be read.
     pub fn is_new(&self) -> std::io::Result<bool> {
         match fs::read_dir(&self.folder) {
             Ok(entries) => Ok(entries.count() == 0),
@@ -130,12 +131,12 @@ impl Checkpoints {
         steps
     }
 
-    /// Writes a checkpoint of these files (name, contents) and returns its folder. It replaces an
-    /// older checkpoint of the same step.
+    /// Writes a checkpoint with `files`, each a name and its contents, and returns the checkpoint's
+    /// folder. An older checkpoint of the same step is replaced.
     ///
     /// # Errors
     ///
-    /// If it cannot be written. The older checkpoint is untouched then.
+    /// If the checkpoint cannot be written. An older checkpoint of the same step is then kept.
     pub fn save(&self, step: usize, files: &[(&str, Vec<u8>)]) -> Result<PathBuf> {
         let path = self.path(step);
         let write = || -> std::io::Result<()> {
@@ -165,7 +166,7 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If a file differs from what was written.
+    /// If a file is missing or damaged, or if a newer version of this program wrote the checkpoint.
     pub fn read(&self, step: usize) -> Result<LoadedCheckpoint, CheckpointError> {
         let folder = self.path(step);
         let damaged = |path: &Path, what: String| CheckpointError::damaged(path, what);
@@ -202,7 +203,8 @@ impl Checkpoints {
             }
             let path = folder.join(&name);
             let length = fs::metadata(&path).map(|file| file.len());
-            // Checked before reading: a file that has grown may not fit into memory.
+            // The length is checked before reading, because a file that has grown may not fit into
+            // memory.
             if let Ok(length) = length
                 && length != entry.bytes
             {
@@ -218,12 +220,12 @@ impl Checkpoints {
         Ok(LoadedCheckpoint { folder, files })
     }
 
-    /// Reads the newest checkpoint that is whole and passes `check`. Returns its step, its files,
-    /// and the reasons why newer ones were skipped.
+    /// Reads the newest checkpoint that is undamaged and passes `check`. Returns its step, its
+    /// files, and the reasons why newer checkpoints were skipped.
     ///
     /// # Errors
     ///
-    /// If no checkpoint can be used, or one was written by a newer version.
+    /// If no checkpoint can be used, or if a newer version of this program wrote one.
     pub fn newest(
         &self,
         check: impl Fn(usize, &LoadedCheckpoint) -> Result<(), CheckpointError>,
@@ -253,7 +255,8 @@ impl Checkpoints {
         Err(CheckpointError::damaged(&self.folder, what))
     }
 
-    /// Removes all checkpoints but the newest `keep` and those of the steps in `also`.
+    /// Removes all checkpoints except the `keep` newest ones and the checkpoints of the steps in
+    /// `also`.
     ///
     /// # Errors
     ///
@@ -265,7 +268,8 @@ impl Checkpoints {
         old.try_for_each(|&step| self.remove(step))
     }
 
-    /// Removes the checkpoints after `step`, from which a resumed run will write them again.
+    /// Removes the checkpoints of steps after `step`. A run that resumes from `step` writes them
+    /// again.
     ///
     /// # Errors
     ///
@@ -282,8 +286,8 @@ impl Checkpoints {
         removed.with_context(|| format!("cannot remove {}", path.display()))
     }
 
-    /// Removes checkpoints that a killed process left half written, and restores those that it was
-    /// replacing.
+    /// Removes checkpoints that a killed process left half written, and restores the checkpoints
+    /// that they would have replaced.
     pub fn tidy(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let (path, name) = (entry.path(), entry.file_name());
@@ -311,12 +315,12 @@ pub struct LoadedCheckpoint {
 }
 
 impl LoadedCheckpoint {
-    /// Returns the path of a file.
+    /// Returns the path of the file `name`.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
 
-    /// Returns the contents of a file.
+    /// Returns the contents of the file `name`.
     ///
     /// # Errors
     ///
@@ -326,7 +330,7 @@ impl LoadedCheckpoint {
         file.ok_or_else(|| CheckpointError::damaged(&self.path(name), MISSING))
     }
 
-    /// Whether the checkpoint has a file of this name.
+    /// Whether the checkpoint has the file `name`.
     pub fn has(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }

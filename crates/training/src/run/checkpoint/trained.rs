@@ -1,4 +1,4 @@
-//! The settings and the model of a run folder.
+//! Loads the settings and the model of a run folder.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -20,24 +20,24 @@ use crate::error::UsageError;
 use crate::run::layout::CONFIG;
 use crate::run::{read_config, unusable};
 
-/// A run's settings, data set and model.
+/// Settings, data set and model of a run.
 pub struct TrainedRun {
     /// Settings of the run.
     pub config: RunConfig,
-    /// Data set of the run, with its codec. It may lack the examples.
+    /// Data set of the run, with its codec. A data set of text may have no examples.
     pub dataset: Box<dyn Dataset>,
-    /// Step of the checkpoint; for a mean of checkpoints, the newest step.
+    /// Step of the checkpoint. For a mean of checkpoints, the step of the newest one.
     pub step: usize,
-    /// Model of the checkpoint: the moving average where the run has one.
+    /// Model of the checkpoint. Its parameters are the moving averages if the run has them.
     pub model: Transformer,
 }
 
 impl TrainedRun {
-    /// Reads a run folder and its newest checkpoint that is whole.
+    /// Reads a run folder and its newest undamaged checkpoint.
     ///
     /// # Errors
     ///
-    /// As [`load_selected`](Self::load_selected).
+    /// The same as those of [`load_selected`](Self::load_selected).
     pub fn load(folder: &Path, device: &Device) -> Result<Self> {
         Self::load_selected(folder, CheckpointSelector::Last, device)
     }
@@ -46,7 +46,8 @@ impl TrainedRun {
     ///
     /// # Errors
     ///
-    /// A folder that is not a run's, or whose files cannot be used; the message names the path.
+    /// If the folder is not a run's, or if one of its files cannot be used. The message names the
+    /// path.
     pub fn load_selected(
         folder: &Path,
         selector: CheckpointSelector,
@@ -63,12 +64,12 @@ impl TrainedRun {
     }
 }
 
-/// Reads the model of a run folder whose configuration is known, such as that of a data set of your
-/// own. Returns the step of its checkpoint too.
+/// Reads the model of a run folder with a configuration that you pass. Returns the step of the
+/// checkpoint and the model. Use it for a run with a data set of your own.
 ///
 /// # Errors
 ///
-/// If a file cannot be used; the message names the path.
+/// If a file cannot be used. The message names the path.
 pub fn load_model(
     folder: &Path,
     config: &RunConfig,
@@ -105,21 +106,22 @@ pub fn load_model(
     Ok((step, with_parameters(&model, parameters, &path)?))
 }
 
-/// Returns an error about files under the name of the setting that chose them.
+/// Turns an error about files into one about the setting `checkpoint`, whose value is `selector`.
 fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
     let expected = format!("{} {}", error.value, error.expected);
     let settings = error.settings.iter().map(String::as_str);
     UsageError::setting("checkpoint", selector, expected).naming(settings)
 }
 
-/// Returns the moving average of the parameters if there is one, else the parameters; and the path
-/// of their file.
+/// Returns the parameters of a checkpoint's model and the path of their file. They are the moving
+/// averages if the checkpoint has them.
 fn learned(files: &LoadedCheckpoint) -> Result<(PathBuf, Parameters), UsageError> {
     let name = if files.has(AVERAGE) { AVERAGE } else { MODEL };
     Ok((files.path(name), read_parameters(files, name)?))
 }
 
-/// Returns the step of the newest checkpoint, and the mean of the last `k` checkpoints' parameters.
+/// Returns the step of the newest checkpoint, and the mean parameters of the `k` newest
+/// checkpoints.
 fn mean_of_last(
     checkpoints: &Checkpoints,
     config: &RunConfig,

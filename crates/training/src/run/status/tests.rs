@@ -21,9 +21,9 @@ fn a_run_that_no_process_trains_is_killed_unless_it_says_why_it_ended() {
     assert_eq!((killed.step, killed.steps), (3, 9));
     assert_eq!(killed.status, Status::Killed);
     assert!(killed.reason.unwrap().contains("without recording why"));
-    // Reading changes nothing.
+    // Reading the status does not change the file.
     assert_eq!(fs::read(folder.join(STATUS)).unwrap(), file);
-    // A copy of the folder of a running run has no process.
+    // No process trains in a copy of a running run's folder.
     let held = lock(folder, "run").unwrap();
     let copy = tempfile::tempdir().unwrap();
     fs::copy(folder.join(STATUS), copy.path().join(STATUS)).unwrap();
@@ -89,7 +89,7 @@ fn errors_and_panics_are_recorded() {
     assert!(panics.join().is_err());
     let panicked = Some("the program panicked".into());
     assert_eq!(status_of(folder), (Status::Failed, panicked));
-    // The other thread of a process that exits at once.
+    // A process that exits records the stop while another of its threads is training.
     let writer = begin();
     record_stop(folder, "SIGTERM").unwrap();
     let stopped = Some("stopped by SIGTERM".into());
@@ -121,7 +121,7 @@ fn reasons_are_short_and_exact() {
         "target reached: exact match 0.71 >= 0.7 at step 300"
     );
     assert!(target(0.999_99, 0.9).contains("0.9999 >= 0.9 "));
-    // The rounded score is never below the target.
+    // The shown score is never below the target.
     assert!(target(2.0 / 3.0, 0.666_66).contains("0.6666666666666666 >= 0.66666 "));
     assert_eq!(
         EndReason::AllSteps { steps: 12 }.to_string(),

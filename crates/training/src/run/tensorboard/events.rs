@@ -1,14 +1,14 @@
-//! TensorBoard's events, in the encoding of Protocol Buffers.
+//! Encodes and decodes TensorBoard's events, which are Protocol Buffers messages.
 //!
-//! An event has a time, a step, and one of three contents. Their fields, from TensorFlow's
-//! `event.proto` and `summary.proto`:
+//! An event has a time, a step, and a file version, a summary or a session log. The fields, from
+//! TensorFlow's `event.proto` and `summary.proto`, are:
 //!
 //! | message | fields |
 //! |---|---|
 //! | `Event` | 1 `double wall_time`, 2 `int64 step`, 3 `string file_version`, 5 `Summary summary`, 7 `SessionLog session_log` |
 //! | `Summary` | 1 `repeated Value value` |
 //! | `Value` | 1 `string tag`, 2 `float simple_value` |
-//! | `SessionLog` | 1 `enum status`, 1 for the start |
+//! | `SessionLog` | 1 `enum status`, whose value 1 is the start of a session |
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -22,15 +22,15 @@ const EIGHT_BYTES: u8 = 1;
 const BYTES: u8 = 2;
 const FOUR_BYTES: u8 = 5;
 
-/// Returns the event that begins a file.
+/// Returns the version event, which is the first event of a file.
 pub(super) fn version(wall_time: f64) -> Vec<u8> {
     let mut event = timed(wall_time);
     put_bytes(&mut event, 3, b"brain.Event:2");
     event
 }
 
-/// Returns the event of a process that begins before `step`. TensorBoard then forgets what it has
-/// read of this step and later ones.
+/// Returns the event of a process whose first step is `step`. It makes TensorBoard forget what it
+/// has read of this step and later ones.
 pub(super) fn session_start(wall_time: f64, step: usize) -> Vec<u8> {
     let mut event = timed(wall_time);
     put_number(&mut event, 2, step as u64);
@@ -38,7 +38,7 @@ pub(super) fn session_start(wall_time: f64, step: usize) -> Vec<u8> {
     event
 }
 
-/// Returns the event of some scalars, each with its tag.
+/// Returns the event with the scalars of a step. `values` has the tag and the value of each scalar.
 pub(super) fn scalars(wall_time: f64, step: usize, values: &[(&str, f32)]) -> Vec<u8> {
     let mut summary = Vec::new();
     for (tag, value) in values {
@@ -84,13 +84,13 @@ fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Truncates a file before its first event of a step after `step`, or its first damaged event. A
-/// file without other events than its version is removed.
+/// Truncates a file before its first event of a step after `step`, or before its first damaged
+/// event. If at most the version event would be left, the file is removed.
 pub(super) fn keep_until(path: &Path, step: usize) -> io::Result<()> {
     let bytes = fs::read(path)?;
     let (mut kept, mut events) = (0, 0);
     while let Some((event, length)) = record::first(&bytes[kept..]) {
-        // A session begins before its first step, which may be gone.
+        // The event of a session start has the number of its first step, and goes with that step.
         if step_of(event).is_none_or(|found| found > step as u64) {
             break;
         }
@@ -106,7 +106,7 @@ pub(super) fn keep_until(path: &Path, step: usize) -> io::Result<()> {
     }
 }
 
-/// Returns the step of an event, 0 if it has none; `None` if the event is damaged.
+/// Returns the step of an event, or 0 if it has none; `None` if the event is damaged.
 pub(super) fn step_of(event: &[u8]) -> Option<u64> {
     let mut fields = fields(event)?.into_iter();
     let step = fields.find_map(|field| match field {
@@ -125,7 +125,7 @@ pub(super) enum Field<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Returns the fields of a message by their numbers; `None` if the message is damaged.
+/// Returns the number and the value of each field of a message; `None` if the message is damaged.
 pub(super) fn fields(mut bytes: &[u8]) -> Option<Vec<(u64, Field<'_>)>> {
     let mut fields = Vec::new();
     while !bytes.is_empty() {

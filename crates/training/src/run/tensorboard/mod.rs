@@ -1,4 +1,4 @@
-//! Scalars of a run as event files of TensorBoard.
+//! Writes the scalars of a run to event files for TensorBoard.
 
 mod events;
 mod record;
@@ -18,8 +18,8 @@ use serde_json::Value;
 use super::metrics_file::{MetricsLine, read_metrics};
 use super::{Event, Observer};
 
-/// Fields of `metrics.jsonl` and their tags in TensorBoard, which groups charts by the word before
-/// the slash.
+/// Fields of `metrics.jsonl` and their tags in TensorBoard. TensorBoard groups charts by the part
+/// of the tag before the slash.
 const SCALARS: [(&str, &str); 9] = [
     ("loss", "train/loss"),
     ("learning_rate", "train/learning_rate"),
@@ -37,9 +37,9 @@ const SUFFIX: &str = ".train";
 
 /// Writes event files for TensorBoard into a run folder.
 ///
-/// Each process writes a file of its own. A resumed run first removes the steps after its
-/// checkpoint from the earlier files, so that no step is there twice. If there are no earlier files,
-/// the steps before come from `metrics.jsonl`.
+/// Each process writes its own file. A resumed run first removes the steps after its checkpoint
+/// from the earlier files, so that no step occurs twice. If there are no earlier files, the steps
+/// up to its checkpoint are copied from `metrics.jsonl`.
 #[derive(Debug)]
 pub struct TensorBoard {
     folder: PathBuf,
@@ -47,7 +47,7 @@ pub struct TensorBoard {
 }
 
 impl TensorBoard {
-    /// Prepares to write into a run folder. Its files are changed when training begins.
+    /// Prepares to write into a run folder. No file is changed before training begins.
     pub fn new(folder: &Path) -> Self {
         Self {
             folder: folder.into(),
@@ -55,7 +55,7 @@ impl TensorBoard {
         }
     }
 
-    /// Returns whether a run folder has event files.
+    /// Returns whether a run folder has event files of this library.
     pub fn has_events(folder: &Path) -> bool {
         !event_files(folder).is_empty()
     }
@@ -76,7 +76,8 @@ impl TensorBoard {
         let now = now.as_secs_f64();
         self.write(&events::version(now))?;
         if !earlier.is_empty() {
-            // A TensorBoard that is open has read the steps that are gone; it forgets them now.
+            // This event makes an open TensorBoard forget the removed steps, which it may have
+            // read.
             self.write(&events::session_start(now, first + 1))?;
         } else if first > 0 {
             let lines = read_metrics(&self.folder)?;
@@ -131,14 +132,15 @@ impl Observer for TensorBoard {
             Event::Begin { first, .. } => self.begin(first),
             Event::Metrics(metrics) => self.log(metrics),
             Event::Evaluation(evaluation) => self.log(evaluation),
-            // Losses are read some steps at a time; most often, nothing is to be written.
+            // Losses are read from the device several steps at a time, so usually nothing is
+            // buffered.
             Event::Step { .. } | Event::Checkpoint { .. } | Event::End => self.flush(),
             _ => Ok(()),
         }
     }
 }
 
-/// Returns the event files that this library has written into a folder, from the first to the last.
+/// Returns the event files that this library has written into a folder, the oldest first.
 fn event_files(folder: &Path) -> Vec<PathBuf> {
     let is_ours = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -1,12 +1,12 @@
-//! TFRecord: the frame of each event, with its length and two checksums.
+//! TFRecord frames, which surround each event with its length and two checksums.
 
-/// Bytes before the event: its length and the length's checksum.
+/// Number of bytes before an event: its length and the checksum of the length.
 const HEADER: usize = 12;
 
-/// Bytes after the event: its checksum.
+/// Number of bytes after an event: its checksum.
 const FOOTER: usize = 4;
 
-/// Returns an event in its frame.
+/// Returns the frame of an event, including the event.
 pub(super) fn framed(event: &[u8]) -> Vec<u8> {
     let length = (event.len() as u64).to_le_bytes();
     let mut bytes = Vec::with_capacity(HEADER + event.len() + FOOTER);
@@ -17,7 +17,7 @@ pub(super) fn framed(event: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the first event of a file's bytes, and the number of bytes of its frame; `None` if it is
+/// Returns the first event in `bytes` and the number of bytes of its frame; `None` if the event is
 /// incomplete or damaged.
 pub(super) fn first(bytes: &[u8]) -> Option<(&[u8], usize)> {
     let (length, rest) = bytes.split_first_chunk::<8>()?;
@@ -32,8 +32,8 @@ pub(super) fn first(bytes: &[u8]) -> Option<(&[u8], usize)> {
     is_whole.then_some((event, HEADER + size + FOOTER))
 }
 
-/// Returns the CRC-32C of bytes, masked as TFRecord does: a checksum of data that have checksums in
-/// them would be weak.
+/// Returns the CRC-32C of `bytes`, masked as in TFRecord. The mask is needed because a CRC of data
+/// that contain CRCs would be weak.
 fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c(bytes)
         .rotate_right(15)
@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn a_frame_is_that_of_other_writers() {
-        // Every event file of TensorFlow begins with these bytes, for an event of 24 bytes.
+        // Every event file of TensorFlow begins with this header of an event of 24 bytes.
         let frame = framed(&[0; 24]);
         let header = [0x18, 0, 0, 0, 0, 0, 0, 0, 0xa3, 0x7f, 0x4b, 0x22];
         assert_eq!(frame[..12], header);

@@ -16,7 +16,7 @@ fn metrics(step: usize) -> StepMetrics {
     }
 }
 
-/// Takes steps of a run that resumes after `first` steps.
+/// Writes the events of a run that resumes after `first` steps and stops after step `last`.
 fn train(folder: &Path, first: usize, last: usize) {
     let mut board = TensorBoard::new(folder);
     let steps = 9;
@@ -27,7 +27,7 @@ fn train(folder: &Path, first: usize, last: usize) {
     board.event(Event::End).unwrap();
 }
 
-/// Returns all events of a folder's files, of which each must be whole.
+/// Returns all events in a folder's event files, which must be undamaged.
 fn read(folder: &Path) -> Vec<Vec<u8>> {
     let mut events = Vec::new();
     for path in event_files(folder) {
@@ -42,7 +42,7 @@ fn read(folder: &Path) -> Vec<Vec<u8>> {
     events
 }
 
-/// Returns the steps that have a loss, with the loss.
+/// Returns each step that has a loss, together with the loss.
 fn losses(folder: &Path) -> Vec<(u64, f32)> {
     let of = |event: &Vec<u8>| {
         let summary = fields(event)?.into_iter().find(|(field, _)| *field == 5)?;
@@ -79,20 +79,20 @@ fn a_resumed_run_has_each_step_once() {
     train(folder, 0, 5);
     assert!(TensorBoard::has_events(folder));
     assert_eq!(losses(folder), expected(1..=5));
-    // The process was killed after step 5, and its last checkpoint is of step 3. It left a part of
-    // an event.
+    // The process is killed after step 5, and leaves an incomplete event. Its last checkpoint is of
+    // step 3.
     let path = &event_files(folder)[0];
     let mut bytes = fs::read(path).unwrap();
     bytes.truncate(bytes.len() - 3);
     fs::write(path, bytes).unwrap();
     train(folder, 3, 6);
     assert_eq!(losses(folder), expected(1..=6));
-    // It goes back to before its first resumed step.
+    // The run resumes from step 2, which is before the step from which it resumed last.
     train(folder, 2, 4);
     assert_eq!(losses(folder), expected(1..=4));
     train(folder, 4, 9);
     assert_eq!(losses(folder), expected(1..=9));
-    // A run without a checkpoint begins again.
+    // A run without a checkpoint starts again at step 1.
     train(folder, 0, 2);
     assert_eq!(losses(folder), expected(1..=2));
 }
