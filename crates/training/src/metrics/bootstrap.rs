@@ -30,7 +30,7 @@ pub struct BootstrapScore {
 ///
 /// # Panics
 ///
-/// If there is no system, no segment or no sample, or if systems differ in their number of segments.
+/// If there is no system, segment or sample, or if systems differ in their number of segments.
 pub fn paired_bootstrap<C: Counts>(
     systems: &[Vec<C>],
     n_samples: usize,

@@ -126,7 +126,7 @@ impl Overview {
         self.config["seed"].as_u64()
     }
 
-    /// Returns a number of `summary.json`, such as `exact_match`; `None` before the run has finished.
+    /// Returns a number of `summary.json`, such as `exact_match`; `None` until the run is finished.
     pub fn result(&self, name: &str) -> Option<f64> {
         self.summary.get(name)?.as_f64()
     }
