@@ -1,4 +1,4 @@
-//! Switches fast paths on and off, for one thread.
+//! Switches the fast paths of one thread on or off.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -9,10 +9,11 @@ thread_local! {
 
 /// Switches the fast paths of the calling thread on or off until the guard is dropped.
 ///
-/// They are on by default. Without them, every operation of this crate is plain Burn, for
-/// comparisons and to work around a defect. The setting holds for the calling thread and for
-/// operations that it runs through [`in_pool`](crate::in_pool), on any thread of the pool. A
-/// backward pass follows the forward pass that recorded it.
+/// Fast paths are on by default. While they are off, an operation runs in plain Burn, or returns
+/// `None` if it has no fallback. This helps to compare results and to work around a defect. The
+/// setting holds for the calling thread and for operations that it runs through
+/// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass takes the path of its
+/// forward pass, even if the setting has changed since.
 ///
 /// ```
 /// assert!(fused::has_fast_paths());
@@ -35,12 +36,12 @@ pub fn has_fast_paths() -> bool {
     IS_ENABLED.get()
 }
 
-/// The guard of [`fast_paths`], which restores the previous setting when it is dropped. Guards must
-/// be dropped in the reverse order of their creation, as the variables of a scope are.
+/// Guard of [`fast_paths`] that restores the previous setting when it is dropped. Guards must be
+/// dropped in the reverse order of their creation, as the variables of a scope are.
 #[derive(Debug)]
 pub struct FastPaths {
     before: bool,
-    /// Keeps the guard on its thread, to which the setting belongs.
+    /// Makes the guard `!Send`, since the setting belongs to the thread that created it.
     not_send: PhantomData<*const ()>,
 }
 

@@ -6,17 +6,18 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Total time by kind of operation.
+/// Total time of each kind of operation, by the kind's name.
 type Times = Arc<Mutex<BTreeMap<&'static str, Duration>>>;
 
 thread_local! {
     static CURRENT: RefCell<Option<Times>> = const { RefCell::new(None) };
 }
 
-/// Measures the fast paths of the calling thread, forward and backward, until it is dropped.
+/// Measures the time of the calling thread's fast paths, forward and backward, until the profile is
+/// dropped.
 ///
 /// It also measures operations that the thread runs through [`in_pool`](crate::in_pool), on any
-/// thread of the pool. While a profile is alive, an earlier one of the same thread pauses.
+/// thread of the pool. While a profile is alive, earlier profiles of the same thread pause.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -31,7 +32,7 @@ thread_local! {
 pub struct Profile {
     times: Times,
     before: Option<Times>,
-    /// Keeps the profile on its thread, to which the measurement belongs.
+    /// Makes the profile `!Send`, since it measures the thread that started it.
     not_send: PhantomData<*const ()>,
 }
 
@@ -47,11 +48,11 @@ impl Profile {
         }
     }
 
-    /// Returns the total time of each kind of operation so far, by its name.
+    /// Returns the total time of each kind of operation so far, by the kind's name.
     ///
     /// Times are wall-clock times of the threads that called the operations. They add up to the
-    /// time that passed only if one thread called all operations. The map is empty on every backend
-    /// but flex.
+    /// elapsed time only if one thread called all operations. The map is empty on every backend but
+    /// flex.
     pub fn times(&self) -> BTreeMap<&'static str, Duration> {
         self.times
             .lock()
@@ -76,14 +77,14 @@ mod measure {
 
     use super::{CURRENT, Times};
 
-    /// Returns the times to which the calling thread's operations add; `None` if it is not
-    /// measured.
+    /// Returns the map to which the calling thread's operations add their times, or `None` if no
+    /// profile measures the thread.
     pub(crate) fn current() -> Option<Times> {
         CURRENT.with_borrow(Clone::clone)
     }
 
-    /// The guard of another thread's measurement, which continues on the calling thread until the
-    /// guard is dropped.
+    /// Guard that continues another thread's measurement on the calling thread until the guard is
+    /// dropped.
     pub(crate) struct Continued(Option<Times>);
 
     impl Continued {
@@ -98,8 +99,8 @@ mod measure {
         }
     }
 
-    /// Adds the time from its creation to its drop to a kind of operation, if the calling thread is
-    /// measured.
+    /// Adds the time between its creation and its drop to the total of a kind of operation, if a
+    /// profile measures the calling thread.
     pub(crate) struct Timer(Option<(&'static str, Instant)>);
 
     impl Timer {

@@ -1,13 +1,13 @@
-//! Runs a long computation on the threads that share its work.
+//! Runs a long computation inside rayon's thread pool.
 
 use burn::tensor::Device;
 
-/// Runs `f` and returns its result; on flex, it runs on a thread of rayon's pool.
+/// Runs `f` and returns its result. On flex, `f` runs on a thread of rayon's pool.
 ///
-/// A thread outside the pool must wait for each piece of work that it hands to the pool. The wait
-/// takes longer than many operations of a small model. Until `f` is done, or there was no work for
-/// ten milliseconds, the other threads of the pool stay awake, since waking them takes as long as a
-/// small operation.
+/// A thread outside the pool must wait for each piece of work that it hands to the pool. This wait
+/// takes longer than many operations of a small model. The other threads of the pool stay awake
+/// until `f` is done or they have found no work for ten milliseconds, since waking a thread takes
+/// as long as a small operation.
 ///
 /// The settings of the calling thread ([`fast_paths`](crate::fast_paths),
 /// [`Profile`](crate::Profile)) hold for `f` too.
@@ -39,18 +39,18 @@ mod awake {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Number of spin-loop pauses between two looks for work, about a microsecond.
+    /// Number of spin-loop pauses between two looks for work. They take about a microsecond.
     const PAUSES: usize = 20;
 
-    /// Time without work after which a thread also yields to other programs between two looks for
-    /// work.
+    /// Time without work after which a thread yields to other programs, instead of spinning,
+    /// between two looks for work.
     const ALONE: Duration = Duration::from_micros(100);
 
     /// Time without work after which a thread goes to sleep.
     const AWAKE: Duration = Duration::from_millis(10);
 
-    /// Keeps the other threads of the calling thread's pool awake until it is dropped, which sets
-    /// the flag.
+    /// Keeps the other threads of the calling thread's pool awake. Dropping it sets the flag that
+    /// lets them sleep.
     pub(super) struct Awake(Arc<AtomicBool>);
 
     impl Awake {
@@ -58,7 +58,7 @@ mod awake {
             let over = Arc::new(AtomicBool::new(false));
             if rayon::current_num_threads() > 1 {
                 let (mine, over) = (rayon::current_thread_index(), Arc::clone(&over));
-                // A scope would wait for threads that are busy with other work.
+                // A broadcast in a scope would wait for threads that are busy with other work.
                 rayon::spawn_broadcast(move |context| {
                     if Some(context.index()) != mine {
                         look_for_work(&over);
@@ -106,7 +106,7 @@ mod tests {
         let device = Device::flex();
         let sum = in_pool(&device, || {
             use rayon::prelude::*;
-            // Calls may be nested, as when a search runs between training steps.
+            // Calls of `in_pool` may be nested, as when a search runs inside a training loop.
             let inner = in_pool(&device, || (0..1000u64).into_par_iter().sum::<u64>());
             inner + (0..1000u64).into_par_iter().map(|i| i * i).sum::<u64>()
         });

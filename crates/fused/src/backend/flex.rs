@@ -12,7 +12,8 @@ use crate::memory::buffer::Buffer;
 /// A tensor of flex, of any element type.
 pub(crate) type FlexTensor = FloatTensor<Flex>;
 
-/// Returns the tensor if fast paths are on and it is an f32 tensor of flex without autodiff.
+/// Returns the flex tensor inside `tensor`, or `None` if fast paths are off or `tensor` is not f32
+/// on flex without autodiff.
 pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     if !has_fast_paths() {
         return None;
@@ -25,7 +26,8 @@ pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     }
 }
 
-/// Returns the mask if it is a tensor of flex with one byte per element.
+/// Returns the flex tensor inside a mask, or `None` if the mask is not on flex with one byte per
+/// element.
 pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTensor<Flex>> {
     match tensor.clone().into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Bool(tensor))
@@ -40,20 +42,20 @@ pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTenso
     }
 }
 
-/// Returns a tensor of flex with the buffer's elements.
+/// Turns a buffer into a flex tensor of the given shape.
 pub(crate) fn primitive(values: Buffer, shape: &[usize]) -> FlexTensor {
     FlexTensor::from_data(values.into_data(shape))
 }
 
-/// Returns a tensor of flex with the buffer's elements and one dimension.
+/// Turns a buffer into a flex tensor with one dimension.
 #[cfg(feature = "autodiff")]
 pub(crate) fn vector(values: Buffer) -> FlexTensor {
     let len = values.len();
     primitive(values, &[len])
 }
 
-/// Returns the tensor as it is if all strides are positive, which a matmul needs, else a contiguous
-/// copy.
+/// Returns a tensor whose strides are all positive, as a matmul needs them: `tensor` itself if
+/// possible, else a contiguous copy.
 pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
     match tensor.layout().strides().iter().all(|&stride| stride > 0) {
         true => tensor,
@@ -66,13 +68,13 @@ pub(crate) fn slice(tensor: &FlexTensor) -> &[f32] {
     tensor.as_slice().expect("the tensor is contiguous")
 }
 
-/// Returns the elements of an integer tensor.
+/// Returns the elements of an integer tensor as `i64`.
 pub(crate) fn ids(tensor: IntTensor<Flex>) -> Vec<i64> {
     tensor.into_data().iter().collect()
 }
 
-/// Calls `f` on all elements: in place if the tensor is the only owner of its memory, else in a
-/// copy.
+/// Lets `f` change all elements of a tensor. If the tensor is not the only owner of its memory, it
+/// is replaced by a copy first.
 pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) -> T) -> T {
     if !tensor.layout().is_contiguous() {
         *tensor = tensor.to_contiguous();
@@ -100,7 +102,8 @@ pub(crate) fn from_primitive<const D: usize>(tensor: FlexTensor) -> Tensor<D> {
     })
 }
 
-/// Unwraps the tensor of flex in a tensor without autodiff that [`takes`] accepts.
+/// Unwraps the flex tensor inside `tensor`. [`takes`] must accept `tensor`, which must have no
+/// autodiff.
 ///
 /// # Panics
 ///
@@ -112,8 +115,8 @@ pub(crate) fn into_primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     }
 }
 
-/// Returns whether the fast paths accept the tensor: they are on, and it is f32 on flex, with or
-/// without autodiff.
+/// Returns whether the fast paths accept the tensor: fast paths are on, and the tensor is f32 on
+/// flex. A tensor with autodiff also needs the feature `autodiff`.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     let device = tensor.device();
     let has_backward = cfg!(feature = "autodiff") || !device.is_autodiff();
@@ -123,7 +126,7 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
         && device.without_autodiff() == Device::flex()
 }
 
-/// Returns Burn's tensor with the buffer's elements.
+/// Turns a buffer into Burn's tensor type, with the given shape and without autodiff.
 pub(crate) fn tensor<const D: usize>(values: Buffer, shape: [usize; D]) -> Tensor<D> {
     from_primitive(primitive(values, &shape))
 }

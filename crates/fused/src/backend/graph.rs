@@ -1,4 +1,4 @@
-//! Nodes of Burn's autodiff graph.
+//! Helpers for nodes of Burn's autodiff graph, and for operations with two results.
 
 use burn::backend::Backend;
 use burn::backend::autodiff::NodeId;
@@ -6,14 +6,14 @@ use burn::backend::autodiff::grads::Gradients;
 use burn::backend::autodiff::ops::Ops;
 use burn::backend::tensor::FloatTensor;
 
-/// Returns the nodes of an operation's inputs, `None` for an input that needs no gradient.
+/// Returns the node of each input of an operation, or `None` for an input that needs no gradient.
 pub(crate) fn parents<S, const N: usize>(ops: &Ops<S, N>) -> [Option<NodeId>; N] {
     ops.parents
         .each_ref()
         .map(|node| node.as_ref().map(|node| node.id))
 }
 
-/// Adds the gradient of each input to its node, where it has one.
+/// Adds the gradient of each input to the input's node. Inputs without a node are skipped.
 pub(crate) fn register<B: Backend, const N: usize>(
     grads: &mut Gradients,
     parents: [Option<NodeId>; N],
@@ -40,15 +40,16 @@ mod pair {
     use burn::backend::tensor::FloatTensor;
     use burn::backend::{Autodiff, Backend};
 
-    /// The gradients of an operation's two results.
+    /// Gradients of the two results of an operation.
     ///
-    /// An operation of Burn's graph has one result. An operation with two results therefore has three
-    /// nodes: its own, whose result is hidden, and one after it for each result. The nodes of the
-    /// results store their gradients here, where the operation's backward pass takes both.
+    /// A node of Burn's graph has one result. An operation with two results therefore has three
+    /// nodes: its own node, whose result is hidden, and after it one node for each result. The node
+    /// of each result stores its gradient in the pair, from which the operation's backward pass
+    /// takes both.
     #[derive(Clone, Debug)]
     pub(crate) struct Pair<B: Backend>(Arc<Mutex<Both<B>>>);
 
-    /// The gradient of each result, `None` if no loss depends on it.
+    /// The gradient of each result, or `None` if the loss does not depend on that result.
     type Both<B> = [Option<FloatTensor<B>>; 2];
 
     impl<B: Backend> Default for Pair<B> {
@@ -58,8 +59,8 @@ mod pair {
     }
 
     impl<B: Backend> Pair<B> {
-        /// Returns `results` as tensors of the graph, each with a node after that of `both`, the
-        /// operation's hidden result.
+        /// Returns `results` as tensors of the graph. The parent of their nodes is the node of
+        /// `both`, the operation's hidden result.
         pub(crate) fn results<C: CheckpointStrategy>(
             &self,
             both: &FloatTensor<Autodiff<B, C>>,
@@ -75,13 +76,13 @@ mod pair {
             })
         }
 
-        /// Takes the gradients that the results' nodes have stored.
+        /// Takes the gradients that the nodes of the two results have stored.
         pub(crate) fn take_gradients(&self) -> Both<B> {
             std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
         }
     }
 
-    /// The node of one result, which stores its gradient in the pair.
+    /// Backward pass of one result's node, which stores the gradient of the result in the pair.
     #[derive(Debug)]
     struct OneOfTwo;
 
@@ -94,7 +95,8 @@ mod pair {
             let grad = grads.consume::<B>(&ops.node);
             let mut both = pair.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let ([None, None], [Some(node)]) = (&*both, ops.parents) {
-                // Burn runs a node's backward pass only if its gradient exists; its value is not read.
+                // Burn runs the operation's backward pass only if its node has a gradient. The
+                // value of this gradient is not read.
                 grads.register::<B>(node.id, grad.clone());
             }
             both[index] = Some(grad);

@@ -1,5 +1,4 @@
-//! Access to Burn's backends for all operations: tensors of flex as slices, the backends that have
-//! portable backward passes, and nodes of the autodiff graph.
+//! Code that all operations share to work with Burn's backends and its autodiff graph.
 
 #[cfg(feature = "flex")]
 pub(crate) mod flex;

@@ -1,5 +1,6 @@
-//! The backends on which training uses portable backward passes, which are written by hand in
-//! Burn's own operations. They keep less memory than the graph that Burn's autodiff builds of the
+//! Helpers for portable backward passes, which are written by hand in Burn's own operations.
+//!
+//! Portable backward passes keep less memory than the graph that Burn's autodiff builds from the
 //! forward pass, and launch fewer operations.
 
 use burn::backend::tensor::FloatTensor;
@@ -24,8 +25,9 @@ macro_rules! on_all_backends {
 
 pub(crate) use on_all_backends;
 
-/// Returns whether the portable operations accept the tensor. Fast paths must be on, and the tensor
-/// must have elements and be on an autodiff device of a backend that this crate is built with.
+/// Returns whether the portable operations accept the tensor. Fast paths must be on. The tensor
+/// must have at least one element, and must be on an autodiff device of a backend that this crate
+/// is built with.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     if !has_fast_paths() || !tensor.device().is_autodiff() || tensor.shape().num_elements() == 0 {
         return false;
@@ -35,7 +37,7 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     };
     #[cfg(any(feature = "flex", feature = "ndarray", feature = "_cube"))]
     use burn::backend::BackendTensor;
-    // With all of the crate's backends listed, the last pattern may be unreachable.
+    // If Burn is built with no other backend, the last pattern is unreachable.
     #[allow(unreachable_patterns)]
     match *kind {
         #[cfg(feature = "flex")]
@@ -48,19 +50,19 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     }
 }
 
-/// Reshapes `[D]` to `[1, D]`.
+/// Reshapes a tensor `[D]` to `[1, D]`.
 pub(crate) fn as_row<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     let width = size(&x, 0);
     B::float_reshape(x, Shape::new([1, width]))
 }
 
-/// Returns the sums over the rows of `[N, D]`: `[D]`.
+/// Returns the sum of all rows of a tensor `[N, D]`, as a tensor `[D]`.
 pub(crate) fn sum_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     let width = size(&x, 1);
     B::float_reshape(B::float_sum_dim(x, 0), Shape::new([width]))
 }
 
-/// Returns the size of a dimension.
+/// Returns the size of dimension `dim`.
 pub(crate) fn size(tensor: &impl TensorMetadata, dim: usize) -> usize {
     tensor.shape()[dim]
 }

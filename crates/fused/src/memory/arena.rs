@@ -1,22 +1,25 @@
-//! An arena: large slabs of memory, handed out in pieces that join again when they are returned.
+//! An arena, which hands out pieces of large slabs of memory and joins returned pieces again.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
-/// Elements (f32) in a cache line of 64 bytes.
+/// Number of f32 elements in a cache line of 64 bytes.
 pub(crate) const CACHE_LINE: usize = 16;
 
-/// Elements of the first slab. Each further slab doubles the memory held.
+/// Number of elements of the first slab. Each further slab at least doubles the arena, if there is
+/// enough memory.
 const FIRST: usize = 1 << 18;
 
 /// Slabs of memory and the free pieces in them.
 pub(super) struct Arena {
-    /// Elements handed out since the start of the process.
+    /// Total number of elements handed out since the start of the process.
     pub(super) taken: usize,
-    /// `None` where a slab was returned to the system, so that later slabs keep their index.
+    /// All slabs. A slab that was returned to the system leaves `None`, so that later slabs keep
+    /// their index.
     slabs: Vec<Option<Slab>>,
-    /// Lengths of the free pieces by slab and first element. Neighbouring free pieces are joined.
+    /// Lengths of the free pieces, by slab index and first element. Neighbouring free pieces are
+    /// joined.
     free: BTreeMap<(usize, usize), usize>,
 }
 
@@ -25,8 +28,8 @@ struct Slab {
     len: usize,
 }
 
-/// Exclusive access to a part of a slab. A piece must be returned to the arena that it came from
-/// and must not outlive it; this crate has a single arena, which is never dropped.
+/// Exclusive access to a part of a slab. A piece must be returned to the arena that handed it out,
+/// and must not outlive this arena. This crate has a single arena, which is never dropped.
 pub(super) struct Piece {
     slab: usize,
     first: usize,
@@ -38,7 +41,7 @@ pub(super) struct Piece {
 unsafe impl Send for Slab {}
 // SAFETY: a piece is the only access to its elements.
 unsafe impl Send for Piece {}
-// SAFETY: a shared piece is only read.
+// SAFETY: a shared reference to a piece only reads its elements.
 unsafe impl Sync for Piece {}
 
 impl Arena {
@@ -50,7 +53,7 @@ impl Arena {
         }
     }
 
-    /// Returns a piece of at least `len` elements with arbitrary values, in whole cache lines. The
+    /// Takes a piece of at least `len` elements with arbitrary values, in whole cache lines. The
     /// first free piece that is large enough is used, so that memory at the end of a slab is not
     /// touched before it is needed.
     pub(super) fn take(&mut self, len: usize) -> Piece {
@@ -77,7 +80,7 @@ impl Arena {
         }
     }
 
-    /// Returns a piece, and joins it with the free pieces before and after it.
+    /// Makes a piece free again, and joins it with the free pieces before and after it.
     pub(super) fn give_back(&mut self, piece: Piece) {
         let Piece {
             slab,
@@ -99,7 +102,7 @@ impl Arena {
         self.free.insert((slab, first), len);
     }
 
-    /// Returns the slabs without a piece in use to the system.
+    /// Frees the memory of every slab that has no piece in use.
     pub(super) fn shrink(&mut self) {
         for (index, slab) in self.slabs.iter_mut().enumerate() {
             let unused = |slab: &mut Slab| self.free.get(&(index, 0)) == Some(&slab.len);
@@ -109,11 +112,11 @@ impl Arena {
         }
     }
 
-    /// Adds a slab that is free as a whole, and returns its index and first element. The system
-    /// provides its pages when they are first touched.
+    /// Adds a slab of at least `len` free elements. Returns its index and its first element, which
+    /// is 0. The system provides the memory pages of the slab when they are first touched.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
-        // If there is not enough memory to double, the slab has the requested size.
+        // If there is not enough memory to double the arena, the slab has only `len` elements.
         let slab = Slab::new(len.max(held).max(FIRST)).or_else(|| Slab::new(len));
         let slab = slab.unwrap_or_else(|| handle_alloc_error(Slab::layout(len)));
         let place = self.slabs.iter().position(Option::is_none);
@@ -128,7 +131,8 @@ impl Arena {
 }
 
 impl Slab {
-    /// Allocates `len` elements, at least one; `None` if the allocator has not enough memory.
+    /// Allocates a slab of `len` elements, at least one. Returns `None` if there is not enough
+    /// memory.
     fn new(len: usize) -> Option<Self> {
         // SAFETY: the layout's size is not 0, since `len` is not 0.
         let memory = unsafe { alloc_zeroed(Self::layout(len)) };
@@ -153,13 +157,13 @@ impl Drop for Slab {
 
 impl Piece {
     pub(super) fn elements(&self) -> &[f32] {
-        // SAFETY: the range is inside a slab, which lives while a piece is in use (see `Piece`), and
-        // initialised, since slabs are allocated with zeros.
+        // SAFETY: the range is inside a slab, which lives as long as one of its pieces is in use
+        // (see `Piece`). The elements are initialised, since slabs are allocated with zeros.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.len) }
     }
 
     pub(super) fn elements_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as in `elements`; pieces do not overlap.
+        // SAFETY: as in `elements`. Pieces do not overlap, and this one is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.memory.as_ptr(), self.len) }
     }
 }
@@ -177,8 +181,8 @@ mod tests {
     }
 
     proptest! {
-        /// Every piece is filled with its own value, so that another value in it reveals an
-        /// overlap.
+        /// Fills every piece with a value of its own, so that any other value in the piece reveals
+        /// an overlap.
         #[test]
         fn pieces_never_overlap_and_all_join_again(
             turns in prop::collection::vec((any::<bool>(), 1usize..600_000, any::<prop::sample::Index>()), 1..60)

@@ -1,4 +1,4 @@
-//! A buffer of f32 elements from the arena, which can become the data of a tensor.
+//! A buffer of f32 elements that can become the data of a tensor without a copy.
 
 use std::mem::MaybeUninit;
 use std::ops::{Deref, DerefMut};
@@ -10,7 +10,8 @@ use burn_std::{
 
 use super::arena::{Arena, Piece};
 
-/// Below this many elements, the general allocator is as fast as the arena.
+/// Minimum number of elements for which a buffer uses the arena. For fewer elements, the general
+/// allocator is as fast.
 const SMALL: usize = 1 << 12;
 
 static ARENA: Mutex<Arena> = Mutex::new(Arena::new());
@@ -21,8 +22,8 @@ fn arena() -> MutexGuard<'static, Arena> {
 
 /// Returns unused memory of earlier results to the system.
 ///
-/// The fast paths otherwise keep as much memory as they ever needed at once, for later results.
-/// Memory is returned slab by slab: a slab in which any result is still alive is kept.
+/// Otherwise, the fast paths keep as much memory for later results as they ever needed at once.
+/// Memory is returned in whole slabs: a slab in which any result is still alive is kept.
 ///
 /// ```
 /// fused::free_buffers();
@@ -32,14 +33,14 @@ pub fn free_buffers() {
 }
 
 /// Returns the total number of f32 elements in the results of all fast paths so far. Results of
-/// less than 4,096 elements are not counted. Tests measure memory with it.
+/// fewer than 4,096 elements are not counted. Tests use this number to measure memory.
 #[doc(hidden)]
 #[must_use]
 pub fn elements_taken() -> usize {
     arena().taken
 }
 
-/// Memory for a result, which derefs to its elements.
+/// Memory for the elements of an operation's result. A buffer dereferences to these elements.
 pub(crate) struct Buffer {
     memory: Memory,
     len: usize,
@@ -78,7 +79,8 @@ impl Drop for Memory {
 }
 
 impl Buffer {
-    /// Returns a buffer with arbitrary values, such as those of earlier results.
+    /// Returns a buffer of `len` elements with arbitrary values, such as those of an earlier
+    /// result.
     pub(crate) fn arbitrary(len: usize) -> Self {
         let memory = match len {
             0..SMALL => Memory::Small(vec![0.0; len]),
@@ -87,18 +89,18 @@ impl Buffer {
         Self { memory, len }
     }
 
-    /// Returns a buffer of zeros.
+    /// Returns a buffer of `len` zeros.
     pub(crate) fn zeros(len: usize) -> Self {
         let mut buffer = Self::arbitrary(len);
         buffer.fill(0.0);
         buffer
     }
 
-    /// Converts the buffer into a tensor's data without a copy. `shape` must have the buffer's
-    /// number of elements.
+    /// Converts the buffer into tensor data of shape `shape`, without a copy. The shape must have
+    /// as many elements as the buffer.
     pub(crate) fn into_data(self, shape: &[usize]) -> TensorData {
         let len = self.len * size_of::<f32>();
-        // SAFETY: the first `len` bytes of its memory are initialised.
+        // SAFETY: the buffer has at least `len` bytes of memory, all of which are initialised.
         let bytes = unsafe { Bytes::from_controller(Box::new(self), len) };
         TensorData::from_bytes(bytes, shape.to_vec(), DType::F32)
     }
@@ -132,13 +134,15 @@ impl AllocationController for Buffer {
         _: AccessPolicy,
     ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.memory.elements_mut());
-        // SAFETY: the same memory; the caller promises to write only initialised bytes.
+        // SAFETY: the returned slice has the same memory and length as `bytes`. The caller promises
+        // to write only initialised bytes.
         Ok(unsafe { &mut *(std::ptr::from_mut(bytes) as *mut [MaybeUninit<u8>]) })
     }
 
     fn memory(&self, _: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
         let bytes: &[u8] = bytemuck::cast_slice(self.memory.elements());
-        // SAFETY: the slice has the same memory, all of which is initialised.
+        // SAFETY: the returned slice has the same memory and length as `bytes`, all of which are
+        // initialised.
         Ok(unsafe { &*(std::ptr::from_ref(bytes) as *const [MaybeUninit<u8>]) })
     }
 }

@@ -1,13 +1,14 @@
-//! Exponentials and log-sum-exp of slices, the normaliser of a softmax.
+//! Exponentials of slices, and log-sum-exp, which normalises a softmax.
 
 use pulp::{Simd, WithSimd};
 
 use super::level::arch;
 
-/// Returns the log-sum-exp `ln Σ exp(x)` of a slice; minus infinity if the slice is empty. NaNs are
-/// skipped.
+/// Returns the log-sum-exp `ln Σ exp(x)` of a slice, or minus infinity if the slice is empty. NaNs
+/// are skipped.
 ///
-/// The relative error of the sum is below 1e-6. The result depends only on the slice.
+/// The relative error of the sum is below 1e-6. Within one instruction-set level, the result
+/// depends only on the slice.
 ///
 /// ```
 /// let x = [0.5f32, -1.0, 2.0];
@@ -32,7 +33,7 @@ impl WithSimd for Largest<'_> {
     fn with_simd<S: Simd>(self, simd: S) -> f32 {
         let (vectors, tail) = S::as_simd_f32s(self.0);
         let lowest = simd.splat_f32s(f32::NEG_INFINITY);
-        // A comparison with NaN selects the second value, which is the largest so far.
+        // For NaN, the comparison is false and selects `m`, the largest element so far.
         let largest = vectors.iter().fold(lowest, |m, &x| {
             simd.select_f32s(simd.greater_than_f32s(x, m), x, m)
         });
@@ -72,8 +73,9 @@ impl WithSimd for SumOfExp<'_> {
     }
 }
 
-/// Replaces each `x` by `exp(x - largest)` and returns the sum. NaN stays NaN. Lanes beyond the end
-/// of the slice count as zeros, so that minus infinities at the end change no bit of the sum.
+/// Replaces each `x` by `exp(x - largest)` and returns the sum of the results. NaN stays NaN. In
+/// the last vector, lanes beyond the end of the slice count as zeros, so that minus infinities at
+/// the end of the slice change no bit of the sum.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32 {
@@ -94,16 +96,16 @@ pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32
     simd.reduce_sum_f32s(sums)
 }
 
-/// Returns `exp(x)` for `x <= 0` with an error of at most 2 units in the last place; 0 below -87 and
-/// for NaN.
+/// Returns `exp(x)` for `x <= 0` with an error of at most 2 units in the last place. The result is
+/// 0 below -87 and for NaN.
 ///
-/// With `x = n ln 2 + r` and `|r| <= ln 2 / 2`, `exp(r)` is computed by its Taylor polynomial and
-/// `2^n` by the exponent's bits.
+/// With `x = n ln 2 + r` and `|r| <= ln 2 / 2`, the result is `2^n exp(r)`. A Taylor polynomial
+/// computes `exp(r)`. Setting the exponent's bits computes `2^n`.
 #[inline(always)]
 fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const LN_2_HIGH: f32 = 0.693_359_4;
     const LN_2_LOW: f32 = -2.121_944_4e-4;
-    // Adding this constant rounds to an integer, which is then in the low bits.
+    // Adding this constant rounds a number to an integer and leaves the integer in the low bits.
     const MAGIC: f32 = 12_582_912.0;
     let splat = |value| simd.splat_f32s(value);
     let in_range = simd.greater_than_f32s(x, splat(-87.0));
@@ -130,7 +132,8 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.select_f32s(in_range, y, splat(0.0))
 }
 
-/// Returns `exp(x)` of a single `x <= 0` by the same polynomial; 0 below -87, NaN for NaN.
+/// Returns `exp(x)` of a single `x <= 0` by the same polynomial as [`exp`]. The result is 0 below
+/// -87, and NaN for NaN.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn exp_scalar(x: f32) -> f32 {
@@ -153,7 +156,7 @@ pub(crate) fn exp_scalar(x: f32) -> f32 {
         y = y * r + factor;
     }
     let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
-    // NaN stays NaN.
+    // A comparison with NaN is false, so that NaN stays NaN.
     if x < -87.0 { 0.0 } else { y * power }
 }
 
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn exponentials_are_accurate_over_their_range() {
-        // The log-sum-exp of 0 and x is ln(1 + exp(x)), about exp(x) where x is far below 0.
+        // The log-sum-exp of 0 and x is ln(1 + exp(x)), which is about exp(x) if x is far below 0.
         for i in 0..8600 {
             let x = -0.01 * i as f32;
             let all = [0.0, x].repeat(16);

@@ -1,18 +1,19 @@
 //! Chooses the instruction-set level of all vector code.
 //!
-//! The level is the best that the CPU has, chosen at the first use. The environment variable
-//! `FUSED_SIMD` forces a lower one, so that tests can run all code paths on one machine: `scalar`,
-//! on x86-64 also `avx2` and `avx512`, on aarch64 also `neon`.
+//! By default, the level is the best that the CPU supports, chosen at the first use. The
+//! environment variable `FUSED_SIMD` forces a lower one, so that tests can run all code paths on
+//! one machine. Its values are `scalar`, on x86-64 also `avx2` and `avx512`, and on aarch64 also
+//! `neon`.
 //!
 //! The level holds for the whole process. All threads must use the same one, since results are
-//! reproducible bit by bit only within a level, and kernels run on threads of rayon's pool, which no
-//! setting of a calling thread reaches.
+//! reproducible bit by bit only within a level. A setting of the calling thread would not reach the
+//! threads of rayon's pool, on which kernels run.
 
 use std::sync::LazyLock;
 
 use pulp::Arch;
 
-/// The environment variable that forces a level.
+/// Name of the environment variable that forces a level.
 const VARIABLE: &str = "FUSED_SIMD";
 
 static ARCH: LazyLock<Arch> = LazyLock::new(|| match std::env::var(VARIABLE) {
@@ -21,7 +22,7 @@ static ARCH: LazyLock<Arch> = LazyLock::new(|| match std::env::var(VARIABLE) {
         .unwrap_or_else(|| panic!("{VARIABLE} is {name:?}, which is not a level of this CPU")),
 });
 
-/// Returns the level. Its method `dispatch` runs vector code.
+/// Returns the instruction-set level. Its method `dispatch` runs vector code.
 ///
 /// # Panics
 ///
@@ -31,7 +32,7 @@ pub(crate) fn arch() -> Arch {
     *ARCH
 }
 
-/// Returns AVX2's instructions, if the level includes them.
+/// Returns the AVX2 instructions, or `None` if the level does not include them.
 #[cfg(all(feature = "flex", target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn avx2() -> Option<pulp::x86::V3> {

@@ -1,6 +1,6 @@
-//! Copies transposed matrices, in blocks of eight rows and columns.
+//! Copies a matrix transposed, in blocks of eight rows and eight columns.
 
-/// Rows and columns of a block.
+/// Number of rows, and of columns, of a block.
 pub(crate) const BLOCK: usize = 8;
 
 /// Sets `to[column * to_stride + row] = from[row * from_stride + column]` for all rows and columns.
@@ -82,8 +82,8 @@ mod avx2 {
                 by_element(from, from_stride, shape, to, to_stride);
                 return;
             }
-            // The last block of an axis overlaps the block before it where the size is not a multiple
-            // of eight.
+            // If the number of rows or columns is not a multiple of eight, the last block overlaps
+            // the block before it.
             for row in (0..rows).step_by(BLOCK) {
                 let row = row.min(rows - BLOCK);
                 for column in (0..columns).step_by(BLOCK) {
@@ -103,8 +103,9 @@ mod avx2 {
         }
     }
 
-    /// Transposes a block: first pairs, then quadruples, then halves. It has no closures, since
-    /// they would be compiled without the vector instructions.
+    /// Transposes a block. It first exchanges elements between pairs of rows, then within groups of
+    /// four rows, then between the two halves. It has no closures, since they would be compiled
+    /// without the vector instructions.
     #[inline(always)]
     fn transpose(simd: V3, rows: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
         let avx = simd.avx;

@@ -21,7 +21,7 @@ pub(crate) fn dot<S: Simd>(simd: S, a: &[f32], b: &[f32]) -> f32 {
     simd.reduce_sum_f32s(sum)
 }
 
-/// Adds `factor * from` to `to`, of the same length.
+/// Adds `factor * from` to `to`. Both slices must have the same length.
 #[inline(always)]
 pub(crate) fn add_scaled<S: Simd>(simd: S, to: &mut [f32], factor: f32, from: &[f32]) {
     let factor = simd.splat_f32s(factor);
@@ -39,11 +39,11 @@ pub(crate) fn add_scaled<S: Simd>(simd: S, to: &mut [f32], factor: f32, from: &[
     }
 }
 
-/// Returns the largest element that is not NaN, or minus infinity if all are NaN; `None` if every
-/// element is minus infinity.
+/// Returns the largest element that is not NaN, or `None` if every element is minus infinity. If
+/// every element is NaN, returns minus infinity.
 #[inline(always)]
 pub(crate) fn largest(x: &[f32]) -> Option<f32> {
-    // The compiler turns the lanes into vectors.
+    // The compiler turns the array of lanes into vectors.
     const LANES: usize = 32;
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (lines, rest) = x.as_chunks::<LANES>();
