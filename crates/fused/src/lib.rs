@@ -113,7 +113,7 @@
 //! 1. `kernel.rs`, the computation on slices:
 //!
 //!    ```ignore
-//!    //! Squares of slices.
+//!    //! Squares on slices.
 //!    use crate::simd::level::arch;
 //!
 //!    /// Replaces each `x` by its square.
@@ -238,7 +238,8 @@
 //!    }
 //!    ```
 //!
-//! 5. One line in `ops/mod.rs`, `pub(crate) mod square;`, and one here, `pub use ops::square::square;`.
+//! 5. One line in `ops/mod.rs`, `pub(crate) mod square;`, and one here,
+//!    `pub use ops::square::square;`.
 //! 6. A test in `tests/square.rs`, which `docs/architecture.md` shows.
 //!
 //! For a portable path, add a file `portable.rs` like `ops/layer_norm/portable.rs`. It is worth

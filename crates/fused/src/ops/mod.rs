@@ -1,5 +1,5 @@
-//! The operations, each in a folder of the same files. A file that an operation does not need is
-//! absent.
+//! The operations, each in a folder of its own. All folders have the same files, except for files
+//! that an operation does not need.
 //!
 //! | file | content |
 //! |---|---|

@@ -47,7 +47,7 @@ impl<C: CheckpointStrategy> ActivationOps for Autodiff<Flex, C> {
 struct Relu;
 
 impl Backward<Flex, 1> for Relu {
-    /// The output, and the probability of dropout.
+    /// The output `y`, and the dropout probability.
     type State = (FlexTensor, f64);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -62,7 +62,7 @@ impl Backward<Flex, 1> for Relu {
 struct Activate;
 
 impl Backward<Flex, 1> for Activate {
-    /// The input, the activation function and dropout.
+    /// The node of the input, the activation function and the dropout.
     type State = (NodeId, Activation, Dropout);
 
     fn backward(

@@ -14,7 +14,7 @@ use crate::profile::Timer;
 /// The operations that are dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait ActivationOps: Backend {
-    /// Returns `dropout(max(x, 0))` of a tensor of any shape.
+    /// Returns `dropout(max(x, 0))` for a tensor of any shape.
     fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
 
     /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 F]` for a gated
@@ -32,7 +32,7 @@ pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::fused_relu(x.into_dispatch(), dropout))
 }
 
-/// The fast path of the other activation functions.
+/// The fast path of all activation functions except ReLU.
 pub(super) fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2> {
     let dropout = draw(dropout, &x.device());
     let y = Dispatch::fused_activate(x.into_dispatch(), activation, dropout);
@@ -59,7 +59,7 @@ impl ActivationOps for Flex {
     }
 }
 
-/// Returns the gradient of ReLU's input, from ReLU's output and the output's gradient.
+/// Returns the gradient of ReLU's input. `y` is ReLU's output and `grad` the gradient of `y`.
 #[cfg(feature = "autodiff")]
 pub(super) fn relu_backward(y: FlexTensor, mut grad: FlexTensor, probability: f64) -> FlexTensor {
     let _timer = Timer::of("activation");
@@ -70,7 +70,7 @@ pub(super) fn relu_backward(y: FlexTensor, mut grad: FlexTensor, probability: f6
     grad
 }
 
-/// Returns the gradient of the input, from the output's gradient.
+/// Returns the gradient of the input `x`. `grad` is the gradient of the output.
 #[cfg(feature = "autodiff")]
 pub(super) fn activate_backward(
     x: FlexTensor,

@@ -1,23 +1,23 @@
 //! The activation functions.
 
-/// An activation function. The last three are gated: they split a row into `[gate, value]` and
-/// return `act(gate) * value`.
+/// An activation function. `Glu`, `Geglu` and `Swiglu` are gated: they split a row into
+/// `[gate, value]` and return `act(gate) * value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
-    /// `x Φ(x)`, computed with the error function.
+    /// GELU: `x Φ(x)`, computed with the error function.
     Gelu,
-    /// `x σ(x)`.
+    /// Swish: `x σ(x)`.
     Swish,
-    /// Gated by the sigmoid `σ(x)`.
+    /// GLU, which is gated by the sigmoid `σ(x)`.
     Glu,
-    /// Gated by GELU.
+    /// GEGLU, which is gated by GELU.
     Geglu,
-    /// Gated by Swish.
+    /// SwiGLU, which is gated by Swish.
     Swiglu,
 }
 
 impl Activation {
-    /// Returns whether the function is gated, and so halves the last axis.
+    /// Returns whether the function is gated. A gated function halves the last axis.
     pub fn is_gated(self) -> bool {
         matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
     }

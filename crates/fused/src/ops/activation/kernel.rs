@@ -1,4 +1,4 @@
-//! Activation functions of slices.
+//! Activation functions, computed on slices.
 
 use rayon::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::simd::exp::exp_scalar;
 use crate::simd::level::arch;
 
 trait Function {
-    /// Returns `f(x)` and its derivative.
+    /// Returns the value `f(x)` and the derivative `f'(x)`.
     fn of(x: f32) -> (f32, f32);
 }
 
@@ -36,7 +36,8 @@ impl Function for Swish {
 }
 
 impl Function for Gelu {
-    /// Uses the error function of Abramowitz and Stegun, 7.1.26, with an error of at most 1.5e-7.
+    /// Approximates the error function by formula 7.1.26 of Abramowitz and Stegun, with an error of
+    /// at most 1.5e-7.
     #[inline(always)]
     fn of(x: f32) -> (f32, f32) {
         let size = x.abs();
@@ -59,7 +60,7 @@ fn piece(width: usize, is_gated: bool) -> (usize, usize) {
     (columns, (CHUNK / columns.max(1)).max(1))
 }
 
-/// Returns `dropout(act(x))` of rows of `width` elements.
+/// Returns `dropout(act(x))`. Each row of `x` has `width` elements.
 pub(super) fn activate(
     x: &[f32],
     width: usize,
@@ -100,8 +101,8 @@ fn run<F: Function>(x: &[f32], width: usize, is_gated: bool, dropout: Dropout) -
     output
 }
 
-/// Returns the gradient of x from the gradient of the output, `grad`. Applies dropout to `grad`
-/// first.
+/// Returns the gradient of `x` from `grad`, the gradient of the output. First applies dropout to
+/// `grad`, in place.
 #[cfg(feature = "autodiff")]
 pub(super) fn activate_backward(
     x: &[f32],
@@ -174,8 +175,9 @@ pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
     x.par_chunks_mut(CHUNK).enumerate().for_each(run);
 }
 
-/// Replaces the gradient of the output by that of the input. An element that was dropped or negative
-/// is 0 in the output `y`, so that neither the input nor the dropout mask is read.
+/// Replaces `grad`, the gradient of the output, by the gradient of the input. The output `y` is 0
+/// where the input was negative or was dropped, so that neither the input nor the dropout mask is
+/// read.
 #[cfg(feature = "autodiff")]
 pub(super) fn relu_backward(grad: &mut [f32], y: &[f32], probability: f64) {
     let arch = arch();

@@ -16,11 +16,11 @@ use burn::tensor::activation::{self, sigmoid, silu};
 use self::function::Activation;
 use super::dropout::{draw, dropout as drop_out};
 
-/// Returns `dropout(max(x, 0))` of a tensor of any shape.
+/// Returns `dropout(max(x, 0))` for a tensor of any shape.
 ///
 /// # Panics
 ///
-/// If the probability is not in `[0, 1)`.
+/// If `dropout` is not in `[0, 1)`.
 pub fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     draw::check(dropout);
     #[cfg(feature = "flex")]
@@ -43,7 +43,7 @@ pub fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
 ///
 /// # Panics
 ///
-/// If the probability is not in `[0, 1)`, or `x` has an odd number of columns for a gated function.
+/// If `dropout` is not in `[0, 1)`, or `x` has an odd number of columns for a gated function.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -92,8 +92,8 @@ fn plain(x: Tensor<2>, activation: Activation) -> Tensor<2> {
 /// Returns `x Φ(x) = x / 2 (1 + erf(x / sqrt(2)))`.
 fn gelu(x: Tensor<2>) -> Tensor<2> {
     if x.is_autodiff() {
-        // Burn's own GELU is not used: on every backend but flex, its derivative is that of the
-        // tanh approximation, which differs by up to 1e-3.
+        // Burn's own GELU is not used with autodiff: on every backend but flex, its derivative is
+        // that of the tanh approximation, which differs by up to 1e-3.
         let erf = (x.clone() * std::f64::consts::FRAC_1_SQRT_2).erf();
         x * (erf + 1.0) * 0.5
     } else {

@@ -25,7 +25,7 @@ use crate::ops::dropout::portable::{DropoutMask, draw_mask, scale};
     Autodiff
 )]
 pub(crate) trait PortableActivation: Backend {
-    /// Returns `dropout(max(x, 0))` of a tensor of any shape.
+    /// Returns `dropout(max(x, 0))` for a tensor of any shape.
     fn portable_relu(
         x: FloatTensor<Self>,
         #[extension_type] mask: DropoutMask<Self>,
@@ -52,7 +52,7 @@ pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     Tensor::from_dispatch(Dispatch::portable_relu(x.into_dispatch(), mask))
 }
 
-/// The portable path of the other activation functions.
+/// The portable path of all activation functions except ReLU.
 pub(super) fn activate(x: Tensor<2>, activation: Activation, dropout: f64) -> Tensor<2> {
     let [rows, width] = x.dims();
     let columns = match activation.is_gated() {
@@ -99,7 +99,8 @@ impl<B: Backend, C: CheckpointStrategy> PortableActivation for Autodiff<B, C> {
 struct Relu;
 
 impl<B: Backend> Backward<B, 1> for Relu {
-    /// The output, which is 0 where x was negative or dropped, and the probability of dropout.
+    /// The output, which is 0 where the input was negative or was dropped, and the dropout
+    /// probability.
     type State = (FloatTensor<B>, f64);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {
@@ -112,7 +113,7 @@ impl<B: Backend> Backward<B, 1> for Relu {
     }
 }
 
-/// Returns `act(x)`, or `act(gate) value` of `x = [gate, value]` for a gated function.
+/// Returns `act(x)` or, for a gated function of `x = [gate, value]`, `act(gate) value`.
 fn forward<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
     if !activation.is_gated() {
         return function::<B>(x, activation);
@@ -125,7 +126,7 @@ fn forward<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor
 struct Activate;
 
 impl<B: Backend> Backward<B, 1> for Activate {
-    /// The input, the activation function and the dropout mask.
+    /// The node of the input, the activation function and the dropout mask.
     type State = (NodeId, Activation, DropoutMask<B>);
 
     fn backward(
@@ -149,7 +150,7 @@ impl<B: Backend> Backward<B, 1> for Activate {
     }
 }
 
-/// Splits each row into halves.
+/// Splits each row of `[N, 2 F]` into two halves, `[N, F]` each.
 fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let width = size(&x, 1) / 2;
     [0, width].map(|first| {
@@ -158,7 +159,7 @@ fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     })
 }
 
-/// Returns `act(x)` of the function that is applied to `x`, or to the gate.
+/// Returns `act(x)` without gating. A gated function applies it to the gate.
 fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
     match activation {
         Activation::Glu => B::sigmoid(x),
@@ -167,7 +168,7 @@ fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTenso
     }
 }
 
-/// Returns `act'(x)`.
+/// Returns `act'(x)`, the derivative of `act(x)` without gating.
 fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
     match activation {
         // σ (1 - σ)

@@ -1,4 +1,4 @@
-//! Adam and sums of squares on tensors of flex. They have no backward pass and need no dispatched
+//! Adam and sums of squares on tensors of flex. Neither has a backward pass or needs a dispatched
 //! trait.
 
 use burn::tensor::Tensor;
@@ -9,7 +9,8 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 
-/// The fast path of an update. Also returns the gradient's sum of squares if `is_measured`, else 0.
+/// The fast path of an Adam update. Also returns the gradient's sum of squares if `is_measured`,
+/// else 0.
 pub(super) fn step(
     adam: &Adam,
     state: AdamState,
@@ -46,9 +47,9 @@ pub(super) fn sum_of_squares(x: FlexTensor) -> Tensor<1> {
     scalar(kernel::sum_of_squares(flex::slice(&x)))
 }
 
-/// Returns a tensor `[1]` in f32.
+/// Returns `x` as an f32 tensor `[1]`.
 pub(super) fn scalar(x: f64) -> Tensor<1> {
-    // `from_data` would convert to the device's default precision.
+    // `Tensor::from_data` would convert `x` to the device's default precision.
     let mut output = Buffer::zeros(1);
     output[0] = x as f32;
     flex::tensor(output, [1])

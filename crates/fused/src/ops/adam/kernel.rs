@@ -1,4 +1,4 @@
-//! Adam and sums of squares of slices.
+//! Adam and sums of squares, computed on slices.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -6,11 +6,12 @@ use rayon::prelude::*;
 use super::update::Adam;
 use crate::simd::level::arch;
 
-/// Elements of a piece for one thread. The sums of the pieces are added in order, so that the
-/// result does not depend on the number of threads.
+/// Number of elements in a piece for one thread. The sums of the pieces are added in order, so that
+/// the result does not depend on the number of threads.
 const PIECE: usize = 1 << 14;
 
-/// Updates `[w, m, v]`. Returns the sum of squares of the gradient if `is_measured`, else 0.
+/// Updates a parameter and its moments, `[w, m, v]`. Returns the sum of squares of the gradient `g`
+/// if `is_measured`, else 0.
 pub(super) fn step(
     adam: &Adam,
     [w, m, v]: [&mut [f32]; 3],
@@ -78,7 +79,7 @@ impl WithSimd for Piece<'_> {
     }
 }
 
-/// Returns the sum of squares.
+/// Returns the sum of squares of `x`.
 pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
     let pieces: Vec<f64> = match x.len() > PIECE {
         true => x.par_chunks(PIECE).map(sum_piece).collect(),
@@ -87,7 +88,7 @@ pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
     pieces.iter().sum()
 }
 
-/// Returns the sum of squares on the calling thread.
+/// Returns the sum of squares of one piece, computed on the calling thread.
 fn sum_piece(x: &[f32]) -> f64 {
     const LANES: usize = 64;
     arch().dispatch(|| {

@@ -16,8 +16,8 @@ impl Adam {
     /// Returns the updated state: `m = β1 m + (1 - β1) g`, `v = β2 v + (1 - β2) g²`, and then
     /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
     ///
-    /// `g` is the gradient times `scale`, a tensor on the same device, so that gradient clipping
-    /// needs no separate pass. On flex, a tensor with a single owner is updated in place.
+    /// `g` is the gradient times `scale`, so that gradient clipping needs no separate pass. `scale`
+    /// is a tensor on the same device. On flex, a tensor with a single owner is updated in place.
     ///
     /// # Shapes
     ///
@@ -69,8 +69,8 @@ impl Adam {
     }
 
     /// Returns the updated state, as [`step`](Self::step) without a scale does, and the gradient's
-    /// sum of squares, `[1]`: on flex in the same pass, and equal to
-    /// [`sum_of_squares`](crate::sum_of_squares) bit for bit.
+    /// sum of squares, `[1]`. The sum equals [`sum_of_squares`](crate::sum_of_squares) bit for bit.
+    /// On flex, it is computed in the same pass as the update.
     ///
     /// # Panics
     ///

@@ -2,7 +2,8 @@
 
 use burn::tensor::Tensor;
 
-/// Returns the sum of squares `Σ x²`, `[1]`. On flex, `x` is not copied and the sum has no gradient.
+/// Returns the sum of squares `Σ x²` of all elements, `[1]`. On flex without autodiff, a contiguous
+/// f32 tensor is not copied.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

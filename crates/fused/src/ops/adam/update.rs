@@ -1,27 +1,28 @@
-//! The settings and the state of an update.
+//! The settings and the state of an Adam update.
 
 use burn::tensor::Tensor;
 
-/// Settings of one update of Adam (Kingma and Ba, 2015), or AdamW with decoupled weight decay (Loshchilov and
-/// Hutter, 2019).
+/// Settings of one update by Adam (Kingma and Ba, 2015), or by AdamW with decoupled weight decay
+/// (Loshchilov and Hutter, 2019).
 #[derive(Clone, Copy, Debug)]
 pub struct Adam {
     /// Learning rate `η`.
     pub learning_rate: f64,
-    /// Decay of the first moment, `β1`.
+    /// Decay rate of the first moment, `β1`.
     pub beta_1: f32,
-    /// Decay of the second moment, `β2`.
+    /// Decay rate of the second moment, `β2`.
     pub beta_2: f32,
-    /// Added to the square root of the second moment, `ε`.
+    /// Term that is added to the square root of the second moment, `ε`.
     pub epsilon: f32,
     /// Weight decay `λ`, which the update multiplies by the learning rate; 0 for Adam.
     pub weight_decay: f32,
-    /// Number of this update, `t`, from 1.
+    /// Number of this update, `t`, counted from 1.
     pub time: usize,
 }
 
 impl Adam {
-    /// Returns the corrections of the moments' bias: `η / (1 - β1^t)` and `1 / sqrt(1 - β2^t)`.
+    /// Returns the factors that correct the bias of the moments: `η / (1 - β1^t)` and
+    /// `1 / sqrt(1 - β2^t)`.
     pub(super) fn corrections(&self) -> [f64; 2] {
         let power = |beta: f32| f64::from(beta).powf(self.time as f64);
         [
@@ -36,14 +37,14 @@ impl Adam {
 pub struct AdamState {
     /// The parameter, `w`.
     pub parameter: Tensor<1>,
-    /// Moving average of the gradients, `m`.
+    /// First moment `m`, the moving average of the gradients.
     pub moment_1: Tensor<1>,
-    /// Moving average of the squared gradients, `v`.
+    /// Second moment `v`, the moving average of the squared gradients.
     pub moment_2: Tensor<1>,
 }
 
 impl AdamState {
-    /// Panics unless all tensors have the gradient's size.
+    /// Panics unless the parameter and its moments have the gradient's size.
     pub(super) fn check(&self, gradient: &Tensor<1>) {
         let sizes = [
             self.parameter.dims(),

@@ -1,4 +1,4 @@
-//! The gradients of attention. The formulas are those of the kernel's backward pass.
+//! The gradients of attention. `kernel/backward.rs` has the formulas.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -67,12 +67,12 @@ struct Forward<const N: usize> {
     mask: KeyMask<Flex>,
     dropout: Dropout,
     output: FlexTensor,
-    /// Log-sum-exp of each row of scores.
+    /// Log-sum-exp of each row of scores, `[B, H, T]`.
     lse: FlexTensor,
 }
 
 impl<const N: usize> Forward<N> {
-    /// Computes the forward pass. Returns what the backward pass reads, and the output.
+    /// Computes the forward pass. Returns the values that the backward pass reads, and the output.
     fn of(
         nodes: [NodeId; N],
         mask: KeyMask<Flex>,

@@ -26,8 +26,8 @@ pub(crate) trait AttentionOps: Backend {
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
-    /// Returns the attention of queries `[B, T, H, K]` to packed keys and values `[B, S, 2 H, K]`:
-    /// `[B, T, H K]`.
+    /// Returns the attention `[B, T, H K]` of queries `[B, T, H, K]` to packed keys and values
+    /// `[B, S, 2 H, K]`.
     fn fused_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
@@ -36,7 +36,7 @@ pub(crate) trait AttentionOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The fast path of self-attention; `None` if the mask does not have one byte per element.
+/// The fast path of self-attention. Returns `None` if the mask does not have one byte per element.
 pub(super) fn self_attention(
     packed: Tensor<4>,
     mask: Option<&Tensor<4, Bool>>,
@@ -51,7 +51,7 @@ pub(super) fn self_attention(
     Some(Tensor::from_dispatch(y))
 }
 
-/// The fast path of cross-attention; `None` if the mask does not have one byte per element.
+/// The fast path of cross-attention. Returns `None` if the mask does not have one byte per element.
 pub(super) fn cross_attention(
     query: Tensor<4>,
     packed: Tensor<4>,
@@ -71,7 +71,8 @@ fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
     mask.is_none_or(|mask| flex::bool(mask).is_some())
 }
 
-/// The fast path of one query per target. It has no backward pass and needs no dispatched trait.
+/// The fast path of attention with one query per target. It has no backward pass and needs no
+/// dispatched trait.
 pub(super) fn attention_step(
     query: &Tensor<4>,
     packed: &Tensor<4>,
@@ -136,16 +137,17 @@ impl AttentionOps for Flex {
 
 /// The inputs of attention, as contiguous tensors.
 pub(super) struct Inputs {
-    /// Queries, or queries, keys and values.
+    /// Queries, packed with keys and values if `key_value` is `None`.
     query: FlexTensor,
-    /// Keys and values, unless they are packed with the queries.
+    /// Packed keys and values, or `None` if they are packed with the queries.
     key_value: Option<FlexTensor>,
     mask: KeyMask<Flex>,
     dropout: Dropout,
 }
 
 impl Inputs {
-    /// Takes queries, keys and values, `[B, T, 3 H, K]`.
+    /// Returns the inputs of self-attention, from packed queries, keys and values,
+    /// `[B, T, 3 H, K]`.
     pub(super) fn of_self(packed: FlexTensor, mask: KeyMask<Flex>, dropout: Dropout) -> Self {
         Self {
             query: packed.to_contiguous(),
@@ -160,7 +162,8 @@ impl Inputs {
         }
     }
 
-    /// Takes queries, `[B, T, H, K]`, and keys and values, `[B, S, 2 H, K]`.
+    /// Returns the inputs of cross-attention, from queries, `[B, T, H, K]`, and packed keys and
+    /// values, `[B, S, 2 H, K]`.
     pub(super) fn of_cross(
         query: FlexTensor,
         packed: FlexTensor,
@@ -203,8 +206,8 @@ impl Inputs {
         )
     }
 
-    /// Returns the gradient of packed queries, keys and values, from the output, the log-sum-exp and
-    /// the output's gradient.
+    /// Returns the gradient of packed queries, keys and values. `forward` has the output, the
+    /// log-sum-exp and the gradient of the output.
     #[cfg(feature = "autodiff")]
     pub(super) fn backward_self(&self, forward: [FlexTensor; 3]) -> FlexTensor {
         let _timer = Timer::of("attention");
@@ -216,8 +219,8 @@ impl Inputs {
         flex::primitive(grad, shape)
     }
 
-    /// Returns the gradients of queries, and of packed keys and values, from the output, the
-    /// log-sum-exp and the output's gradient.
+    /// Returns the gradient of the queries, and the gradient of packed keys and values. `forward`
+    /// has the output, the log-sum-exp and the gradient of the output.
     #[cfg(feature = "autodiff")]
     pub(super) fn backward_cross(&self, forward: [FlexTensor; 3]) -> [FlexTensor; 2] {
         let _timer = Timer::of("attention");

@@ -1,10 +1,10 @@
-//! Attention masks that are dispatched to a backend.
+//! The attention mask, as an argument of dispatched operations.
 
 use burn::backend::tensor::BoolTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Bool, Tensor};
 
-/// An attention mask.
+/// An attention mask, which may be absent.
 #[derive(Clone, Debug, ExtensionType)]
 pub(crate) enum KeyMask<B: Backend> {
     /// All keys are visible.
@@ -14,7 +14,7 @@ pub(crate) enum KeyMask<B: Backend> {
 }
 
 impl KeyMask<Dispatch> {
-    /// Returns the mask of a tensor, if there is one.
+    /// Converts an optional tensor into an attention mask.
     pub fn of(mask: Option<&Tensor<4, Bool>>) -> Self {
         match mask {
             None => Self::None,
@@ -29,7 +29,7 @@ where
     B: Backend,
     C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
 {
-    /// Returns the mask for the backend under autodiff, which has the same boolean tensors.
+    /// Returns the mask for the inner backend `B`, whose boolean tensors are the same.
     pub fn inner(self) -> KeyMask<B> {
         match self {
             Self::None => KeyMask::None,

@@ -20,11 +20,12 @@ use burn::tensor::{Bool, Tensor};
 pub use self::cache_index::CacheIndex;
 use super::dropout::draw;
 
-/// Returns the attention of a sequence to itself, or `None` if there is no fast path for the tensors.
+/// Returns the attention of a sequence to itself, or `None` if there is no fast path for the
+/// tensors.
 ///
-/// On flex in f32, no tensor of `[T, T]` is kept for the backward pass, which computes the weights
-/// again. Elsewhere, there is a fast path only in training: it keeps weights and dropout mask for
-/// less than 1,024 keys, and computes both again for more.
+/// On flex in f32, no tensor `[T, T]` is kept for the backward pass, which computes the weights
+/// again. Everywhere else, there is a fast path only with autodiff. For fewer than 1,024 keys, it
+/// keeps the weights and the dropout mask. For more keys, it computes both again.
 ///
 /// # Shapes
 ///
@@ -34,7 +35,7 @@ use super::dropout::draw;
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+/// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
 pub fn self_attention(
     packed: &Tensor<4>,
     mask: Option<&Tensor<4, Bool>>,
@@ -71,7 +72,7 @@ pub fn self_attention(
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+/// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
 pub fn cross_attention(
     query: &Tensor<4>,
     packed: &Tensor<4>,
@@ -100,16 +101,17 @@ pub fn cross_attention(
     None
 }
 
-/// Returns the attention of one query per target, without copying keys or values out of the cache,
-/// or `None` if there is no fast path for the tensors or the kind of mask.
+/// Returns the attention of one query per target to keys and values in a cache, or `None` if there
+/// is no fast path for the tensors or the mask.
 ///
-/// There is a fast path on flex in f32 without autodiff.
+/// Keys and values are not copied out of the cache. There is a fast path on flex in f32 without
+/// autodiff.
 ///
 /// # Shapes
 ///
 /// - query: `[R, 1, H, K]`
-/// - packed: keys and then values, `[N, C, 2 H, K]`
-/// - index: the cache rows of each target's keys and values
+/// - packed: the cache, with keys and then values, `[N, C, 2 H, K]`
+/// - index: the cache rows that hold the keys and values of each target
 /// - length: number of keys `T` of each target, at positions `0..T`, at most `C`
 /// - mask: `[N, 1, 1, T]`, `true` = blocked
 /// - output: `[R, 1, H K]`; zeros for a target whose keys are all blocked
@@ -146,7 +148,8 @@ pub fn attention_step(
     }
 }
 
-/// Checks the probability of dropout, and that the mask can be repeated to the shape of the scores.
+/// Panics unless the dropout probability is valid and the mask can be repeated to the shape of the
+/// scores.
 fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
     draw::check(dropout);
     let Some(mask) = mask.map(Tensor::dims) else {

@@ -12,7 +12,8 @@ fn elements(shape: [usize; 4], seed: usize) -> Tensor<4> {
     Tensor::from_data(TensorData::new(values, shape), &Device::flex())
 }
 
-/// Returns the attention of gathered keys and values, computed by Burn's own operation.
+/// Gathers keys and values from the cache, and returns the attention that Burn's own operation
+/// computes.
 fn reference(
     query: Tensor<4>,
     packed: Tensor<4>,
@@ -55,7 +56,7 @@ fn scattered_tokens_are_read() {
         [(1, 1, 4, 1), (5, 3, 14, 9), (7, 2, 16, 40), (80, 8, 64, 33)]
     {
         let packed = elements([rows + 2, length + 3, 2 * n_heads, d_head], 1);
-        // A view of a packed projection, as in the model.
+        // The query is a view of a packed projection, as in the model.
         let query = elements([rows, 1, 3 * n_heads, d_head], 2).narrow(2, 0, n_heads);
         let at: Vec<u32> = (0..rows * length)
             .map(|i| (i * 31 % (rows + 2)) as u32)
@@ -111,7 +112,7 @@ fn nan_is_not_hidden() {
         Tensor::<4>::from_data(TensorData::new(values, x.dims()), &Device::flex())
     };
     let (query, packed) = (elements([2, 1, 1, 4], 1), elements([2, 5, 2, 4], 2));
-    // NaN in the second target: in its query, and in the key of its third token.
+    // The second target has NaN in its query, and then in the key of its third token.
     for (query, packed) in [
         (spoilt(query.clone(), 4), packed.clone()),
         (query.clone(), spoilt(packed.clone(), (5 + 2) * 2 * 4)),

@@ -1,4 +1,5 @@
-//! The gradient of cross-entropy: `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` for the target.
+//! The gradient of cross-entropy with respect to the logits `z`: `dz_v = dloss (p_v - ε / V)`,
+//! minus `dloss (1 - ε)` for the target.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;

@@ -8,7 +8,7 @@ use burn::tensor::Slice;
 
 use super::options::LossOptions;
 
-/// The operations that compute a chunk of rows.
+/// The operations on a chunk of rows, which depend on the backend.
 pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
     /// Returns `x W + b`.
     fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B>;
@@ -30,12 +30,13 @@ pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
     #[cfg(feature = "autodiff")]
     fn matmul(x: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B>;
 
-    /// Returns `x y`, and the sums over the rows of y.
+    /// Returns `x y`, and the sum of all rows of `y`.
     #[cfg(feature = "autodiff")]
     fn matmul_and_sums(x: FloatTensor<B>, y: FloatTensor<B>) -> (FloatTensor<B>, FloatTensor<B>);
 }
 
-/// Splits the rows into ranges of at most `at_a_time`. Without rows, there is one empty range.
+/// Splits `rows` rows into ranges of at most `at_a_time` rows. If there are no rows, returns one
+/// empty range.
 pub(super) fn ranges(rows: usize, at_a_time: usize) -> impl Iterator<Item = Range<usize>> {
     (0..rows.max(1))
         .step_by(at_a_time)

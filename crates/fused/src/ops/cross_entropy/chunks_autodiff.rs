@@ -15,7 +15,7 @@ use super::chunks::{ChunkOps, forward, ranges, slice};
 use super::options::LossOptions;
 use crate::backend::graph::{parents, register};
 
-/// Returns the losses of all rows, with a node in the graph.
+/// Returns the losses of all rows, with a node in the autodiff graph.
 pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>(
     inputs: [FloatTensor<Autodiff<B, C>>; 3],
     target: IntTensor<B>,
@@ -42,7 +42,7 @@ pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>
 struct LinearCrossEntropy<P>(PhantomData<P>);
 
 impl<B: Backend, P: ChunkOps<B>> Backward<B, 3> for LinearCrossEntropy<P> {
-    /// Inputs, target, options, and rows at a time.
+    /// The nodes of the inputs, the target, the options, and the number of rows at a time.
     type State = ([NodeId; 3], IntTensor<B>, LossOptions, usize);
 
     fn backward(

@@ -14,7 +14,7 @@ use crate::profile::Timer;
 /// The operations that are dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait CrossEntropyOps: Backend {
-    /// Returns the loss of each row of `[N, V]`: `[N]`.
+    /// Returns the loss `[N]` of each row of the logits `[N, V]`.
     fn fused_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
@@ -86,7 +86,8 @@ impl CrossEntropyOps for Flex {
     }
 }
 
-/// Returns the gradient of the logits, in their memory if this is its only owner.
+/// Returns the gradient of the logits. It is computed in the memory of `logits` if the tensor has
+/// no other owner.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     mut logits: FlexTensor,
@@ -112,7 +113,7 @@ fn settings(logits: &FlexTensor, options: LossOptions) -> Settings {
     }
 }
 
-/// Computes chunks by the kernels.
+/// Computes chunks with the kernels of this crate.
 #[derive(Debug)]
 pub(super) struct FlexChunks;
 

@@ -1,4 +1,4 @@
-//! Cross-entropy of slices.
+//! Cross-entropy, computed on slices.
 
 #[cfg(feature = "autodiff")]
 use pulp::{Simd, WithSimd};
@@ -53,7 +53,7 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         let Some(target) = settings.index(target) else {
             return 0.0;
         };
-        // The mean also shows whether any logit is NaN.
+        // The mean is NaN if any logit is NaN.
         let mean = sum_of(logits) / vocab_size as f64;
         let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
         let loss = log_sum_exp(logits) - target_logit - mean * smoothing;
@@ -67,7 +67,7 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
     losses
 }
 
-/// Returns the sum in f64, in lanes that the processor adds in parallel.
+/// Returns the sum of `x` in f64. It is computed in lanes, which the processor adds in parallel.
 fn sum_of(x: &[f32]) -> f64 {
     let mut sums = [0.0; 8];
     let (chunks, rest) = x.as_chunks::<8>();
@@ -79,7 +79,7 @@ fn sum_of(x: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x)).sum::<f64>()
 }
 
-/// Replaces the logits by their gradient, from the gradient of each row's loss.
+/// Replaces `logits` by their gradient. `grad` has the gradient of each row's loss.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], grad: &[f32]) {
     let Settings {
@@ -97,7 +97,7 @@ pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], g
         arch().dispatch(Row {
             logits,
             lse: rounded,
-            // For large logits, an f32 loses digits of the log-sum-exp.
+            // This factor restores the digits that the log-sum-exp of large logits loses in f32.
             rest: (f64::from(rounded) - lse).exp() as f32,
             grad,
             spread: (smoothing / vocab_size as f64) as f32,
@@ -113,10 +113,10 @@ struct Row<'a> {
     logits: &'a mut [f32],
     /// The log-sum-exp of the logits, rounded to f32.
     lse: f32,
-    /// The factor that corrects the rounding.
+    /// Factor that corrects the softmax for the rounding of `lse`.
     rest: f32,
     grad: f32,
-    /// Smoothing of each id, `ε / V`.
+    /// Label smoothing of each id, `ε / V`.
     spread: f32,
 }
 

@@ -23,8 +23,8 @@ use burn::tensor::{Int, Tensor};
 
 use super::linear::linear;
 
-/// Returns the cross-entropy of each row, in nats: `-(1 - ε) log p(target) - ε / V Σ_v log p(v)` with
-/// `p = softmax(logits)`, or 0 where the target is padding.
+/// Returns the cross-entropy of each row, in nats: `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`
+/// with `p = softmax(logits)` and `ε = smoothing`, or 0 where the target is `pad_id`.
 ///
 /// # Shapes
 ///
@@ -79,12 +79,12 @@ pub fn cross_entropy(
     loss.mask_fill(is_pad, 0.0).reshape([rows])
 }
 
-/// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding all
-/// outputs at once.
+/// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding
+/// all outputs at once.
 ///
-/// The logits of `rows_at_a_time` rows are held at once; the backward pass computes them again. In
-/// two cases all outputs are held at once nevertheless: on a backend that this crate has no feature
-/// for, and without gradients on every backend but flex.
+/// Only the logits of `rows_at_a_time` rows are held at once, and the backward pass computes them
+/// again. All logits are held at once where there is no fast path: on a backend that this crate has
+/// no feature for, and without autodiff on every backend but flex.
 ///
 /// # Shapes
 ///

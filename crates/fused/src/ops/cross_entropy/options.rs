@@ -1,9 +1,9 @@
-//! Options of the loss.
+//! Options of cross-entropy: padding and label smoothing.
 
 /// Options of cross-entropy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossOptions {
-    /// Rows with this target have a loss of 0.
+    /// Id of padding. Rows with this target have a loss of 0.
     pub pad_id: u32,
     /// Label smoothing `ε`: the share of the target distribution that is spread over all ids.
     pub smoothing: f64,

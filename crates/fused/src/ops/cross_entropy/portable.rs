@@ -1,5 +1,5 @@
-//! Cross-entropy in Burn's own operations. The gradient is `dz_v = dloss (p_v - ε / V)`, minus
-//! `dloss (1 - ε)` for the target.
+//! Cross-entropy in Burn's own operations. The gradient of the logits `z` is
+//! `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` for the target.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
@@ -23,7 +23,7 @@ use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
     Autodiff
 )]
 pub(crate) trait PortableCrossEntropy: Backend {
-    /// Returns the loss of each row of `[N, V]`: `[N]`.
+    /// Returns the loss `[N]` of each row of the logits `[N, V]`.
     fn portable_cross_entropy(
         logits: FloatTensor<Self>,
         target: IntTensor<Self>,
@@ -109,11 +109,11 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
 /// The tensors from which the losses of all rows and their gradient are computed.
 #[derive(Clone, Debug)]
 struct Loss<B: Backend> {
-    /// `[N, V]`
+    /// Log-probabilities of all ids, `[N, V]`.
     log_probabilities: FloatTensor<B>,
-    /// `[N, 1]`
+    /// Target id of each row, `[N, 1]`.
     target: IntTensor<B>,
-    /// `[N, 1]`
+    /// Whether the target of each row is padding, `[N, 1]`.
     is_pad: BoolTensor<B>,
     smoothing: f64,
 }
@@ -174,7 +174,7 @@ impl<B: Backend> Backward<B, 1> for CrossEntropy {
     }
 }
 
-/// Computes chunks by Burn's own operations.
+/// Computes chunks with Burn's own operations.
 #[derive(Debug)]
 struct PortableChunks;
 

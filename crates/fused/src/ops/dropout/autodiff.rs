@@ -1,4 +1,4 @@
-//! The gradient of dropout: the same elements of the output's gradient are dropped.
+//! The gradient of dropout: dropout of the output's gradient with the same mask.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;

@@ -1,6 +1,6 @@
-//! The probability check and the random key of all operations with dropout.
+//! Checks the probability and draws the random key, for all operations with dropout.
 
-/// Panics unless a probability of dropout is in `[0, 1)`.
+/// Panics unless the dropout probability is in `[0, 1)`.
 pub(crate) fn check(probability: f64) {
     assert!(
         (0.0..1.0).contains(&probability),
@@ -8,7 +8,7 @@ pub(crate) fn check(probability: f64) {
     );
 }
 
-/// Draws 64 random bits from the device.
+/// Draws 64 random bits from the device's random generator.
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 pub(crate) fn draw_key(device: &burn::tensor::Device) -> u64 {
     use burn::tensor::{DType, Distribution, Tensor};

@@ -12,7 +12,7 @@ use crate::profile::Timer;
 /// The operation that is dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait DropoutOps: Backend {
-    /// Drops elements of a tensor of any shape.
+    /// Applies dropout to a tensor of any shape.
     fn fused_dropout(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
 }
 
@@ -22,8 +22,8 @@ pub(super) fn dropout<const D: usize>(x: Tensor<D>, probability: f64) -> Tensor<
     Tensor::from_dispatch(Dispatch::fused_dropout(x.into_dispatch(), dropout))
 }
 
-/// Draws a dropout key. On a device without autodiff, it draws nothing and returns a probability of
-/// 0.
+/// Draws a dropout key from the device. For a probability of 0 or a device without autodiff, draws
+/// nothing and returns the default, which drops no element.
 pub(crate) fn draw(probability: f64, device: &Device) -> Dropout {
     match probability > 0.0 && device.is_autodiff() {
         true => Dropout {
@@ -42,7 +42,7 @@ impl DropoutOps for Flex {
     }
 }
 
-/// Returns a copy of a tensor with elements dropped, or the tensor itself without dropout.
+/// Returns a copy of `x` with dropout applied, or `x` itself if the probability is 0.
 #[cfg(feature = "autodiff")]
 pub(crate) fn dropped(x: FlexTensor, dropout: Dropout) -> FlexTensor {
     if dropout.probability == 0.0 {

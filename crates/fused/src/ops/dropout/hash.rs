@@ -1,6 +1,6 @@
 //! Hash functions that turn keys and indices into random bits.
 
-/// Mixes the bits of a word as SplitMix64 does.
+/// Mixes the bits of a 64-bit word as SplitMix64 does.
 pub(crate) fn mix_64(x: u64) -> u64 {
     let mut x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -8,8 +8,8 @@ pub(crate) fn mix_64(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// Mixes the bits of a word: a bijection in which each bit of `x` changes about half of the bits, with
-/// the constants of Wellons' search for hash functions.
+/// Mixes the bits of a 32-bit word. The function is a bijection in which each bit of `x` changes
+/// about half of the result's bits. Its constants are from Wellons' search for hash functions.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn mix_32(mut x: u32) -> u32 {

@@ -1,4 +1,4 @@
-//! Dropout of slices.
+//! Dropout, computed on slices.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -8,21 +8,21 @@ use super::hash::{mix_32, mix_64};
 use crate::memory::buffer::Buffer;
 use crate::simd::level::arch;
 
-/// Number of elements that share a key; also the number of elements in a piece for one thread.
+/// Number of elements that share a hashed key, and number of elements in a piece for one thread.
 pub(crate) const CHUNK: usize = 1 << 14;
 
 /// A dropout mask as a function of an element's index. The default drops no element.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dropout {
-    /// Random bits.
+    /// Random bits from which the mask is computed.
     pub key: u64,
     /// Probability that an element is dropped; 0 for no dropout.
     pub probability: f64,
 }
 
 impl Dropout {
-    /// Drops elements on the calling thread and scales the others; `first` is the index of the first
-    /// element in its tensor.
+    /// Drops elements of `x` and scales the others, on the calling thread. `first` is the index of
+    /// `x[0]` in its tensor.
     pub(crate) fn apply(self, x: &mut [f32], first: usize) {
         if self.probability == 0.0 {
             return;
@@ -39,7 +39,7 @@ impl Dropout {
         }
     }
 
-    /// Returns the pass over elements of a single chunk.
+    /// Returns the pass over `x`, which must be within a single chunk.
     fn pass(self, x: &mut [f32], first: usize) -> Pass<'_> {
         let key = mix_64(self.key ^ mix_64((first / CHUNK) as u64));
         let threshold = (self.probability * 2.0f64.powi(32)).round();
@@ -55,7 +55,7 @@ impl Dropout {
     }
 }
 
-/// Drops elements of a whole tensor.
+/// Applies dropout to a whole tensor, in place.
 pub(super) fn drop_in_place(x: &mut [f32], dropout: Dropout) {
     let run = |(index, x): (usize, &mut [f32])| dropout.apply(x, index * CHUNK);
     match x.len() <= CHUNK {
@@ -64,7 +64,7 @@ pub(super) fn drop_in_place(x: &mut [f32], dropout: Dropout) {
     }
 }
 
-/// Returns a copy of a whole tensor with elements dropped.
+/// Returns a copy of a whole tensor with dropout applied.
 #[cfg(feature = "autodiff")]
 pub(super) fn dropped(x: &[f32], dropout: Dropout) -> Buffer {
     let mut output = Buffer::arbitrary(x.len());
@@ -80,7 +80,7 @@ struct Pass<'a> {
     keys: [u32; 2],
     below: u32,
     scale: f32,
-    /// Index of the first element in its chunk.
+    /// Index of `x[0]` in its chunk.
     first: u32,
     x: &'a mut [f32],
 }

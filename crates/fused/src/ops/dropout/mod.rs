@@ -1,5 +1,5 @@
-//! Dropout. On flex, the mask is a function of a key and an element's index: no mask is stored for the
-//! backward pass, and the result does not depend on the order of threads.
+//! Dropout. On flex, the mask is a function of a key and an element's index. Therefore no mask is
+//! stored for the backward pass, and the result does not depend on the order of threads.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
@@ -15,8 +15,8 @@ pub(crate) mod portable;
 
 use burn::tensor::{Distribution, Tensor};
 
-/// Sets each element to zero with the given probability, and multiplies the others by `1 / (1 -
-/// probability)`.
+/// Sets each element to zero with the given probability, and multiplies all others by
+/// `1 / (1 - probability)`.
 ///
 /// Returns `x` unchanged on a device without autodiff, as Burn's own dropout does. The mask depends
 /// on the device's random generator ([`Device::seed`]), from which a fast path draws one key.
@@ -25,7 +25,7 @@ use burn::tensor::{Distribution, Tensor};
 ///
 /// # Panics
 ///
-/// If the probability is not in `[0, 1)`.
+/// If `probability` is not in `[0, 1)`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

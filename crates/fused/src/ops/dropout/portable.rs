@@ -13,17 +13,17 @@ use burn::tensor::{DType, Distribution, IntDType, Scalar, Tensor, TensorData};
 
 use super::hash::mix_64;
 
-/// The 31 bits of a random integer.
+/// Bit mask of a random 31-bit integer.
 const MASK: i32 = i32::MAX;
 
-/// A dropout mask of an operation's tensor.
+/// The dropout mask of a tensor.
 #[derive(Clone, Debug, ExtensionType)]
 pub(crate) enum DropoutMask<B: Backend> {
     /// No element is dropped.
     None,
-    /// Elements are dropped where the mask is true, and the others scaled.
+    /// Elements are dropped where `dropped` is true, and all others are scaled.
     Drawn {
-        /// The tensor's shape, `true` = dropped.
+        /// Mask of the tensor's shape, `true` = dropped.
         dropped: BoolTensor<B>,
         /// Probability that an element is dropped.
         probability: f64,
@@ -36,7 +36,8 @@ impl<B: Backend> DropoutMask<B> {
         self.scale(self.mask(x))
     }
 
-    /// Drops elements. [`scale`](Self::scale) must follow, before or after a matmul.
+    /// Drops elements without scaling the others. The caller must also apply
+    /// [`scale`](Self::scale), before or after a matmul.
     pub fn mask(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         match self {
             Self::None => x,
@@ -59,7 +60,7 @@ impl<B: Backend> DropoutMask<B> {
 }
 
 impl<B: Backend, C: CheckpointStrategy> DropoutMask<Autodiff<B, C>> {
-    /// Returns the mask for the backend under autodiff, which has the same boolean tensors.
+    /// Returns the mask for the inner backend `B`, whose boolean tensors are the same.
     pub fn inner(self) -> DropoutMask<B> {
         match self {
             Self::None => DropoutMask::None,
@@ -74,7 +75,7 @@ impl<B: Backend, C: CheckpointStrategy> DropoutMask<Autodiff<B, C>> {
     }
 }
 
-/// Draws a mask of a shape.
+/// Draws a dropout mask of the given shape.
 pub(crate) fn draw_mask<const D: usize>(
     shape: [usize; D],
     probability: f64,
@@ -89,7 +90,7 @@ pub(crate) fn draw_mask<const D: usize>(
     }
 }
 
-/// Draws a tensor of a shape in which `true` = dropped.
+/// Draws a boolean tensor of the given shape, `true` = dropped.
 pub(crate) fn draw_dropped<const D: usize>(
     shape: [usize; D],
     probability: f64,
@@ -110,8 +111,8 @@ pub(crate) fn scale<B: Backend>(x: FloatTensor<B>, probability: f64) -> FloatTen
     }
 }
 
-/// Computes a tensor `[B, H, n, S]` in which `true` = dropped. It is a function of the key and of
-/// each element's column and row index. `rows` has the indices of all `B H n` rows.
+/// Computes a boolean tensor `[B, H, n, S]`, `true` = dropped. Each element depends only on the
+/// key, on its column and on its row index. `rows` yields the indices of all `B H n` rows.
 pub(crate) fn dropped_by_key<B: Backend>(
     key: u64,
     probability: f64,
@@ -130,7 +131,7 @@ pub(crate) fn dropped_by_key<B: Backend>(
     };
     let word = |key: u64, index: usize| (mix_64(key ^ mix_64(index as u64)) >> 33) as i32;
     let [first, second, third] = [0, 1, 2].map(|n| mix_64(key.wrapping_add(n)));
-    // An odd factor keeps all bits of the column's integer.
+    // Multiplication by an odd factor keeps all bits of the column's integer.
     let of_rows = |row| (word(first, row) | 1, word(second, row));
     let (factors, summands) = rows.map(of_rows).unzip();
     let columns = (0..s).map(|column| word(third, column)).collect();
@@ -141,7 +142,7 @@ pub(crate) fn dropped_by_key<B: Backend>(
     B::int_lower_elem(bits, Scalar::from(below), settings.bool_dtype)
 }
 
-/// Returns `factor column + summand` modulo 2^31.
+/// Returns `factor * column + summand` modulo 2^31 for each row and column.
 fn bits<B: Backend>(
     factors: IntTensor<B>,
     columns: IntTensor<B>,
@@ -159,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the mask of `[2, 2, 300, 700]`: rows `first..first + 300` of 500.
+    /// Returns a mask `[2, 2, 300, 700]`: in each head, the rows `first..first + 300` of 500.
     fn mask(key: u64, probability: f64, first: usize) -> Vec<bool> {
         let rows = (0..4).flat_map(|head| (first..first + 300).map(move |row| head * 500 + row));
         let device = Device::<Flex>::default();
@@ -210,7 +211,7 @@ mod tests {
             let both = pairs.filter(|(a, b)| **a && **b).count();
             let (expected, n) = (probability.powi(2), 700.0);
             let deviation = (expected * (1.0 - expected) / n).sqrt();
-            // Seven standard deviations, since there are 700,000 pairs.
+            // The limit is seven standard deviations, since there are about 700,000 pairs.
             assert!((both as f64 / n - expected).abs() < 7.0 * deviation);
         }
         // Counts the rectangles whose four corners are all dropped. With separate hashes of rows
@@ -224,7 +225,7 @@ mod tests {
                     all += usize::from(corners.iter().all(|(d, r)| rows[row + d][column + r]));
                 }
             }
-            // Three times the deviation, since rectangles share corners.
+            // `n / 9` triples the standard deviation, since rectangles share corners.
             near(share(all, n), probability.powi(4), n / 9);
         }
     }

@@ -37,7 +37,7 @@ impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {
 struct LayerNorm;
 
 impl Backward<Flex, 3> for LayerNorm {
-    /// x, gamma and epsilon.
+    /// The nodes of x and gamma, and epsilon.
     type State = (NodeId, NodeId, f64);
 
     fn backward(

@@ -12,7 +12,7 @@ use crate::profile::Timer;
 /// The operation that is dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait LayerNormOps: Backend {
-    /// Returns the rows of `[N, D]`, normalised, times gamma, plus beta.
+    /// Returns the layer norm of each row of `x`, `[N, D]`.
     fn fused_layer_norm(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,

@@ -1,4 +1,4 @@
-//! Layer norm of slices, in one pass each way.
+//! Layer norm, computed on slices, in one pass forward and one pass backward.
 //!
 //! With `h = (x - mean) / deviation` and `g = dy gamma`, the gradients are
 //! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and `dbeta = Σ dy`.
@@ -24,7 +24,7 @@ pub(crate) struct Norm<'a> {
 }
 
 impl<'a> Norm<'a> {
-    /// Returns the layer norm with `gamma` and `beta`. A backward pass does not read `beta`.
+    /// Returns the layer norm with `gamma` and `beta`. The backward pass does not read `beta`.
     pub(crate) fn new(gamma: &'a [f32], beta: &'a [f32], epsilon: f64) -> Self {
         let epsilon = epsilon as f32;
         Self {
@@ -34,13 +34,13 @@ impl<'a> Norm<'a> {
         }
     }
 
-    /// Returns the number of elements in a piece, which has whole rows.
+    /// Returns the number of elements in a piece of whole rows.
     pub(crate) fn piece(&self) -> usize {
         let width = self.gamma.len().max(1);
         width * (PIECE / width).max(1)
     }
 
-    /// Returns the rows of `x`, normalised, scaled and shifted.
+    /// Returns the layer norm of each row of `x`.
     #[cfg(feature = "autodiff")]
     pub(super) fn forward(&self, x: &[f32]) -> Buffer {
         let mut output = Buffer::arbitrary(x.len());
@@ -50,7 +50,7 @@ impl<'a> Norm<'a> {
         output
     }
 
-    /// Normalises the rows of `x` on the calling thread.
+    /// Stores the layer norm of each row of `x` in `output`, on the calling thread.
     pub(crate) fn forward_piece(&self, x: &[f32], output: &mut [f32]) {
         let norm = *self;
         arch().dispatch(Forward { x, norm, output });
@@ -83,7 +83,7 @@ impl WithSimd for Forward<'_> {
     }
 }
 
-/// Mean and deviation of a row.
+/// Mean and inverse deviation of a row.
 struct Moments {
     mean: f32,
     /// `1 / sqrt(variance + epsilon)`.
@@ -101,7 +101,8 @@ fn moments(x: &[f32], epsilon: f32) -> Moments {
     }
 }
 
-/// Returns the sum of `term` over both rows, in lanes, which the compiler turns into vectors.
+/// Returns the sum of `term(a[i], b[i])`. The sum is computed in lanes, which the compiler turns
+/// into vectors.
 #[inline(always)]
 fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     const LANES: usize = 32;
@@ -119,19 +120,19 @@ fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     sums.iter().sum()
 }
 
-/// How the gradient of `x` is stored.
+/// How the gradient of `x` is stored in `dx`.
 #[cfg(feature = "autodiff")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Store {
-    /// Replaces the old elements, without reading them.
+    /// Replaces the old elements of `dx`, without reading them.
     Set,
-    /// Adds the gradient to the old elements.
+    /// Adds the gradient to the old elements of `dx`.
     Add,
 }
 
 #[cfg(feature = "autodiff")]
 impl Norm<'_> {
-    /// Sets `dx`, and returns the gradients of gamma and beta.
+    /// Sets `dx` to the gradient of `x`, and returns the gradients of gamma and beta.
     pub(super) fn backward(&self, x: &[f32], grad: &[f32], dx: &mut [f32]) -> [Buffer; 2] {
         let piece = self.piece();
         let pieces = dx.par_chunks_mut(piece).zip(x.par_chunks(piece));
@@ -140,7 +141,8 @@ impl Norm<'_> {
         self.sum_pieces(pieces.map(run).collect())
     }
 
-    /// Stores `dx` on the calling thread, and returns the gradients of gamma and then of beta.
+    /// Stores the gradient of `x` in `dx`, on the calling thread. Returns the piece's gradients of
+    /// gamma and then of beta, in one vector.
     pub(crate) fn backward_piece(
         &self,
         x: &[f32],
@@ -187,9 +189,9 @@ struct Backward<'a> {
     grad: &'a [f32],
     dx: &'a mut [f32],
     store: Store,
-    /// Sums of the gradients of gamma and then of beta.
+    /// Gradients of gamma and then of beta, to which the gradients of each row are added.
     sums: &'a mut [f32],
-    /// Scratch memory for the `g` of one row.
+    /// Scratch memory for `g` of one row.
     row: &'a mut [f32],
 }
 

@@ -11,8 +11,8 @@ pub(crate) mod portable;
 
 use burn::tensor::{Tensor, module};
 
-/// Returns `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with mean and variance over the last
-/// axis. The variance is divided by `D`, not by `D - 1`.
+/// Returns `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with mean and variance over the
+/// last axis. The variance is divided by `D`, not by `D - 1`.
 ///
 /// # Shapes
 ///

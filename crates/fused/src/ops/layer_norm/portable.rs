@@ -24,7 +24,7 @@ use crate::backend::portable::{as_row, on_all_backends, sum_rows};
     Autodiff
 )]
 pub(crate) trait PortableLayerNorm: Backend {
-    /// Returns the rows of `[N, D]`, normalised, times gamma, plus beta.
+    /// Returns the layer norm of each row of `x`, `[N, D]`.
     fn portable_layer_norm(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -76,17 +76,17 @@ impl<B: Backend, C: CheckpointStrategy> PortableLayerNorm for Autodiff<B, C> {
     }
 }
 
-/// Normalised rows, before scale and shift.
+/// The normalised rows of a tensor, before scale and shift.
 #[derive(Clone, Debug)]
 pub(crate) struct Normalized<B: Backend> {
-    /// `h`, `[N, D]`.
+    /// The normalised rows `h`, `[N, D]`.
     rows: FloatTensor<B>,
-    /// `1 / deviation`, `[N, 1]`.
+    /// The inverse deviation of each row, `1 / deviation`, `[N, 1]`.
     scale: FloatTensor<B>,
 }
 
 impl<B: Backend> Normalized<B> {
-    /// Normalises the rows of `[N, D]`.
+    /// Normalises the rows of `x`, `[N, D]`.
     pub fn of(x: FloatTensor<B>, epsilon: f64) -> Self {
         let mean = B::float_mean_dim(x.clone(), 1);
         let centred = B::float_sub(x, mean);
@@ -98,7 +98,7 @@ impl<B: Backend> Normalized<B> {
         }
     }
 
-    /// Returns the rows times gamma, plus beta.
+    /// Returns `h gamma + beta`.
     pub fn scale_and_shift(&self, gamma: FloatTensor<B>, beta: FloatTensor<B>) -> FloatTensor<B> {
         let [gamma, beta] = [gamma, beta].map(as_row::<B>);
         B::float_add(B::float_mul(self.rows.clone(), gamma), beta)
@@ -120,7 +120,7 @@ impl<B: Backend> Normalized<B> {
 struct LayerNorm;
 
 impl<B: Backend> Backward<B, 3> for LayerNorm {
-    /// The normalised rows, and gamma.
+    /// The normalised rows, and the node of gamma.
     type State = (Normalized<B>, NodeId);
 
     fn backward(

@@ -1,4 +1,4 @@
-//! The gradient of the linear layer: `dx = dy W^T`, `dW = x^T dy`, and `db` is the sum over the rows
+//! The gradient of the linear layer: `dx = dy W^T`, `dW = x^T dy`, and `db` is the sum of all rows
 //! of `dy`.
 
 use burn::backend::autodiff::NodeId;
@@ -56,7 +56,8 @@ impl<C: CheckpointStrategy> LinearOps for Autodiff<Flex, C> {
 #[derive(Debug)]
 struct Linear;
 
-/// The inputs that the backward pass reads. Each is kept only if the other one needs a gradient.
+/// The inputs that the backward pass reads. `x` is kept only if the weight needs a gradient, and
+/// `weight` only if `x` needs one.
 #[derive(Clone, Debug)]
 struct Inputs {
     x: Option<NodeId>,

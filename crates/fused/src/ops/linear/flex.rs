@@ -12,10 +12,10 @@ use crate::simd::matmul::matrix::Matrix;
 /// The operations that are dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait LinearOps: Backend {
-    /// Returns `x W` of `[M, K]` and `[K, N]`.
+    /// Returns `x W`, `[M, N]`, for x `[M, K]` and W `[K, N]`.
     fn fused_matmul(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// Returns `x W + b` of `[M, K]`, `[K, N]` and `[N]`.
+    /// Returns `x W + b`, `[M, N]`, for x `[M, K]`, W `[K, N]` and b `[N]`.
     fn fused_linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -53,7 +53,7 @@ fn matmul(x: FlexTensor, weight: FlexTensor, bias: Option<&[f32]>) -> FlexTensor
     flex::primitive(y, &[x.rows, weight.columns])
 }
 
-/// Returns `x W` and the sums over the rows of W, `[N]`.
+/// Returns `x W`, and the sum of all rows of W, `[N]`.
 #[cfg(feature = "autodiff")]
 pub(crate) fn matmul_and_sums(x: FlexTensor, weight: FlexTensor) -> (FlexTensor, FlexTensor) {
     let _timer = Timer::of("linear");
@@ -68,7 +68,7 @@ pub(crate) fn matmul_and_sums(x: FlexTensor, weight: FlexTensor) -> (FlexTensor,
     )
 }
 
-/// Returns the sums over the rows of `[M, N]`: `[N]`.
+/// Returns the sum of all rows of `x`, `[M, N]`, as a tensor `[N]`.
 #[cfg(feature = "autodiff")]
 pub(super) fn sum_rows(x: FlexTensor) -> FlexTensor {
     let _timer = Timer::of("linear");

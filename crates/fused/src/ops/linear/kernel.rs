@@ -1,14 +1,14 @@
-//! Sums over the rows of a matrix.
+//! The sum of all rows of a matrix, which is the gradient of a bias.
 
 use rayon::prelude::*;
 
 use crate::memory::buffer::Buffer;
 
-/// Rows of a piece that one thread sums. The sums of the pieces are added in order, so that the result
-/// does not depend on the number of threads.
+/// Number of rows in a piece that one thread sums. The sums of the pieces are added in order, so
+/// that the result does not depend on the number of threads.
 const ROWS: usize = 64;
 
-/// Returns the sums over the rows of `x`, `[M, width]`: `[width]`.
+/// Returns the sum of all rows of `x`, `[M, width]`, as a buffer of `width` elements.
 pub(super) fn sum_rows(x: &[f32], width: usize) -> Buffer {
     let columns = width.max(1);
     let add = |sums: &mut [f32], row: &[f32]| {

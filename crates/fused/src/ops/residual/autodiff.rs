@@ -1,5 +1,5 @@
-//! The gradients of residual connections: `dx` is the gradient of the sum, and `dy` is `dx` with the
-//! elements dropped that the forward pass dropped.
+//! The gradients of residual connections: `dx` is the gradient of the sum, and `dy` is `dx` with
+//! the dropout of the forward pass.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -117,8 +117,8 @@ impl Backward<Flex, 4> for ResidualAndNorm {
             }
             [Some(sum_grad), None] => {
                 let y_grad = dropped(sum_grad.clone(), dropout);
-                // If another operation computed gamma, its node waits for a gradient, so that it
-                // gets zeros.
+                // If another operation computed gamma or beta, the node of that operation waits for
+                // a gradient. Both therefore get zeros.
                 let dtype = gamma.dtype().into();
                 let zeros = Flex::float_zeros(gamma.shape(), &gamma.device(), dtype);
                 [sum_grad, y_grad, zeros.clone(), zeros]

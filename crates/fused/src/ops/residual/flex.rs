@@ -14,14 +14,14 @@ use crate::profile::Timer;
 /// The operations that are dispatched to flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait ResidualOps: Backend {
-    /// Returns `x + dropout(y)` of `[N, D]`.
+    /// Returns `x + dropout(y)`, `[N, D]`.
     fn fused_residual(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
-    /// Returns `x + dropout(y)`, and its rows normalised, times gamma, plus beta.
+    /// Returns the sum `x + dropout(y)` and its layer norm, each `[N, D]`.
     fn fused_residual_and_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
@@ -39,7 +39,7 @@ pub(super) fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::fused_residual(x, y, dropout))
 }
 
-/// The fast path of a residual connection with norm.
+/// The fast path of a residual connection with layer norm.
 pub(super) fn residual_and_norm(
     [x, y]: [Tensor<2>; 2],
     [gamma, beta]: [Tensor<1>; 2],
@@ -82,8 +82,8 @@ impl ResidualOps for Flex {
     }
 }
 
-/// Returns the gradients of x, y, gamma and beta, from the gradient of the norm and, if there is one,
-/// that of the sum.
+/// Returns the gradients of x, y, gamma and beta. `norm_grad` is the gradient of the norm, and
+/// `sum_grad` the gradient of the sum, if the sum has one.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     sum: FlexTensor,

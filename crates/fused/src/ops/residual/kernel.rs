@@ -1,4 +1,4 @@
-//! Residual connections of slices.
+//! Residual connections, computed on slices.
 
 use rayon::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) fn add_to_dropped(y: &mut [f32], x: &[f32], dropout: Dropout) {
     pieces.enumerate().for_each(run);
 }
 
-/// Sets `y = x + dropout(y)`, and returns its rows normalised.
+/// Sets `y = x + dropout(y)`, and returns the layer norm of the new `y`.
 pub(super) fn normalize_sum(y: &mut [f32], x: &[f32], dropout: Dropout, norm: Norm<'_>) -> Buffer {
     let mut output = Buffer::arbitrary(x.len());
     let piece = norm.piece();
@@ -40,9 +40,9 @@ fn add_piece(y: &mut [f32], x: &[f32], dropout: Dropout, first: usize) {
     });
 }
 
-/// Stores `dx` from the gradient of the norm of `sum`, and returns the gradients of gamma and beta.
-/// With dropout, `grad` becomes `dy`, which is `dx` with elements dropped; without dropout, `dy` is
-/// `dx`.
+/// Stores `dx`, and returns the gradients of gamma and beta. `grad` is the gradient of the norm of
+/// `sum`. With dropout, `grad` is then replaced by `dy`, which is `dx` with elements dropped.
+/// Without dropout, `dy` is `dx`.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     norm: Norm<'_>,

@@ -1,4 +1,5 @@
-//! Residual connections with dropout, `x + dropout(y)`, and layer norm after them, in one pass.
+//! Residual connections with dropout, `x + dropout(y)`, and with layer norm after them, in one
+//! pass.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
@@ -23,7 +24,7 @@ use super::layer_norm::layer_norm;
 ///
 /// # Panics
 ///
-/// If the shapes differ, or the probability is not in `[0, 1)`.
+/// If the shapes differ, or `dropout` is not in `[0, 1)`.
 pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     check(&x, &y, dropout);
     #[cfg(feature = "flex")]
@@ -47,7 +48,7 @@ pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+/// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
 pub fn residual_norm(
     x: Tensor<2>,
     y: Tensor<2>,
@@ -75,11 +76,11 @@ pub fn residual_norm(
     layer_norm(x + drop_out(y, dropout), gamma, beta, epsilon)
 }
 
-/// Returns the sum `x + dropout(y)`, and its [`layer_norm`](crate::layer_norm()).
+/// Returns the sum `x + dropout(y)` and the [`layer_norm`](crate::layer_norm()) of the sum.
 ///
-/// These are the outputs of a residual connection in a pre-norm stack, where the next sublayer reads
-/// the norm. If a loss depends on the sum but not on the norm, gamma and beta may have gradients of
-/// zeros instead of none.
+/// These are the outputs of a residual connection in a pre-norm stack, where the next sublayer
+/// reads the norm. If a loss depends on the sum but not on the norm, gamma and beta may have
+/// gradients of zeros instead of none.
 ///
 /// # Shapes
 ///
@@ -89,7 +90,7 @@ pub fn residual_norm(
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or the probability is not in `[0, 1)`.
+/// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

@@ -23,7 +23,7 @@ use crate::ops::layer_norm::portable::Normalized;
     Autodiff
 )]
 pub(crate) trait PortableResidual: Backend {
-    /// Returns `x + dropout(y)` of `[N, D]`.
+    /// Returns `x + dropout(y)`, `[N, D]`.
     fn portable_residual(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
@@ -32,7 +32,7 @@ pub(crate) trait PortableResidual: Backend {
         Self::float_add(x, mask.apply(y))
     }
 
-    /// Returns `x + dropout(y)`, its rows normalised, times gamma, plus beta.
+    /// Returns the layer norm of each row of `x + dropout(y)`, `[N, D]`.
     fn portable_residual_norm(
         x: FloatTensor<Self>,
         y: FloatTensor<Self>,
@@ -55,7 +55,7 @@ pub(super) fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::portable_residual(x, y, mask))
 }
 
-/// The portable path of a residual connection with norm.
+/// The portable path of a residual connection with layer norm.
 pub(super) fn residual_norm(
     [x, y]: [Tensor<2>; 2],
     [gamma, beta]: [Tensor<1>; 2],
@@ -138,7 +138,7 @@ impl<B: Backend> Backward<B, 2> for Residual {
 struct ResidualNorm;
 
 impl<B: Backend> Backward<B, 4> for ResidualNorm {
-    /// The sum's normalised rows, gamma, and the dropout mask.
+    /// The sum's normalised rows, the node of gamma, and the dropout mask.
     type State = (Normalized<B>, NodeId, DropoutMask<B>);
 
     fn backward(

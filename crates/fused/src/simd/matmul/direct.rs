@@ -1,23 +1,23 @@
-//! Matmul of few rows with a matrix that is read in place.
+//! The matmul path for few rows of `x`, which reads the matrix `W` in place.
 
 use pulp::Simd;
 
 use super::packed::PACK_COLUMNS;
 use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 
-/// Maximum number of rows for which the matrix is read in place. For more rows, it is packed.
+/// Maximum number of rows of `x` for which `W` is read in place. For more rows, `W` is packed.
 const FEW: usize = 16;
 
 /// Maximum number of rows of a low tile, which is [`LOW_VECTORS`] vectors wide.
 const LOW: usize = 6;
 
-/// Vectors of each row of a low tile.
+/// Number of vectors in each row of a low tile.
 const LOW_VECTORS: usize = 4;
 
-/// Rows of the matrix in one pass: the number of streams that a processor can prefetch.
+/// Number of rows of `W` in one pass: as many streams as a processor can prefetch.
 const STREAMS: usize = 16;
 
-/// `R` rows of `x`, from one of their columns on.
+/// `R` rows of `x`, from a given column on.
 trait XRows<'a, const R: usize>: Copy {
     /// Returns `R` rows from row `row` on, with `depth` columns from column `first` on.
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self;
@@ -25,7 +25,7 @@ trait XRows<'a, const R: usize>: Copy {
     fn at(self, row: usize, column: usize) -> f32;
 }
 
-/// Rows whose columns are side by side in memory.
+/// Rows of `x` whose elements are contiguous in memory.
 #[derive(Clone, Copy)]
 struct RowByRow<'a, const R: usize>([&'a [f32]; R]);
 
@@ -33,7 +33,7 @@ impl<'a, const R: usize> XRows<'a, R> for RowByRow<'a, R> {
     #[inline(always)]
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self {
         let x: [&[f32]; R] = std::array::from_fn(|i| &part.x_row(row + i)[first..][..depth]);
-        // Shows the compiler that no index is out of bounds.
+        // This check shows the compiler that no index is out of bounds.
         for x in x {
             assert!(x.len() == depth);
         }
@@ -46,7 +46,7 @@ impl<'a, const R: usize> XRows<'a, R> for RowByRow<'a, R> {
     }
 }
 
-/// Rows that are side by side in memory, column after column.
+/// Rows of an `x` whose columns are contiguous in memory.
 #[derive(Clone, Copy)]
 struct ColumnByColumn<'a> {
     data: &'a [f32],
@@ -93,8 +93,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Computes the part's sums in pieces of as many rows as the packed path has, so that both
-    /// paths give the same bits.
+    /// Computes the part's sums of the rows of `W`, in pieces of as many rows as in the packed
+    /// path, so that both paths give the same bits.
     #[inline(always)]
     pub(super) fn direct_sums(&mut self) {
         let depth = self.depth();
@@ -117,8 +117,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Adds the product of at most `height` rows of `x`, from `row` on, and the matrix's rows from
-    /// `first` on.
+    /// Multiplies at most `height` rows of `x`, from `row` on, by one pass of rows of `W`, from
+    /// `first` on. Adds the product to the output.
     #[inline(always)]
     fn direct_height<S: Simd, const V: usize>(
         &mut self,
@@ -139,7 +139,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Adds the product of `R` rows of `x`, from `row` on, and the matrix's rows from `first` on.
+    /// Multiplies `R` rows of `x`, from `row` on, by one pass of rows of `W`, from `first` on. Adds
+    /// the product to the output.
     #[inline(always)]
     fn direct_rows<S: Simd, const R: usize, const V: usize>(
         &mut self,

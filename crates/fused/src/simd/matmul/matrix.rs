@@ -1,22 +1,22 @@
 //! A view of a matrix.
 
-/// A view of a matrix in memory, with any strides but 0.
+/// A view of a matrix in memory, with any strides except 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
-    /// Elements, from the one in row 0 and column 0 on.
+    /// The elements in memory. The first one is in row 0 and column 0.
     pub data: &'a [f32],
     /// Number of rows.
     pub rows: usize,
     /// Number of columns.
     pub columns: usize,
-    /// Elements from one row to the next.
+    /// Distance from one row to the next, in elements.
     pub row_stride: usize,
-    /// Elements from one column to the next.
+    /// Distance from one column to the next, in elements.
     pub column_stride: usize,
 }
 
 impl<'a> Matrix<'a> {
-    /// Returns a view of `[rows, columns]` elements, row after row.
+    /// Returns a view of a matrix `[rows, columns]` that is stored row after row.
     ///
     /// # Panics
     ///

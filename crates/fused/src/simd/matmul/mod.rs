@@ -1,11 +1,12 @@
 //! Matmul `x W + b` in f32 with vector instructions, for few or many rows of `x`.
 //!
-//! Every output element is one chain of multiply-adds `((b + x_0 w_0) + x_1 w_1) + ...` in this order,
-//! whichever path computes it. A row's result therefore does not depend on the number of rows.
+//! Every output element is one chain of multiply-adds `((b + x_0 w_0) + x_1 w_1) + ...` in this
+//! order, whichever path computes it. A row's result therefore does not depend on the number of
+//! rows.
 //!
-//! Few rows take the [`direct`] path, which reads `W` in place. Many rows take the [`packed`] path,
-//! which copies pieces of `W` in the order in which they are read. Both compute a [`part`]: the
-//! rows and columns of the output that one thread computes.
+//! Few rows of `x` take the [`direct`] path, which reads `W` in place. Many rows take the
+//! [`packed`] path, which copies pieces of `W` into the order in which tiles read them. Both
+//! compute a [`part`]: the rows and columns of the output that one thread computes.
 
 mod direct;
 pub(crate) mod matrix;
@@ -23,11 +24,11 @@ use self::part::{Part, ROWS, SCRATCH, Start, Sums};
 use super::level::arch;
 use crate::memory::arena::CACHE_LINE;
 
-/// Below this many multiply-adds, a second thread costs more than it saves.
+/// Number of multiply-adds below which a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 17;
 
-/// Minimum number of rows per thread with which threads share the rows. With fewer rows, they share
-/// the columns.
+/// Minimum number of output rows per thread for which the threads split the rows. With fewer rows,
+/// they split the columns.
 const ROWS_PER_THREAD: usize = 64;
 
 /// Computes `y = x W + b`.
@@ -64,8 +65,8 @@ pub fn matmul(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32])
     }
 }
 
-/// Computes `y = x W`, and the sums over the rows of W, `[N]`. Each piece of W is summed while it is in
-/// the cache.
+/// Computes `y = x W` and the sum of all rows of `W`, `[N]`. Each piece of `W` is summed while it
+/// is in the cache.
 ///
 /// # Panics
 ///
@@ -95,13 +96,13 @@ pub(crate) fn matmul_and_sums(x: Matrix<'_>, w: Matrix<'_>, y: &mut [f32], sums:
     }
 }
 
-/// Computes `y += x W` on the calling thread; the rows of `y` may be anywhere in memory.
+/// Computes `y += x W` on the calling thread. The rows of `y` may be anywhere in memory.
 #[cfg(feature = "autodiff")]
 pub(crate) fn add_matmul(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
     on_this_thread(x, w, Start::Output, y);
 }
 
-/// Computes `y = x W` on the calling thread; the rows of `y` may be anywhere in memory.
+/// Computes `y = x W` on the calling thread. The rows of `y` may be anywhere in memory.
 pub(crate) fn set_matmul(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
     on_this_thread(x, w, Start::Zero, y);
 }
@@ -127,7 +128,8 @@ struct Share<'a> {
     sums: Sums<'a>,
 }
 
-/// Computes `y = start + x W`, and the sums over the rows of W, on all threads.
+/// Computes `y = start + x W`, on several threads if the matmul is large. If `sums` is given, also
+/// adds all rows of `W` to it.
 fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Option<&mut [f32]>) {
     let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {
@@ -139,7 +141,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         false => (1, threads),
     };
     let height = m.div_ceil(high).next_multiple_of(ROWS);
-    // A share has whole cache lines.
+    // The width of a share is a whole number of cache lines.
     let width = n.div_ceil(wide).next_multiple_of(CACHE_LINE);
     let mut parts: Vec<Share<'_>> = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {
@@ -158,7 +160,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         }
     }
     if let Some(sums) = sums {
-        // Parts of the same columns take turns at the sums of these columns.
+        // Shares with the same columns divide the sums of these columns among them, piece by piece.
         let (n_wide, n_high) = (n.div_ceil(width), m.div_ceil(height));
         for (index, sums) in sums.chunks_mut(width).enumerate() {
             for (piece, sums) in sums.chunks_mut(PACK_COLUMNS).enumerate() {
@@ -185,8 +187,8 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
     }
 }
 
-/// Computes a part at the level of this process. The code of all levels is large, so that it is
-/// compiled here once, and not into every caller.
+/// Computes a part at the process's instruction-set level. The code of all levels is large, so it
+/// is compiled once here instead of into every caller.
 #[inline(never)]
 fn compute(part: Part<'_, '_, '_>) {
     arch().dispatch(part);
@@ -201,7 +203,8 @@ impl WithSimd for Part<'_, '_, '_> {
             self.direct_sums();
             self.direct(simd);
         } else {
-            // A closure would be compiled without the vector instructions.
+            // `SCRATCH.with` would need a closure, which would be compiled without the vector
+            // instructions.
             let (mut packed_x, mut packed_w) = SCRATCH.take();
             self.packed(simd, &mut packed_x, &mut packed_w);
             SCRATCH.set((packed_x, packed_w));

@@ -1,4 +1,4 @@
-//! Copies pieces of both matrices in the order in which tiles read them.
+//! Copies pieces of `x` and `W` into the order in which tiles read them.
 
 use std::ops::Range;
 
@@ -8,12 +8,13 @@ use super::matrix::Matrix;
 use super::part::{Part, ROWS, VECTORS, load_vectors};
 use crate::simd::transpose::copy_transposed;
 
-/// Tiles of a transposed `x` that are packed at the same time: two cache lines of each column.
+/// Number of tiles of a transposed `x` that are packed at the same time. Together they read two
+/// cache lines of each column.
 const SIDE_BY_SIDE: usize = 4;
 
 impl Part<'_, '_, '_> {
-    /// Packs columns of `x`, from row `row` on, in tiles `[columns, ROWS]`. Rows beyond the last are
-    /// arbitrary.
+    /// Packs `columns` of `x`, from row `row` on, into tiles `[columns, ROWS]`. In the last tile,
+    /// rows beyond the end of `x` are arbitrary.
     #[inline(always)]
     pub(super) fn pack_x(&self, columns: Range<usize>, mut row: usize, packed: &mut [f32]) {
         let (x, m) = (self.x, self.y.len());
@@ -42,8 +43,8 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Packs rows and columns of the matrix, in panels `[depth, VECTORS]` of vectors. Elements beyond
-    /// the last column are arbitrary.
+    /// Packs `rows` and `columns` of `W` into panels of `[depth, VECTORS]` vectors. In the last
+    /// panel, elements beyond the last column are arbitrary.
     #[inline(always)]
     pub(super) fn pack_w<S: Simd>(
         &self,
@@ -110,7 +111,7 @@ fn pack_side_by_side(from: &[f32], column_stride: usize, columns: usize, tiles: 
     }
 }
 
-/// Packs one tile of `rows` rows with any strides.
+/// Packs one tile with `rows` rows of a matrix that has any strides.
 #[inline(always)]
 fn pack_strided(from: &[f32], x: Matrix<'_>, rows: usize, tile: &mut [[f32; ROWS]]) {
     for (i, to) in tile.iter_mut().enumerate() {

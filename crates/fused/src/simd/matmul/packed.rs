@@ -1,4 +1,4 @@
-//! Matmul of many rows with a matrix that is packed piece by piece.
+//! The matmul path for many rows of `x`, which packs the matrix `W` piece by piece.
 
 use std::ops::Range;
 
@@ -7,21 +7,22 @@ use pulp::Simd;
 use super::part::{At, Part, ROWS, VECTORS};
 use crate::memory::arena::CACHE_LINE;
 
-/// Maximum number of the matrix's rows in a packed piece. With [`PACK_COLUMNS`], a piece fits in
-/// the L2 cache. With fewer rows, sums would be stored and loaded more often.
+/// Maximum number of rows of `W` in a packed piece. With this many rows and [`PACK_COLUMNS`]
+/// columns, a piece fits in the L2 cache. With fewer rows, sums would be stored and loaded more
+/// often.
 const PACK_ROWS: usize = 512;
 
-/// Maximum number of the matrix's columns in a packed piece.
+/// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
 
-/// `ROWS` rows of `x`.
+/// A tile of `ROWS` rows of `x`.
 trait Tile: Copy {
-    /// Checks the tile's depth.
+    /// Checks that each row has `depth` elements, which shows the compiler that no index is out of
+    /// bounds.
     ///
     /// # Panics
     ///
-    /// If a row has not exactly `depth` elements. The check shows the compiler that no index is out of
-    /// bounds.
+    /// If a row has another number of elements.
     fn check(self, depth: usize);
 
     fn at(self, row: usize, column: usize) -> f32;
@@ -61,7 +62,7 @@ impl Tile for InPlace<'_> {
     }
 }
 
-/// A packed piece of the matrix, in panels of `VECTORS` vectors.
+/// A packed piece of `W`, in panels of `VECTORS` vectors.
 struct Piece<'a, S: Simd> {
     rows: Range<usize>,
     columns: Range<usize>,
@@ -69,7 +70,7 @@ struct Piece<'a, S: Simd> {
 }
 
 impl<S: Simd> Piece<'_, S> {
-    /// Adds the sums over the piece's rows to `sums`.
+    /// Adds all rows of the piece to `sums`.
     #[inline(always)]
     fn add_sums(&self, simd: S, sums: &mut [f32]) {
         let panels = self.panels.chunks_exact(self.rows.len());
@@ -89,7 +90,7 @@ impl<S: Simd> Piece<'_, S> {
 }
 
 impl Part<'_, '_, '_> {
-    /// Returns the number of rows of the matrix in a piece.
+    /// Returns the maximum number of rows of `W` in a piece of this part.
     #[inline(always)]
     pub(super) fn depth(&self) -> usize {
         let k = self.w.rows;
@@ -114,7 +115,7 @@ impl Part<'_, '_, '_> {
         packed_x.resize((m - in_place).next_multiple_of(ROWS) * depth, 0.0);
         let size = depth * PACK_COLUMNS.next_multiple_of(panel);
         packed_w.resize(size + CACHE_LINE, 0.0);
-        // Vectors that are aligned to cache lines are read in one access.
+        // The packed piece starts at a cache line, so that each vector is read in one access.
         let begin = packed_w
             .as_ptr()
             .align_offset(CACHE_LINE * size_of::<f32>());
@@ -141,9 +142,10 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of all rows and a piece of the matrix. Each tile of rows is multiplied by
-    /// all panels before the next tile, so that the tile is read once from memory, and the piece
-    /// from the L2 cache. The first `in_place` rows are read in place, the others from `packed_x`.
+    /// Adds the product of all rows of `x` and a piece of `W` to the output. Each tile of rows is
+    /// multiplied by all panels before the next tile. The tile is thus read once from memory, and
+    /// the piece from the L2 cache. The first `in_place` rows are read in place, and all later rows
+    /// from `packed_x`.
     #[inline(always)]
     fn add_piece<S: Simd>(
         &mut self,
@@ -166,7 +168,7 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of `ROWS` rows and a piece of the matrix.
+    /// Adds the product of `ROWS` rows of `x`, from `row` on, and a piece of `W` to the output.
     #[inline(always)]
     fn row_of_tiles<S: Simd, X: Tile>(&mut self, simd: S, row: usize, x: X, piece: &Piece<'_, S>) {
         let first = piece.rows.start;
@@ -187,7 +189,7 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of a tile's first `V` vectors.
+    /// Adds the product of a tile of `x` and the first `V` vectors of each row of a panel.
     #[inline(always)]
     fn tile<S: Simd, X: Tile, const V: usize, const WHOLE: bool>(
         &mut self,
@@ -205,7 +207,8 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of rows `H..H + R` of a tile.
+    /// Adds the product of rows `H..H + R` of a tile of `x` and the first `V` vectors of each row
+    /// of a panel.
     #[inline(always)]
     fn tile_rows<
         S: Simd,

@@ -6,19 +6,20 @@ use pulp::Simd;
 
 use super::matrix::Matrix;
 
-/// Rows of a tile. With [`VECTORS`], a tile has 24 vectors of sums in the 32 registers of AVX-512 and
-/// NEON. AVX2 has 16 registers and computes half of the rows at a time.
+/// Number of rows of a tile. With [`VECTORS`] vectors per row, a tile has 24 vectors of sums, which
+/// fit in the 32 registers of AVX-512 and NEON. AVX2 has 16 registers and computes half of the rows
+/// at a time.
 pub(super) const ROWS: usize = 8;
 
-/// Vectors of each row of a tile.
+/// Number of vectors in each row of a tile.
 pub(super) const VECTORS: usize = 3;
 
 thread_local! {
-    /// Memory for packed rows of `x` and for a packed piece of the matrix.
+    /// The thread's memory for packed rows of `x` and for a packed piece of `W`.
     pub(super) static SCRATCH: RefCell<(Vec<f32>, Vec<f32>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
 
-/// Rows and columns of the output that one thread computes.
+/// The rows and columns of the output that one thread computes, with the inputs.
 pub(super) struct Part<'a, 'y, 'z> {
     pub x: Matrix<'a>,
     pub first_row: usize,
@@ -29,8 +30,9 @@ pub(super) struct Part<'a, 'y, 'z> {
     pub sums: Sums<'z>,
 }
 
-/// The sums over the matrix's rows that the part computes. Each entry has the first column of a
-/// piece, counted from the part's first column, and the memory to which its sums are added.
+/// The column sums of `W` that a part computes, in pieces of several columns. Each entry has the
+/// first column of a piece, counted from the part's first column, and the memory to which the sums
+/// of the piece are added.
 pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;
 
 /// The values to which `x W` is added.
@@ -38,7 +40,7 @@ pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;
 pub(super) enum Start<'a> {
     /// Zeros; the output's old elements are not read.
     Zero,
-    /// A bias for each column of the whole matrix, the same in every row.
+    /// One bias for each column of the whole matrix `W`, the same in every row of the output.
     Bias(&'a [f32]),
     /// The output's old elements.
     #[cfg_attr(not(feature = "autodiff"), allow(dead_code))]
@@ -53,8 +55,9 @@ pub(super) struct At {
 }
 
 impl<'a> Part<'a, '_, '_> {
-    /// Loads a tile's sums up to row `first` of the matrix; zeros for rows beyond the last. `WHOLE`
-    /// says that no column is beyond the last.
+    /// Returns a tile's sums over the rows of `W` before `first`, including the start values. Rows
+    /// beyond the part's last row are zeros. `WHOLE` means that no column of the tile is beyond the
+    /// part's last column.
     #[inline(always)]
     pub(super) fn load<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &self,
@@ -75,7 +78,7 @@ impl<'a> Part<'a, '_, '_> {
             }
         }
         let rows = self.y.get(at.row..).unwrap_or_default();
-        // Exactly `R` iterations, so that the sums stay in registers.
+        // The loop has exactly `R` iterations, so that the sums stay in registers.
         for (i, sums) in sums.iter_mut().enumerate() {
             if let Some(row) = rows.get(i) {
                 let row = &row[at.column..];
@@ -88,7 +91,8 @@ impl<'a> Part<'a, '_, '_> {
         sums
     }
 
-    /// Stores a tile's sums; rows and columns beyond the last are skipped.
+    /// Stores a tile's sums in the output. Rows and columns beyond the part's last ones are
+    /// skipped.
     #[inline(always)]
     pub(super) fn store<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &mut self,
@@ -113,14 +117,15 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Returns row `row` of the part's `x`, whose column stride must be 1.
+    /// Returns the elements of `x` from the start of the part's row `row` on. The column stride
+    /// must be 1.
     #[inline(always)]
     pub(super) fn x_row(&self, row: usize) -> &'a [f32] {
         &self.x.data[(self.first_row + row) * self.x.row_stride..]
     }
 }
 
-/// Loads the first `V` vectors, filled up with zeros beyond the end.
+/// Loads the first `V` vectors of `from`, with zeros beyond its end.
 #[inline(always)]
 pub(super) fn load_vectors<S: Simd, const V: usize>(simd: S, from: &[f32]) -> [S::f32s; V] {
     let mut vectors = [simd.splat_f32s(0.0); V];

@@ -31,7 +31,7 @@ fn multiply(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
     y
 }
 
-/// Rows and columns of W. The last ones need several pieces along one axis.
+/// Rows and columns of `W`. The last four sizes need several packed pieces.
 const SIZES: [(usize, usize); 8] = [
     (1, 1),
     (3, 17),
@@ -132,8 +132,8 @@ fn matrices_may_have_any_strides() {
         (33, 1025, 49),
     ] {
         let (x, w) = (elements(9 * m * k, 1), elements(9 * k * n, 2));
-        // Elements are row after row (`wide`) or column after column, with gaps between elements
-        // and between rows or columns.
+        // The elements are stored row after row if `wide`, else column after column. There are gaps
+        // between elements, and between rows or columns.
         let lay = |data: &'static [f32], rows: usize, columns: usize, wide: bool| Matrix {
             data,
             rows,
@@ -170,8 +170,8 @@ fn sums_of_rows_are_accurate_and_do_not_depend_on_the_path() {
             .map(|column| (0..k).map(|row| f64::from(w[row * n + column])).sum())
             .collect();
         let mut of_one_row = None;
-        // These numbers of rows take all paths: few rows, one thread, threads that share columns,
-        // threads that share rows.
+        // These numbers of rows of `x` cover all paths: few rows, one thread, threads that split
+        // the columns, and threads that split the rows.
         for m in [1, 3, 16, 20, 150, 300, 1030] {
             let x = elements(m * k, 3);
             for is_transposed in [false, true] {

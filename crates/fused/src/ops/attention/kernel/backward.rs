@@ -1,4 +1,4 @@
-//! The backward pass:
+//! The backward pass of attention:
 //!
 //! ```text
 //! dV = dropout(P)^T dO            dP = dropout'(dO V^T)
@@ -17,7 +17,7 @@ use crate::simd::matmul::matrix::Matrix;
 use crate::simd::matmul::{add_matmul, set_matmul};
 use crate::simd::vectors::dot;
 
-/// Results of the forward pass, and the gradient of its output.
+/// Results of the forward pass, and the gradient of the output.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Backward<'a> {
     /// The output, `[B, T, H K]`.
@@ -164,11 +164,11 @@ impl Attention<'_> {
     }
 }
 
-/// Turns a block's products `Q K^T` into weights, and the gradients of the weights into those of
-/// the products.
+/// Turns a block of `Q K^T` into weights, and the gradients of the weights into gradients of
+/// `Q K^T`.
 struct SoftmaxBackward<'a, 'b> {
     attention: &'a Attention<'a>,
-    /// Sequence, head and first query.
+    /// The block's sequence, head and first query.
     block: [usize; 3],
     lse: &'a [f32],
     output: Matrix<'a>,

@@ -1,11 +1,11 @@
-//! The forward pass (paper, section 3.2.1):
+//! The forward pass of attention (paper, section 3.2.1):
 //!
 //! ```text
 //! P = softmax(Q K^T / sqrt(K))    O = dropout(P) V
 //! ```
 //!
-//! It keeps the log-sum-exp of each row of scores, from which the backward pass computes the weights
-//! again.
+//! The forward pass also returns the log-sum-exp of each row of scores, from which the backward
+//! pass computes the weights again.
 
 use pulp::{Simd, WithSimd};
 
@@ -20,8 +20,8 @@ use crate::simd::matmul::set_matmul;
 use crate::simd::vectors::largest;
 
 impl Attention<'_> {
-    /// Returns the output `[B, T, H K]`, and the log-sum-exp of each row of scores, `[B, H, T]`:
-    /// infinity where all keys are blocked.
+    /// Returns the output, `[B, T, H K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
+    /// The log-sum-exp is infinity where all keys are blocked.
     pub(in super::super) fn forward(&self, batch: usize) -> (Buffer, Buffer) {
         let (t, width) = (self.query.length, self.width());
         let mut output = Buffer::arbitrary(batch * t * width);
@@ -79,10 +79,10 @@ impl Attention<'_> {
     }
 }
 
-/// Turns a block's products `Q K^T` into weights.
+/// Turns a block of `Q K^T` into weights, and stores the log-sum-exp of each row of scores.
 struct Softmax<'a, 'b> {
     attention: &'a Attention<'a>,
-    /// Sequence, head and first query.
+    /// The block's sequence, head and first query.
     block: [usize; 3],
     weights: &'b mut [f32],
     lse: &'b mut [f32],

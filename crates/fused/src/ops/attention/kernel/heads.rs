@@ -1,4 +1,4 @@
-//! Views of the heads of packed projections, masks, and scratch memory, which all passes share.
+//! Views of packed heads, masks and scratch memory, which the forward and backward passes share.
 
 use rayon::prelude::*;
 
@@ -6,10 +6,10 @@ use crate::ops::dropout::kernel::Dropout;
 use crate::simd::matmul::matrix::Matrix;
 use crate::simd::transpose::copy_transposed;
 
-/// Queries of a block. The weights of a block stay in the CPU cache.
+/// Number of queries in a block. With this number, the weights of a block stay in the CPU cache.
 pub(super) const BLOCK: usize = 64;
 
-/// Below this many multiply-adds, a second thread costs more than it saves.
+/// Number of multiply-adds below which a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 17;
 
 /// Consecutive heads of a packed projection `[B, L, N, K]`.
@@ -17,13 +17,13 @@ const PARALLEL: usize = 1 << 17;
 pub(in super::super) struct Heads<'a> {
     /// The whole projection.
     pub data: &'a [f32],
-    /// Tokens of a sequence, `L`.
+    /// Number of tokens of a sequence, `L`.
     pub length: usize,
-    /// Heads of the projection, `N`.
+    /// Number of heads of the projection, `N`.
     pub n_packed: usize,
-    /// Index of the first of these heads.
+    /// Index of the first head of this view in the projection.
     pub first: usize,
-    /// Features of a head, `K`.
+    /// Number of features of a head, `K`.
     pub d_head: usize,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Scratch {
 }
 
 thread_local! {
-    /// The calling thread's scratch memory; taken while it is in use.
+    /// The calling thread's scratch memory. It is taken out while it is in use.
     pub(super) static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
 }
 
@@ -91,7 +91,7 @@ pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + S
     }
 }
 
-/// Splits `[L, n, K]` into the rows of each of the `n` heads.
+/// Splits `x`, `[L, n, K]`, into the rows of each of its `n` heads.
 pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
     let length = x.len() / (n * d_head);
     let mut heads: Vec<Vec<&mut [f32]>> = (0..n).map(|_| Vec::with_capacity(length)).collect();
@@ -102,7 +102,7 @@ pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f
 }
 
 impl Attention<'_> {
-    /// Returns whether the work is enough for several threads.
+    /// Returns whether there is enough work for several threads.
     pub(super) fn is_large(&self, batch: usize) -> bool {
         let Heads { length, d_head, .. } = self.query;
         batch * self.n_heads * length * self.key.length * d_head >= PARALLEL
@@ -113,9 +113,9 @@ impl Attention<'_> {
         self.n_heads * self.query.d_head
     }
 
-    /// Returns the number of keys up to the last one that any of `n` queries sees, at least 1. All
-    /// products skip the keys after it, which a causal mask blocks. `[row, head, first]` are
-    /// sequence, head and first query.
+    /// Returns the number of keys up to the last one that any query of a block sees, at least 1.
+    /// All products skip the later keys, such as those that a causal mask blocks. The block has `n`
+    /// queries, and `[row, head, first]` are its sequence, its head and its first query.
     pub(super) fn visible(&self, [row, head, first]: [usize; 3], n: usize) -> usize {
         let s = self.key.length;
         let Some(MaskBytes { data, strides }) = self.mask else {
@@ -132,7 +132,8 @@ impl Attention<'_> {
         })
     }
 
-    /// Applies dropout to `weights`: those of the queries from `first` on, for the first `s` keys.
+    /// Applies dropout to `weights`, which belong to the queries from `first` on and to the first
+    /// `s` keys.
     pub(super) fn drop(&self, [row, head, first]: [usize; 3], weights: &mut [f32], s: usize) {
         let query = (row * self.n_heads + head) * self.query.length + first;
         if s == self.key.length {
@@ -144,8 +145,8 @@ impl Attention<'_> {
         }
     }
 
-    /// Turns a query's products `Q K^T` into scores: scales them, and sets those of blocked keys to
-    /// minus infinity.
+    /// Turns one query's row of `Q K^T` into scores: scales the row, and sets the scores of blocked
+    /// keys to minus infinity.
     #[inline(always)]
     pub(super) fn mask_row(&self, row: usize, head: usize, t: usize, scores: &mut [f32]) {
         let scale = 1.0 / (self.query.d_head as f32).sqrt();
@@ -194,7 +195,7 @@ fn last_zero(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Splits a matrix into its rows.
+/// Splits a matrix into its rows of `width` elements.
 pub(super) fn rows(x: &mut [f32], width: usize) -> Vec<&mut [f32]> {
     x.chunks_mut(width).collect()
 }
@@ -208,7 +209,7 @@ pub(super) fn rows_of(x: Matrix<'_>, first: usize, n: usize) -> Matrix<'_> {
     }
 }
 
-/// Copies `x^T` into `to`, row after row, and returns a view of it.
+/// Copies `x^T` into `to`, row after row, and returns a view of the copy.
 pub(super) fn transpose<'a>(x: Matrix<'_>, to: &'a mut Vec<f32>) -> Matrix<'a> {
     to.resize(x.rows * x.columns, 0.0);
     copy_transposed(x.data, x.row_stride, [x.rows, x.columns], to, x.rows);
@@ -247,7 +248,7 @@ mod tests {
         let padding = attention(&padding, [s, 0, 0, 1]);
         assert_eq!(padding.visible([0, 0, 64], 64), s);
         assert_eq!(padding.visible([1, 0, 64], 64), 7);
-        // For a query that sees no key, the number is 1: that key is blocked.
+        // For queries that see no key, the number is 1, although that key is blocked.
         let nothing = vec![1; s];
         assert_eq!(attention(&nothing, [0, 0, 0, 1]).visible([0, 0, 0], 64), 1);
     }

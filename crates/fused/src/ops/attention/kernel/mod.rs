@@ -1,4 +1,4 @@
-//! Attention of slices, one head of one sequence after the other.
+//! Attention, computed on slices. Each head of each sequence is computed on its own.
 
 #[cfg(feature = "autodiff")]
 pub(super) mod backward;

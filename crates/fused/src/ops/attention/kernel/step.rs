@@ -1,4 +1,4 @@
-//! Attention of one query per target, to keys and values that are read in place from a cache.
+//! Attention of one query per target to keys and values that are read in place from a cache.
 
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
@@ -9,27 +9,27 @@ use crate::simd::exp::exponentiate;
 use crate::simd::level::arch;
 use crate::simd::vectors::{add_scaled, dot, largest};
 
-/// Below this many elements to read, a second thread costs more than it saves.
+/// Number of elements to read below which a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 16;
 
 thread_local! {
-    /// Memory for the weights, `[H, T]`, which a thread reuses.
+    /// The thread's memory for weights, `[H, T]`, which is reused from target to target.
     static WEIGHTS: std::cell::Cell<Vec<f32>> = const { std::cell::Cell::new(Vec::new()) };
 }
 
-/// The inputs of one step.
+/// The inputs of attention for one query per target.
 pub(in super::super) struct CachedAttention<'a> {
     /// Queries, `[R, H, K]`.
     pub query: &'a [f32],
-    /// Elements from one query to the next.
+    /// Distance from one query to the next, in elements.
     pub query_stride: usize,
     /// The cache: keys and then values, `[N, C, 2 H, K]`.
     pub packed: &'a [f32],
-    /// Positions of a row of the cache, `C`.
+    /// Number of positions in a row of the cache, `C`.
     pub capacity: usize,
-    /// The cache rows of each target's keys and values.
+    /// The cache rows that hold the keys and values of each target.
     pub index: CacheIndex<'a>,
-    /// Keys of a target, `T`.
+    /// Number of keys of each target, `T`.
     pub length: usize,
     /// A byte for each key of each row of the cache, `[N, T]`, 0 = visible.
     pub mask: Option<&'a [u8]>,
@@ -63,7 +63,7 @@ impl CachedAttention<'_> {
         output
     }
 
-    /// Returns the row of the cache that has key `t` of a target.
+    /// Returns the row of the cache that holds key and value `t` of a target.
     #[inline(always)]
     fn cache_row(&self, target: usize, t: usize) -> usize {
         match self.index {
@@ -72,7 +72,7 @@ impl CachedAttention<'_> {
         }
     }
 
-    /// Returns keys (`part` 0) or values (`part` 1) of all heads of a target's token `t`.
+    /// Returns the key (`part` 0) or the value (`part` 1) of a target's token `t` in each head.
     #[inline(always)]
     fn heads(&self, target: usize, t: usize, part: usize) -> std::slice::ChunksExact<'_, f32> {
         let token = self.cache_row(target, t) * self.capacity + t;
@@ -106,7 +106,7 @@ impl WithSimd for Targets<'_> {
         } = self;
         let scale = 1.0 / (attention.d_head as f32).sqrt();
         let width = attention.n_heads * attention.d_head;
-        // Tokens are read in memory order: one after the other, all heads of each.
+        // Tokens are read in memory order: all heads of one token, then all heads of the next.
         let mut weights = WEIGHTS.take();
         weights.resize(attention.n_heads * attention.length, 0.0);
         for (target, output) in (first..).zip(output.chunks_exact_mut(width)) {

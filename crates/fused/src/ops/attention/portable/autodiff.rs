@@ -1,4 +1,4 @@
-//! The nodes of attention in the autodiff graph.
+//! The nodes of portable attention in the autodiff graph.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -73,12 +73,12 @@ struct Kept<B: Backend, const N: usize> {
     inputs: [NodeId; N],
     masks: Masks<B>,
     output: FloatTensor<B>,
-    /// The weights before dropout, for less than [`LONG`](super::masks::LONG) keys.
+    /// The weights before dropout, or `None` for [`LONG`](super::masks::LONG) keys or more.
     weights: Option<FloatTensor<B>>,
 }
 
 impl<B: Backend, const N: usize> Kept<B, N> {
-    /// Computes the forward pass. Returns what the backward pass reads, and the output.
+    /// Computes the forward pass. Returns the values that the backward pass reads, and the output.
     fn forward(inputs: [NodeId; N], attention: Attention<B>) -> (Self, FloatTensor<B>) {
         let (output, weights) = attention.forward();
         let kept = Self {

@@ -1,6 +1,7 @@
-//! Forward and backward pass of attention, a block of queries at a time.
+//! The forward and backward pass of attention, one block of queries at a time.
 //!
-//! With `P = softmax(Q K^T / sqrt(K))`, `D` the factors of dropout and `O = (P D) V`:
+//! With the weights `P = softmax(Q K^T / sqrt(K))`, the dropout factors `D` and the output
+//! `O = (P D) V`:
 //!
 //! ```text
 //! dV = (P D)^T dO    dP = (dO V^T) D    dS = P (dP - rowsum(dO O))
@@ -18,7 +19,8 @@ use super::masks::{LONG, Masks, WeightDropout};
 use crate::backend::portable::size;
 use crate::ops::dropout::portable::{DropoutMask, dropped_by_key, scale};
 
-/// Target number of weights in a block, which are held at once, if there are [`LONG`] keys or more.
+/// Target number of weights in a block, if there are [`LONG`] keys or more. All weights of a block
+/// are held at once.
 const AT_ONCE: usize = 1 << 21;
 
 /// The inputs of attention.
@@ -34,15 +36,16 @@ pub(super) struct Attention<B: Backend> {
 
 /// A block of queries, and the masks of their scores.
 struct Block<B: Backend> {
-    /// `[B, H, n, K]`
+    /// Queries, `[B, H, n, K]`.
     query: FloatTensor<B>,
-    /// `[B, H, n, S]`, `true` = blocked.
+    /// Attention mask, `[B, H, n, S]`, `true` = blocked.
     blocked: Option<BoolTensor<B>>,
     dropout: DropoutMask<B>,
 }
 
 impl<B: Backend> Attention<B> {
-    /// Takes queries, keys and values, `[B, T, 3 H, K]`.
+    /// Returns the inputs of self-attention, from packed queries, keys and values,
+    /// `[B, T, 3 H, K]`.
     pub(super) fn of_self(packed: FloatTensor<B>, masks: Masks<B>) -> Self {
         let n_heads = size(&packed, 2) / 3;
         let [query, key, value] =
@@ -55,7 +58,8 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// Takes queries, `[B, T, H, K]`, and keys and values, `[B, S, 2 H, K]`.
+    /// Returns the inputs of cross-attention, from queries, `[B, T, H, K]`, and packed keys and
+    /// values, `[B, S, 2 H, K]`.
     pub(super) fn of_cross(query: FloatTensor<B>, packed: FloatTensor<B>, masks: Masks<B>) -> Self {
         let n_heads = size(&query, 2);
         let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
@@ -71,7 +75,7 @@ impl<B: Backend> Attention<B> {
         size(&self.key, 2) < LONG
     }
 
-    /// Returns the range of queries of each block. For less than [`LONG`] keys, all queries are in
+    /// Returns the range of queries of each block. For fewer than [`LONG`] keys, all queries are in
     /// one block.
     fn blocks(&self) -> impl Iterator<Item = Range<usize>> + use<B> {
         let [batch, n_heads, t] = [0, 1, 2].map(|dim| size(&self.query, dim));
@@ -101,7 +105,7 @@ impl<B: Backend> Attention<B> {
         };
         let dropout = match &self.masks.dropout {
             WeightDropout::None => DropoutMask::None,
-            // All queries are in one block.
+            // A mask is drawn only if one block contains all queries.
             WeightDropout::Drawn {
                 dropped,
                 probability,
@@ -126,8 +130,8 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// Returns the output, `[B, T, H K]`, and the weights before dropout for less than [`LONG`]
-    /// keys.
+    /// Returns the output, `[B, T, H K]`, and the weights before dropout. The weights are `None`
+    /// for [`LONG`] keys or more.
     pub(super) fn forward(&self) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
         let (mut outputs, mut kept) = (Vec::new(), None);
         for rows in self.blocks() {
@@ -156,8 +160,8 @@ impl<B: Backend> Attention<B> {
         let n_heads = size(&self.query, 1);
         let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
         let sums = B::float_sum_dim(B::float_mul(grad.clone(), output), 3);
-        // The factors of dropout and of the scores are applied to tensors `[.., K]`, which have less
-        // elements than the weights.
+        // The scale factors of dropout and of the scores are applied to tensors `[.., K]`, which
+        // have fewer elements than the weights.
         let grad = scale::<B>(grad, self.masks.dropout.probability());
         let key = divided_by_root::<B>(self.key.clone());
         let (mut query_grads, mut key_value_grads) = (Vec::new(), None);
@@ -185,7 +189,7 @@ impl<B: Backend> Attention<B> {
 }
 
 impl<B: Backend> Block<B> {
-    /// Returns the weights `P`: zeros for a query whose keys are all blocked.
+    /// Returns the weights `P`, which are zeros for a query whose keys are all blocked.
     fn weights(&self, key: &FloatTensor<B>) -> FloatTensor<B> {
         let scores = B::float_matmul(self.query.clone(), B::float_transpose(key.clone()));
         let Some(blocked) = &self.blocked else {
@@ -199,13 +203,13 @@ impl<B: Backend> Block<B> {
     }
 }
 
-/// Divides `[B, H, L, K]` by `sqrt(K)`.
+/// Divides a tensor `[B, H, L, K]` by `sqrt(K)`.
 fn divided_by_root<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     let factor = 1.0 / (size(&x, 3) as f64).sqrt();
     B::float_mul_scalar(x, factor.into())
 }
 
-/// Joins blocks of `[B, H, T, K]`, without a copy if there is only one.
+/// Joins blocks of queries into a tensor `[B, H, T, K]`, without a copy if there is only one block.
 fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     match blocks.len() {
         1 => blocks.remove(0),
@@ -213,7 +217,7 @@ fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     }
 }
 
-/// Returns a range of the queries of `[B, H, T, ..]`.
+/// Returns the queries `rows` of a tensor `[B, H, T, ..]`.
 fn rows_of<B: Backend>(x: FloatTensor<B>, rows: &Range<usize>) -> FloatTensor<B> {
     match rows.len() == size(&x, 2) {
         true => x,
@@ -226,19 +230,20 @@ fn of_rows(rows: &Range<usize>) -> [Slice; 4] {
     [Slice::full(), Slice::full(), rows, Slice::full()]
 }
 
-/// Returns `n_heads` heads of `[B, L, N, K]`, from `first` on, as `[B, H, L, K]`.
+/// Returns `n_heads` heads of a packed tensor `[B, L, N, K]`, from head `first` on, as
+/// `[B, H, L, K]`.
 fn heads<B: Backend>(packed: FloatTensor<B>, first: usize, n_heads: usize) -> FloatTensor<B> {
     let some = Slice::from(first..first + n_heads);
     let some = B::float_slice(packed, &[Slice::full(), Slice::full(), some, Slice::full()]);
     B::float_swap_dims(some, 1, 2)
 }
 
-/// Swaps the axes of `[B, H, L, K]` to `[B, L, H, K]`.
+/// Returns heads `[B, H, L, K]` as a packed tensor `[B, L, H, K]`.
 fn packed<B: Backend>(heads: FloatTensor<B>) -> FloatTensor<B> {
     B::float_swap_dims(heads, 1, 2)
 }
 
-/// Splits `[B, L, H K]` into heads, `[B, H, L, K]`.
+/// Splits a tensor `[B, L, H K]` into heads, `[B, H, L, K]`.
 fn split<B: Backend>(x: FloatTensor<B>, n_heads: usize) -> FloatTensor<B> {
     let [batch, length, width] = [0, 1, 2].map(|dim| size(&x, dim));
     let shape = Shape::new([batch, length, n_heads, width / n_heads]);

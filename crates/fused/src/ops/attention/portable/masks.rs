@@ -9,9 +9,9 @@ use super::super::mask::KeyMask;
 use crate::ops::dropout::draw::draw_key;
 use crate::ops::dropout::portable::draw_dropped;
 
-/// From this number of keys on, the backward pass computes the weights again, for a block of
-/// queries at a time, instead of keeping them. Kept weights of this many keys need as much memory
-/// as all other tensors that a layer keeps (`d_model` 512, 8 heads). For fewer keys, keeping them
+/// Minimum number of keys for which the backward pass computes the weights again, one block of
+/// queries at a time. Keeping the weights of this many keys would need as much memory as all other
+/// tensors that a layer keeps (`d_model` 512, 8 heads). For fewer keys, the weights are kept, which
 /// is faster: on ndarray, a step of 512 keys would otherwise take up to a tenth longer.
 pub(super) const LONG: usize = 1024;
 
@@ -20,17 +20,16 @@ pub(super) const LONG: usize = 1024;
 pub(crate) enum WeightDropout<B: Backend> {
     /// No weight is dropped.
     None,
-    /// Weights are dropped where a mask is true; for less than [`LONG`] keys.
+    /// For fewer than [`LONG`] keys, weights are dropped where `dropped` is true.
     Drawn {
-        /// `[B, H, T, S]`, `true` = dropped.
+        /// Dropout mask, `[B, H, T, S]`, `true` = dropped.
         dropped: BoolTensor<B>,
         /// Probability that a weight is dropped.
         probability: f64,
     },
-    /// Weights are dropped by a mask that is computed from a key for each block of queries; for
-    /// [`LONG`] keys or more.
+    /// For [`LONG`] keys or more, the dropout mask of each block of queries is computed from `key`.
     Keyed {
-        /// Random bits.
+        /// Random bits from which the dropout masks are computed.
         key: u64,
         /// Probability that a weight is dropped.
         probability: f64,
@@ -64,7 +63,7 @@ impl<B: Backend> WeightDropout<B> {
     }
 }
 
-/// Attention mask and dropout.
+/// The attention mask and the dropout of the weights.
 #[derive(Clone, Debug)]
 pub(super) struct Masks<B: Backend> {
     pub mask: KeyMask<B>,
@@ -72,7 +71,7 @@ pub(super) struct Masks<B: Backend> {
 }
 
 impl<B: Backend> Masks<B> {
-    /// Takes the masks for the backend under autodiff, which has the same boolean tensors.
+    /// Returns the masks for the inner backend `B`, whose boolean tensors are the same.
     pub(super) fn inner<C: CheckpointStrategy>(
         mask: KeyMask<Autodiff<B, C>>,
         dropout: WeightDropout<Autodiff<B, C>>,

@@ -33,8 +33,8 @@ pub(crate) trait PortableAttention: Backend {
         Attention::<Self>::of_self(packed, masks).forward().0
     }
 
-    /// Returns the attention of queries `[B, T, H, K]` to packed keys and values `[B, S, 2 H, K]`:
-    /// `[B, T, H K]`.
+    /// Returns the attention `[B, T, H K]` of queries `[B, T, H, K]` to packed keys and values
+    /// `[B, S, 2 H, K]`.
     fn portable_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
