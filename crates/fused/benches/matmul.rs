@@ -1,10 +1,10 @@
 //! Measures matmul: `cargo bench -p fused --bench matmul`.
 //!
 //! - `base`: a decoding step of the paper's base model (six layers, 10,000 tokens, 108 MB of
-//!   weights), in bytes of weights per second, next to a plain read of the same number of bytes by
-//!   the same number of threads
-//! - `training`: a training step of the Annotated Transformer's copy model (800 tokens a side), in
-//!   floating-point operations per second
+//!   weights), in bytes of weights per second. For comparison, `base` also measures a plain read of
+//!   the same number of bytes by the same number of threads.
+//! - `training`: a training step of the Annotated Transformer's copy model (800 tokens on each
+//!   side), in floating-point operations per second.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::hint::black_box;
@@ -85,7 +85,8 @@ fn step(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// Input width, output width and number of linear layers in a model of two layers on each side.
+/// Linear layers of a model with two encoder layers and two decoder layers. Each entry has the
+/// input width, the output width and the number of linear layers with these widths.
 const LINEAR: [(usize, usize, u64); 5] = [
     (512, 1536, 4),
     (512, 512, 8),

@@ -1,6 +1,6 @@
-//! Measures each operation, forward and backward, with its fast path and in plain Burn, at the
-//! shapes of the paper's base model (16 sequences of 64 tokens): `cargo bench -p fused --bench
-//! operations`.
+//! Measures each operation, forward and backward, by its fast path and in plain Burn:
+//! `cargo bench -p fused --bench operations`. The shapes are those of the paper's base model with
+//! 16 sequences of 64 tokens.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::cell::RefCell;
@@ -18,7 +18,7 @@ const D_FF: usize = 2048;
 const VOCAB_SIZE: usize = 10_000;
 const DROPOUT: f64 = 0.1;
 
-/// Elements of the parameter that Adam updates.
+/// Number of elements of the parameter that Adam updates.
 const PARAMETERS: usize = 1 << 22;
 
 const ADAM: Adam = Adam {
@@ -35,7 +35,8 @@ fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
     Tensor::random(shape, Distribution::Uniform(-1.0, 1.0), &device).require_grad()
 }
 
-/// Attention in plain Burn, as the model computes it without a fast path.
+/// Runs attention in plain Burn, forward and backward, as the model computes it without a fast
+/// path.
 fn plain_attention(query: Tensor<4>, key: Tensor<4>, value: Tensor<4>, mask: &Tensor<4, Bool>) {
     let [query, key, value] = [query, key, value].map(|x| x.swap_dims(1, 2));
     let [batch, n_heads, t, d_head] = query.dims();
@@ -66,7 +67,7 @@ fn operations(criterion: &mut Criterion) {
     let query = random([BATCH, LENGTH, N_HEADS, d_head]);
     let memory = random([BATCH, LENGTH, 2 * N_HEADS, d_head]);
     let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
-    // The shapes of the copy task.
+    // These are the shapes of the copy task.
     let short = random([80, 10, 3 * N_HEADS, d_head]);
     let short_mask = Tensor::<2, Bool>::tril_mask([10, 10], 0, &device).unsqueeze();
     let logits = random([rows, VOCAB_SIZE]);
@@ -147,7 +148,7 @@ fn operations(criterion: &mut Criterion) {
             let loss = fused::linear_cross_entropy(x, weight, bias, target.clone(), 0, 0.1, 128);
             backward(loss);
         });
-        // Attention with a cache has no fallback in plain Burn in this crate.
+        // This crate has no fallback in plain Burn for attention with a cache.
         if is_fused {
             bench("attention_step", &|| {
                 let (query, memory) = (query_of_step.clone(), memory.clone().inner());

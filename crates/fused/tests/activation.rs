@@ -15,7 +15,7 @@ const ALL: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// Returns the error function, by its series or by the continued fraction of its complement.
+/// Returns the error function of `x`, by its series or by the continued fraction of its complement.
 fn erf(x: f64) -> f64 {
     if x.abs() < 3.0 {
         let (mut term, mut sum) = (x, x);
@@ -33,7 +33,7 @@ fn erf(x: f64) -> f64 {
     (1.0 - complement) * x.signum()
 }
 
-/// Returns `act(x)`, and its derivative by a finite difference.
+/// Returns `act(x)`, and the derivative of `act` by a finite difference.
 fn by_hand(of: Activation, x: f64) -> (f64, f64) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let value = |x: f64| match of {
@@ -119,7 +119,8 @@ fn plain_operations_agree() {
             let gradients = y.clone().powf_scalar(2.0).sum().backward();
             [y.into_data(), x.grad(&gradients).unwrap().into_data()]
         };
-        // There is no kernel for f64, so that this run is plain Burn.
+        // There is no kernel for f64, so that this run takes the portable path in Burn's own
+        // operations.
         let plain = run(DType::F64);
         for (fast, plain) in run(DType::F32).iter().zip(plain) {
             let plain: Vec<f64> = plain.iter::<f64>().collect();

@@ -1,4 +1,4 @@
-//! Compares updates, by the fast path and by plain operations, with the formula in f64.
+//! Compares Adam's updates, by the fast path and by plain operations, with the formula in f64.
 
 mod common;
 
@@ -12,7 +12,7 @@ fn tensor(elements: &[f64]) -> Tensor<1> {
     Tensor::from_data(TensorData::new(data, [elements.len()]), &Device::flex())
 }
 
-/// Checks four steps. Without a scale, every second step also returns the gradient's sum of
+/// Checks four updates. Without a scale, every second update also returns the gradient's sum of
 /// squares.
 fn check(n: usize, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
     let (mut w, mut m, mut v) = (elements(n, 1), vec![0.0; n], vec![0.0; n]);

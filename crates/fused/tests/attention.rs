@@ -18,7 +18,7 @@ enum Masking {
     None,
     Padding,
     Causal,
-    /// Each query of each head has a mask of its own, and some see no key.
+    /// Each query of each head has a mask of its own, and some queries see no key.
     Scattered,
 }
 
@@ -54,14 +54,13 @@ impl Case {
                     .collect(),
             ),
         };
-        // The mask is on the device with autodiff, as in a model, which makes masks on the device
-        // of its tokens.
+        // The mask is on the device with autodiff, where a model also makes its masks.
         let device = Device::flex().autodiff();
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// Returns queries `[B, T, H, K]` and keys and values `[B, S, 2 H, K]`; for self-attention, one
-    /// tensor `[B, T, 3 H, K]`.
+    /// Returns queries `[B, T, H, K]` and packed keys and values `[B, S, 2 H, K]`. For
+    /// self-attention, returns one packed tensor `[B, T, 3 H, K]`.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,
@@ -175,7 +174,8 @@ const CASE: Case = Case {
 
 #[test]
 fn several_blocks_agree_with_plain_burn() {
-    // With this length, a head also has more weights than a chunk of dropout.
+    // With this length, a head has several blocks of queries, and more weights than a chunk of
+    // dropout has elements.
     let long = Case {
         batch: 1,
         t: 200,
@@ -307,8 +307,8 @@ fn nan_is_not_hidden() {
         .unwrap_or_else(std::sync::PoisonError::into_inner);
     let (t, d_head) = (20, 4);
     let index = |token: usize, part: usize| (token * 3 + part) * d_head;
-    // NaN in a query spoils its own row. NaN in a key spoils the queries that see it, which are its
-    // own and all later ones.
+    // NaN in a query spoils the output of this query. NaN in a key spoils the outputs of the
+    // queries that see this key: the query of the same token and all later queries.
     for (at, spoilt) in [(index(7, 0), 7..8), (index(15, 1), 15..t)] {
         let mut packed = floats(t * 3 * d_head, 1, 1.0);
         packed[at] = f32::NAN;

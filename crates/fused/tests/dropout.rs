@@ -1,5 +1,5 @@
-//! Checks that elements are dropped with the given probability, without a pattern, and equally in
-//! both passes.
+//! Checks that elements are dropped with the given probability and without a pattern, and that both
+//! passes drop the same elements.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ fn device(seed: u64) -> Device {
     device
 }
 
-/// Held by each test that sets the seed, which holds for the whole process.
+/// Held by each test that sets the seed, which all tests of this process share.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
@@ -27,7 +27,7 @@ fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
         .collect()
 }
 
-/// Returns whether `count` of `n` is within five standard deviations of `n * p`.
+/// Returns whether `count` is within five standard deviations of `n * p`, the mean of `n` draws.
 fn is_likely(count: usize, n: usize, p: f64) -> bool {
     let deviation = (n as f64 * p * (1.0 - p)).sqrt();
     (count as f64 - n as f64 * p).abs() < 5.0 * deviation
@@ -43,7 +43,8 @@ fn elements_are_dropped_with_the_probability_and_without_a_pattern() {
     for (seed, p) in [(1, 0.1), (2, 0.5), (3, 0.9), (4, 0.001)] {
         let bits = dropped(seed, N, p);
         assert!(is_likely(count(bits.iter().copied()), N, p), "{p}");
-        // These are distances between neighbours, between rows, and between the pieces of threads.
+        // The lags are distances between neighbours, between rows, and between the pieces of
+        // threads.
         for lag in [1, 2, 3, 16, 64, 512, 1 << 14, 1 << 15] {
             let pairs = bits.iter().zip(&bits[lag..]).map(|(a, b)| *a && *b);
             assert!(is_likely(count(pairs), N - lag, p * p), "{p}, lag {lag}");

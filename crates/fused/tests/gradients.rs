@@ -1,5 +1,4 @@
-//! Compares the gradients of the linear layer with sums computed by hand, and with Burn's own
-//! gradients.
+//! Compares the linear layer with Burn's own, and its gradients with sums computed by hand.
 
 mod common;
 
@@ -7,8 +6,8 @@ use burn::tensor::{Device, Tensor, TensorData, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// A test case: sizes, flags saying which of x, weight and bias have gradients, and the layout of
-/// the weight.
+/// A test case: the sizes, flags saying which of x, weight and bias have gradients, whether there
+/// is a bias, and whether the weight is a transposed view.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 3],

@@ -1,4 +1,4 @@
-//! Compares the chunked loss with the linear layer and cross-entropy, which have their own tests.
+//! Compares the loss in chunks with a linear layer and cross-entropy, which have their own tests.
 
 mod common;
 

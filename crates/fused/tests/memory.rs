@@ -1,5 +1,5 @@
-//! Counts allocated bytes. The memory of attention grows with the length, not with its square. The
-//! memory of a loss in chunks does not grow with the number of rows.
+//! Checks memory by counting allocated bytes. The memory of attention must grow with the length,
+//! not with its square. The memory of a loss in chunks must not grow with the number of rows.
 #![allow(unsafe_code)] // An allocator that counts.
 #![allow(deprecated)] // The backend ndarray.
 
@@ -27,7 +27,8 @@ fn most_held_by_attention(device: &Device, [length, n_heads, d_head]: [usize; 3]
     })
 }
 
-/// Returns the largest number of bytes held at once by the loss of 8,192 rows over 4,000 tokens.
+/// Returns the largest number of bytes held at once by the loss of 8,192 rows over a vocabulary of
+/// 4,000 tokens.
 fn most_held_by_loss(rows_at_a_time: usize) -> usize {
     fused::free_buffers();
     let (rows, vocab_size) = (8192, 4000);
@@ -44,7 +45,7 @@ fn most_held_by_loss(rows_at_a_time: usize) -> usize {
     })
 }
 
-// One test, so that no other test allocates at the same time.
+// There is only one test, so that no other test allocates at the same time.
 #[test]
 fn memory_does_not_grow_with_the_square_of_the_length_or_the_rows() {
     // This check runs first, since threads keep the scratch memory that they have needed.
@@ -72,14 +73,14 @@ fn attention_on_other_backends_holds_the_weights_of_some_queries() {
 fn attention_of_four_times_the_length_holds_four_times_as_much() {
     most_held(256);
     let [short, long] = [512, 2048].map(most_held);
-    // Four times the length needs four times the memory, besides the scratch memory of the threads
-    // that took part. Forty runs measured 2.6 to 3.9 times. With kept weights, it would be sixteen
-    // times.
+    // Four times the length needs about four times the memory, apart from the scratch memory of the
+    // threads that took part. Forty runs measured 2.6 to 3.9 times the memory. If the weights were
+    // kept, it would be sixteen times the memory.
     assert!(
         long < 5 * short,
         "{short} bytes, and {long} at four times the length"
     );
-    // The weights of a single head alone would need more.
+    // The weights of a single head alone would need `square` bytes.
     let square = 2048 * 2048 * 4;
     assert!(
         long < square,

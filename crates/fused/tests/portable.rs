@@ -1,5 +1,5 @@
 //! Compares the portable backward passes with those that Burn's autodiff derives, on ndarray and on
-//! flex in f64, and with finite differences in f64.
+//! flex in f64. Also compares them with finite differences in f64.
 #![allow(deprecated)] // The backend ndarray.
 
 mod common;
@@ -25,8 +25,8 @@ fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
     Tensor::from_data(data, (device, precision)).require_grad()
 }
 
-/// Returns the output of `f` for leaves of these sizes, and the leaves' gradients of the output's
-/// weighted sum.
+/// Returns the output of `f` for leaves of the given sizes, and the gradient of each leaf. The
+/// gradients are those of a weighted sum of the output.
 fn run(
     sizes: &[usize],
     f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
@@ -49,7 +49,8 @@ fn run(
     all
 }
 
-/// Checks that `f` and its gradients agree with `plain` and those of Burn's autodiff.
+/// Checks that `f` and its gradients agree with `plain` and with the gradients that Burn's autodiff
+/// derives of `plain`.
 fn compare(
     name: &str,
     sizes: &[usize],
@@ -74,8 +75,8 @@ fn compare(
     }
 }
 
-/// Checks that the gradients of `f` agree with finite differences, on flex in f64, with the same
-/// dropout each time.
+/// Checks that the gradients of `f` agree with finite differences, on flex in f64. Every call of
+/// `f` drops the same elements.
 fn check_slope(name: &str, sizes: &[usize], f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>) {
     const STEP: f64 = 1e-5;
     let _turn = turn();
@@ -130,13 +131,13 @@ struct Attention {
 #[derive(Clone, Copy, Debug)]
 enum Mask {
     None,
-    /// Blocks some pairs, and all keys of some queries, `[B, 1, T, S]`.
+    /// Blocks some pairs of query and key, and all keys of some queries, `[B, 1, T, S]`.
     Some,
     /// Blocks keys after the query's position, `[1, 1, T, S]`.
     Causal,
     /// Blocks the last keys of each sequence, `[B, 1, 1, S]`.
     Padding,
-    /// Blocks the first keys of each head, `[1, H, 1, S]`.
+    /// Blocks the first `h` keys of head `h`, `[1, H, 1, S]`.
     OfHeads,
 }
 
@@ -202,7 +203,7 @@ impl Attention {
             [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
             _ => unreachable!(),
         };
-        // The scale is a factor, since Burn would round a divisor to f32.
+        // The scores are multiplied by a factor, since Burn would round a divisor to f32.
         let scale = 1.0 / (self.d_head as f64).sqrt();
         let scores = query.matmul(key.swap_dims(2, 3)) * scale;
         let weights = match self.mask(&leaves[0].device()) {
@@ -288,12 +289,13 @@ fn gradients_of_attention_agree_with_finite_differences() {
 fn weights_are_dropped_with_the_probability() {
     let _turn = turn();
     let devices = [Device::ndarray(), Device::flex()].map(Device::autodiff);
-    // With few keys, the dropout mask is drawn. With many, it is computed from a random key.
+    // With few attention keys, the dropout mask is drawn. With many, it is computed from a random
+    // dropout key.
     for (device, s) in devices
         .iter()
         .flat_map(|device| [(device, 400), (device, 1100)])
     {
-        // All weights are equal and all values 1, so that an output is the scaled share of kept
+        // All weights are equal and all values are 1, so that an output is the scaled share of kept
         // weights.
         let case = Attention {
             batch: 1,
@@ -308,7 +310,7 @@ fn weights_are_dropped_with_the_probability() {
         let keys = Tensor::<1>::ones([2 * s], (device, DType::F64));
         let kept: Vec<f64> = case.portable(&[zeros, keys]).into_data().iter().collect();
         let mean = kept.iter().sum::<f64>() / 50.0;
-        // The mean of at least 20,000 weights deviates by at most 0.005.
+        // The standard deviation of the mean of at least 20,000 weights is at most 0.005.
         assert!((mean - 1.0).abs() < 0.03, "{mean}");
         let is_kept = |share: f64| (share * s as f64 * 0.7).fract().abs() < 1e-6;
         let whole = |share: &f64| is_kept(*share) || is_kept(*share + 1e-9);
@@ -337,7 +339,7 @@ fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     flat(fused::residual_norm(x, y, gamma, beta, dropout, 1e-5))
 }
 
-/// Returns the squared sum plus its norm.
+/// Returns `sum * sum + norm`, where `norm` is the layer norm of the sum.
 fn residual_and_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     let [x, y, gamma, beta] = leaves else {
         unreachable!()
@@ -357,7 +359,7 @@ const ACTIVATIONS: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// Returns an activation function's output; `None` is ReLU.
+/// Returns the output of an activation function, or of ReLU if it is `None`.
 fn activate(
     leaves: &[Tensor<1>],
     activation: Option<Activation>,

@@ -1,5 +1,5 @@
-//! Compares residual connections with dropout and norm, and ReLU with dropout, with plain Burn,
-//! forward and backward.
+//! Compares residual connections and ReLU, both with dropout, with plain Burn, forward and
+//! backward.
 
 mod common;
 
@@ -19,10 +19,10 @@ fn lock_random() -> MutexGuard<'static, ()> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// x, y, and gamma and beta as a matrix of one row.
+/// x, y, gamma and beta. Gamma and beta are matrices of one row.
 type Inputs = [Tensor<2>; 4];
 
-/// The inputs of a case.
+/// A test case: the sizes, dropout, seed and device of the inputs.
 #[derive(Debug)]
 struct Case {
     sizes: [usize; 2],
@@ -95,7 +95,7 @@ fn assert_same(
     assert!(compared > 1, "{name} has no gradient, {case:?}");
 }
 
-/// A loss that depends on the sum and on its norm.
+/// A function of the sum and its norm. Tests compare its output and its gradients.
 type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
 
 fn check_both(case: &Case, uses: &[(&str, Use)]) {
@@ -151,7 +151,8 @@ fn check(case: &Case) {
             ("both, of one gradient", |sum, norm| sum + norm),
         ],
     );
-    // Here, gamma and beta have gradients of zeros, and no gradients in plain Burn.
+    // Only the sum is used, so that gamma and beta have gradients of zeros. Plain Burn would give
+    // them no gradients, so that the reference adds their product times 0.
     assert_same(
         "residual_and_norm, the sum",
         case,
@@ -192,7 +193,8 @@ fn inputs_without_gradients_get_none() {
         };
         check_both(&case, &uses);
     }
-    // Only the norm has gradients; the sum has none, as in plain Burn.
+    // If only gamma and beta have gradients, the norm has a gradient and the sum has none, as in
+    // plain Burn.
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::ones([2, 4], &device);
     let row = Tensor::<1>::ones([4], &device).require_grad();
@@ -267,8 +269,8 @@ fn inputs_that_are_used_again_are_not_changed() {
     assert_eq!([values(x), values(y)], [[1.0, -2.0], [3.0, -4.0]]);
 }
 
-/// Two pre-norm blocks whose inner tensors are used again. Each gradient must belong to its own
-/// tensor, and must not be changed in place while it has another owner.
+/// Checks two pre-norm blocks whose inner tensors are used again. Each gradient must belong to its
+/// own tensor, and must not be changed in place while it has another owner.
 #[test]
 fn blocks_in_a_chain_agree_with_plain_burn() {
     let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);

@@ -1,5 +1,5 @@
-//! The system's allocator, which also counts. It is the allocator of each test program that
-//! includes this file.
+//! An allocator that counts the system's allocations. Each test program that includes this file
+//! uses it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -21,7 +21,7 @@ fn count_one(bytes: usize) {
     PEAK.fetch_max(held, Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator; counting does not touch the memory.
+// SAFETY: every call goes to the system's allocator. Counting does not touch the memory.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count_one(layout.size());
@@ -42,12 +42,12 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Returns the number of allocations so far, and their bytes.
+/// Returns the number of allocations so far, and the total number of their bytes.
 pub fn allocated() -> [usize; 2] {
     [COUNT.load(Relaxed), BYTES.load(Relaxed)]
 }
 
-/// Returns the largest number of bytes held at once while `f` runs, above those held before.
+/// Returns the largest number of bytes held at once while `f` runs, beyond the bytes held before.
 pub fn peak_of(f: impl FnOnce()) -> usize {
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);
