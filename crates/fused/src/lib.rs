@@ -88,7 +88,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `ops/<operation>/` | a folder for each operation, each with the same files (below) |
+//! | `ops/<operation>/` | one folder for each operation, with the files of the next table |
 //! | `backend/` | tensors of flex as slices; which backends are portable; nodes of the autodiff graph |
 //! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
@@ -98,7 +98,7 @@
 //! | file of an operation | content |
 //! |---|---|
 //! | `mod.rs` | formula, public function, fallback in plain Burn |
-//! | `kernel.rs` | slices, no Burn |
+//! | `kernel.rs` | computation on slices, without Burn |
 //! | `flex.rs` | dispatched trait and backward passes, on tensors of flex |
 //! | `autodiff.rs` | node and gradient on flex |
 //! | `portable.rs` | forward and backward pass in Burn's operations |
@@ -145,7 +145,7 @@
 //!    use crate::backend::flex::{self, FlexTensor};
 //!    use crate::profile::Timer;
 //!
-//!    /// The operation that is dispatched to flex, with or without autodiff.
+//!    /// The operation that Burn dispatches to tensors of flex, with or without autodiff.
 //!    #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 //!    pub(crate) trait SquareOps: Backend {
 //!        /// Returns `x²`.

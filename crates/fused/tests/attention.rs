@@ -129,7 +129,7 @@ impl Case {
         context.reshape([batch, t, n_heads * d_head])
     }
 
-    /// Returns the output, and the gradients of its weighted sum.
+    /// Returns the output, and the gradients of the inputs for a weighted sum of the output.
     fn run(&self, f: impl Fn(&Self, &[Tensor<4>]) -> Tensor<3>) -> Vec<TensorData> {
         let device = Device::flex().autodiff();
         let inputs = self.inputs(&device);

@@ -25,8 +25,8 @@ fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
     Tensor::from_data(data, (device, precision)).require_grad()
 }
 
-/// Returns the output of `f` for leaves of the given sizes, and the gradient of each leaf. The
-/// gradients are those of a weighted sum of the output.
+/// Returns the output of `f` for leaves of the given sizes, and the gradients of the leaves for a
+/// weighted sum of the output.
 fn run(
     sizes: &[usize],
     f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,

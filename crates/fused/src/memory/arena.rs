@@ -53,9 +53,9 @@ impl Arena {
         }
     }
 
-    /// Takes a piece of at least `len` elements with arbitrary values, in whole cache lines. The
-    /// first free piece that is large enough is used, so that memory at the end of a slab is not
-    /// touched before it is needed.
+    /// Takes a piece of at least `len` elements with arbitrary values. Its length is a whole number
+    /// of cache lines. The first free piece that is large enough is used, so that memory at the end
+    /// of a slab is not touched before it is needed.
     pub(super) fn take(&mut self, len: usize) -> Piece {
         let len = len.max(1).next_multiple_of(CACHE_LINE);
         self.taken += len;

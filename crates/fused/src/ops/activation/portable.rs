@@ -16,8 +16,8 @@ use super::function::Activation;
 use crate::backend::portable::{on_all_backends, size};
 use crate::ops::dropout::portable::{DropoutMask, draw_mask, scale};
 
-/// The operations that are dispatched to every backend. Autodiff backends use the backward
-/// passes below.
+/// The operations that Burn dispatches to every backend. Autodiff backends use the backward passes
+/// below.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

@@ -1,4 +1,4 @@
-//! Attention on packed projections, without copying heads apart:
+//! Attention on packed projections, without separate copies of the heads:
 //! `dropout(softmax(Q K^T / sqrt(K))) V` (paper, section 3.2.1).
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]

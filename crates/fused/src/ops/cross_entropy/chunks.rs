@@ -1,4 +1,4 @@
-//! Cross-entropy of a linear layer's outputs in chunks of rows, generic over the backend.
+//! Cross-entropy of the outputs of a linear layer, computed in chunks of rows, for any backend.
 
 use std::ops::Range;
 

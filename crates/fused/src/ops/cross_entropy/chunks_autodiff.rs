@@ -1,5 +1,5 @@
-//! The gradient of cross-entropy of a linear layer's outputs in chunks of rows, generic over the
-//! backend.
+//! The gradient of cross-entropy of the outputs of a linear layer, computed in chunks of rows, for
+//! any backend.
 
 use std::marker::PhantomData;
 

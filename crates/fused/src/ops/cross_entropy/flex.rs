@@ -11,7 +11,7 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::ops::linear::flex::LinearOps;
 use crate::profile::Timer;
 
-/// The operations that are dispatched to flex, with or without autodiff.
+/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait CrossEntropyOps: Backend {
     /// Returns the loss `[N]` of each row of the logits `[N, V]`.
@@ -43,7 +43,7 @@ pub(super) fn cross_entropy(
     Tensor::from_dispatch(Dispatch::fused_cross_entropy(logits, target, options))
 }
 
-/// The fast path of cross-entropy of a linear layer's outputs.
+/// The fast path of cross-entropy of the outputs of a linear layer.
 pub(super) fn linear_cross_entropy(
     [x, weight]: [Tensor<2>; 2],
     bias: Tensor<1>,

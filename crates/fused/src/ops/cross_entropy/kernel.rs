@@ -15,7 +15,7 @@ use crate::simd::level::arch;
 /// Approximate number of elements in a piece for one thread.
 const PIECE: usize = 1 << 14;
 
-/// Settings that all rows share.
+/// Vocabulary size and loss options, which all rows share.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Settings {
     pub vocab_size: usize,

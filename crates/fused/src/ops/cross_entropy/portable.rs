@@ -14,8 +14,8 @@ use super::chunks_autodiff::forward_tracked;
 use super::options::LossOptions;
 use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
 
-/// The operations that are dispatched to every backend. Autodiff backends use the backward
-/// pass below.
+/// The operations that Burn dispatches to every backend. Autodiff backends use the backward pass
+/// below.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -58,7 +58,7 @@ pub(super) fn cross_entropy(
     Tensor::from_dispatch(Dispatch::portable_cross_entropy(logits, target, options))
 }
 
-/// The portable path of cross-entropy of a linear layer's outputs.
+/// The portable path of cross-entropy of the outputs of a linear layer.
 pub(super) fn linear_cross_entropy(
     [x, weight]: [Tensor<2>; 2],
     bias: Tensor<1>,

@@ -11,7 +11,7 @@ use crate::simd::level::arch;
 /// Number of elements that share a hashed key, and number of elements in a piece for one thread.
 pub(crate) const CHUNK: usize = 1 << 14;
 
-/// A dropout mask as a function of an element's index. The default drops no element.
+/// Dropout whose mask is a function of each element's index. The default drops no element.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Dropout {
     /// Random bits from which the mask is computed.

@@ -15,8 +15,8 @@ use burn::tensor::Tensor;
 use crate::backend::graph::{parents, register};
 use crate::backend::portable::{as_row, on_all_backends, sum_rows};
 
-/// The operation that is dispatched to every backend. Autodiff backends use the backward
-/// pass below.
+/// The operation that Burn dispatches to every backend. Autodiff backends use the backward pass
+/// below.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

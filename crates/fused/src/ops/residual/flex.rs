@@ -11,7 +11,7 @@ use crate::ops::dropout::kernel::Dropout;
 use crate::ops::layer_norm::kernel::Norm;
 use crate::profile::Timer;
 
-/// The operations that are dispatched to flex, with or without autodiff.
+/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait ResidualOps: Backend {
     /// Returns `x + dropout(y)`, `[N, D]`.

@@ -14,8 +14,8 @@ use crate::backend::portable::on_all_backends;
 use crate::ops::dropout::portable::{DropoutMask, draw_mask};
 use crate::ops::layer_norm::portable::Normalized;
 
-/// The operations that are dispatched to every backend. Autodiff backends use the backward
-/// passes below.
+/// The operations that Burn dispatches to every backend. Autodiff backends use the backward passes
+/// below.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),

@@ -48,7 +48,7 @@ impl<'a> Heads<'a> {
 pub(in super::super) struct MaskBytes<'a> {
     /// The bytes of the mask.
     pub data: &'a [u8],
-    /// Strides of `[B, H, T, S]`; 0 for a repeated axis.
+    /// Stride of each axis of `[B, H, T, S]`, in bytes. It is 0 for a repeated axis.
     pub strides: [usize; 4],
 }
 

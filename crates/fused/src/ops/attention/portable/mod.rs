@@ -13,8 +13,8 @@ use self::masks::{Masks, WeightDropout};
 use super::mask::KeyMask;
 use crate::backend::portable::on_all_backends;
 
-/// The operations that are dispatched to every backend. `autodiff.rs` has the
-/// backward passes of autodiff backends.
+/// The operations that Burn dispatches to every backend. `autodiff.rs` has the backward passes of
+/// autodiff backends.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
