@@ -1,13 +1,19 @@
-//! Attention of any inputs: chooses a fast path, or Burn's operations.
+//! Attention for every kind of input: computed by a fast path of `fused` or, without one, by Burn's
+//! operations.
 //!
-//! | inputs | fast path | plain path |
-//! |---|---|---|
-//! | a sequence's own tokens | `fused::self_attention` | Burn's operations |
-//! | tokens in a cache | `fused::attention_step` for one query per target | Burn's operations on a copy of each target's keys and values |
-//! | a memory | `fused::attention_step` for one query per target, else `fused::cross_attention` for one target per source | Burn's operations: the single queries of a source's targets share one attention to its memory; targets with several queries each get a copy of the memory |
+//! The fast paths are:
 //!
-//! A fast path is skipped if the weights are to be returned, and returns `None` on backends and
-//! precisions that it does not support.
+//! - `fused::self_attention`, for self-attention without a cache.
+//! - `fused::attention_step`, for one query per target that attends to a cache or to a memory.
+//! - `fused::cross_attention`, for cross-attention with one target per source.
+//!
+//! No fast path is taken if the attention weights are to be returned. A fast path returns `None`
+//! for backends, precisions and masks that it does not support.
+//!
+//! Burn's operations need the keys and values of target `i` in row `i` of a tensor. If they are in
+//! other rows of a cache or of a memory, they are copied, with one exception. In cross-attention
+//! with one query per target, the targets of a source become the queries of one attention, so that
+//! the source's memory is not copied. This exception does not apply if the weights are returned.
 
 use burn::nn::Dropout;
 use burn::tensor::Tensor;
@@ -17,42 +23,43 @@ use super::scaled_dot_product::{attention_weights, scaled_dot_product_attention}
 use crate::dropout::{dropout as apply_dropout, probability};
 use crate::mask::AttentionMask;
 
-/// Queries, with their keys and values.
+/// Queries, and the keys and values to which they attend.
 pub(super) enum Inputs<'a> {
-    /// Queries, keys and values of the same tokens.
+    /// Self-attention to the queries' own tokens.
     Own {
-        /// `[B, T, 3 H, K]`
+        /// Queries, keys and values, in this order: `[B, T, 3 H, K]`.
         packed: Tensor<4>,
     },
-    /// Queries to the tokens in a cache.
+    /// Self-attention of `R` targets to the tokens in a cache.
     Cached {
-        /// `[R, T, H, K]`
+        /// Queries of the targets, `[R, T, H, K]`.
         query: Tensor<4>,
-        /// Keys and then values, `[N, C, 2 H, K]`.
+        /// Buffer of the cache, `[N, C, 2 H, K]`: `N` rows of `C` positions, keys before values.
         cache: Tensor<4>,
-        /// Tokens of a target, at positions `0..length` of the cache.
+        /// Number of cached tokens of each target, at positions `0..length`.
         length: usize,
-        /// Cache rows of the tokens; `None` if target `i` has row `i`.
+        /// Cache row of each token; `None` if all tokens of target `i` are in row `i`.
         tokens: Option<&'a TokenRows>,
     },
-    /// Queries to a projected memory.
+    /// Cross-attention of `R` targets to a projected memory.
     Memory {
-        /// `[R, T, H, K]`
+        /// Queries of the targets, `[R, T, H, K]`.
         query: Tensor<4>,
-        /// Keys and then values, `[B, S, 2 H, K]`.
+        /// Projected memory of `B` sources, `[B, S, 2 H, K]`: keys before values.
         memory: Tensor<4>,
-        /// The source of each target; `None` if target `i` has source `i`.
+        /// Source of each target; `None` if target `i` belongs to source `i`.
         sources: Option<&'a SourceRows>,
     },
 }
 
-/// Attention with dropout on the weights.
+/// Computes multi-head attention, with dropout on the attention weights.
 ///
 /// # Shapes
 ///
-/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked; `B` is the number of sources for a
-///   memory
-/// - outputs: the context, `[R, T, D]`, and the weights before dropout, `[R, H, T, S]`, if `keep_weights`
+/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked; `B` is the number of sources for
+///   [`Inputs::Memory`] and the number of targets otherwise
+/// - outputs: the context, `[R, T, D]`; if `keep_weights`, also the weights before dropout,
+///   `[R, H, T, S]`
 pub(super) fn attend(
     inputs: Inputs<'_>,
     mask: Option<&AttentionMask>,
@@ -107,7 +114,7 @@ pub(super) fn attend(
     }
 }
 
-/// Returns the context of a fast path, `[R, T, D]`; `None` if there is no fast path.
+/// Returns the context from a fast path, `[R, T, D]`; `None` if no fast path supports the inputs.
 fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) -> Option<Tensor<3>> {
     let mask = mask.map(AttentionMask::blocked);
     match inputs {
@@ -151,7 +158,7 @@ fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) ->
     }
 }
 
-/// Returns the context of one query per target, where target `i` has its keys in row `i`.
+/// Returns the context of one query per target; the keys of target `i` are in row `i` of `cache`.
 fn step_of_rows(
     query: &Tensor<4>,
     cache: &Tensor<4>,
@@ -163,7 +170,7 @@ fn step_of_rows(
     fused::attention_step(query, cache, index, length, mask)
 }
 
-/// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]` in Burn's
+/// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]` with Burn's
 /// operations.
 fn plain(
     query: Tensor<4>,
@@ -185,7 +192,9 @@ fn plain(
 }
 
 /// Computes the attention of one query per target, `[R, 1, H, K]`, to the memory `[B, S, 2 H, K]`.
-/// The targets of a source become the queries of one attention, so that its memory is not copied.
+///
+/// The targets of a source become the queries of one attention, so that the source's memory is not
+/// copied.
 fn grouped(
     query: Tensor<4>,
     memory: Tensor<4>,
@@ -208,7 +217,7 @@ fn grouped(
     context.unsqueeze_dim(1)
 }
 
-/// Splits a packed projection `[B, S, 2 H, K]` into keys and values, `[B, H, S, K]`.
+/// Splits packed keys and values, `[B, S, 2 H, K]`, into two tensors `[B, H, S, K]`.
 fn key_and_value(packed: Tensor<4>) -> [Tensor<4>; 2] {
     let n_heads = packed.dims()[2] / 2;
     let heads = packed.swap_dims(1, 2);
@@ -218,7 +227,7 @@ fn key_and_value(packed: Tensor<4>) -> [Tensor<4>; 2] {
     ]
 }
 
-/// Joins the heads: `[B, H, T, K]` to `[B, T, D]`.
+/// Joins the heads of `[B, H, T, K]` into vectors `[B, T, D]`.
 fn join_heads(x: Tensor<4>) -> Tensor<3> {
     let [batch, n_heads, length, d_head] = x.dims();
     x.swap_dims(1, 2).reshape([batch, length, n_heads * d_head])

@@ -1,13 +1,13 @@
-//! The cache of the keys and values of tokens that have been decoded.
+//! The cache of the keys and values of decoded tokens.
 
 use burn::tensor::{Tensor, s};
 
-/// The keys and values of one attention layer, which grow with the targets: a buffer
-/// `[N, C, 2 H, K]`, keys before values.
+/// The keys and values of one attention layer for all tokens decoded so far.
 ///
-/// The buffer is written in place. It is allocated once if the capacity is known; otherwise it
-/// doubles when it is full, as a `Vec` does. The first append to a cache without capacity keeps the
-/// given tensor. Training decodes once with an empty cache, so that it needs no copy.
+/// They are in a buffer `[N, C, 2 H, K]` of `N` rows and `C` positions, keys before values. The
+/// buffer is written in place. It is allocated once if the capacity is known; otherwise `C` doubles
+/// when the buffer is full, as the capacity of a `Vec` does. The first append to a cache without
+/// capacity keeps the given tensor as the buffer. Training appends only once, so it needs no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,
@@ -27,7 +27,7 @@ impl KeyValueCache {
         }
     }
 
-    /// Returns the number of cached tokens of each target.
+    /// Returns the number of cached tokens, which is the same for all targets.
     pub fn len(&self) -> usize {
         self.length
     }
@@ -37,7 +37,7 @@ impl KeyValueCache {
         self.length == 0
     }
 
-    /// Returns the rows and positions of the buffer for `rows` targets of `length` tokens.
+    /// Returns the buffer's size `[N, C]` after it has grown for `rows` targets of `length` tokens.
     pub(crate) fn capacity_for(&self, rows: usize, length: usize) -> [usize; 2] {
         let held = self.buffer.as_ref().map_or([0, 0], |buffer| {
             let [held_rows, held_length, ..] = buffer.dims();
@@ -62,17 +62,18 @@ impl KeyValueCache {
         ]
     }
 
-    /// Appends the keys and values of the targets' next tokens, target `i` in row `i`, and returns the
-    /// buffer.
+    /// Appends the keys and values of the targets' next tokens, and returns the buffer.
+    ///
+    /// The tokens of target `i` are written to row `i`.
     ///
     /// # Shapes
     ///
-    /// - new: `[R, T, 2 H, K]`
+    /// - new: `[R, T, 2 H, K]`, for `R` targets
     /// - output: `[N, C, 2 H, K]` with `N >= R` and `C >= len`
     ///
     /// # Panics
     ///
-    /// If `H` or `K` differ from those in the cache.
+    /// If `H` or `K` is not the same as in the cache.
     pub fn append(&mut self, new: Tensor<4>) -> Tensor<4> {
         let [rows, added, heads, d_head] = new.dims();
         let total = self.length + added;

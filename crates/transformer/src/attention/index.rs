@@ -1,36 +1,38 @@
-//! Indices of the keys and values that belong to the targets of one decoding step.
+//! Cache rows and sources of the targets in one decoding step.
 //!
-//! A target that branches, as in beam search, is not copied: its continuations read the keys and
-//! values of earlier tokens in the cache rows where they were written. The targets of one source share
-//! the keys and values of its memory.
+//! A target that branches, as in beam search, is not copied. Its continuations read the keys and
+//! values of earlier tokens from the cache rows that already hold them. The targets of one source
+//! share the keys and values of the source's memory.
 
 use std::cell::OnceCell;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-/// The rows of caches and of the memory that belong to the targets of one step. It is built once
-/// per step for all layers.
+/// The cache rows and the source of each target in one decoding step.
+///
+/// All layers share one index, which is built once per step.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TargetIndex {
-    /// Cache rows of each target's tokens; `None` if all tokens of target `i` are in row `i`.
+    /// Cache row of each token of each target; `None` if all tokens of target `i` are in row `i`.
     pub tokens: Option<TokenRows>,
-    /// The source of each target; `None` if target `i` has source `i`.
+    /// Source of each target; `None` if target `i` belongs to source `i`.
     pub sources: Option<SourceRows>,
 }
 
 /// The cache row of each token of each target.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenRows {
-    /// `[R T]`, target after target.
+    /// Cache row of each token, `[R T]`: all tokens of target 0, then all tokens of target 1, and
+    /// so on.
     pub rows: Vec<u32>,
-    /// Tokens of a target, `T`.
+    /// Number of tokens of each target, `T`.
     length: usize,
-    /// The same rows as indices into `[N C]`, computed when a layer needs them.
+    /// Index of each token in the cache flattened to `[N C]`; computed at first use.
     indices: OnceCell<Tensor<1, Int>>,
 }
 
 impl TokenRows {
-    /// Takes the rows `[R T]` of targets of `length` tokens.
+    /// Creates the index from the cache row of each token, `[R T]`; a target has `length` tokens.
     pub fn new(rows: Vec<u32>, length: usize) -> Self {
         Self {
             rows,
@@ -39,7 +41,9 @@ impl TokenRows {
         }
     }
 
-    /// Copies the keys and values of each target out of a cache: `[N, C, 2 H, K]` to `[R, T, 2 H, K]`.
+    /// Copies the keys and values of each target out of a cache.
+    ///
+    /// The cache is `[N, C, 2 H, K]`, the output `[R, T, 2 H, K]`.
     pub fn gather(&self, cache: Tensor<4>) -> Tensor<4> {
         let [n, capacity, heads, d_head] = cache.dims();
         let indices = self.indices.get_or_init(|| {
@@ -58,26 +62,28 @@ impl TokenRows {
 /// The source of each target.
 #[derive(Clone, Debug)]
 pub(crate) struct SourceRows {
-    /// `[R]`
+    /// Source of each target, `[R]`, as an index in `0..n_sources`.
     pub rows: Vec<u32>,
     n_sources: usize,
-    /// Targets by source, computed when a layer needs them.
+    /// Targets grouped by source; computed at first use.
     groups: OnceCell<TargetGroups>,
 }
 
-/// The targets of each source side by side, `[B, width]`. A source with fewer targets fills its row
-/// with an arbitrary target.
+/// Targets grouped by source, in a matrix `[B, width]` with a row per source.
+///
+/// A row with fewer than `width` targets is filled up with target 0, whose results in these cells
+/// are not used.
 #[derive(Clone, Debug)]
 pub(crate) struct TargetGroups {
-    /// Maximum number of targets of a source.
+    /// Maximum number of targets per source.
     pub width: usize,
-    /// The target in each cell, `[B width]`, and the cell of each target, `[R]`; `None` if the targets
-    /// are in this order already.
+    /// Target in each cell, `[B width]`, and cell of each target, `[R]`; `None` if target `i` is in
+    /// cell `i` for every `i`.
     pub order: Option<(Tensor<1, Int>, Tensor<1, Int>)>,
 }
 
 impl SourceRows {
-    /// Takes the source of each target, `[R]`, below `n_sources`.
+    /// Creates the index from the source of each target, `[R]`, as an index in `0..n_sources`.
     pub fn new(rows: Vec<u32>, n_sources: usize) -> Self {
         Self {
             rows,
@@ -91,7 +97,7 @@ impl SourceRows {
         index_tensor(self.rows.iter().map(|&source| source as usize), device)
     }
 
-    /// Returns the targets of each source.
+    /// Returns the targets grouped by source.
     pub fn groups(&self, device: &Device) -> &TargetGroups {
         self.groups.get_or_init(|| {
             let n_sources = self.n_sources;

@@ -38,7 +38,7 @@ impl SelfAttention {
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, &mut Init::new(device)))
@@ -53,7 +53,7 @@ impl SelfAttention {
         }
     }
 
-    /// Returns the attention of the sequence to itself.
+    /// Returns the output of multi-head attention from `x` to itself.
     ///
     /// # Shapes
     ///
@@ -75,7 +75,9 @@ impl SelfAttention {
         (x, weights.expect("weights were kept"))
     }
 
-    /// Attends to the tokens in the cache, if there is one, and to `x`, which is appended to it.
+    /// Attends from `x` to `x` itself and to the tokens in `cache`, if there is one.
+    ///
+    /// The keys and values of `x` are appended to the cache.
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
@@ -111,7 +113,7 @@ impl SelfAttention {
     }
 }
 
-/// Multi-head attention of one sequence to another, the memory.
+/// Multi-head attention of one sequence to another sequence, the memory.
 #[derive(Module, Debug)]
 pub struct CrossAttention {
     /// `W^Q`: `[D, D]`.
@@ -130,7 +132,7 @@ impl CrossAttention {
     ///
     /// # Errors
     ///
-    /// See [`TransformerConfig::validate`].
+    /// The configuration is not valid: see [`TransformerConfig::validate`].
     pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
         config.validate()?;
         Ok(Self::build(config, &mut Init::new(device)))
@@ -146,7 +148,7 @@ impl CrossAttention {
         }
     }
 
-    /// Returns the attention of `x` to `memory`.
+    /// Returns the output of multi-head attention from `x` to `memory`.
     ///
     /// # Shapes
     ///
@@ -175,14 +177,16 @@ impl CrossAttention {
         (x, weights.expect("weights were kept"))
     }
 
-    /// Returns the keys and values of a memory, which all decoding steps share: `[B, S, D]` to
-    /// `[B, S, 2 H, K]`, keys before values.
+    /// Projects a memory `[B, S, D]` to keys and values `[B, S, 2 H, K]`, keys before values.
+    ///
+    /// All decoding steps share the result.
     pub(crate) fn project(&self, memory: Tensor<3>) -> Tensor<4> {
         split_heads(linear(&self.w_kv, memory), 2 * self.n_heads)
     }
 
-    /// Attends from `x` to a projected memory. `sources` has the source of each target, if target `i`
-    /// does not have source `i`.
+    /// Attends from `x` to a projected memory.
+    ///
+    /// `sources` has the source of each target; it is `None` if target `i` belongs to source `i`.
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
@@ -201,7 +205,7 @@ impl CrossAttention {
     }
 }
 
-/// Splits `[B, T, N K]` into heads, `[B, T, N, K]`.
+/// Splits the last axis into `N = n_heads` heads: `[B, T, N K]` to `[B, T, N, K]`.
 fn split_heads(x: Tensor<3>, n_heads: usize) -> Tensor<4> {
     let [batch, length, width] = x.dims();
     x.reshape([batch, length, n_heads, width / n_heads])

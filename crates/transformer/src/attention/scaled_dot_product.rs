@@ -1,7 +1,7 @@
-//! Scaled dot-product attention (paper, section 3.2.1, equation 1):
+//! Scaled dot-product attention for heads of width `d_k` (paper, section 3.2.1, equation 1):
 //!
 //! ```text
-//! Attention(Q, K, V) = softmax(Q K^T / sqrt(K)) V
+//! Attention(Q, K, V) = softmax(Q K^T / sqrt(d_k)) V
 //! ```
 
 use burn::tensor::Tensor;
@@ -11,7 +11,7 @@ use burn::tensor::ops::AttentionModuleOptions;
 
 use crate::mask::AttentionMask;
 
-/// Returns the attention `softmax(Q K^T / sqrt(K)) V`, without dropout.
+/// Returns the attention `softmax(Q K^T / sqrt(d_k)) V` for heads of width `d_k`, without dropout.
 ///
 /// # Shapes
 ///
@@ -26,8 +26,8 @@ pub fn scaled_dot_product_attention(
     value: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
-    // Burn's fused operation has no backward pass of its own, and the one that autodiff derives is
-    // NaN for a query whose keys are all masked.
+    // Burn's fused operation has no backward pass of its own. The gradient that autodiff derives
+    // for it is NaN for a query whose keys are all masked.
     if query.is_autodiff() {
         return attention_weights(query, key, mask).matmul(value);
     }
@@ -43,14 +43,14 @@ pub fn scaled_dot_product_attention(
     )
 }
 
-/// Returns the attention weights `softmax(Q K^T / sqrt(K))`.
+/// Returns the attention weights `softmax(Q K^T / sqrt(d_k))` for heads of width `d_k`.
 ///
 /// # Shapes
 ///
 /// - query: `[B, H, T, K]`
 /// - key: `[B, H, S, K]`
 /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
-/// - output: `[B, H, T, S]`; each row sums to 1, or is zero if all its keys are masked
+/// - output: `[B, H, T, S]`; each row sums to 1, or is zero if all keys of the query are masked
 pub fn attention_weights(
     query: Tensor<4>,
     key: Tensor<4>,
@@ -62,8 +62,9 @@ pub fn attention_weights(
     let Some(mask) = mask else {
         return softmax(scores, 3);
     };
-    // Masked scores get the lowest finite value instead of minus infinity. A query whose keys are
-    // all masked then has a finite softmax and gradient, and is set to zero afterwards.
+    // Masked scores get the lowest finite value instead of minus infinity. If all keys of a query
+    // are masked, the softmax and its gradient are then finite, and the weights are set to zero
+    // afterwards.
     let lowest = scores.dtype().finfo().expect("scores are floats").min;
     let weights = softmax(
         scores.mask_fill(mask.blocked().clone().expand(shape), lowest),
