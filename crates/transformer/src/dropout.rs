@@ -3,14 +3,14 @@
 use burn::nn::Dropout;
 use burn::tensor::Tensor;
 
-/// Applies `layer` to `x`. Without autodiff, `x` is returned unchanged.
+/// Applies the dropout `layer` to `x`, or returns `x` unchanged on a device without autodiff.
 pub(crate) fn dropout<const D: usize>(layer: &Dropout, x: Tensor<D>) -> Tensor<D> {
     fused::dropout(x, probability(layer))
 }
 
-/// Returns the dropout probability of `layer`; 0 while its training flag is off.
+/// Returns the dropout probability of `layer`, or 0 if its training flag is off.
 ///
-/// The operations of `fused` drop nothing on devices without autodiff.
+/// The operations of `fused` apply no dropout on devices without autodiff.
 pub(crate) fn probability(layer: &Dropout) -> f64 {
     match layer.training.is_enabled() {
         true => layer.prob,

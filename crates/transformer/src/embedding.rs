@@ -14,13 +14,14 @@ use crate::position::PositionEncoding;
 /// Token embedding and positional encoding.
 #[derive(Module, Debug)]
 pub struct InputLayer {
-    /// Embedding table `[V, D]`; `None` in an encoder that shares its decoder's table.
+    /// Embedding table `[V, D]`; `None` in an encoder that shares the decoder's table.
     pub embedding: Option<Embedding>,
-    /// Positional encoding that is added; `None` if the configuration adds none.
+    /// Positional encoding that is added to the embeddings; `None` if positions are rotary or not
+    /// encoded.
     pub position: Option<PositionEncoding>,
-    /// Dropout of the sum.
+    /// Dropout of the sum of embeddings and positional encoding.
     pub dropout: Dropout,
-    /// Factor of the embeddings; `None` is 1.
+    /// Factor by which embeddings are multiplied; `None` if they are not scaled.
     scale: Option<f64>,
 }
 
@@ -62,7 +63,7 @@ impl InputLayer {
         }
     }
 
-    /// Embeds the tokens of positions `offset..offset + T`.
+    /// Embeds `ids`, which are at positions `offset..offset + T` of their sequences.
     ///
     /// # Shapes
     ///
@@ -76,7 +77,7 @@ impl InputLayer {
         self.forward_with_table(ids, self.table(), offset)
     }
 
-    /// Embeds the tokens of positions `offset..offset + T` with another layer's table.
+    /// Embeds `ids`, at positions `offset..offset + T`, with another layer's embedding table.
     ///
     /// # Shapes
     ///

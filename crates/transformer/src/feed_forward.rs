@@ -17,7 +17,7 @@ use crate::linear::linear;
 /// Two linear layers with an activation function between them, applied to every position.
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// First layer, `[D, F]`; with a gated activation `[D, 2 F]`, the gate first.
+    /// First layer, `[D, F]`. A gated activation needs `[D, 2 F]`: the gate before the value.
     pub w_1: Linear,
     /// Second layer, `[F, D]`.
     pub w_2: Linear,

@@ -9,18 +9,19 @@ use crate::init::Init;
 
 /// The linear layer `x W + b` from states to logits.
 ///
-/// `W` is a parameter of its own or the decoder's embedding table, transposed.
+/// `W` is either a separate parameter or the transposed embedding table of the decoder.
 #[derive(Module, Debug)]
 pub struct Generator {
-    /// Weight `[D, V]`; `None` if the embedding table is shared.
+    /// Weight `[D, V]`; `None` if the generator uses the decoder's embedding table.
     pub weight: Option<Param<Tensor<2>>>,
     /// Bias `[V]`.
     pub bias: Param<Tensor<1>>,
 }
 
 impl Generator {
-    /// Builds a generator for `target_vocab_size` tokens, without a weight if the configuration
-    /// ties it to the embedding.
+    /// Builds a generator for `target_vocab_size` tokens.
+    ///
+    /// The generator has no weight if the configuration ties it to the embedding.
     ///
     /// # Errors
     ///
@@ -56,7 +57,7 @@ impl Generator {
         self.project(states, weight.val())
     }
 
-    /// Computes logits with an embedding table as the weight.
+    /// Computes logits with a transposed embedding table as the weight.
     ///
     /// # Shapes
     ///

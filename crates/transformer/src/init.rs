@@ -1,7 +1,8 @@
 //! Initialisation of parameters (Glorot and Bengio 2010; biases as in `torch.nn.Linear`).
 //!
 //! Values are drawn on the host, so that one seed gives the same model on every backend. They are
-//! drawn immediately, so that they do not interleave with later random operations on the device.
+//! drawn while the model is built, not when a parameter is first used, so that they do not
+//! interleave with later random operations on the device.
 
 use burn::module::Param;
 use burn::nn::{Embedding, Linear};
@@ -9,11 +10,11 @@ use burn::tensor::{Device, Distribution, Tensor, TensorData};
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
 
-/// Draws the parameters of one model.
+/// Draws the initial parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
     rng: ChaCha8Rng,
-    /// Sinusoidal position table, shared by encoder and decoder; `None` until one is built.
+    /// Sinusoidal position table, shared by encoder and decoder; `None` until it is computed.
     pub sinusoid: Option<Tensor<2>>,
 }
 
@@ -28,7 +29,7 @@ impl<'a> Init<'a> {
         Self::seeded(seed, device)
     }
 
-    /// Creates an initialiser whose draws depend on `seed` alone.
+    /// Creates an initialiser whose draws depend only on `seed`.
     pub fn seeded(seed: u64, device: &'a Device) -> Self {
         Self {
             device,
@@ -42,7 +43,7 @@ impl<'a> Init<'a> {
         self.device
     }
 
-    /// Draws elements that are uniform in `[-bound, bound)`.
+    /// Draws a tensor whose elements are uniform in `[-bound, bound)`.
     fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         let bound = bound as f32;
         let values: Vec<f32> = (0..shape.iter().product())
@@ -51,18 +52,20 @@ impl<'a> Init<'a> {
         Param::from_data(TensorData::new(values, shape), self.device)
     }
 
-    /// Draws a Xavier-uniform matrix: `bound = sqrt(6 / (fan_in + fan_out))`.
+    /// Draws a Xavier-uniform matrix `[d_input, d_output]`.
+    ///
+    /// Its elements are uniform within `±sqrt(6 / (d_input + d_output))`.
     pub fn xavier(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<2>> {
         self.packed_xavier(d_input, d_output, 1)
     }
 
-    /// Draws `parts` Xavier-uniform matrices `[d_input, d_part]`, side by side.
+    /// Draws `parts` Xavier-uniform matrices `[d_input, d_part]`, side by side in one matrix.
     fn packed_xavier(&mut self, d_input: usize, d_part: usize, parts: usize) -> Param<Tensor<2>> {
         let bound = (6.0 / (d_input + d_part) as f64).sqrt();
         self.uniform([d_input, d_part * parts], bound)
     }
 
-    /// Draws a bias as in `torch.nn.Linear`: uniform in `±1 / sqrt(fan_in)`.
+    /// Draws a bias as in `torch.nn.Linear`: uniform within `±1 / sqrt(d_input)`.
     pub fn bias(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<1>> {
         self.uniform([d_output], 1.0 / (d_input as f64).sqrt())
     }
@@ -72,7 +75,7 @@ impl<'a> Init<'a> {
         self.packed_linear(d_input, d_output, 1)
     }
 
-    /// Draws `parts` linear layers of the same input, packed in one weight
+    /// Draws `parts` linear layers that read the same input, packed in one weight
     /// `[d_input, parts * d_part]`.
     pub fn packed_linear(&mut self, d_input: usize, d_part: usize, parts: usize) -> Linear {
         Linear {
@@ -81,7 +84,7 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Draws an embedding table of `n` vectors.
+    /// Draws an embedding table `[n, d_model]`.
     pub fn embedding(&mut self, n: usize, d_model: usize) -> Embedding {
         Embedding {
             weight: self.xavier(n, d_model),

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 
 /// Computes `x W + b` as one matmul of `B T` rows.
 ///
-/// Burn's `linear` on three dimensions runs one matmul per batch row for some `T`.
+/// Burn's `linear` for three dimensions runs one matmul per sequence for some values of `T`.
 ///
 /// # Shapes
 ///

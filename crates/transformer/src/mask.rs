@@ -25,7 +25,7 @@ pub struct AttentionMask {
     blocked: Tensor<4, Bool>,
     /// Whether there may be queries whose keys are all blocked.
     may_blind: bool,
-    /// Queries whose keys are all blocked, `[.., .., T or 1, 1]`; computed when first needed.
+    /// Queries whose keys are all blocked, `[B or 1, H or 1, T or 1, 1]`; computed at first use.
     blind: OnceLock<Tensor<4, Bool>>,
 }
 
@@ -34,7 +34,7 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// - ids: `[B, S]`; the key of every `pad_id` is blocked
+    /// - ids: `[B, S]`; a key is blocked if its id is `pad_id`
     /// - mask: `[B, 1, 1, S]`, `true` = blocked
     pub fn padding(ids: &Tensor<2, Int>, pad_id: u32) -> Self {
         let [batch, length] = ids.dims();
@@ -45,7 +45,7 @@ impl AttentionMask {
         )
     }
 
-    /// Creates a mask that blocks the keys after each query.
+    /// Creates a mask that blocks, for each query, the keys at later positions.
     ///
     /// # Shapes
     ///
@@ -54,19 +54,20 @@ impl AttentionMask {
         Self::causal_after(0, length, device)
     }
 
-    /// Creates the causal mask of `length` queries that follow `past` earlier tokens.
+    /// Creates the causal mask for `length` queries that follow `past` earlier tokens.
     ///
     /// # Shapes
     ///
     /// - mask: `[1, 1, length, past + length]`, `true` = blocked
     pub fn causal_after(past: usize, length: usize, device: &Device) -> Self {
-        // Two rows of positions are compared: Burn's `tril_mask` allocates an integer per pair.
+        // Two vectors of positions are compared, because Burn's `tril_mask` allocates an integer
+        // for every pair.
         let [first, last] = [past as i64, (past + length) as i64];
         let query = Tensor::<1, Int>::arange(first..last, device).reshape([1, 1, length, 1]);
         let key = Tensor::<1, Int>::arange(0..last, device).reshape([1, 1, 1, past + length]);
         Self {
             blocked: key.greater(query),
-            // Every query attends to itself.
+            // Every query attends at least to itself.
             may_blind: false,
             blind: OnceLock::new(),
         }
@@ -85,7 +86,7 @@ impl AttentionMask {
         }
     }
 
-    /// Creates a mask from a tensor in which `true` is visible, as in most PyTorch code.
+    /// Creates a mask from a tensor in which `true` marks a visible key, as in most PyTorch code.
     ///
     /// # Shapes
     ///
@@ -100,7 +101,7 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// If an axis has two different sizes, neither of which is 1.
+    /// If the masks have different sizes on an axis and neither size is 1.
     pub fn and(&self, other: &Self) -> Self {
         let (left, right) = (self.blocked.dims(), other.blocked.dims());
         let shape = std::array::from_fn(|axis| {
@@ -115,7 +116,7 @@ impl AttentionMask {
         Self::from_blocked(expand(self).bool_or(expand(other)))
     }
 
-    /// Returns the mask of the given batch rows, any of them several times.
+    /// Returns the mask of the given batch rows; `rows` may contain an index several times.
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
         match self.blocked.dims()[0] {
             1 => self.clone(),
@@ -127,13 +128,13 @@ impl AttentionMask {
         }
     }
 
-    /// Returns the tensor `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked.
+    /// Returns the mask as a tensor `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked.
     pub fn blocked(&self) -> &Tensor<4, Bool> {
         &self.blocked
     }
 
-    /// Returns the queries whose keys are all blocked, `[.., .., T or 1, 1]`, `true` = all blocked;
-    /// `None` if the mask's constructor rules them out.
+    /// Returns a tensor `[B or 1, H or 1, T or 1, 1]` that is `true` for queries whose keys are all
+    /// blocked; `None` if the mask's constructor rules out such queries.
     pub(crate) fn blind(&self) -> Option<&Tensor<4, Bool>> {
         let find = || self.blocked.clone().all_dim(3);
         self.may_blind.then(|| self.blind.get_or_init(find))

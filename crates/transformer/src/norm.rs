@@ -1,12 +1,12 @@
 //! Layer normalisation (paper, section 3.1; Ba, Kiros and Hinton, 2016):
 //!
 //! ```text
-//! LayerNorm(x) = (x - mean) / sqrt(variance + ε) γ + β
+//! LayerNorm(x) = γ (x - mean) / sqrt(variance + ε) + β
 //! ```
 //!
-//! The variance is divided by `D`, or by `D - 1` if the configuration asks for the unbiased one.
-//! For `D - 1`, `γ` is multiplied by `sqrt((D - 1) / D)`, which gives the same result except for
-//! the effect of `ε`.
+//! The variance is the sum of squared deviations divided by `D`, or by `D - 1` if the configuration
+//! asks for the unbiased variance. The code always divides by `D`. For the unbiased variance, it
+//! multiplies `γ` by `sqrt((D - 1) / D)`, which gives the same result except for the effect of `ε`.
 
 use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
@@ -22,7 +22,8 @@ pub struct LayerNorm {
     /// Shift `β`, `[D]`.
     pub beta: Param<Tensor<1>>,
     epsilon: f64,
-    /// Factor by which `gamma` is multiplied for the unbiased variance; `None` is 1.
+    /// Factor by which `gamma` is multiplied for the unbiased variance; `None` for the biased
+    /// variance.
     scale: Option<f64>,
 }
 
@@ -40,7 +41,7 @@ impl LayerNorm {
         }
     }
 
-    /// Returns the scale `γ`, multiplied by the factor for the unbiased variance.
+    /// Returns `gamma`, multiplied by `scale` if the variance is unbiased.
     fn gamma(&self) -> Tensor<1> {
         let gamma = self.gamma.val();
         match self.scale {
@@ -58,7 +59,7 @@ impl LayerNorm {
     ///
     /// # Panics
     ///
-    /// If `D` is not the width of the layer.
+    /// If `D` of `x` is not the size of `gamma`.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         let [batch, length, d_model] = x.dims();
         let rows = x.reshape([batch * length, d_model]);
@@ -81,7 +82,7 @@ impl LayerNorm {
         }
     }
 
-    /// Returns `x + dropout(y)` and its normalised rows.
+    /// Returns `x + dropout(y)`, and the same sum with each row normalised.
     ///
     /// # Shapes
     ///
@@ -105,12 +106,12 @@ impl LayerNorm {
         }
     }
 
-    /// Normalises each row of `[N, D]`, in f32 if the input is in half precision.
+    /// Normalises each row of `rows`, `[N, D]`, and computes in f32 if they are in half precision.
     fn normalize(&self, rows: Tensor<2>) -> Tensor<2> {
         let (gamma, beta) = (self.gamma(), self.beta.val());
         let precision: FloatDType = rows.dtype().into();
         match precision {
-            // Squares overflow f16, and bf16 has too few digits for them.
+            // Squared elements may overflow f16, and bf16 is not precise enough for them.
             FloatDType::F16 | FloatDType::BF16 => {
                 let single = FloatDType::F32;
                 let (gamma, beta) = (gamma.cast(single), beta.cast(single));

@@ -10,9 +10,9 @@ use crate::dropout::probability;
 use crate::init::Init;
 use crate::norm::LayerNorm;
 
-/// A residual block.
+/// A residual block: a residual connection and a layer norm around a sublayer.
 ///
-/// With post-norm it computes `norm(x + dropout(sublayer(x)))`, with pre-norm
+/// A post-norm block computes `norm(x + dropout(sublayer(x)))`. A pre-norm block computes
 /// `x + dropout(sublayer(norm(x)))`.
 #[derive(Module, Debug)]
 pub struct Residual {
@@ -47,8 +47,10 @@ impl Residual {
         self.run(x.into(), sublayer).sum()
     }
 
-    /// Runs `sublayer` inside the block. A pre-norm block defers its final sum, which the next norm
-    /// computes.
+    /// Runs `sublayer` inside the block.
+    ///
+    /// A pre-norm block leaves its final sum to the next layer norm, which computes the sum and its
+    /// norm in one operation.
     pub(crate) fn run(
         &self,
         stream: Stream,
@@ -76,14 +78,14 @@ impl Residual {
     }
 }
 
-/// The input of a block: `x`, or a sum `x + dropout(y)` that has not been computed yet.
+/// The input of a block: either `x`, or a sum `x + dropout(y)` that has not been computed yet.
 ///
-/// Deferring the sum lets one operation compute both the sum and its norm.
+/// Deferring the sum lets one operation compute the sum and its layer norm.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    /// First term of the sum, `[B, T, D]`.
+    /// The input `x`, or the first term of the sum, `[B, T, D]`.
     x: Tensor<3>,
-    /// Second term `y` of the sum, `[B, T, D]`, and its dropout probability.
+    /// Second term `y` of the sum, `[B, T, D]`, and the dropout probability of `y`.
     branch: Option<(Tensor<3>, f64)>,
 }
 
@@ -94,7 +96,7 @@ impl From<Tensor<3>> for Stream {
 }
 
 impl Stream {
-    /// Returns `x + dropout(y)`, `[B, T, D]`.
+    /// Returns `x + dropout(y)`, or `x` if there is no `y`: `[B, T, D]`.
     pub fn sum(self) -> Tensor<3> {
         let shape = self.x.dims();
         match self.branch {
@@ -114,7 +116,7 @@ impl Stream {
         }
     }
 
-    /// Returns the sum and the normalised sum, `[B, T, D]` each.
+    /// Returns the sum and the sum normalised by `norm`, `[B, T, D]` each.
     fn sum_and_norm(self, norm: &LayerNorm) -> (Tensor<3>, Tensor<3>) {
         let shape = self.x.dims();
         match self.branch {

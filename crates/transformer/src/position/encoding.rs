@@ -19,7 +19,7 @@ pub enum PositionEncoding {
 }
 
 impl PositionEncoding {
-    /// Builds the configured encoding; `None` if it is not added to embeddings.
+    /// Builds the configured position table; `None` if positions are rotary or not encoded.
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Option<Self> {
         match config.positions {
             Positions::Sinusoidal | Positions::SinusoidalHalves => {

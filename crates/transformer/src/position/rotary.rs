@@ -1,8 +1,8 @@
 //! Rotary positions (RoFormer, Su et al. 2021, section 3.4.2).
 //!
 //! At position `p`, dimensions `i` and `i + K/2` of a head are rotated by the angle
-//! `p 10000^(-2i / K)`. The dot product of a query at `p` and a key at `q` then depends on their
-//! contents and `p - q` alone.
+//! `p 10000^(-2i / K)`. The dot product of a query at `p` and a key at `q` then depends only on the
+//! two vectors before rotation and on `p - q`.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -12,9 +12,10 @@ use super::table::rows;
 use crate::config::{Positions, TransformerConfig};
 use crate::init::Init;
 
-/// The cosines and sines of all angles, `[max_len, K/2]` each.
+/// The cosines and sines of all rotation angles, `[max_len, K/2]` each.
 ///
-/// The tables have no gradient, move with the module and are not saved: they are recomputed.
+/// The tables have no gradient and move between devices with the module. They are recomputed, not
+/// saved with the parameters.
 #[derive(Module, Debug)]
 pub struct RotaryEncoding {
     cos: Tensor<2>,
@@ -51,7 +52,7 @@ impl RotaryEncoding {
             .then(|| Self::new(config.max_len, config.d_head(), init.device()))
     }
 
-    /// Returns the rotation of positions `offset..offset + length`, which all layers share.
+    /// Returns the rotation for positions `offset..offset + length`, which all layers share.
     ///
     /// # Panics
     ///
@@ -69,7 +70,7 @@ impl RotaryEncoding {
     }
 }
 
-/// Cosines and sines of the angles of consecutive positions, `[1, 1, T, K/2]` each.
+/// Cosines and sines of the rotation angles of consecutive positions, `[1, 1, T, K/2]` each.
 #[derive(Clone, Debug)]
 pub struct Rotation {
     cos: Tensor<4>,

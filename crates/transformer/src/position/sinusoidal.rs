@@ -5,7 +5,7 @@
 //! PE(p, 2i + 1) = cos(p / 10000^(2i / D))
 //! ```
 //!
-//! [`Positions::SinusoidalHalves`] is the same with all sines before all cosines.
+//! [`Positions::SinusoidalHalves`] has the same values, but all sines before all cosines.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -16,14 +16,17 @@ use crate::init::Init;
 
 /// The table of sines and cosines, `[max_len, D]`.
 ///
-/// The table has no gradient, moves with the module and is not saved: it is recomputed.
+/// The table has no gradient and moves between devices with the module. It is recomputed, not saved
+/// with the parameters.
 #[derive(Module, Debug)]
 pub struct SinusoidalEncoding {
     table: Tensor<2>,
 }
 
 impl SinusoidalEncoding {
-    /// Computes the table of `max_len` positions for any `d_model`, even or odd.
+    /// Computes the table of `max_len` positions, with alternating sines and cosines.
+    ///
+    /// `d_model` may be even or odd.
     pub fn new(max_len: usize, d_model: usize, device: &Device) -> Self {
         Self {
             table: Tensor::from_data(table(max_len, d_model), device),
@@ -61,12 +64,12 @@ impl SinusoidalEncoding {
     }
 }
 
-/// Returns the frequency `10000^(-2i / D)` of the pair of dimensions `i`, computed in log space.
+/// Returns the frequency `10000^(-2i / D)` of pair `i` of dimensions, computed in log space.
 pub(super) fn frequency(i: usize, d_model: usize) -> f64 {
     (-(10_000f64.ln()) * (2 * i) as f64 / d_model as f64).exp()
 }
 
-/// Computes the table with sines and cosines in turn, `[max_len, D]`.
+/// Computes the table with alternating sines and cosines, `[max_len, D]`.
 pub(crate) fn table(max_len: usize, d_model: usize) -> TensorData {
     fill(max_len, d_model, |d| (d / 2, d % 2 == 0))
 }
@@ -87,7 +90,8 @@ pub(crate) fn table_in_halves(max_len: usize, d_model: usize) -> TensorData {
 
 /// Computes a table in f64 and rounds it to f32 at the end.
 ///
-/// `pair_of` maps a dimension to the index of its pair, and to whether it is the pair's sine.
+/// `pair_of` maps a dimension to the index of its sine-cosine pair, and to `true` if the
+/// dimension is the sine.
 fn fill(max_len: usize, d_model: usize, pair_of: impl Fn(usize) -> (usize, bool)) -> TensorData {
     let columns: Vec<(f64, bool)> = (0..d_model)
         .map(|d| {
