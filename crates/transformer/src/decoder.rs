@@ -68,7 +68,7 @@ impl DecoderLayer {
         }
     }
 
-    /// Runs the layer on a whole target, without rotary positions.
+    /// Runs the layer on whole targets, without rotary positions.
     ///
     /// # Shapes
     ///
@@ -80,7 +80,7 @@ impl DecoderLayer {
     ///
     /// # Panics
     ///
-    /// If a layer with cross-attention gets no memory, or one without cross-attention gets a memory.
+    /// If a layer with cross-attention gets no memory, or a layer without it gets a memory.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,
@@ -165,13 +165,13 @@ impl TransformerConfig {
     }
 }
 
-/// A stack of decoder layers, which predicts each next target token from the previous tokens and
-/// the memory.
+/// A stack of decoder layers that predicts the next target token from the previous target tokens
+/// and the memory.
 #[derive(Module, Debug)]
 pub struct Decoder {
     /// Embedding and positional encoding.
     pub input: InputLayer,
-    /// The N layers.
+    /// Decoder layers, from first to last.
     pub layers: Vec<DecoderLayer>,
     /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
@@ -220,7 +220,7 @@ impl Decoder {
         }
     }
 
-    /// Returns an empty cache, which grows as needed.
+    /// Returns an empty cache that grows as needed.
     pub fn new_cache(&self) -> DecoderCache {
         DecoderCache::new(self.layers.len(), 0, 0)
     }
@@ -241,10 +241,11 @@ impl Decoder {
         self.generator.bias.dims()[0]
     }
 
-    /// Returns the logits of the token that follows each of `ids`.
+    /// Returns the logits of the token that follows each token of `ids`.
     ///
-    /// `ids` follow the tokens in the cache and are added to it. They are padded at the end, where
-    /// the causal mask hides the padding from all real tokens, so that no other mask is needed.
+    /// The tokens of `ids` follow the tokens in the cache and are added to the cache. Shorter
+    /// sequences are padded at the end. The causal mask then hides the padding from all real
+    /// tokens, so no other mask is needed.
     ///
     /// # Shapes
     ///
@@ -254,8 +255,8 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// If the tokens in the cache and `T` together exceed `max_len`; if a decoder with
-    /// cross-attention gets no memory, or one without cross-attention gets a memory.
+    /// If the number of tokens in the cache plus `T` exceeds `max_len`. If a decoder with
+    /// cross-attention gets no memory, or a decoder without it gets a memory.
     pub fn forward<'a>(
         &self,
         ids: Tensor<2, Int>,
@@ -267,8 +268,8 @@ impl Decoder {
 
     /// Returns the decoder's states after the final norm, before the generator.
     ///
-    /// [`logits`](Self::logits) computes from these states the logits that
-    /// [`forward`](Self::forward) returns.
+    /// [`logits`](Self::logits) turns these states into the logits that [`forward`](Self::forward)
+    /// returns.
     ///
     /// # Shapes
     ///
@@ -278,7 +279,7 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// As [`forward`](Self::forward).
+    /// In the same cases as [`forward`](Self::forward).
     pub fn forward_states<'a>(
         &self,
         ids: Tensor<2, Int>,
@@ -289,7 +290,7 @@ impl Decoder {
         self.forward_vectors(x, memory, cache)
     }
 
-    /// Returns the decoder's states of vectors, without the input layer and the generator.
+    /// Returns the decoder's states for input vectors, without the input layer and the generator.
     ///
     /// # Shapes
     ///
@@ -299,7 +300,8 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// As [`forward`](Self::forward).
+    /// In the same cases as [`forward`](Self::forward), but `max_len` is checked only for rotary
+    /// positions.
     pub fn forward_vectors<'a>(
         &self,
         x: Tensor<3>,
@@ -309,7 +311,8 @@ impl Decoder {
         self.run(x, memory.into(), cache, None)
     }
 
-    /// Returns the decoder's states of a whole target's vectors, and the inner values of every layer.
+    /// Returns the decoder's states for the vectors of whole targets, and the inner values of every
+    /// layer.
     ///
     /// # Shapes
     ///
@@ -319,7 +322,7 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// As [`forward`](Self::forward).
+    /// In the same cases as [`forward_vectors`](Self::forward_vectors).
     pub fn forward_traced<'a>(
         &self,
         x: Tensor<3>,
@@ -346,7 +349,7 @@ impl Decoder {
         );
         let [batch, length, _] = x.dims();
         let past = cache.length;
-        // A single token attends to itself and everything before it.
+        // A single token needs no mask: it attends to itself and to all tokens before it.
         let mask = (length > 1).then(|| AttentionMask::causal_after(past, length, &x.device()));
         let rotation = self
             .rotary
@@ -367,7 +370,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the generator's logits of decoder states.
+    /// Returns the logits that the generator computes from decoder states.
     ///
     /// # Shapes
     ///
@@ -382,7 +385,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the generator's weight `[D, V]`: its own, or the embedding table transposed.
+    /// Returns the generator's weight `[D, V]`, or the transposed embedding table if it is shared.
     pub(crate) fn generator_weight(&self) -> Tensor<2> {
         match &self.generator.weight {
             Some(weight) => weight.val(),
@@ -390,7 +393,7 @@ impl Decoder {
         }
     }
 
-    /// Returns the log-probabilities of decoder states, `log_softmax(logits)`, in nats.
+    /// Returns the log-probabilities of all tokens, `log_softmax(logits(states))`, in nats.
     ///
     /// # Shapes
     ///

@@ -100,12 +100,12 @@ impl TransformerConfig {
     }
 }
 
-/// A stack of encoder layers, which computes the memory that a decoder attends to.
+/// A stack of encoder layers that computes the memory to which a decoder attends.
 #[derive(Module, Debug)]
 pub struct Encoder {
     /// Embedding and positional encoding.
     pub input: InputLayer,
-    /// The N layers.
+    /// Encoder layers, from first to last.
     pub layers: Vec<EncoderLayer>,
     /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
@@ -144,7 +144,7 @@ impl Encoder {
         position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
     }
 
-    /// Encodes tokens.
+    /// Encodes a batch of token sequences.
     ///
     /// # Shapes
     ///
@@ -160,7 +160,9 @@ impl Encoder {
         self.forward_vectors(self.input.forward(ids, 0), mask)
     }
 
-    /// Encodes vectors, without the input layer: no positional encoding is added to them.
+    /// Encodes vectors instead of tokens.
+    ///
+    /// The input layer is skipped: no positional encoding is added to the vectors.
     ///
     /// # Shapes
     ///
@@ -175,7 +177,7 @@ impl Encoder {
         self.run(x, mask, None)
     }
 
-    /// Encodes vectors and returns the inner values of every layer too.
+    /// Encodes vectors, and also returns the inner values of every layer.
     ///
     /// # Shapes
     ///

@@ -8,7 +8,7 @@ use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::trace::LayerTrace;
 
-/// Inner values and results of one forward pass.
+/// Results of [`Transformer::inspect`]: inner values of every layer, memory and logits.
 #[derive(Clone, Debug)]
 pub struct Inspection {
     /// Inner values of each encoder layer.
@@ -23,14 +23,14 @@ pub struct Inspection {
 
 impl Transformer {
     /// Returns the attention weights of every layer and head, the input of every feed-forward
-    /// network, and the logits.
+    /// network, the memory and the logits.
     ///
-    /// The pass computes the same values as [`forward`](Transformer::forward), up to rounding: it
-    /// does not use fused attention, which keeps no weights.
+    /// The logits equal the output of [`forward`](Transformer::forward) up to rounding: fused
+    /// attention does not keep the weights, so this method computes attention without it.
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`; padding, anywhere, is masked by its id
+    /// - source: `[B, S]`; every token equal to the model's `pad_id` is masked
     /// - target: `[B, T]`, padded at the end
     ///
     /// # Panics
@@ -82,7 +82,8 @@ pub fn size_bytes<M: Module>(module: &M) -> usize {
 pub struct TensorStats {
     /// Arithmetic mean.
     pub mean: f64,
-    /// Sample standard deviation (divided by `n - 1`, as `torch.Tensor.std`); 0 for one element.
+    /// Sample standard deviation, with the divisor `n - 1` as in `torch.Tensor.std`; 0 for one
+    /// element.
     pub std: f64,
     /// Smallest element.
     pub min: f64,
@@ -116,18 +117,18 @@ impl TensorStats {
 pub struct Candidate {
     /// Token id.
     pub id: u32,
-    /// Probability, by softmax over all tokens.
+    /// Probability of the token: a softmax over the vocabulary.
     pub probability: f32,
 }
 
-/// Returns the `k` likeliest next tokens at each position, likeliest first.
+/// Returns the `k` most likely next tokens at each position, in descending order of probability.
 ///
 /// Tokens of equal probability are sorted by id.
 ///
 /// # Shapes
 ///
 /// - logits: `[B, T, V]`
-/// - output: lists of `B` sequences, `T` positions and `min(k, V)` tokens
+/// - output: nested lists of lengths `B`, `T` and `min(k, V)`
 pub fn top_k(logits: Tensor<3>, k: usize) -> Vec<Vec<Vec<Candidate>>> {
     let [_, length, vocab_size] = logits.dims();
     let probabilities: Vec<f32> = softmax(logits, 2).into_data().iter::<f32>().collect();

@@ -1,12 +1,13 @@
 //! Cross-entropy with label smoothing (paper, section 5.4).
 //!
-//! The model should predict `1 - ε` for the label plus `ε / V` for each of the `V` tokens:
+//! The model should predict the probability `1 - ε` for the label, plus `ε / V` for each of the `V`
+//! tokens:
 //!
 //! ```text
 //! loss = mean over real tokens of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
 //! ```
 //!
-//! This is `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
+//! The loss equals `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
 
 use burn::tensor::{FloatDType, Int, Tensor};
 
@@ -14,16 +15,16 @@ use crate::decoder::Decoder;
 use crate::error::ConfigError;
 use crate::model::Transformer;
 
-/// Label-smoothed cross-entropy over the tokens that are not padding.
+/// Label-smoothed cross-entropy over the labels that are not padding.
 #[derive(Clone, Copy, Debug)]
 pub struct CrossEntropy {
     smoothing: f64,
     pad_id: u32,
 }
 
-/// A sum of losses and the number of tokens to divide it by.
+/// The loss summed over labels, and the number of these labels.
 ///
-/// The sums of several batches can be added before they are divided.
+/// To average over several batches, add up `sum` and `tokens` before you divide.
 #[derive(Clone, Debug)]
 pub struct LossSum {
     /// Sum of the loss over the labels that are not padding, `[1]`, in nats.
@@ -61,25 +62,25 @@ impl CrossEntropy {
     /// # Shapes
     ///
     /// - logits: `[B, T, V]`
-    /// - labels: `[B, T]`, the token that follows each position; padding does not count
+    /// - labels: `[B, T]`, the token that follows each position; padding is ignored
     ///
     /// # Panics
     ///
-    /// If `B` or `T` of the arguments differ.
+    /// If `logits` and `labels` differ in `B` or `T`.
     pub fn forward(&self, logits: Tensor<3>, labels: Tensor<2, Int>) -> Tensor<1> {
         self.sum(logits, labels).mean()
     }
 
-    /// Returns the sum of the loss and the number of labels.
+    /// Returns the sum of the loss and the number of labels that are not padding.
     ///
     /// # Shapes
     ///
     /// - logits: `[B, T, V]`
-    /// - labels: `[B, T]`, the token that follows each position; padding does not count
+    /// - labels: `[B, T]`, the token that follows each position; padding is ignored
     ///
     /// # Panics
     ///
-    /// If `B` or `T` of the arguments differ.
+    /// If `logits` and `labels` differ in `B` or `T`.
     pub fn sum(&self, logits: Tensor<3>, labels: Tensor<2, Int>) -> LossSum {
         let [batch, length, vocab_size] = logits.dims();
         assert_eq!(
@@ -99,21 +100,21 @@ impl CrossEntropy {
         }
     }
 
-    /// Returns the sum of the loss from decoder states, without holding all logits at once.
+    /// Computes the sum of the loss from decoder states, without holding all logits at once.
     ///
     /// The decoder's generator computes the logits of `rows_at_a_time` tokens at a time. This
-    /// saves the memory of `B T V` elements and costs one more matmul in the backward pass.
-    /// Without gradients, and on backends that are not features of this crate, all logits may be
-    /// held at once nevertheless.
+    /// avoids a tensor of `B T V` elements and costs one more matmul in the backward pass. All
+    /// logits may nevertheless be held at once without gradients, and on backends for which this
+    /// crate has no feature.
     ///
     /// # Shapes
     ///
     /// - states: `[B, T, D]`, from [`Decoder::forward_states`]
-    /// - labels: `[B, T]`, the token that follows each position; padding does not count
+    /// - labels: `[B, T]`, the token that follows each position; padding is ignored
     ///
     /// # Panics
     ///
-    /// If `B` or `T` of the arguments differ, or `rows_at_a_time` is 0.
+    /// If `states` and `labels` differ in `B` or `T`, or `rows_at_a_time` is 0.
     pub fn sum_in_chunks(
         &self,
         decoder: &Decoder,
@@ -148,11 +149,11 @@ impl CrossEntropy {
 }
 
 impl Transformer {
-    /// Returns the teacher-forced loss of a batch, whose gradients a training step computes.
+    /// Returns the teacher-forced loss of a batch, from which a training step computes gradients.
     ///
     /// With `chunk`, the logits of at most `chunk` tokens are held at a time; see
-    /// [`CrossEntropy::sum_in_chunks`]. A model in half precision computes the loss in f32, from
-    /// all logits at once.
+    /// [`CrossEntropy::sum_in_chunks`]. A model in half precision ignores `chunk`: it computes the
+    /// loss in f32 from all logits at once.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -165,7 +166,8 @@ impl Transformer {
     ///     .with_dropout(0.0)
     ///     .init_seeded(1, &device)?;
     ///
-    /// // The decoder reads the target after the begin symbol 1 and predicts it up to its end 2.
+    /// // The decoder reads the begin symbol 1 and the target. It predicts the target and the end
+    /// // symbol 2.
     /// let source = pad_sequences(&[vec![5, 6, 7], vec![8]], 0, &device);
     /// let target = pad_sequences(&[vec![1, 9, 10], vec![1, 11]], 0, &device);
     /// let labels = pad_sequences(&[vec![9, 10, 2], vec![11, 2]], 0, &device);
@@ -180,12 +182,13 @@ impl Transformer {
     /// # Shapes
     ///
     /// - source: `[B, S]`, padded at the end with the model's `pad_id`
-    /// - target: `[B, T]`, what the decoder reads, padded at the end
-    /// - labels: `[B, T]`, what the decoder should predict after each target token, padded at the end
+    /// - target: `[B, T]`, tokens that the decoder reads, padded at the end
+    /// - labels: `[B, T]`, tokens that the decoder should predict after each target token, padded
+    ///   at the end
     ///
     /// # Panics
     ///
-    /// If the shapes differ, `S` or `T` exceeds `max_len`, or `chunk` is 0.
+    /// If the shapes do not fit together, `S` or `T` exceeds `max_len`, or `chunk` is 0.
     pub fn loss(
         &self,
         source: Tensor<2, Int>,

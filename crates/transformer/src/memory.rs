@@ -1,5 +1,5 @@
-//! The memory of the source and the cache of earlier tokens, which a decoder reads besides its
-//! input.
+//! The memory of the source and the cache of earlier target tokens, both of which a decoder
+//! reads.
 
 use burn::tensor::Tensor;
 
@@ -9,12 +9,13 @@ use crate::attention::multi_head::CrossAttention;
 use crate::mask::AttentionMask;
 use crate::position::Rotation;
 
-/// The memory that the decoder attends to: the encoder's output, and the padding mask of the source.
+/// The memory to which the decoder attends: the encoder's output and the padding mask of the
+/// source.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// The encoder's output, `[B, S, D]`.
     pub states: Tensor<3>,
-    /// Padding mask of the source, `[B, 1, 1, S]`, `true` = blocked.
+    /// Padding mask of the source, `[B, 1, 1, S]`, `true` = blocked; `None` if no key is blocked.
     pub mask: Option<AttentionMask>,
 }
 
@@ -31,12 +32,12 @@ pub(crate) struct DecoderPass<'a> {
     pub mask: Option<&'a AttentionMask>,
     /// Rotary encoding of the targets' positions.
     pub rotation: Option<&'a Rotation>,
-    /// Indices of the targets' keys and values.
+    /// Cache and memory rows of the targets' keys and values.
     pub index: TargetIndex,
 }
 
 impl<'a> DecoderPass<'a> {
-    /// Returns a pass over whole targets, one for each source.
+    /// Returns a pass over whole targets, with one target per source.
     pub fn whole(mask: Option<&'a AttentionMask>, rotation: Option<&'a Rotation>) -> Self {
         Self {
             mask,
@@ -51,16 +52,17 @@ impl<'a> DecoderPass<'a> {
 pub(crate) struct LayerCache {
     /// Keys and values of the targets' earlier tokens.
     pub self_attention: KeyValueCache,
-    /// Keys and values of the memory, which the first pass projects: `[B, S, 2 H, K]`.
+    /// Keys and values of the memory, `[B, S, 2 H, K]`; `None` before the first pass projects them.
     cross_attention: Option<Tensor<4>>,
 }
 
 impl LayerCache {
-    /// Returns the keys and values of the memory, `[B, S, 2 H, K]`, for `targets` targets.
+    /// Returns the keys and values of the memory, `[B, S, 2 H, K]`, which the first call projects.
     ///
     /// # Panics
     ///
-    /// If the cache holds another memory.
+    /// If the cache holds a memory of another shape. Without `index.sources`, also if the number of
+    /// sources is not `targets`.
     pub fn project(
         &mut self,
         attention: &CrossAttention,
@@ -88,18 +90,20 @@ impl LayerCache {
 
 /// The keys and values of the tokens decoded so far, and of one memory.
 ///
-/// Training decodes whole targets with an empty cache; generation decodes one token at a time with
-/// the cache of the earlier ones. A cache belongs to one memory and one batch: the next batch of
-/// sources needs a new cache. Targets may branch and end: see [`branch`](Self::branch).
+/// Training decodes whole targets with an empty cache. Generation decodes one token of each target
+/// at a time, with the earlier tokens in the cache. A cache belongs to one memory and one batch:
+/// the next batch of sources needs a new cache. Targets may branch and end: see
+/// [`branch`](Self::branch).
 #[derive(Clone, Debug)]
 pub struct DecoderCache {
     pub(crate) layers: Vec<LayerCache>,
     pub(crate) length: usize,
-    /// Number of targets of the last pass.
+    /// Number of targets in the latest pass.
     targets: usize,
-    /// The source of each target; `None` until targets branch.
+    /// Source of each target, as an index into the batch; `None` until targets branch.
     sources: Option<Vec<u32>>,
-    /// The cache row of each token of each target; `None` while target `i` is in row `i`.
+    /// Cache row of each token of each target; `None` while all tokens of target `i` are in row
+    /// `i`.
     token_rows: Option<Vec<Vec<u32>>>,
 }
 
@@ -119,23 +123,25 @@ impl DecoderCache {
         }
     }
 
-    /// Returns the number of tokens of each target decoded so far.
+    /// Returns the number of tokens decoded so far, which is the same for all targets.
     pub fn len(&self) -> usize {
         self.length
     }
 
-    /// Returns whether no token has been decoded.
+    /// Returns whether no tokens have been decoded.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Replaces the targets: target `i` of the next step continues target `parents[i]` of the last step,
-    /// or, before the first step, source `parents[i]`. A target may have several continuations, or none.
-    /// No keys or values are copied.
+    /// Replaces the targets: target `i` of the next step continues target `parents[i]` of the
+    /// previous step.
+    ///
+    /// Before the first step, target `i` belongs to source `parents[i]` instead. A target may have
+    /// several continuations, or none. No keys or values are copied.
     ///
     /// # Panics
     ///
-    /// If a parent does not exist, now or at the next step.
+    /// If a parent target does not exist. If a parent source does not exist, the next step panics.
     pub fn branch(&mut self, parents: &[usize]) {
         let targets = self.targets;
         assert!(
@@ -163,8 +169,8 @@ impl DecoderCache {
         self.sources = Some(parents.iter().map(|&parent| sources[parent]).collect());
     }
 
-    /// Counts `length` more tokens of each target, and returns the indices of all targets' keys and
-    /// values.
+    /// Records `length` more tokens of each target, and returns the targets' cache and
+    /// memory rows.
     pub(crate) fn extend(
         &mut self,
         targets: usize,

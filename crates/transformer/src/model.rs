@@ -26,7 +26,9 @@ impl TransformerConfig {
         Ok(Transformer::build(self, &mut Init::new(device)))
     }
 
-    /// Builds a model whose parameters depend on `seed` alone: the same bits on every backend.
+    /// Builds a model whose parameters depend only on `seed`.
+    ///
+    /// The parameters have the same bits on every backend.
     ///
     /// # Errors
     ///
@@ -40,7 +42,7 @@ impl TransformerConfig {
 /// The encoder-decoder Transformer.
 #[derive(Module, Debug)]
 pub struct Transformer {
-    /// Stack that computes the memory of a source.
+    /// Stack that computes the memory of the sources.
     pub encoder: Encoder,
     /// Stack that computes logits from the memory and the previous target tokens.
     pub decoder: Decoder,
@@ -61,7 +63,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If encoder and decoder have different widths.
+    /// If the encoder's `d_model` differs from the decoder's.
     pub fn from_parts(encoder: Encoder, decoder: Decoder, pad_id: u32) -> Self {
         let width = |norm: &LayerNorm| norm.gamma.dims()[0];
         let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
@@ -81,7 +83,7 @@ impl Transformer {
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`; padding, anywhere, is masked by its id
+    /// - source: `[B, S]`; every token equal to the model's `pad_id` is masked
     /// - target: `[B, T]`, padded at the end
     /// - output: `[B, T, V]`
     ///
@@ -93,11 +95,11 @@ impl Transformer {
         self.decode(target, &memory, &mut self.new_cache())
     }
 
-    /// Returns the memory of a batch of sources.
+    /// Encodes a batch of sources into the memory to which the decoder attends.
     ///
     /// # Shapes
     ///
-    /// - source: `[B, S]`; padding, anywhere, is masked by its id
+    /// - source: `[B, S]`; every token equal to the model's `pad_id` is masked
     /// - output: states `[B, S, D]`, mask `[B, 1, 1, S]` with `true` = padding
     ///
     /// # Panics
@@ -114,8 +116,9 @@ impl Transformer {
 
     /// Returns the logits of the token that follows each token of `target`.
     ///
-    /// `target` follows the tokens in the cache and is added to it. Training passes an empty cache
-    /// and the whole target; a step of a search passes the cache of the previous step and one token.
+    /// The tokens of `target` follow the tokens in the cache and are added to the cache. Training
+    /// passes an empty cache and the whole target. A search step passes the cache of the previous
+    /// step and one token of each target.
     ///
     /// # Shapes
     ///
@@ -125,7 +128,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If the tokens in the cache and `T` together exceed `max_len`.
+    /// If the number of tokens in the cache plus `T` exceeds `max_len`.
     pub fn decode(
         &self,
         target: Tensor<2, Int>,
@@ -135,8 +138,10 @@ impl Transformer {
         self.decoder.forward(target, memory, cache)
     }
 
-    /// Returns the decoder's states after the final norm, from which [`Decoder::logits`] computes
-    /// the logits that [`decode`](Self::decode) returns.
+    /// Returns the decoder's states after the final norm, before the generator.
+    ///
+    /// [`Decoder::logits`] turns these states into the logits that [`decode`](Self::decode)
+    /// returns.
     ///
     /// # Shapes
     ///
@@ -146,7 +151,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// As [`decode`](Self::decode).
+    /// In the same cases as [`decode`](Self::decode).
     pub fn decode_states(
         &self,
         target: Tensor<2, Int>,
@@ -156,16 +161,16 @@ impl Transformer {
         self.decoder.forward_states(target, memory, cache)
     }
 
-    /// Returns an empty cache, which grows as needed.
+    /// Returns an empty cache that grows as needed.
     pub fn new_cache(&self) -> DecoderCache {
         self.decoder.new_cache()
     }
 
-    /// Returns the model with positions for sequences of up to `max_len` tokens.
+    /// Returns the model with positional encoding for sequences of up to `max_len` tokens.
     ///
-    /// `config` is the model's configuration. Sinusoidal and rotary positions are computed anew, and
-    /// the model keeps its parameters. Learned positions are parameters, so that a model with them
-    /// stays as it is, like one without positions.
+    /// `config` must be the model's configuration. Sinusoidal and rotary positions are recomputed,
+    /// and the model keeps its parameters. A model with learned positions does not change, because
+    /// these are parameters. A model without positional encoding does not change either.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -204,19 +209,20 @@ impl Transformer {
         self.pad_id
     }
 
-    /// Returns the padding mask of a source, `[B, 1, 1, S]`, `true` = blocked.
+    /// Returns the padding mask of a batch of sources, `[B, 1, 1, S]`, `true` = blocked.
     pub(crate) fn source_mask(&self, source: &Tensor<2, Int>) -> AttentionMask {
         AttentionMask::padding(source, self.pad_id())
     }
 
-    /// Returns the encoder's input `[B, S, D]`, from the decoder's embedding table if the encoder
-    /// has none.
+    /// Returns the encoder's input `[B, S, D]`: embedded tokens with positional encoding and
+    /// dropout.
     pub(crate) fn embed_source(&self, source: Tensor<2, Int>) -> Tensor<3> {
         let table = self.source_table();
         self.encoder.input.forward_with_table(source, table, 0)
     }
 
-    /// Returns the source embedding table `[V, D]`, which may be the decoder's.
+    /// Returns the source embedding table `[V, D]`: the encoder's, or the decoder's if it is
+    /// shared.
     fn source_table(&self) -> Tensor<2> {
         match self.encoder.input.embedding {
             Some(_) => self.encoder.input.table(),
