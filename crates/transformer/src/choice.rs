@@ -1,13 +1,14 @@
-//! Settings that are one of a few named choices.
+//! The trait of settings whose value is one of a few named choices.
 
 use std::fmt;
 
 use crate::error::ConfigError;
 
-/// A setting that is one of a few named choices, such as [`NormPlacement`](crate::NormPlacement).
+/// A setting whose value is one of a few named choices, such as
+/// [`NormPlacement`](crate::NormPlacement).
 ///
-/// Every choice displays as its name and is parsed from it. Together with the summaries, a command
-/// line can offer the setting as a flag:
+/// `Display` writes the name of a choice and `FromStr` parses it. A command line can build the help
+/// text of a flag from the names and summaries of all choices:
 ///
 /// ```
 /// use transformer::{Choice, Positions};
@@ -26,7 +27,7 @@ use crate::error::ConfigError;
 /// );
 /// ```
 pub trait Choice: Copy + fmt::Display + std::str::FromStr<Err = ConfigError> + 'static {
-    /// The name of the setting, such as `norm_placement`.
+    /// Name of the setting, such as `norm_placement`.
     const SETTING: &'static str;
 
     /// All choices, in the order in which help texts list them.
@@ -39,11 +40,11 @@ pub trait Choice: Copy + fmt::Display + std::str::FromStr<Err = ConfigError> + '
     fn summary(self) -> &'static str;
 }
 
-/// Returns the choice with this name.
+/// Returns the choice of the setting `C` that is called `name`.
 ///
 /// # Errors
 ///
-/// No choice has this name.
+/// The setting has no choice called `name`.
 pub(crate) fn parse<C: Choice>(name: &str) -> Result<C, ConfigError> {
     let found = C::ALL.iter().find(|choice| choice.name() == name);
     found.copied().ok_or_else(|| {

@@ -23,7 +23,8 @@ choices!(NormPlacement, "norm_placement", {
 
 /// Activation function of the feed-forward network (paper, section 3.3).
 ///
-/// The last three are gated (Shazeer 2020): `act(x W_g + b_g) * (x W_v + b_v)`.
+/// `Glu`, `Geglu` and `Swiglu` are gated (Shazeer 2020): they compute
+/// `act(x W_g + b_g) * (x W_v + b_v)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Activation {
@@ -33,11 +34,11 @@ pub enum Activation {
     Gelu,
     /// `x σ(x)`, also called SiLU.
     Swish,
-    /// Gated by `σ(x)`.
+    /// Gated linear unit with a sigmoid gate, `σ(x W_g + b_g)`.
     Glu,
-    /// Gated by GELU.
+    /// Gated linear unit with a GELU gate.
     Geglu,
-    /// Gated by Swish.
+    /// Gated linear unit with a Swish gate.
     Swiglu,
 }
 
@@ -51,13 +52,13 @@ choices!(Activation, "activation", {
 });
 
 impl Activation {
-    /// Returns whether the activation has a gate, which doubles the first layer's outputs.
+    /// Returns whether the activation is gated: the first linear layer then has `2 F` outputs.
     pub fn is_gated(self) -> bool {
         matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
     }
 }
 
-/// Divisor of the variance in a layer norm over `D` elements.
+/// Divisor with which a layer norm over `D` elements computes the variance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NormVariance {
@@ -77,15 +78,17 @@ choices!(NormVariance, "norm_variance", {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Positions {
-    /// Fixed sines and cosines in turn, added to the embeddings, as in the paper.
+    /// Fixed, alternating sines and cosines, added to the embeddings, as in the paper.
     Sinusoidal,
-    /// Fixed sines and cosines, all sines first, as in tensor2tensor and Marian; `d_model` must be even.
+    /// Fixed sines and cosines, all sines before all cosines, as in tensor2tensor and Marian.
+    ///
+    /// `d_model` must be even.
     SinusoidalHalves,
     /// Trained table `[max_len, d_model]`, added to the embeddings.
     Learned,
     /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
     Rotary,
-    /// No positional encoding: the encoder then sees a set, not a sequence.
+    /// No positional encoding: the encoder then treats the source as a set, not as a sequence.
     None,
 }
 
@@ -97,15 +100,18 @@ choices!(Positions, "positions", {
     None: "none", "No positional encoding";
 });
 
-/// Sharing of the three vocabulary matrices: both embeddings and the generator (paper, section 3.4).
+/// Sharing of the three vocabulary matrices: the encoder's embedding, the decoder's embedding and
+/// the generator's weight (paper, section 3.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WeightTying {
     /// Three separate matrices.
     None,
-    /// The generator's weight is the decoder's embedding, transposed.
+    /// The generator's weight is the transposed embedding of the decoder.
     Decoder,
-    /// The decoder's embedding is also the encoder's; both vocabularies must have the same size.
+    /// The encoder and the generator share the decoder's embedding.
+    ///
+    /// Both vocabularies must have the same size.
     All,
 }
 
@@ -117,8 +123,9 @@ choices!(WeightTying, "weight_tying", {
 
 /// Hyper-parameters of a model.
 ///
-/// The defaults are those of the paper's base model (table 3). Like `torch.nn.Transformer`, and
-/// unlike the paper's model, each stack ends with a layer norm and no matrices are shared.
+/// The defaults are the paper's base model (table 3), except for two settings that follow
+/// `torch.nn.Transformer`: each stack ends with a layer norm, and no vocabulary matrices are
+/// shared.
 ///
 /// ```
 /// use transformer::{NormPlacement, TransformerConfig};
@@ -134,9 +141,9 @@ choices!(WeightTying, "weight_tying", {
 /// ```
 #[derive(Config, Debug, PartialEq)]
 pub struct TransformerConfig {
-    /// Size of the source vocabulary, `V` of the encoder.
+    /// Size of the source vocabulary, in tokens: `V` of the encoder.
     pub source_vocab_size: usize,
-    /// Size of the target vocabulary, `V` of the decoder and the generator.
+    /// Size of the target vocabulary, in tokens: `V` of the decoder and the generator.
     pub target_vocab_size: usize,
     /// Width `D` of the vectors between the sublayers.
     #[config(default = 512)]
@@ -160,22 +167,24 @@ pub struct TransformerConfig {
     /// Activation function of the feed-forward network.
     #[config(default = "Activation::Relu")]
     pub activation: Activation,
-    /// Placement of the layer norms.
+    /// Placement of layer normalisation in every residual block.
     #[config(default = "NormPlacement::Post")]
     pub norm_placement: NormPlacement,
     /// Whether each stack ends with a layer norm.
     #[config(default = true)]
     pub final_norm: bool,
-    /// `ε` of every layer norm, added to the variance.
+    /// Constant `ε` that every layer norm adds to the variance, before it takes the square root.
     #[config(default = 1e-5)]
     pub norm_epsilon: f64,
-    /// Divisor of the variance in every layer norm.
+    /// Divisor with which every layer norm computes the variance.
     #[config(default = "NormVariance::Biased")]
     pub norm_variance: NormVariance,
     /// Positional encoding.
     #[config(default = "Positions::Sinusoidal")]
     pub positions: Positions,
-    /// Maximum length of a source or target, in tokens. Has no effect without positional encoding.
+    /// Maximum length of a source or target, in tokens.
+    ///
+    /// Without positional encoding, the setting has no effect.
     #[config(default = 5000)]
     pub max_len: usize,
     /// Whether embeddings are multiplied by `sqrt(d_model)` (paper, section 3.4).
@@ -184,14 +193,16 @@ pub struct TransformerConfig {
     /// Sharing of the vocabulary matrices.
     #[config(default = "WeightTying::None")]
     pub weight_tying: WeightTying,
-    /// Token id that pads short sources, a token of the source vocabulary. Keys with this id are
-    /// blocked. Targets may be padded with any token, because the causal mask hides what follows a
-    /// target; [`CrossEntropy::new`](crate::CrossEntropy::new) takes the id that pads labels.
+    /// Token id that pads short sources. It must be an id of the source vocabulary.
+    ///
+    /// Source tokens with this id are blocked in attention. Targets may be padded with any token,
+    /// because the causal mask hides the padding after a target.
+    /// [`CrossEntropy::new`](crate::CrossEntropy::new) takes the id that pads labels.
     #[config(default = 0)]
     pub pad_id: u32,
 }
 
-/// Upper bound for every size: larger ones come from damaged files and would exhaust the memory.
+/// Upper limit of every size. A larger size comes from a damaged file and would exhaust the memory.
 const MAX_SIZE: usize = 1 << 24;
 
 impl TransformerConfig {
@@ -199,7 +210,7 @@ impl TransformerConfig {
     ///
     /// # Errors
     ///
-    /// Names the first field that is not valid.
+    /// A field is not valid; the error names the first such field.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (field, value) in [
             ("source_vocab_size", self.source_vocab_size),
@@ -297,8 +308,8 @@ mod tests {
     use super::*;
     use crate::choice::Choice;
 
-    /// Checks that choices are parsed from their names, and that configuration files, which have
-    /// underscores where names have hyphens, use the same words.
+    /// Checks that every choice is parsed from its name. Configuration files use the same name,
+    /// with underscores instead of hyphens.
     fn check<C: Choice + PartialEq + std::fmt::Debug + Serialize>(n_choices: usize) {
         assert_eq!(C::ALL.len(), n_choices);
         for &choice in C::ALL {

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 /// A setting that is not valid.
 ///
-/// Displays as `FIELD is VALUE, but must be EXPECTED`. A program that knows the fields by other
-/// names, such as flags, builds its own message from the parts:
+/// The error displays as `FIELD is VALUE, but must be EXPECTED`. A program that has other names for
+/// the fields, such as flags, can build its own message from the parts:
 ///
 /// ```
 /// use transformer::TransformerConfig;
@@ -30,14 +30,15 @@ pub struct ConfigError {
     pub value: String,
     /// Description of the valid values.
     pub expected: String,
-    /// Byte ranges of `expected` that mention other fields, and the names of these fields.
+    /// Byte ranges of `expected` that mention other fields, each with the name of the field.
     mentions: Vec<(Range<usize>, String)>,
 }
 
 impl ConfigError {
-    /// Creates an error.
+    /// Creates an error about the `value` of `field`.
     ///
-    /// In `expected`, `{name}` mentions another field, and `{name|words}` mentions it in words.
+    /// In `expected`, `{name}` mentions another field by its name. `{name|words}` mentions the
+    /// field `name` by the text `words`.
     pub(crate) fn new(
         field: &'static str,
         value: impl fmt::Display,
@@ -61,7 +62,7 @@ impl ConfigError {
         }
     }
 
-    /// Returns the description of the valid values, with other names for the fields it mentions.
+    /// Returns `expected`, in which each mention of a field is replaced by `name(field)`.
     pub fn expected_with(&self, name: impl Fn(&str) -> String) -> String {
         let mut text = self.expected.clone();
         for (range, field) in self.mentions.iter().rev() {
@@ -85,7 +86,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Token ids that a model cannot process.
+/// An error in the token ids given to a model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InputError {
     /// A token id is outside the vocabulary.
@@ -97,9 +98,9 @@ pub enum InputError {
         sequence: usize,
         /// Index of the token in the sequence, from 0.
         position: usize,
-        /// The token id.
+        /// Token id that is outside the vocabulary.
         id: u32,
-        /// Size of the vocabulary.
+        /// Size of the vocabulary, in tokens.
         vocab_size: usize,
     },
     /// A sequence is longer than the model's `max_len`.
@@ -111,7 +112,7 @@ pub enum InputError {
         sequence: usize,
         /// Length of the sequence, in tokens.
         length: usize,
-        /// Maximum length, in tokens.
+        /// The model's `max_len`, in tokens.
         max_len: usize,
     },
     /// The batch has no sequences.

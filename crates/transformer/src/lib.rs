@@ -1,10 +1,11 @@
 //! The encoder-decoder Transformer of *Attention Is All You Need* (arXiv 1706.03762) for any Burn
 //! backend.
 //!
-//! The crate has the whole model: embeddings, positional encoding, encoder, decoder and generator,
-//! its label-smoothed loss, generation by greedy decoding, sampling and beam search, and the import
-//! and export of PyTorch weights. Encoder and decoder can also be used alone, or inside a module of
-//! your own. One [`TransformerConfig`] describes a model; its defaults are the paper's base model.
+//! The crate has the whole model: embeddings, positional encoding, encoder, decoder and generator.
+//! It also has the label-smoothed loss, generation by greedy decoding, sampling and beam search,
+//! and the import and export of PyTorch weights. Encoder and decoder can also be used alone, or
+//! inside a module of your own. One [`TransformerConfig`] describes a model; its defaults are the
+//! paper's base model.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -33,17 +34,22 @@
 //! # Neighbours
 //!
 //! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
-//! embeddings, positions, generator, loss, search, and layouts of other implementations' weights.
-//! Its cache holds keys and values only, in buffers that are written in place, and beams share them
-//! instead of copying them. Pre-norm stacks end with a norm. The operations of the `fused` crate
-//! make training and inference fast on CPU backends.
+//! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
+//! implementations. Its cache holds only keys and values, in buffers that are written in place.
+//! Beams share the cached keys and values instead of copying them. Pre-norm stacks end with a layer
+//! norm. The operations of the `fused` crate make training and inference fast on CPU backends.
 //!
-//! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are tested
-//! against it. The differences are in the interface. Everything is batch-first. Source padding is
-//! masked by its id, and the causal mask is built by the decoder, so that [`Transformer::forward`]
-//! takes no masks. Weights of linear layers are `[in, out]`, and the projections of keys and values
-//! are packed in cross-attention too. A query whose keys are all masked gets a zero vector instead of
-//! NaN. [`weights`] converts between the two.
+//! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
+//! tested against it. The interface of this crate differs in these points:
+//!
+//! - All tensors are batch-first.
+//! - [`Transformer::forward`] takes no masks. Source padding is masked by its token id, and the
+//!   decoder builds the causal mask.
+//! - Weights of linear layers are `[in, out]`. Cross-attention has one packed matrix for keys and
+//!   values, and a separate matrix for queries.
+//! - A query whose keys are all masked gets a zero vector instead of NaN.
+//!
+//! The module [`weights`] converts weights between PyTorch's layout and this crate's layout.
 //!
 //! # Conventions
 //!
@@ -51,20 +57,21 @@
 //!   `D` `d_model`, `H` heads, `K = D / H`, `F` `d_ff`, `V` vocabulary size.
 //! - **Masks**: `true` blocks a key. [`AttentionMask`] has constructors for both polarities.
 //! - **Padding** is at the end of a sequence. [`pad_sequences`] adds it.
-//! - **Labels** are what the decoder should predict: the target shifted by one, up to the end symbol.
-//! - **Dropout** is active on devices with autodiff (`device.autodiff()`). `model.valid()` returns the
-//!   model without autodiff and dropout.
+//! - **Labels** are what the decoder should predict: the target shifted by one token, up to and
+//!   including the end symbol.
+//! - **Dropout** is active on devices with autodiff (`device.autodiff()`). `model.valid()` returns
+//!   the model without autodiff and dropout.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
-//! - **Errors**: settings, token ids and files give a `Result`; tensors of wrong shapes panic and name
-//!   both shapes.
-//! - **Backends**: the crate enables none. Choose one by a feature (`flex`, `ndarray`, `wgpu`,
-//!   `vulkan`, `metal`, `cuda`, `rocm`) or by your own dependency on `burn`.
+//! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of
+//!   wrong shapes cause a panic, whose message names both shapes.
+//! - **Backends**: the crate enables no backend by default. Choose one by a feature (`flex`,
+//!   `ndarray`, `wgpu`, `vulkan`, `metal`, `cuda`, `rocm`) or by your own dependency on `burn`.
 //!
 //! # Modules
 //!
-//! Each module imports only from modules above it. Most have the names of the paper's concepts, and
-//! each names the section that it implements.
+//! Each module imports only from modules above it in the table. Most modules are named after a
+//! concept of the paper and name the section that describes it.
 //!
 //! | module | contents |
 //! |---|---|
@@ -127,12 +134,12 @@ pub use sequence::{check_sequences, pad_sequences};
 pub use trace::LayerTrace;
 pub use vocabulary::{Vocabulary, VocabularyError};
 
-/// The programs of the workspace's README, as tests.
+/// The examples in the workspace's README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct WorkspaceReadme;
 
-/// The programs of this crate's README, as tests.
+/// The examples in this crate's README, as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,4 +1,4 @@
-//! Checks of token ids, and padding of sequences to one tensor.
+//! Checks of token ids, and padding of token sequences into one tensor.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -36,9 +36,9 @@ pub fn pad_sequences(
     Tensor::from_data(TensorData::new(ids, [sequences.len(), length]), device)
 }
 
-/// Checks token ids before they reach a model, such as ids that a user supplies.
+/// Checks that a model can process token ids, for example ids that a user supplies.
 ///
-/// Backends do not check them and may return arbitrary embeddings for ids outside the vocabulary.
+/// Backends do not check ids: they may return arbitrary embeddings for ids outside the vocabulary.
 ///
 /// # Errors
 ///

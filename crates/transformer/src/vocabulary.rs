@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// A fixed list of tokens, which maps words to ids and back.
+/// A fixed list of tokens that maps words to ids and ids to words.
 ///
 /// The id of a token is its index in the list. The first four tokens are always [`PAD`](Self::PAD),
 /// [`BOS`](Self::BOS), [`EOS`](Self::EOS) and [`UNK`](Self::UNK).
@@ -31,12 +31,12 @@ pub enum VocabularyError {
     Duplicate {
         /// The token.
         token: String,
-        /// Id of its first occurrence.
+        /// Id of the token's first occurrence.
         first: u32,
-        /// Id of its second occurrence.
+        /// Id of the token's second occurrence.
         second: u32,
     },
-    /// A token is empty or contains white space, so that no sentence can contain it as a word.
+    /// A token is empty or contains white space, so it cannot be a word of a sentence.
     #[error("token {token:?} (id {id}) is empty or contains white space, which separates words")]
     NotAWord {
         /// The token.
@@ -44,10 +44,10 @@ pub enum VocabularyError {
         /// Id of the token.
         id: u32,
     },
-    /// No token has this id.
+    /// A token id is outside the vocabulary.
     #[error("token id {id} is outside the vocabulary, ids are 0..{size}")]
     UnknownId {
-        /// The id.
+        /// The token id.
         id: u32,
         /// Size of the vocabulary, in tokens.
         size: usize,
@@ -55,13 +55,13 @@ pub enum VocabularyError {
     /// A file does not begin with the special tokens.
     #[error("{}: the first four tokens must be <pad>, <bos>, <eos> and <unk>", path.display())]
     NoSpecialTokens {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A file cannot be read or written.
     #[error("{}: {source}", path.display())]
     Io {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the operating system.
         source: std::io::Error,
@@ -69,7 +69,7 @@ pub enum VocabularyError {
     /// A file is not a JSON list of strings.
     #[error("{}: not a JSON list of tokens: {source}", path.display())]
     Json {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         /// The error of the JSON parser.
         source: serde_json::Error,
@@ -77,21 +77,21 @@ pub enum VocabularyError {
     /// The tokens of a file are not a valid vocabulary.
     #[error("{}: {source}", path.display())]
     InFile {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// The error in its tokens.
+        /// The error in the tokens of the file.
         source: Box<VocabularyError>,
     },
 }
 
 impl Vocabulary {
-    /// Pads short sequences.
+    /// Token that pads short sequences.
     pub const PAD: &'static str = "<pad>";
-    /// Precedes every target.
+    /// Token that precedes every target.
     pub const BOS: &'static str = "<bos>";
-    /// Ends every target.
+    /// Token that ends every target.
     pub const EOS: &'static str = "<eos>";
-    /// Replaces words that are not in the vocabulary.
+    /// Token that replaces words outside the vocabulary.
     pub const UNK: &'static str = "<unk>";
     /// Id of [`PAD`](Self::PAD).
     pub const PAD_ID: u32 = 0;
@@ -104,7 +104,7 @@ impl Vocabulary {
 
     const SPECIAL: [&'static str; 4] = [Self::PAD, Self::BOS, Self::EOS, Self::UNK];
 
-    /// Creates a vocabulary of the special tokens, followed by `tokens` from id 4.
+    /// Creates a vocabulary of the four special tokens and `tokens`, whose ids begin at 4.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl Vocabulary {
         Ok(Self { tokens, ids })
     }
 
-    /// Returns the number of tokens, including the special ones.
+    /// Returns the number of tokens, including the four special tokens.
     pub fn len(&self) -> usize {
         self.tokens.len()
     }
@@ -151,17 +151,17 @@ impl Vocabulary {
         self.tokens.is_empty()
     }
 
-    /// Returns the id of a token; [`UNK_ID`](Self::UNK_ID) if the vocabulary does not have it.
+    /// Returns the id of a token; [`UNK_ID`](Self::UNK_ID) for a token outside the vocabulary.
     pub fn id(&self, token: &str) -> u32 {
         self.ids.get(token).copied().unwrap_or(Self::UNK_ID)
     }
 
-    /// Returns the token with this id; `None` if there is none.
+    /// Returns the token with this id; `None` if the id is outside the vocabulary.
     pub fn token(&self, id: u32) -> Option<&str> {
         self.tokens.get(id as usize).map(String::as_str)
     }
 
-    /// Returns the ids of a sentence's words, which are separated by white space.
+    /// Returns the id of each word of a sentence; words are separated by white space.
     ///
     /// Neither [`BOS`](Self::BOS) nor [`EOS`](Self::EOS) is added.
     pub fn encode(&self, sentence: &str) -> Vec<u32> {
@@ -171,7 +171,9 @@ impl Vocabulary {
             .collect()
     }
 
-    /// Returns the words of `ids`, separated by spaces, without padding, begin and end symbols.
+    /// Returns the words of `ids`, separated by spaces.
+    ///
+    /// Padding, begin and end symbols are skipped.
     ///
     /// # Errors
     ///
@@ -190,7 +192,7 @@ impl Vocabulary {
         Ok(words.join(" "))
     }
 
-    /// Writes the tokens as a JSON list.
+    /// Writes the tokens to a file, as a JSON list.
     ///
     /// # Errors
     ///
