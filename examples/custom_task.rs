@@ -68,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Ending::Done(trained) = trainer.train(&mut ())? else {
         unreachable!("nothing stops the run");
     };
-    let test = evaluation::test(&trained.model, &task, &config, &device);
+    let test = evaluation::test(&trained.model, &task, &config, &device)?;
     let summary = trained.summary(&config, &test);
 
     for decoded in &test.decoded[..3] {

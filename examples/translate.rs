@@ -97,7 +97,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{:12} {}", codec.target_token(id), cells(tenths.collect()));
     }
 
-    let test = evaluation::test(model, dataset.as_ref(), &config, &device);
+    let test = evaluation::test(model, dataset.as_ref(), &config, &device)?;
     let bleu = test.texts.map_or(0.0, |scores| scores.bleu);
     println!("\nBLEU {bleu:.1} on 100 unseen sentences");
     fs::remove_dir_all(&folder)?;

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::process::ExitCode;
 
 use training::error::{DivergedError, UsageError};
+use transformer::generate::GenerateError;
 
 /// How a command ended. Each value is the exit code. After a signal, it is 128 plus the number of
 /// the signal, as in a shell.
@@ -34,7 +35,7 @@ impl Exit {
     pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
             Self::Usage
-        } else if error.is::<DivergedError>() {
+        } else if error.is::<DivergedError>() || is_not_finite(error) {
             Self::Diverged
         } else {
             Self::Failure
@@ -61,12 +62,20 @@ impl Exit {
             Self::Success => "The command succeeded",
             Self::Failure => "It failed: a file, a device or an output did not work",
             Self::Usage => "Wrong usage: a flag, a setting or an input that you can correct",
-            Self::Diverged => "Training diverged: the loss or a parameter is not finite",
+            Self::Diverged => {
+                "Not finite: the loss or a parameter in training, or the outputs of a model"
+            }
             Self::HungUp => "A run was stopped by SIGHUP: its terminal was closed",
             Self::Interrupted => "A run was stopped by Ctrl-C (SIGINT) or from the dashboard",
             Self::Terminated => "A run was stopped by SIGTERM",
         }
     }
+}
+
+/// Whether a model computed NaN or infinity.
+fn is_not_finite(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<GenerateError>();
+    matches!(error, Some(GenerateError::NotFinite { .. }))
 }
 
 impl From<Exit> for ExitCode {
@@ -100,6 +109,9 @@ mod tests {
             settings: Vec::new(),
         };
         assert_eq!(code(diverged.into()), 3);
+        let (sequence, position) = (0, 4);
+        let not_finite = GenerateError::NotFinite { sequence, position };
+        assert_eq!(code(not_finite.into()), 3);
         let of = |name| Exit::stopped_by(name).code();
         assert_eq!(
             ["SIGHUP", "SIGINT", "SIGTERM", "the dashboard"].map(of),

@@ -67,7 +67,7 @@
 //! let folder = RunFolder::create(Some(&path), &config)?; // `None` for runs/first-letter-N
 //! let trainer = Trainer::new(&config, &task, &Device::flex(), folder)?;
 //! if let Ending::Done(finished) = trainer.train(&mut ())? {
-//!     let test = evaluation::test(&finished.model, &task, &config, &Device::flex());
+//!     let test = evaluation::test(&finished.model, &task, &config, &Device::flex())?;
 //!     println!("{:.3} of {} words are correct", test.exact_match, test.decoded.len());
 //!     let summary = finished.summary(&config, &test);
 //!     finished.folder.finish(&summary)?;

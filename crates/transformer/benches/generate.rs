@@ -87,7 +87,8 @@ fn search(criterion: &mut Criterion) {
                 let model = Free(logits.clone());
                 let prefixes = vec![Vec::new(); 16];
                 let search = Search::new(model, prefixes, config(width));
-                search.expect("the configuration is valid").run()
+                let search = search.expect("the configuration is valid");
+                search.run().expect("the logits are finite")
             });
         });
     }

@@ -5,15 +5,16 @@ mod common;
 use std::collections::HashMap;
 
 use burn::module::Module;
-use burn::tensor::Device;
+use burn::tensor::{Device, TensorData};
 use common::cpu_backends;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use transformer::generate::{
-    Autoregressive, GenerateConfig, Hypothesis, LengthLimit, LengthPenalty, Method, Search,
+    Autoregressive, GenerateConfig, GenerateError, Hypothesis, LengthLimit, LengthPenalty, Method,
+    Search,
 };
 use transformer::{
-    NormPlacement, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences,
+    NormPlacement, Positions, Transformer, TransformerConfig, WeightTying, pad_sequences, weights,
 };
 
 const EOS: u32 = 0;
@@ -119,6 +120,7 @@ fn search(toy: Toy, config: GenerateConfig) -> Vec<Vec<Hypothesis>> {
     Search::new(toy, vec![Vec::new(); n_sources], config)
         .unwrap()
         .run()
+        .unwrap()
 }
 
 fn penalties() -> impl Strategy<Value = LengthPenalty> {
@@ -319,11 +321,103 @@ fn a_beam_finds_what_greedy_misses() {
         Search::new(Trap(vec![Vec::new()]), vec![Vec::new()], config)
             .unwrap()
             .run()
+            .unwrap()
     };
     assert_eq!(run(Method::Greedy)[0][0].tokens, [2]);
     let found = run(beam(2, LengthPenalty::None));
     assert_eq!(found[0][0].tokens, [3]);
     assert!((found[0][0].log_probability - (0.4f64 * 0.97).ln()).abs() < 1e-6);
+}
+
+#[test]
+fn logits_that_are_not_finite_end_the_search() {
+    /// From step 2 on, the last source's logits of tokens 3 and 4 are `x` and `y`.
+    struct Broken(f32, f32, usize);
+    impl Autoregressive for Broken {
+        fn vocab_size(&self) -> usize {
+            5
+        }
+        fn step(&mut self, parents: &[usize], tokens: &[u32]) -> Vec<f32> {
+            let mut logits = [f32::NEG_INFINITY, -9.0, -9.0, 1.0, 0.5].repeat(parents.len());
+            if self.2 == 2 {
+                let end = 5 * tokens.len();
+                logits[end - 5..].copy_from_slice(&[f32::NEG_INFINITY; 5]);
+                logits[end - 2..].copy_from_slice(&[self.0, self.1]);
+            }
+            self.2 += 1;
+            logits
+        }
+    }
+    let sample = Method::Sample {
+        temperature: 1.0,
+        top_k: Some(2),
+        top_p: None,
+        seed: 1,
+        first_source: 0,
+    };
+    let (inf, nan) = (f32::INFINITY, f32::NAN);
+    for method in [Method::Greedy, beam(2, LengthPenalty::None), sample] {
+        let search = |x, y| {
+            let config = config(6).with_method(method);
+            Search::new(Broken(x, y, 0), vec![Vec::new(); 2], config).unwrap()
+        };
+        for (x, y) in [(nan, 1.0), (1.0, nan), (inf, 1.0), (-inf, -inf)] {
+            let error = search(x, y).run().unwrap_err();
+            let (sequence, position) = (1, 2);
+            assert_eq!(
+                error,
+                GenerateError::NotFinite { sequence, position },
+                "{x} {y}"
+            );
+            assert!(
+                error.to_string().starts_with(
+                    "the model's outputs for sequence 1 are not finite at position 2:"
+                )
+            );
+            let mut steps = search(x, y);
+            assert_eq!(
+                steps.by_ref().map(|step| step.is_ok()).collect::<Vec<_>>(),
+                [true, true, false]
+            );
+            assert!(steps.next().is_none());
+        }
+        // Minus infinity forbids a token and is no error.
+        assert_eq!(search(1.0, -inf).run().unwrap()[1][0].tokens.len(), 6);
+    }
+}
+
+#[test]
+fn a_model_with_a_parameter_that_is_not_finite_answers_nothing() {
+    let config = TransformerConfig::new(9, 9)
+        .with_d_model(8)
+        .with_n_heads(2)
+        .with_d_ff(8);
+    let model = config.init_seeded(3, &Device::flex()).unwrap();
+    let mut parameters = weights::parameters(&model);
+    let (name, table) = parameters
+        .iter_mut()
+        .find(|(name, _)| name.starts_with("encoder.") && name.contains("gamma"))
+        .unwrap();
+    let mut values: Vec<f32> = table.iter::<f32>().collect();
+    values[0] = f32::NAN;
+    *table = TensorData::new(values, table.shape().clone());
+    let name = name.clone();
+    let model = weights::with_parameters(&model, parameters).unwrap();
+    let is_not_finite = |error| {
+        matches!(
+            error,
+            GenerateError::NotFinite {
+                sequence: 0,
+                position: 0
+            }
+        )
+    };
+    let generated = model.generate(&[[4, 5]], &GenerateConfig::new(1, 5));
+    assert!(generated.is_err_and(is_not_finite), "{name}");
+    let scored = model.score(&[[4, 5]], &[[3]], 1, Some(2));
+    assert!(scored.is_err_and(is_not_finite), "{name}");
+    let aligned = model.align(&[[4, 5]], &[[3]], 1, 0);
+    assert!(aligned.is_err_and(is_not_finite), "{name}");
 }
 
 #[test]
@@ -335,7 +429,7 @@ fn finished_rows_are_not_decoded_further() {
             config(50),
         )
         .unwrap();
-        let tokens: usize = search.by_ref().map(|step| step.len()).sum();
+        let tokens: usize = search.by_ref().map(|step| step.unwrap().len()).sum();
         (tokens, search.stop())
     };
     let (tokens, found) = greedy(40);
@@ -361,7 +455,7 @@ fn the_steps_of_a_search_are_the_tokens_of_its_targets() {
         let mut ended = Vec::new();
         for step in search.by_ref() {
             let mut next = Vec::new();
-            for token in step {
+            for token in step.unwrap() {
                 let (source, mut row) = rows[token.parent].clone();
                 assert_eq!(source, token.source);
                 row.push(token.token);
@@ -389,8 +483,8 @@ fn a_stopped_search_returns_unfinished_targets() {
         config(9).with_min_length(9),
     )
     .unwrap();
-    search.next();
-    search.next();
+    search.next().unwrap().unwrap();
+    search.next().unwrap().unwrap();
     for found in search.stop() {
         assert_eq!(found[0].tokens.len(), 2);
         assert!(!found[0].is_finished);
@@ -404,7 +498,8 @@ fn a_prefix_is_kept_and_continued() {
         let toy = Toy::new(6, 21, 3);
         let found = Search::new(toy, prefixes.clone(), config(8).with_method(method))
             .unwrap()
-            .run();
+            .run()
+            .unwrap();
         for (prefix, found) in prefixes.iter().zip(&found) {
             assert!(found[0].tokens.starts_with(prefix));
         }
@@ -416,7 +511,7 @@ fn a_prefix_is_kept_and_continued() {
         if method == Method::Greedy {
             let prefix = alone[0][0].tokens[..2].to_vec();
             let again = Search::new(Toy::new(6, 21, 1), vec![prefix], config(8)).unwrap();
-            assert_eq!(again.run()[0], alone[0]);
+            assert_eq!(again.run().unwrap()[0], alone[0]);
         }
     }
 }
@@ -446,7 +541,10 @@ fn samples_are_a_function_of_seed_and_source() {
     toy.rows.remove(0);
     assert_eq!(
         all[1],
-        Search::new(toy, vec![Vec::new()], config).unwrap().run()[0]
+        Search::new(toy, vec![Vec::new()], config)
+            .unwrap()
+            .run()
+            .unwrap()[0]
     );
 }
 
@@ -498,6 +596,7 @@ fn the_repetition_penalty_lowers_the_logits_of_repeated_tokens() {
         Search::new(Constant, vec![Vec::new()], config)
             .unwrap()
             .run()
+            .unwrap()
             .remove(0)
             .remove(0)
     };
@@ -720,7 +819,10 @@ fn the_cache_does_not_affect_the_targets() {
                 device: model.decoder.input.table().device(),
             };
             let prefixes = vec![Vec::new(); sources().len()];
-            let expected = Search::new(reference, prefixes, config).unwrap().run();
+            let expected = Search::new(reference, prefixes, config)
+                .unwrap()
+                .run()
+                .unwrap();
             assert_same(&format!("{name}, {method:?}"), &found, &expected);
         }
     }

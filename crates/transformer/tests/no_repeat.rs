@@ -126,7 +126,7 @@ fn sample(seed: u64) -> Method {
 
 fn search(toy: &Toy, prefix: &[u32], config: GenerateConfig) -> Vec<Hypothesis> {
     let search = Search::new(toy.clone(), vec![prefix.to_vec()], config).unwrap();
-    search.run().remove(0)
+    search.run().unwrap().remove(0)
 }
 
 proptest! {

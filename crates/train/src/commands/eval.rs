@@ -99,7 +99,7 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
 
     let file = HypothesesFile::of_flag(args.hypotheses.as_deref(), [])?;
     let begun = Instant::now();
-    let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config);
+    let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config)?;
     if let Some(file) = file {
         write(file, dataset.codec(), &decoded)?;
     }

@@ -21,7 +21,7 @@ pub(super) fn report(
     }
     let mut rows = Vec::with_capacity(lengths.len());
     for &length in lengths {
-        let row = by_length.of_length(length, settings);
+        let row = by_length.of_length(length, settings)?;
         output::json_or(json, &row, || line(&row))?;
         rows.push(row);
     }

@@ -40,7 +40,7 @@ pub(super) fn report(
     let samples = if output::is_quiet() { 0 } else { SHOWN };
     if matches!(config.data, DataConfig::AnnotatedCopy(_)) && samples > 0 {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
-        for decoded in decode_greedily(&finished.model, dataset, &one_to_ten) {
+        for decoded in decode_greedily(&finished.model, dataset, &one_to_ten)? {
             print_decoded(dataset, 0, &decoded)?;
         }
     }

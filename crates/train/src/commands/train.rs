@@ -116,7 +116,7 @@ fn test(
     device: &Device,
     finished: &Finished<Transformer>,
 ) -> Result<Summary> {
-    let test = evaluation::test(&finished.model, dataset, config, device);
+    let test = evaluation::test(&finished.model, dataset, config, device)?;
     let summary = finished.summary(config, &test);
     let by_length = check_lengths(config, Some(dataset))?;
     report(

@@ -13,7 +13,7 @@ use training::error::{Subject, UsageError};
 use training::evaluation;
 use training::positions::{max_output, max_tokens, truncate_source, with_room};
 use training::run::checkpoint::TrainedRun;
-use transformer::generate::{GenerateConfig, Method};
+use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
@@ -106,7 +106,7 @@ pub(super) fn run(
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         let size = args.batch_size;
-        let decoded = decode(run, &examples, size, &generation);
+        let decoded = decode(run, &examples, size, &generation)?;
         for (decoded, pair) in decoded.iter().zip(&chunk) {
             let hypothesis = codec.decode_target(&decoded.output);
             scorer.add(&hypothesis, &[&pair.target]);
@@ -187,7 +187,7 @@ fn decode(
     examples: &[Example],
     batch_size: Option<usize>,
     generation: &GenerateConfig,
-) -> Vec<Decoded> {
+) -> Result<Vec<Decoded>, GenerateError> {
     let (dataset, config) = (run.dataset.as_ref(), &run.config.model);
     let limits = dataset.limits();
     let mut groups = BTreeMap::<usize, Vec<usize>>::new();
@@ -208,13 +208,13 @@ fn decode(
             max_length,
             ..generation.clone()
         };
-        let outputs = evaluation::decode(&*model, dataset, &group, batch_size, &generation);
+        let outputs = evaluation::decode(&*model, dataset, &group, batch_size, &generation)?;
         for (index, output) in indices.into_iter().zip(outputs) {
             decoded[index] = Some(output);
         }
     }
     let decoded: Option<Vec<Decoded>> = decoded.into_iter().collect();
-    decoded.expect("every example is in a group")
+    Ok(decoded.expect("every example is in a group"))
 }
 
 /// Returns a pair as token ids, and whether a side had to be truncated to `longest` tokens.

@@ -91,7 +91,7 @@ impl Examined {
         if examples.is_empty() {
             return Err(unusable(folder, "has no examples of the validation split").into());
         }
-        let decoded = decode_greedily(&run.model, dataset, &examples);
+        let decoded = decode_greedily(&run.model, dataset, &examples)?;
         let samples = decoded.iter().enumerate();
         let samples = samples.map(|(index, decoded)| sample(dataset, index, decoded));
         let mut attention = Vec::new();

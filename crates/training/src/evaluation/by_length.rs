@@ -4,7 +4,7 @@ use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
-use transformer::generate::Method;
+use transformer::generate::{GenerateError, Method};
 use transformer::{Positions, Transformer, TransformerConfig};
 
 use super::{decode, exact_match, generate_config, teacher_forced};
@@ -109,7 +109,11 @@ impl<'a> ByLength<'a> {
     }
 
     /// Decodes and scores sequences of one length.
-    pub fn of_length(&self, length: usize, settings: &LengthSettings) -> LengthScore {
+    pub fn of_length(
+        &self,
+        length: usize,
+        settings: &LengthSettings,
+    ) -> Result<LengthScore, GenerateError> {
         let mut result = LengthScore {
             length,
             sequences: 0,
@@ -119,22 +123,22 @@ impl<'a> ByLength<'a> {
         };
         let tokens = self.task.max_tokens(length);
         if tokens > self.config.max_len {
-            return result;
+            return Ok(result);
         }
         let LengthSettings { seed, split, .. } = *settings;
         let examples = examples_of_length(self.task, seed, split, length, settings.sequences);
         let generate = generate_config(self.dataset, &examples, settings.method);
         if examples.is_empty() || generate.max_length == 0 {
-            return result;
+            return Ok(result);
         }
         let (model, dataset) = (&self.model, self.dataset);
         let size = settings.batch_size.or(Some(self.batch_size(tokens)));
-        let decoded = decode(model, dataset, &examples, size, &generate);
+        let decoded = decode(model, dataset, &examples, size, &generate)?;
         let score = teacher_forced(model, dataset, &examples, size, &self.device);
         result.sequences = examples.len();
         result.exact_match = Some(exact_match(&decoded));
         result.token_accuracy = Some(score.token_accuracy);
-        result
+        Ok(result)
     }
 
     /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. It is
@@ -168,7 +172,7 @@ mod tests {
         let model = config.model.init_seeded(1, &device).unwrap();
         let by_length =
             ByLength::new(&model, &config.model, dataset.as_ref(), lengths, &device).unwrap();
-        let of_length = |&length| by_length.of_length(length, &settings());
+        let of_length = |&length| by_length.of_length(length, &settings()).unwrap();
         lengths.iter().map(of_length).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Free-running decoding: a model generates whole outputs, each token from the tokens generated
 //! before it.
 
-use transformer::generate::{GenerateConfig, Method};
+use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::batches::{ROWS, batches};
 use crate::data::{Dataset, Decoded, Example};
@@ -49,15 +49,14 @@ pub fn decode<M: SequenceModel>(
     examples: &[Example],
     batch_size: Option<usize>,
     config: &GenerateConfig,
-) -> Vec<Decoded> {
+) -> Result<Vec<Decoded>, GenerateError> {
     let model = model.valid();
     let (scorer, vocab_size) = (dataset.scorer(), dataset.codec().vocabularies().target_size);
     let mut decoded = vec![None; examples.len()];
     let size = batch_size.unwrap_or((TARGETS / config.rows_per_source()).clamp(1, ROWS));
     for indices in batches(examples, vocab_size, Some(size)) {
         let sources = indices.iter().map(|&index| &examples[index].source[..]);
-        let outputs = model.generate(&sources.collect::<Vec<_>>(), config);
-        let outputs = outputs.expect("the model is fitted to the data set");
+        let outputs = model.generate(&sources.collect::<Vec<_>>(), config)?;
         for (index, mut hypotheses) in indices.into_iter().zip(outputs) {
             let output = hypotheses.remove(0).tokens;
             let example = examples[index].clone();
@@ -69,7 +68,7 @@ pub fn decode<M: SequenceModel>(
         }
     }
     let decoded: Option<Vec<Decoded>> = decoded.into_iter().collect();
-    decoded.expect("every example is in a batch")
+    Ok(decoded.expect("every example is in a batch"))
 }
 
 /// Decodes the sources of examples greedily. Returns each output, and whether the data set accepts
@@ -82,7 +81,7 @@ pub fn decode_greedily<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
     examples: &[Example],
-) -> Vec<Decoded> {
+) -> Result<Vec<Decoded>, GenerateError> {
     let config = generate_config(dataset, examples, Method::Greedy);
     decode(model, dataset, examples, None, &config)
 }

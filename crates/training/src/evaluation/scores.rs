@@ -1,6 +1,7 @@
 //! All scores of a model on held-out examples.
 
 use burn::tensor::Device;
+use transformer::generate::GenerateError;
 
 use super::{decode_greedily, exact_match, teacher_forced};
 use crate::data::{Dataset, Decoded, Example, TextScores};
@@ -28,15 +29,15 @@ impl Scores {
         dataset: &dyn Dataset,
         examples: &[Example],
         device: &Device,
-    ) -> (Self, Vec<Decoded>) {
+    ) -> Result<(Self, Vec<Decoded>), GenerateError> {
         let score = teacher_forced(model, dataset, examples, None, device);
-        let decoded = decode_greedily(model, dataset, examples);
+        let decoded = decode_greedily(model, dataset, examples)?;
         let scores = Self {
             loss: score.loss,
             token_accuracy: score.token_accuracy,
             exact_match: exact_match(&decoded),
             texts: dataset.scorer().text_scores(&decoded),
         };
-        (scores, decoded)
+        Ok((scores, decoded))
     }
 }

@@ -1,6 +1,7 @@
 //! Evaluation of the trained model at the end of a run.
 
 use burn::tensor::Device;
+use transformer::generate::GenerateError;
 
 use super::{Scores, teacher_forced};
 use crate::config::RunConfig;
@@ -30,22 +31,22 @@ pub fn test<M: SequenceModel>(
     dataset: &dyn Dataset,
     config: &RunConfig,
     device: &Device,
-) -> TestResult {
+) -> Result<TestResult, GenerateError> {
     let (seed, sizes) = (config.seed, &config.evaluation);
     let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
     let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
-    let (scores, decoded) = Scores::of(model, dataset, &examples, device);
+    let (scores, decoded) = Scores::of(model, dataset, &examples, device)?;
     let valid_loss = match validation == examples {
         true => scores.loss,
         false => teacher_forced(model, dataset, &validation, None, device).loss,
     };
-    TestResult {
+    Ok(TestResult {
         decoded,
         exact_match: scores.exact_match,
         token_accuracy: scores.token_accuracy,
         valid_loss,
         texts: scores.texts,
-    }
+    })
 }
 
 #[cfg(test)]
@@ -63,13 +64,13 @@ mod tests {
         let dataset = dataset.as_ref();
         let device = Device::flex();
         let model = config.model.init_seeded(1, &device).unwrap();
-        let result = test(&model, dataset, &config, &device);
+        let result = test(&model, dataset, &config, &device).unwrap();
 
         let held_out = |split, n| dataset.held_out(config.seed, split, n);
         let [tests, validation] =
             [(Split::Test, 9), (Split::Validation, 7)].map(|(split, n)| held_out(split, n));
         let score = |examples| teacher_forced(&model, dataset, examples, None, &device);
-        let decoded = decode_greedily(&model, dataset, &tests);
+        let decoded = decode_greedily(&model, dataset, &tests).unwrap();
         assert_eq!(result.exact_match, exact_match(&decoded));
         assert_eq!(result.decoded, decoded);
         assert_eq!(result.decoded.len(), 9);

@@ -81,7 +81,7 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// If the settings do not fit the model.
+    /// Settings that the model cannot take, or outputs of the model that are not finite.
     pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
         let mut results = Vec::with_capacity(requests.len());
         let format = self.format();
@@ -150,7 +150,8 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// If the settings do not fit the model, or if `print` returns an error.
+    /// Settings that the model cannot take, outputs of the model that are not finite, or the errors of
+    /// `print`.
     pub fn stream(
         &self,
         request: &Request,
@@ -163,10 +164,17 @@ impl<'a> Predictor<'a> {
         let config = generation.config_at(request.line, self.max_output(request));
         let prefix = &generation.prefix;
         let model = self.model(std::slice::from_ref(request), config.max_length);
+        let wrong = |error| error_of(std::slice::from_ref(request), error);
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
-        let tokens = steps.map_err(usage_error)?.flatten().map(|step| step.token);
         let (mut target, mut printed) = (Vec::new(), String::new());
-        for token in tokens.filter(|&token| Some(token) != config.eos_id) {
+        for step in steps.map_err(wrong)? {
+            // A search for a single output has a single row.
+            let Some(token) = step.map_err(wrong)?.first().map(|row| row.token) else {
+                continue;
+            };
+            if Some(token) == config.eos_id {
+                continue;
+            }
             target.push(token);
             let text = self.codec().decode_target(&target);
             // The bytes of a character can be spread over several tokens. Print only whole
@@ -269,7 +277,7 @@ impl<'a> Predictor<'a> {
         let config = generation.config_at(requests[0].line, max_length);
         let model = self.model(requests, max_length);
         let outputs = model.complete(&sources, &prefixes, &config);
-        outputs.map_err(usage_error)
+        outputs.map_err(|error| error_of(requests, error))
     }
 
     fn score(&self, requests: &[Request]) -> Result<Vec<TargetScore>> {
@@ -278,7 +286,7 @@ impl<'a> Predictor<'a> {
         let targets: Vec<&[u32]> = requests.iter().map(|request| &request.target[..]).collect();
         let (model, sources) = (self.model(requests, 0), sources(requests));
         let scores = model.score(&sources, &targets, bos_id, eos_id);
-        scores.map_err(usage_error)
+        scores.map_err(|error| error_of(requests, error))
     }
 
     /// Returns the alignments of all outputs of each request, from the last decoder layer.
@@ -297,7 +305,7 @@ impl<'a> Predictor<'a> {
         let longest = targets.iter().map(|target| target.len() + 1).max();
         let model = self.model(requests, longest.unwrap_or(0));
         let rows = model.align(&sources, &targets, bos_id, last_layer);
-        let mut rows = rows.map_err(usage_error)?.into_iter();
+        let mut rows = rows.map_err(|error| error_of(&[], error))?.into_iter();
         let alignment =
             |outputs: &Vec<Hypothesis>| Some(rows.by_ref().take(outputs.len()).collect());
         Ok(outputs.iter().map(alignment).collect())
@@ -308,12 +316,17 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Converts an error of a generation. Errors about settings get the section `generation`. Errors
-/// about token ids are not expected, because the ids were checked before.
-fn usage_error(error: GenerateError) -> anyhow::Error {
-    match error {
-        GenerateError::Config(error) => UsageError::of_section("generation", error).into(),
-        GenerateError::Input(error) => error.into(),
+/// Turns an error of a generation into one about a setting or a line. Token ids were checked before.
+fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
+    let line = match (&error, requests) {
+        (GenerateError::NotFinite { sequence, .. }, [_, ..]) => Some(requests[*sequence].line),
+        _ => None,
+    };
+    match (error, line) {
+        (GenerateError::Config(error), _) => UsageError::of_section("generation", error).into(),
+        (GenerateError::Input(error), _) => error.into(),
+        (error, Some(line)) => anyhow::Error::new(error).context(format!("line {line}")),
+        (error, None) => error.into(),
     }
 }
 

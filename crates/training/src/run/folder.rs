@@ -1,8 +1,8 @@
 //! The folder in which a run keeps its settings, metrics, status and results.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::fs;
 use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
@@ -11,32 +11,32 @@ use serde_json::Value;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::RUNS;
-use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write};
-use super::lock::{lock, open};
+use super::layout::{CONFIG, SUMMARY, cannot_write};
+use super::lock::{LockedFolder, lock};
+use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
 use super::status::{EndReason, StatusWriter};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
 use crate::files::{remove_file, write_json};
-use crate::notes;
 
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
 
-/// An open run folder. While it is open, no other process can train in it.
+const CANNOT_LOG: &str = "cannot write metrics.jsonl";
+
+/// An open run folder. No other process can train in it as long as it is open.
 ///
 /// As an [`Observer`], it writes the metrics of steps and evaluations to `metrics.jsonl`.
 #[derive(Debug)]
 pub struct RunFolder {
-    path: PathBuf,
-    metrics: BufWriter<File>,
+    metrics: MetricsLog,
     status: StatusWriter,
     /// Environment of this process; `None` until the process begins to train.
     environment: Option<Environment>,
-    /// The locked file. It is the last field and is therefore closed last, so that the folder stays
-    /// locked until the last status has been written.
-    _lock: File,
+    /// The folder, which stays locked until the last status is written.
+    locked: Arc<LockedFolder>,
 }
 
 impl RunFolder {
@@ -66,19 +66,18 @@ impl RunFolder {
             Some(path) => claim(path)?,
             None => next_free(Path::new(RUNS), config.data.name())?,
         };
-        let lock = lock(&path, RUN_DIR)?;
+        let locked = Arc::new(lock(&path, RUN_DIR)?);
         write_others(&path)?;
         let written = write_json(&path.join(CONFIG), config);
-        let metrics = written.and_then(|()| File::create(path.join(METRICS)));
+        let metrics = written.and_then(|()| MetricsLog::open(&path));
         let metrics = metrics.map_err(|error| cannot_write(RUN_DIR, &path, &error))?;
-        let mut status = StatusWriter::new(&path);
+        let mut status = StatusWriter::new(locked.clone());
         status.begin(0, config.optimization.steps)?;
         Ok(Self {
-            path,
-            metrics: BufWriter::new(metrics),
+            metrics,
             status,
             environment: None,
-            _lock: lock,
+            locked,
         })
     }
 
@@ -118,46 +117,39 @@ impl RunFolder {
     ///
     /// If the folder cannot be written, or if another process trains in it.
     pub fn open(path: &Path) -> Result<Self> {
-        let lock = lock(path, RUN)?;
+        let locked = Arc::new(lock(path, RUN)?);
         Checkpoints::of(path).tidy();
-        let metrics = open(&path.join(METRICS)).map_err(|error| cannot_write(RUN, path, &error))?;
+        let metrics = MetricsLog::open(path).map_err(|error| cannot_write(RUN, path, &error))?;
         Ok(Self {
-            path: path.into(),
-            metrics: BufWriter::new(metrics),
-            status: StatusWriter::new(path),
+            metrics,
+            status: StatusWriter::new(locked.clone()),
             environment: None,
-            _lock: lock,
+            locked,
         })
     }
 
-    /// Truncates `metrics.jsonl` to its first `bytes` bytes, so that a resumed run can continue
-    /// from there. Warns if the file is shorter.
+    /// Returns `metrics.jsonl` to its position at the checkpoint after `step` steps; a resumed run
+    /// adds lines from there. Repairs a damaged file as far as possible, with a warning.
     ///
     /// # Errors
     ///
     /// If the file cannot be written.
-    pub fn rewind(&mut self, bytes: u64) -> Result<()> {
-        let path = self.path.join(METRICS);
-        let file = self.metrics.get_mut();
-        let rewind = |file: &mut File| {
-            let length = file.metadata()?.len();
-            file.set_len(bytes.min(length))?;
-            file.seek(SeekFrom::End(0))?;
-            Ok::<_, io::Error>(length)
-        };
-        let length = rewind(file).with_context(|| format!("cannot write {}", path.display()))?;
-        if length < bytes {
-            notes::warn(&format!(
-                "{} has {length} bytes, but had {bytes} at the checkpoint: lines are missing",
-                path.display()
-            ));
-        }
-        Ok(())
+    pub fn rewind(&mut self, position: &MetricsPosition, step: usize) -> Result<()> {
+        self.metrics.rewind(position, step).context(CANNOT_LOG)
+    }
+
+    /// Removes all lines of `metrics.jsonl`, because the run begins.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn clear_metrics(&mut self) -> Result<()> {
+        self.metrics.clear().context(CANNOT_LOG)
     }
 
     /// Returns the number of steps in `summary.json`; `None` if the run has not finished.
     pub fn ended_at(&self) -> Option<usize> {
-        let summary = fs::read(self.path.join(SUMMARY)).ok()?;
+        let summary = fs::read(self.path().join(SUMMARY)).ok()?;
         let summary: Value = serde_json::from_slice(&summary).ok()?;
         summary.get("steps")?.as_u64()?.try_into().ok()
     }
@@ -169,11 +161,12 @@ impl RunFolder {
     ///
     /// If one of the files cannot be replaced or removed.
     pub fn begin_again(&mut self, config: &RunConfig, step: usize) -> Result<()> {
-        write_json(&self.path.join(CONFIG), config).context("cannot write config.json")?;
+        let path = self.path().to_owned();
+        write_json(&path.join(CONFIG), config).context("cannot write config.json")?;
         self.status.begin(step, config.optimization.steps)?;
         let environment = self.environment.insert(Environment::current());
-        add_environment(&self.path, environment, step == 0)?;
-        remove_file(&self.path.join(SUMMARY)).context("cannot remove summary.json")
+        add_environment(&path, environment, step == 0)?;
+        remove_file(&path.join(SUMMARY)).context("cannot remove summary.json")
     }
 
     /// Records in `status.json` the number of steps taken and, if training has ended, the reason.
@@ -208,13 +201,12 @@ impl RunFolder {
 
     /// Returns the folder's path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.locked.path()
     }
 
     /// Adds a line to `metrics.jsonl`.
     fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
-        let line = serde_json::to_string(metrics)?;
-        writeln!(self.metrics, "{line}").context("cannot write metrics.jsonl")
+        self.metrics.add(metrics).context(CANNOT_LOG)
     }
 
     /// Passes all lines of `metrics.jsonl` to the operating system, so that they survive the
@@ -222,22 +214,20 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn flush(&mut self) -> Result<()> {
-        self.metrics.flush().context("cannot write metrics.jsonl")
+        self.locked.check()?;
+        self.metrics.flush().context(CANNOT_LOG)
     }
 
-    /// Waits until `metrics.jsonl` is on the disk, and returns its length in bytes.
+    /// Waits until `metrics.jsonl` is on the disk, and returns its position.
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
-    pub fn sync(&mut self) -> Result<u64> {
-        self.flush()?;
-        let file = self.metrics.get_ref();
-        file.sync_data()
-            .and_then(|()| Ok(file.metadata()?.len()))
-            .context("cannot write metrics.jsonl")
+    /// If the file cannot be written, or the folder was removed, renamed or replaced.
+    pub fn sync(&mut self) -> Result<MetricsPosition> {
+        self.locked.check()?;
+        self.metrics.sync().context(CANNOT_LOG)
     }
 
     /// Writes `summary.json` and the last lines of `metrics.jsonl`. The run then counts as
@@ -248,7 +238,7 @@ impl RunFolder {
     /// If one of the files cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<()> {
         self.sync()?;
-        write_json(&self.path.join(SUMMARY), summary).context("cannot write summary.json")?;
+        write_json(&self.path().join(SUMMARY), summary).context("cannot write summary.json")?;
         self.status.finish()
     }
 }
@@ -266,6 +256,7 @@ impl Observer for RunFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::layout::METRICS;
     use crate::run::records::StepMetrics;
 
     #[test]
@@ -295,6 +286,7 @@ mod tests {
         let path = parent.path().join("run");
         let config = RunConfig::copy();
         let mut folder = RunFolder::create(Some(&path), &config).unwrap();
+        folder.clear_metrics().unwrap();
         let metrics = |step| StepMetrics {
             step,
             loss: 0.5,
@@ -313,14 +305,13 @@ mod tests {
         };
         let read = || fs::read_to_string(path.join(METRICS)).unwrap();
         folder.event(Event::Metrics(&metrics(1))).unwrap();
-        let bytes = folder.sync().unwrap();
+        let position = folder.sync().unwrap();
         assert_eq!(read(), line(1) + "\n");
-        assert_eq!(bytes, line(1).len() as u64 + 1);
         let (first, steps) = (1, 2);
         folder.event(Event::Begin { first, steps }).unwrap();
         folder.event(Event::Metrics(&metrics(2))).unwrap();
         folder.flush().unwrap();
-        folder.rewind(bytes).unwrap();
+        folder.rewind(&position, 1).unwrap();
         folder.event(Event::Metrics(&metrics(3))).unwrap();
         folder.flush().unwrap();
         assert_eq!(read(), format!("{}\n{}\n", line(1), line(3)));

@@ -1,10 +1,14 @@
 //! The lock of a run folder, which a process holds while it trains there.
 
-use std::fs::{File, OpenOptions, TryLockError};
+#[cfg(unix)]
+use std::fs::Metadata;
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
+
+use anyhow::{Result, anyhow};
 
 use super::layout::{LOCK, cannot_write};
 use crate::error::UsageError;
@@ -16,10 +20,82 @@ const ATTEMPTS: usize = 5;
 /// Time between two attempts to lock a folder.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Locks a folder against other processes until the returned file is closed. The system also
-/// unlocks it when the process ends, even if it is killed. `argument` is the argument that names
-/// the folder, for errors.
-pub(super) fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
+/// A run folder that this process has locked.
+#[derive(Debug)]
+pub(super) struct LockedFolder {
+    path: PathBuf,
+    /// The locked file. Closing it unlocks the folder.
+    file: File,
+}
+
+impl LockedFolder {
+    /// Returns the path at which the folder was locked.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Checks that the path still names the locked folder.
+    ///
+    /// # Errors
+    ///
+    /// If the folder was removed, renamed or replaced.
+    pub(super) fn check(&self) -> Result<()> {
+        if self.is_in_place() {
+            return Ok(());
+        }
+        let path = self.path.display();
+        Err(match self.moved_to() {
+            Some(now) => anyhow!(
+                "the run folder {path} was renamed to {} while it was in use: training ends; `train resume` goes on from its last checkpoint there",
+                now.display()
+            ),
+            None => anyhow!(
+                "the run folder {path} was removed or replaced while it was in use: training ends, and the run's checkpoints are lost with the folder"
+            ),
+        })
+    }
+
+    #[cfg(unix)]
+    fn is_in_place(&self) -> bool {
+        use std::os::unix::fs::MetadataExt;
+        let id = |file: Metadata| (file.dev(), file.ino());
+        let now = fs::metadata(self.path.join(LOCK)).map(id);
+        // A file system that cannot answer is no reason to end the run.
+        self.file
+            .metadata()
+            .map(id)
+            .map_or(true, |locked| now.is_ok_and(|now| now == locked))
+    }
+
+    #[cfg(not(unix))]
+    fn is_in_place(&self) -> bool {
+        self.path.join(LOCK).exists()
+    }
+
+    /// Returns the folder's present path, where the system knows it.
+    fn moved_to(&self) -> Option<PathBuf> {
+        #[cfg(target_os = "linux")]
+        {
+            use std::os::fd::AsRawFd;
+            let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            // The path of a removed file ends with a mark, so that no file has it.
+            let now = fs::read_link(link).ok()?;
+            now.exists().then(|| now.parent().map(Into::into)).flatten()
+        }
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
+}
+
+/// Locks a folder, which the argument `argument` names, against other processes until the result is
+/// dropped. The system unlocks it when the process ends, even if it is killed.
+pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder, UsageError> {
+    let file = lock_file(folder, argument)?;
+    let path = folder.into();
+    Ok(LockedFolder { path, file })
+}
+
+fn lock_file(folder: &Path, argument: &str) -> Result<File, UsageError> {
     let cannot = |error: io::Error| cannot_write(argument, folder, &error);
     let mut file = open(&folder.join(LOCK)).map_err(cannot)?;
     for attempt in 1.. {
@@ -77,6 +153,35 @@ mod tests {
         assert!(is_locked(folder.path()));
         drop(lock);
         assert!(!is_locked(folder.path()));
+    }
+
+    #[test]
+    fn a_folder_that_is_removed_renamed_or_replaced_is_noticed() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run");
+        let make = || {
+            fs::create_dir(&path).unwrap();
+            lock(&path, "run").unwrap()
+        };
+        let error = |locked: &LockedFolder| locked.check().unwrap_err().to_string();
+        let locked = make();
+        locked.check().unwrap();
+        fs::remove_dir_all(&path).unwrap();
+        assert!(error(&locked).contains("was removed or replaced"));
+        // Another process makes a folder of the same name.
+        let other = make();
+        other.check().unwrap();
+        assert!(error(&locked).contains("was removed or replaced"));
+        let now = parent.path().join("renamed");
+        fs::rename(&path, &now).unwrap();
+        if cfg!(target_os = "linux") {
+            let expected = format!(
+                "was renamed to {} while",
+                now.canonicalize().unwrap().display()
+            );
+            assert!(error(&other).contains(&expected), "{}", error(&other));
+        }
+        assert!(other.check().is_err());
     }
 
     #[test]

@@ -71,8 +71,13 @@ pub(super) fn read_evaluations(folder: &Path) -> Result<Vec<MetricsLine>, UsageE
     read_lines(folder, |line, left| left < 3 || is_evaluation(line))
 }
 
-/// Reads the lines for which `is_wanted` returns true. `is_wanted` takes the line and the number of
-/// lines after it.
+/// Parses a line; `None` if it is not a JSON object with a step.
+pub(super) fn parse_line(line: &[u8]) -> Option<MetricsLine> {
+    serde_json::from_slice(line).ok().and_then(MetricsLine::of)
+}
+
+/// Reads the lines for which `is_wanted` returns true, given the line and the number of lines after
+/// it.
 fn read_lines(
     folder: &Path,
     is_wanted: impl Fn(&[u8], usize) -> bool,
@@ -89,8 +94,7 @@ fn read_lines(
         if line.trim_ascii().is_empty() || !is_wanted(line, all.len() - number) {
             continue;
         }
-        let read = serde_json::from_slice(line).ok().and_then(MetricsLine::of);
-        match read {
+        match parse_line(line) {
             Some(line) => lines.push(line),
             None if !line.ends_with(b"\n") => break,
             None => {

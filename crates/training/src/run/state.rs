@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::loss_scale::LossScale;
+use super::metrics_log::MetricsPosition;
 use super::status::EndReason;
 use crate::config::BestBy;
 
@@ -27,9 +28,10 @@ pub struct TrainingState {
     /// Why training ended; `None` if it has not ended.
     #[serde(default)]
     pub end_reason: Option<EndReason>,
-    /// Length of `metrics.jsonl` at this step, in bytes.
-    pub metrics_bytes: u64,
-    /// The best evaluation so far; `None` if there was none.
+    /// Length and checksum of `metrics.jsonl` at this step.
+    #[serde(default)]
+    pub metrics: MetricsPosition,
+    /// The best evaluation so far.
     pub best: Option<Best>,
     /// Number of evaluations since the best one.
     pub since_best: usize,

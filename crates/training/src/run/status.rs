@@ -3,14 +3,14 @@
 use std::fmt;
 use std::fs;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
 use super::layout::{STATUS, unusable};
-use super::lock::is_locked;
+use super::lock::{LockedFolder, is_locked};
 use crate::error::{DivergedError, UsageError};
 use crate::files::write_json;
 
@@ -192,17 +192,16 @@ fn write(folder: &Path, status: &RunStatus) -> io::Result<()> {
 /// run is running, it records that the run has failed.
 #[derive(Debug)]
 pub(super) struct StatusWriter {
-    folder: PathBuf,
-    /// Last written status. It is `None` until training begins, so that a process that ends earlier
-    /// changes nothing.
+    folder: Arc<LockedFolder>,
+    /// `None` until training begins, so that a process that ends earlier changes nothing.
     current: Option<RunStatus>,
 }
 
 impl StatusWriter {
-    /// Creates a writer of the status of the run in a folder.
-    pub(super) fn new(folder: &Path) -> Self {
+    /// Prepares to write the status of the run in a folder.
+    pub(super) fn new(folder: Arc<LockedFolder>) -> Self {
         Self {
-            folder: folder.into(),
+            folder,
             current: None,
         }
     }
@@ -264,7 +263,8 @@ impl StatusWriter {
         let Some(current) = &self.current else {
             return Ok(());
         };
-        write(&self.folder, current).context("cannot write status.json")
+        self.folder.check()?;
+        write(self.folder.path(), current).context("cannot write status.json")
     }
 }
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use burn::tensor::Device;
 use transformer::Transformer;
+use transformer::generate::GenerateError;
 
 use super::finished::Ending;
 use super::seed::seed_of_step;
@@ -59,7 +60,7 @@ type Stop = (&'static str, PathBuf);
 /// let Ending::Done(finished) = trainer.train(&mut ())? else {
 ///     unreachable!("the observer () stops no run");
 /// };
-/// let test = evaluation::test(&finished.model, dataset.as_ref(), &config, &device);
+/// let test = evaluation::test(&finished.model, dataset.as_ref(), &config, &device)?;
 /// let summary = finished.summary(&config, &test);
 /// finished.folder.finish(&summary)?;
 /// assert_eq!(summary.steps, 3);
@@ -84,6 +85,8 @@ pub struct Trainer<'a, M> {
     /// save or, before the first save, of the trainer's creation.
     pub(super) saved: Option<usize>,
     pub(super) saved_at: Instant,
+    /// Step of the newest checkpoint whose parameters are known to give a finite loss.
+    pub(super) proven: Option<usize>,
 }
 
 impl<'a> Trainer<'a, Transformer> {
@@ -145,6 +148,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             read_at: 0.0,
             saved: None,
             saved_at: Instant::now(),
+            proven: None,
         })
     }
 
@@ -189,7 +193,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
         // Without a checkpoint, training starts at step 0, and `metrics.jsonl` is emptied.
         if self.saved.is_none() {
-            self.folder.rewind(0)?;
+            self.folder.clear_metrics()?;
         }
         // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
@@ -328,7 +332,16 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.read_losses(observer)?;
         let config = &self.config.evaluation;
         let model = self.learner.evaluated_model();
-        let (scores, _) = Scores::of(&model, self.dataset, &self.validation, &self.device);
+        let scores = match Scores::of(&model, self.dataset, &self.validation, &self.device) {
+            Ok((scores, _)) if scores.loss.is_finite() => scores,
+            Ok(_) | Err(GenerateError::NotFinite { .. }) => {
+                return Err(self.diverged(format!(
+                    "the outputs for the validation split are not finite after step {}",
+                    self.state.step
+                )));
+            }
+            Err(error) => return Err(error.into()),
+        };
         let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
         self.folder.event(Event::Evaluation(&evaluation))?;
         if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {

@@ -42,16 +42,25 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 );
                 return Err(self.diverged(what));
             }
+            // The loss of a step is that of the parameters before it.
+            if self.saved.is_some_and(|saved| saved < metrics.step) {
+                self.proven = self.saved;
+            }
         }
         self.folder.flush()
     }
 
-    /// Returns the error of a run that cannot continue because it diverged. `what` describes what
-    /// happened. The error names the last checkpoint.
+    /// Returns the error of a run that cannot continue because `what` happened. It names the newest
+    /// checkpoint whose parameters gave a finite loss.
     pub(super) fn diverged(&self, what: String) -> anyhow::Error {
-        let last = match self.saved {
-            Some(step) => format!("the last checkpoint is of step {step}"),
-            None => "there is no checkpoint".into(),
+        let last = match (self.saved, self.proven) {
+            (None, _) => "there is no checkpoint".into(),
+            (Some(_), Some(step)) => {
+                format!("the last checkpoint with a finite loss is of step {step}")
+            }
+            (Some(step), None) => {
+                format!("the checkpoint of step {step} is not known to have a finite loss")
+            }
         };
         let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
         let error = DivergedError {

@@ -51,8 +51,12 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 "the run had {then} threads and has {now} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={then} repeats it exactly"
             ));
         }
-        self.folder.rewind(state.metrics_bytes)?;
+        self.folder.rewind(&state.metrics, state.step)?;
         self.checkpoints.remove_after(state.step)?;
+        // The process may have been killed between saving and removing.
+        let best = state.best.map(|best| best.step);
+        let keep = self.config.checkpointing.keep;
+        self.checkpoints.prune(keep, best.as_slice())?;
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;
         self.read_at = state.train_seconds;
@@ -79,7 +83,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 self.state.learning_rate,
             )));
         }
-        self.state.metrics_bytes = self.folder.sync()?;
+        self.state.metrics = self.folder.sync()?;
         let moments = weights::to_bytes(&self.learner.optimizer.state())?;
         let mut files = vec![
             (checkpoint::MODEL, weights::to_bytes(&parameters)?),

@@ -2,7 +2,7 @@
 
 use crate::error::{ConfigError, InputError};
 
-/// An error in the arguments of generation or scoring.
+/// An error of a generation or a scoring.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
     /// A setting is not valid.
@@ -11,4 +11,14 @@ pub enum GenerateError {
     /// The model cannot process the sources, targets or prefixes.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The model computes NaN or infinity, so that its outputs mean nothing.
+    #[error(
+        "the model's outputs for sequence {sequence} are not finite at position {position}: its parameters are damaged, have diverged, or are too large for the precision"
+    )]
+    NotFinite {
+        /// Index of the sequence in the batch, from 0.
+        sequence: usize,
+        /// Index of the target token that was to be predicted, from 0.
+        position: usize,
+    },
 }

@@ -38,7 +38,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// `sources` is empty, or the model cannot process a sequence.
+    /// There is no pair, the model cannot process a sequence, or its outputs are not finite.
     ///
     /// # Panics
     ///
@@ -61,23 +61,26 @@ impl Transformer {
         let data = log_softmax(logits, 2).into_data();
         let log_probabilities: Vec<f32> = data.iter::<f32>().collect();
         let rows = log_probabilities.chunks(length * vocab_size);
-        let score = |(row, target): (&[f32], &[u32])| {
+        let score = |(sequence, (row, target)): (usize, (&[f32], &[u32]))| {
             let labels = target.iter().copied().chain(eos_id);
             let token_log_probabilities: Vec<f32> = row
                 .chunks(vocab_size)
                 .zip(labels)
                 .map(|(position, label)| position[label as usize])
                 .collect();
+            if let Some(position) = token_log_probabilities.iter().position(|x| x.is_nan()) {
+                return Err(GenerateError::NotFinite { sequence, position });
+            }
             let log_probability = token_log_probabilities
                 .iter()
                 .fold(0.0, |sum, &x| sum + f64::from(x));
-            TargetScore {
+            Ok(TargetScore {
                 token_log_probabilities,
                 log_probability,
-            }
+            })
         };
         let targets = targets.iter().map(AsRef::as_ref);
-        Ok(rows.zip(targets).map(score).collect())
+        rows.zip(targets).enumerate().map(score).collect()
     }
 
     /// Returns the alignment of each target with its source: cross-attention weights, averaged over
@@ -104,7 +107,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// `sources` is empty, or the model cannot process a sequence.
+    /// There is no pair, the model cannot process a sequence, or its outputs are not finite.
     ///
     /// # Panics
     ///
@@ -135,16 +138,17 @@ impl Transformer {
         let data = weights.mean_dim(1).into_data();
         let weights: Vec<f32> = data.iter::<f32>().collect();
         let pairs = sources.iter().zip(&inputs);
-        let align = |(rows, (source, input)): (&[f32], (&_, &Vec<u32>))| {
+        let align = |(sequence, (rows, (source, input))): (usize, (&[f32], (&_, &Vec<u32>)))| {
             let source: &[u32] = AsRef::as_ref(source);
-            let rows = rows.chunks(width).take(input.len());
-            rows.map(|row| row[..source.len()].to_vec()).collect()
+            let rows = rows.chunks(width).take(input.len()).enumerate();
+            let row = |(position, row): (usize, &[f32])| match row.iter().all(|x| x.is_finite()) {
+                true => Ok(row[..source.len()].to_vec()),
+                false => Err(GenerateError::NotFinite { sequence, position }),
+            };
+            rows.map(row).collect()
         };
-        Ok(weights
-            .chunks(length * width)
-            .zip(pairs)
-            .map(align)
-            .collect())
+        let rows = weights.chunks(length * width).zip(pairs);
+        rows.enumerate().map(align).collect()
     }
 
     /// Returns the decoder's inputs: each target with the begin symbol before it.

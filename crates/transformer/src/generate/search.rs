@@ -18,6 +18,9 @@ use crate::sequence::check_sequences;
 ///
 /// Each step yields the new tokens. You can stop the generation after any step.
 ///
+/// A step is an error if the model returns logits that are not finite; it is the last step then.
+/// A logit of minus infinity is valid for some tokens of a row, but not for all of them.
+///
 /// ```
 /// use transformer::generate::{Autoregressive, GenerateConfig, Search};
 ///
@@ -35,9 +38,9 @@ use crate::sequence::check_sequences;
 ///
 /// let config = GenerateConfig::new(2, 10).with_eos_id(Some(0));
 /// let mut search = Search::new(Count, vec![Vec::new()], config)?;
-/// let first = search.next().unwrap();
+/// let first = search.next().unwrap()?;
 /// assert_eq!(first[0].token, 3);
-/// let hypotheses = search.run();
+/// let hypotheses = search.run()?;
 /// assert_eq!(hypotheses[0][0].tokens, [3, 4, 5, 6, 7]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -151,11 +154,17 @@ impl<M: Autoregressive> Search<M> {
 
     /// Runs the search to its end.
     ///
-    /// Returns up to `n_best` hypotheses per source, best first. The hypotheses of a beam search
-    /// are all different; samples may be equal.
-    pub fn run(mut self) -> Vec<Vec<Hypothesis>> {
-        while self.next().is_some() {}
-        self.stop()
+    /// Returns up to `n_best` hypotheses per source, best first. Those of a beam search are all
+    /// different; samples may be equal.
+    ///
+    /// # Errors
+    ///
+    /// The model returns logits that are not finite.
+    pub fn run(mut self) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
+        while let Some(step) = self.next() {
+            step?;
+        }
+        Ok(self.stop())
     }
 
     /// Stops the search and returns up to `n_best` hypotheses per source, unfinished ones included.
@@ -334,10 +343,10 @@ impl<M: Autoregressive> Search<M> {
 }
 
 impl<M: Autoregressive> Iterator for Search<M> {
-    type Item = Vec<StepToken>;
+    type Item = Result<Vec<StepToken>, GenerateError>;
 
-    /// Extends all unfinished targets by one token and returns the new tokens.
-    fn next(&mut self) -> Option<Vec<StepToken>> {
+    /// Advances all unfinished targets by one token.
+    fn next(&mut self) -> Option<Self::Item> {
         if self.rows.is_empty() {
             return None;
         }
@@ -354,6 +363,13 @@ impl<M: Autoregressive> Iterator for Search<M> {
             unfinished.len(),
             logits.len()
         );
+        let mut rows = unfinished.iter().zip(logits.chunks(vocab_size));
+        if let Some((row, _)) = rows.find(|(_, logits)| !can_choose(logits)) {
+            return Some(Err(GenerateError::NotFinite {
+                sequence: row.source,
+                position: row.tokens.len(),
+            }));
+        }
         let mut begin = 0;
         for rows in unfinished.chunk_by(|a, b| a.source == b.source) {
             let end = begin + rows.len();
@@ -364,6 +380,19 @@ impl<M: Autoregressive> Iterator for Search<M> {
             );
             begin = end;
         }
-        Some(std::mem::take(&mut self.new_tokens))
+        Some(Ok(std::mem::take(&mut self.new_tokens)))
     }
+}
+
+/// Returns whether the logits of a row are probabilities: none is NaN or infinity, and a token is
+/// left to choose.
+fn can_choose(logits: &[f32]) -> bool {
+    // Both loops run to their end, so that they are vectorised.
+    let is_valid = logits
+        .iter()
+        .fold(true, |all, &x| all & (x < f32::INFINITY));
+    let has_finite = logits
+        .iter()
+        .fold(false, |any, &x| any | (x > f32::NEG_INFINITY));
+    is_valid && has_finite
 }

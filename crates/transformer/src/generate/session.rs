@@ -85,7 +85,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// A setting is not valid, or the decoder cannot process a prefix.
+    /// A setting is not valid, the decoder cannot process a prefix, or its logits are not finite.
     ///
     /// # Panics
     ///
@@ -97,7 +97,7 @@ impl Decoder {
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
         let prefixes: Vec<&[u32]> = prefixes.iter().map(AsRef::as_ref).collect();
         let device = self.input.table().device();
-        fused::in_pool(&device, || Ok(self.stream(&prefixes, config)?.run()))
+        fused::in_pool(&device, || self.stream(&prefixes, config)?.run())
     }
 
     /// Continues prefixes as [`generate`](Self::generate) does, but returns an iterator over the
@@ -106,14 +106,16 @@ impl Decoder {
     /// ```
     /// use burn::tensor::Device;
     /// use transformer::TransformerConfig;
-    /// use transformer::generate::GenerateConfig;
+    /// use transformer::generate::{GenerateConfig, GenerateError};
     ///
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
     /// let model = config.init_decoder_only(&Device::flex())?;
     ///
     /// // The steps begin with the tokens of the prefix.
     /// let mut steps = model.stream(&[[5, 6]], &GenerateConfig::new(1, 8))?;
-    /// let tokens: Vec<u32> = steps.by_ref().take(3).map(|step| step[0].token).collect();
+    /// let tokens: Result<Vec<u32>, _> =
+    ///     steps.by_ref().take(3).map(|step| Ok::<_, GenerateError>(step?[0].token)).collect();
+    /// let tokens = tokens?;
     /// assert_eq!(tokens[..2], [5, 6]);
     /// // A generation can be stopped after any step.
     /// let hypotheses = steps.stop();
@@ -124,7 +126,7 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// The errors of [`generate`](Self::generate).
+    /// As [`generate`](Self::generate), but logits that are not finite are the error of their step.
     ///
     /// # Panics
     ///
@@ -181,7 +183,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// A setting is not valid, there is no source, or the model cannot process a source.
+    /// A setting is not valid, there is no source, the model cannot process a source, or its logits
+    /// are not finite.
     pub fn generate(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -227,7 +230,7 @@ impl Transformer {
         let prefixes: Vec<&[u32]> = prefixes.iter().map(AsRef::as_ref).collect();
         let device = self.decoder.input.table().device();
         fused::in_pool(&device, || {
-            Ok(self.stream_completion(&sources, &prefixes, config)?.run())
+            self.stream_completion(&sources, &prefixes, config)?.run()
         })
     }
 
@@ -244,7 +247,7 @@ impl Transformer {
     ///
     /// let mut tokens = Vec::new();
     /// for step in model.stream(&[[5, 6, 7]], &GenerateConfig::new(1, 12))? {
-    ///     tokens.push(step[0].token); // one row: print the token as it comes
+    ///     tokens.push(step?[0].token); // one row: print the token as it comes
     /// }
     /// let hypotheses = model.generate(&[[5, 6, 7]], &GenerateConfig::new(1, 12))?;
     /// assert_eq!(hypotheses[0][0].tokens, tokens);
@@ -253,7 +256,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// The errors of [`generate`](Self::generate).
+    /// As [`generate`](Self::generate), but logits that are not finite are the error of their step.
     pub fn stream(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -279,7 +282,7 @@ impl Transformer {
     /// let config = GenerateConfig::new(1, 6);
     /// let mut targets = [Vec::new(), Vec::new()];
     /// for step in model.stream_completion(&sources, &prefixes, &config)? {
-    ///     for token in step {
+    ///     for token in step? {
     ///         targets[token.source].push(token.token);
     ///     }
     /// }
@@ -291,7 +294,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// The errors of [`complete`](Self::complete).
+    /// As [`complete`](Self::complete), but logits that are not finite are the error of their step.
     ///
     /// # Panics
     ///

@@ -1,12 +1,12 @@
 //! Tokenised corpora in files that are mapped into memory. They may be larger than memory, and a
 //! resumed run can use them at once.
 //!
-//! - `tokens` has the ids of all sequences, one sequence after the other, without begin and end
-//!   symbols: two bytes per id, or four if a vocabulary has more than 65,536 tokens.
-//! - `index` has two `u64` per pair. The first is the position in `tokens` of the source's first
-//!   id. The second has the length of the source in its lower 32 bits, and the length of the target
-//!   in its upper 32 bits.
-//! - `manifest.json` says what the other files were made from.
+//! - `tokens` has the ids of one sequence after the other, without begin and end symbol: two bytes
+//!   per id, or four if a vocabulary has more than 65,536 tokens.
+//! - `index` has two `u64` per pair: the position in `tokens` of the first id of its source; the
+//!   length of the source, plus the length of the target shifted left by 32 bits.
+//! - `manifest.json` says what the other files were made from, and has their SHA-256, which is verified
+//!   before they are used.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -15,15 +15,16 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use memmap2::Mmap;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use super::cache_folder::{self, PAIRS};
 use super::fingerprint::key;
 use super::{Corpus, CorpusStats, Fingerprint, Pair, ReadOptions, Tokenizer};
-use crate::files::write_json;
+use crate::files::{hex, sha256, write_json};
 use crate::notes;
 
-/// Version of the format of the files, and of the processing of texts before tokenisation.
-pub(super) const FORMAT: u32 = 1;
+/// Version of the format of the files, and of what happens to texts before tokenisation.
+pub(super) const FORMAT: u32 = 2;
 
 /// Number of pairs that are tokenised at a time.
 const CHUNK: usize = 8192;
@@ -54,6 +55,8 @@ struct Manifest {
     token_bytes: u64,
     /// Number of bytes per token id.
     width: u64,
+    /// SHA-256 of `tokens` and of `index`, in hexadecimal digits.
+    sha256: [String; 2],
 }
 
 /// The pairs of a corpus as token ids, in memory-mapped files.
@@ -120,6 +123,16 @@ impl TokenCache {
             bytes == manifest.token_bytes && cache.index.len() as u64 == 16 * manifest.stats.pairs,
             "its files have other lengths than its manifest says"
         );
+        let [tokens, index] = [&cache.tokens, &cache.index].map(|file| sha256(file));
+        for (name, sha256, expected) in [
+            (TOKENS, tokens, &manifest.sha256[0]),
+            (INDEX, index, &manifest.sha256[1]),
+        ] {
+            anyhow::ensure!(
+                sha256 == *expected,
+                "its file {name} differs from its SHA-256"
+            );
+        }
         cache.check(tokenizers.map(|one| one.vocab_size))?;
         Ok(Some(cache))
     }
@@ -133,8 +146,13 @@ impl TokenCache {
             let end = start.checked_add(lengths.iter().sum::<usize>() as u64);
             let is_inside = end.is_some_and(|end| end <= count);
             anyhow::ensure!(is_inside, "pair {pair} is past its end");
-            for (ids, size) in self.pair(pair).iter().zip(vocab_sizes) {
-                let is_known = ids.iter().all(|&id| (id as usize) < size);
+            let mut ids = start as usize..start as usize;
+            for (length, size) in lengths.into_iter().zip(vocab_sizes) {
+                ids = ids.end..ids.end + length;
+                let is_known = match self.width {
+                    4 => all_below(&numbers::<u32>(&self.tokens)[ids.clone()], size),
+                    _ => all_below(&numbers::<u16>(&self.tokens)[ids.clone()], size),
+                };
                 anyhow::ensure!(is_known, "pair {pair} has an id that is not a token");
             }
         }
@@ -190,6 +208,15 @@ fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
     bytemuck::cast_slice(bytes)
 }
 
+/// Returns whether all ids are below `size`.
+fn all_below<T: Copy + Into<u32>>(ids: &[T], size: usize) -> bool {
+    // The loop runs to its end, so that it is vectorised.
+    let largest = ids
+        .iter()
+        .fold(0, |largest, &id| u32::max(largest, id.into()));
+    ids.is_empty() || (largest as usize) < size
+}
+
 #[allow(unsafe_code)]
 fn map(path: &Path) -> Result<Mmap> {
     // SAFETY: This library never writes to the files after their folder has been renamed. If
@@ -213,6 +240,7 @@ fn make(
     let create = |name| File::create(folder.join(name));
     let mut tokens = create(TOKENS).with_context(cannot)?;
     let mut index = create(INDEX).with_context(cannot)?;
+    let mut hashes = [Sha256::new(), Sha256::new()];
     let mut start = 0u64;
     loop {
         let chunk = pairs.by_ref().take(CHUNK);
@@ -237,7 +265,10 @@ fn make(
                 }
             }
         }
-        let written = index.write_all(bytemuck::cast_slice(&entries));
+        let entries: &[u8] = bytemuck::cast_slice(&entries);
+        hashes[0].update(&bytes);
+        hashes[1].update(entries);
+        let written = index.write_all(entries);
         let written = written.and_then(|()| tokens.write_all(&bytes));
         written.with_context(cannot)?;
         notes::progress("pairs tokenised", n);
@@ -250,6 +281,7 @@ fn make(
         stats: pairs.stats(),
         token_bytes: start * width,
         width,
+        sha256: hashes.map(|hash| hex(&hash.finalize())),
     };
     write_json(&folder.join(MANIFEST), &manifest).with_context(cannot)
 }

@@ -1,6 +1,11 @@
 use super::*;
 use crate::run::lock::lock;
 
+/// Returns a writer that holds the lock of a folder.
+fn writer(folder: &Path) -> StatusWriter {
+    StatusWriter::new(Arc::new(lock(folder, "run").unwrap()))
+}
+
 fn status_of(folder: &Path) -> (Status, Option<String>) {
     let read = read_status(folder).unwrap().unwrap();
     (read.status, read.reason)
@@ -11,12 +16,13 @@ fn a_run_that_no_process_trains_is_killed_unless_it_says_why_it_ended() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     assert_eq!(read_status(folder).unwrap(), None);
-    let held = lock(folder, "run").unwrap();
-    let mut writer = StatusWriter::new(folder);
+    let mut writer = writer(folder);
     writer.begin(3, 9).unwrap();
     assert_eq!(status_of(folder), (Status::Running, None));
     let file = fs::read(folder.join(STATUS)).unwrap();
-    drop(held);
+    drop(writer);
+    // A killed process does not record its end.
+    fs::write(folder.join(STATUS), &file).unwrap();
     let killed = read_status(folder).unwrap().unwrap();
     assert_eq!((killed.step, killed.steps), (3, 9));
     assert_eq!(killed.status, Status::Killed);
@@ -36,7 +42,7 @@ fn a_run_that_no_process_trains_is_killed_unless_it_says_why_it_ended() {
 fn the_first_end_of_a_run_counts() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let mut writer = StatusWriter::new(folder);
+    let mut writer = writer(folder);
     writer.stop("SIGINT").unwrap();
     assert_eq!(read_status(folder).unwrap(), None);
     writer.begin(0, 9).unwrap();
@@ -61,7 +67,7 @@ fn errors_and_panics_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let begin = || {
-        let mut writer = StatusWriter::new(folder);
+        let mut writer = writer(folder);
         writer.begin(0, 9).unwrap();
         writer
     };

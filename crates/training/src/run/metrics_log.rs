@@ -1,0 +1,217 @@
+//! Writes a run's `metrics.jsonl`, and repairs a damaged one when the run is resumed.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::layout::METRICS;
+use super::lock::open;
+use super::metrics_file::parse_line;
+use crate::files::{hex, write_whole};
+use crate::notes;
+
+/// Where a damaged `metrics.jsonl` is kept after its repair.
+const DAMAGED: &str = "metrics.damaged.jsonl";
+
+/// Length and checksum of `metrics.jsonl` at a checkpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MetricsPosition {
+    /// Length in bytes.
+    pub bytes: u64,
+    /// SHA-256 of these bytes, in hexadecimal digits.
+    pub sha256: String,
+}
+
+/// The open file.
+#[derive(Debug)]
+pub(super) struct MetricsLog {
+    path: PathBuf,
+    file: BufWriter<File>,
+    /// Number of bytes written so far, those in the buffer included.
+    bytes: u64,
+    /// SHA-256 of these bytes.
+    hash: Sha256,
+}
+
+impl MetricsLog {
+    /// Opens the file in a folder, and creates it if it does not exist. [`clear`](Self::clear) or
+    /// [`rewind`](Self::rewind) must come before the first line.
+    pub(super) fn open(folder: &Path) -> io::Result<Self> {
+        let path = folder.join(METRICS);
+        Ok(Self {
+            file: BufWriter::new(open(&path)?),
+            path,
+            bytes: 0,
+            hash: Sha256::new(),
+        })
+    }
+
+    /// Adds a line.
+    pub(super) fn add(&mut self, line: &impl Serialize) -> io::Result<()> {
+        let mut line = serde_json::to_vec(line)?;
+        line.push(b'\n');
+        self.hash.update(&line);
+        self.bytes += line.len() as u64;
+        self.file.write_all(&line)
+    }
+
+    /// Passes all lines to the system, so that they outlive the process.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+
+    /// Waits until all lines are on the disk, and returns the file's position.
+    pub(super) fn sync(&mut self) -> io::Result<MetricsPosition> {
+        self.flush()?;
+        self.file.get_ref().sync_data()?;
+        Ok(MetricsPosition {
+            bytes: self.bytes,
+            sha256: hex(&self.hash.clone().finalize()),
+        })
+    }
+
+    /// Removes all lines.
+    pub(super) fn clear(&mut self) -> io::Result<()> {
+        self.continue_after(0, Sha256::new())
+    }
+
+    /// Goes back to the position of the checkpoint after `step` steps.
+    ///
+    /// If the bytes before it are not those of the checkpoint, the damaged file is kept as
+    /// `metrics.damaged.jsonl`, the lines that are whole and not after `step` are written again, and
+    /// a warning says what is missing.
+    pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
+        let mut hash = Sha256::new();
+        let start = BufReader::new(File::open(&self.path)?).take(position.bytes);
+        let mut start = start;
+        let bytes = io::copy(&mut start, &mut hash)?;
+        let is_intact = bytes == position.bytes && hex(&hash.clone().finalize()) == position.sha256;
+        if is_intact {
+            return self.continue_after(bytes, hash);
+        }
+        self.repair(step)
+    }
+
+    fn repair(&mut self, step: usize) -> io::Result<()> {
+        let text = fs::read(&self.path)?;
+        let (mut kept, mut dropped, mut found) = (Vec::new(), 0, HashSet::new());
+        for line in text.split_inclusive(|&byte| byte == b'\n') {
+            match parse_line(line).filter(|_| line.ends_with(b"\n")) {
+                Some(line) if line.step > step => {}
+                Some(parsed) => {
+                    kept.extend_from_slice(line);
+                    if !parsed.is_evaluation() {
+                        found.insert(parsed.step);
+                    }
+                }
+                None => dropped += 1,
+            }
+        }
+        let (path, missing) = (self.path.display(), step - found.len().min(step));
+        let mut what = format!(
+            "{path} differs from what it was at the checkpoint of step {step}: {dropped} lines are damaged, {missing} of {step} steps are missing"
+        );
+        if !text.is_empty() {
+            let original = self.path.with_file_name(DAMAGED);
+            write_whole(&original, &text)?;
+            what += &format!("; the file as it was is kept as {DAMAGED}");
+        }
+        notes::warn(&what);
+        write_whole(&self.path, &kept)?;
+        self.file = BufWriter::new(open(&self.path)?);
+        let hash = Sha256::new_with_prefix(&kept);
+        self.continue_after(kept.len() as u64, hash)
+    }
+
+    /// Truncates the file to `bytes` bytes, whose SHA-256 is `hash`, and goes to its end.
+    fn continue_after(&mut self, bytes: u64, hash: Sha256) -> io::Result<()> {
+        let file = self.file.get_mut();
+        file.set_len(bytes)?;
+        file.seek(SeekFrom::Start(bytes))?;
+        (self.bytes, self.hash) = (bytes, hash);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn line(step: usize) -> Value {
+        json!({"step": step, "loss": 0.5})
+    }
+
+    /// Writes the lines of 4 steps, with a checkpoint after 3 of them.
+    fn logged(folder: &Path) -> (MetricsLog, MetricsPosition, String) {
+        let mut log = MetricsLog::open(folder).unwrap();
+        log.clear().unwrap();
+        (1..4).for_each(|step| log.add(&line(step)).unwrap());
+        let position = log.sync().unwrap();
+        let text = fs::read_to_string(folder.join(METRICS)).unwrap();
+        log.add(&line(4)).unwrap();
+        log.flush().unwrap();
+        (log, position, text)
+    }
+
+    #[test]
+    fn an_intact_file_continues_after_the_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(METRICS);
+        let (log, position, at_checkpoint) = logged(folder.path());
+        assert_eq!(position.bytes, at_checkpoint.len() as u64);
+        drop(log);
+        let mut log = MetricsLog::open(folder.path()).unwrap();
+        log.rewind(&position, 3).unwrap();
+        assert_eq!(log.sync().unwrap(), position);
+        log.add(&line(5)).unwrap();
+        let position = log.sync().unwrap();
+        let text = format!("{at_checkpoint}{}\n", line(5));
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        assert_eq!(position.sha256, crate::files::sha256(text.as_bytes()));
+        assert!(!folder.path().join(DAMAGED).exists());
+    }
+
+    #[test]
+    fn a_damaged_file_keeps_its_whole_lines() {
+        let whole = |steps: &[usize]| -> String {
+            steps
+                .iter()
+                .map(|&step| format!("{}\n", line(step)))
+                .collect()
+        };
+        let cut = whole(&[1, 2, 3]);
+        let cut = &cut[..cut.len() - 4];
+        let changed = whole(&[1, 2, 3]).replacen("0.5", "0.7", 1);
+        for (damaged, kept) in [
+            ("", String::new()),
+            (cut, whole(&[1, 2])),
+            (
+                &format!("{}\0\0\n{}", whole(&[1]), whole(&[3, 4])),
+                whole(&[1, 3]),
+            ),
+            (&changed, changed.clone()),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let (log, position, _) = logged(folder.path());
+            drop(log);
+            let path = folder.path().join(METRICS);
+            fs::write(&path, damaged).unwrap();
+            let mut log = MetricsLog::open(folder.path()).unwrap();
+            log.rewind(&position, 3).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), kept);
+            log.add(&line(4)).unwrap();
+            let position = log.sync().unwrap();
+            let text = fs::read_to_string(&path).unwrap();
+            assert_eq!(text, format!("{kept}{}", whole(&[4])));
+            assert_eq!(position.bytes, text.len() as u64);
+            let original = fs::read_to_string(folder.path().join(DAMAGED));
+            assert_eq!(original.unwrap_or_default(), damaged);
+        }
+    }
+}
