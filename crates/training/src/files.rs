@@ -2,7 +2,7 @@
 //! crash of the machine sees half of one.
 
 use std::fs::{self, File};
-use std::io::{self, BufRead, ErrorKind, Write};
+use std::io::{self, BufRead, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -37,11 +37,23 @@ pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Maximum length of a line, in bytes. A device such as `/dev/zero` has a line without end.
+const LONGEST_LINE: u64 = 64 << 20;
+
 /// Reads a line without the `\n` or `\r\n` at its end. Returns `None` at the end of the file.
-pub(crate) fn read_line(reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
+///
+/// # Errors
+///
+/// If the line cannot be read, or has more than 64 MiB.
+pub(crate) fn read_line(mut reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
-    if reader.read_until(b'\n', &mut bytes)? == 0 {
+    let mut limited = Read::take(&mut reader, LONGEST_LINE + 1);
+    if limited.read_until(b'\n', &mut bytes)? == 0 {
         return Ok(None);
+    }
+    if bytes.len() as u64 > LONGEST_LINE {
+        let what = "a line has more than 64 MiB";
+        return Err(io::Error::new(ErrorKind::InvalidData, what));
     }
     for end in [b"\n", b"\r"] {
         if bytes.ends_with(end) {
@@ -49,6 +61,27 @@ pub(crate) fn read_line(reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>>
         }
     }
     Ok(Some(bytes))
+}
+
+/// Reads a regular file of at most `mebibytes` MiB.
+///
+/// # Errors
+///
+/// If the file cannot be read, is not a regular file, or is larger.
+pub fn read_regular(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
+    let wrong = |what: String| io::Error::new(ErrorKind::InvalidInput, what);
+    // Opening a named pipe would wait for a writer.
+    if !fs::metadata(path)?.is_file() {
+        return Err(wrong("it is not a regular file".into()));
+    }
+    let most = mebibytes << 20;
+    let mut bytes = Vec::new();
+    // The file may grow while it is read.
+    let read = File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    if read as u64 > most {
+        return Err(wrong(format!("it has more than {mebibytes} MiB")));
+    }
+    Ok(bytes)
 }
 
 /// Returns the SHA-256 of bytes, in hexadecimal digits.
@@ -181,6 +214,25 @@ mod tests {
         fs::create_dir_all(taken.join("inside")).unwrap();
         assert!(write_whole(&taken, b"file").is_err());
         assert_eq!(names(folder.path()), ["a", "taken"]);
+    }
+
+    #[test]
+    fn devices_and_large_files_are_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let error = |path: &Path| read_regular(path, 1).unwrap_err().to_string();
+        fs::write(&path, vec![b'a'; 1 << 20]).unwrap();
+        assert_eq!(read_regular(&path, 1).unwrap().len(), 1 << 20);
+        fs::write(&path, vec![b'a'; (1 << 20) + 1]).unwrap();
+        assert_eq!(error(&path), "it has more than 1 MiB");
+        assert_eq!(error(folder.path()), "it is not a regular file");
+        if cfg!(unix) {
+            let zero = Path::new("/dev/zero");
+            assert_eq!(error(zero), "it is not a regular file");
+            let mut zero = io::BufReader::new(File::open(zero).unwrap());
+            let error = read_line(&mut zero).unwrap_err().to_string();
+            assert_eq!(error, "a line has more than 64 MiB");
+        }
     }
 
     #[test]

@@ -96,6 +96,7 @@
 #![recursion_limit = "256"]
 
 pub mod config;
+pub mod contain;
 pub mod data;
 pub mod error;
 pub mod evaluation;

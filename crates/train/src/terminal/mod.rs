@@ -40,7 +40,9 @@ pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
     notes::listen();
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        screen::restore();
-        print(panic);
+        if !training::contain::is_contained() {
+            screen::restore();
+            print(panic);
+        }
     }));
 }

@@ -1,12 +1,15 @@
 //! Reads a configuration from a JSON or TOML file, which may have only some of the settings.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use super::run::RunConfig;
 use crate::error::{UsageError, quote};
+use crate::files::read_regular;
+
+/// Maximum size of a file of settings, in MiB.
+const LARGEST: u64 = 16;
 
 /// Reads a configuration file, such as a run's `config.json`. Missing settings get the defaults of
 /// the file's task.
@@ -17,8 +20,9 @@ use crate::error::{UsageError, quote};
 /// its path.
 pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let wrong = |what: String| UsageError::setting("config", path.display(), what);
-    let text =
-        fs::read_to_string(path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let bytes = read_regular(path, LARGEST);
+    let bytes = bytes.map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let text = String::from_utf8(bytes).map_err(|_| wrong("is not UTF-8".into()))?;
     let extension = path.extension();
     let is_toml = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     // Some Windows editors begin a file with a byte order mark.
@@ -177,6 +181,8 @@ fn merge(defaults: &mut Object, file: Object, path: &str) -> Result<(), String> 
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::data::synthetic::SequenceConfig;
     use crate::data::{DataConfig, Sides};

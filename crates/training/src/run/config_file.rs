@@ -1,15 +1,15 @@
 //! Reads a run folder's `config.json`.
 
-use std::fs;
 use std::path::Path;
 
 use anyhow::Result;
 use serde_json::Value;
 
-use super::layout::{CONFIG, unusable};
+use super::layout::{CONFIG, LARGEST, unusable};
 use crate::config::{RunConfig, file};
 use crate::data::{self, Dataset, Purpose};
 use crate::error::{Subject, UsageError};
+use crate::files::read_regular;
 
 /// Reads the bytes of a run folder's `config.json`.
 ///
@@ -26,7 +26,7 @@ pub fn read_config_json(folder: &Path) -> Result<Vec<u8>, UsageError> {
     } else if !path.exists() {
         "has no config.json"
     } else {
-        let json = fs::read(&path);
+        let json = read_regular(&path, LARGEST);
         return json.map_err(|error| unusable(&path, format!("cannot be read ({error})")));
     };
     Err(unusable(folder, format!("{wrong}; {HINT}")))

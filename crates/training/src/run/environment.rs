@@ -1,7 +1,6 @@
 //! Reads and writes `environment.json`: where and how the processes of a run were started.
 
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
@@ -9,9 +8,9 @@ use std::time::SystemTime;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{ENVIRONMENT, unusable};
+use super::layout::{ENVIRONMENT, LARGEST, unusable};
 use crate::error::UsageError;
-use crate::files::write_json;
+use crate::files::{read_regular, write_json};
 
 /// Where and how a training process was started: one element of `environment.json`. All fields are
 /// known when the process begins.
@@ -67,8 +66,8 @@ pub fn read_environments(folder: &Path) -> Result<Vec<Environment>, UsageError> 
     if !path.exists() {
         return Ok(Vec::new());
     }
-    let json =
-        fs::read(&path).map_err(|error| unusable(&path, format!("cannot be read ({error})")))?;
+    let json = read_regular(&path, LARGEST)
+        .map_err(|error| unusable(&path, format!("cannot be read ({error})")))?;
     serde_json::from_slice(&json).map_err(|error| unusable(&path, format!("is damaged ({error})")))
 }
 
@@ -122,6 +121,8 @@ fn quoted(argument: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,6 +1,5 @@
 //! The folder in which a run keeps its settings, metrics, status and results.
 
-use std::fs;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use serde_json::Value;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::RUNS;
-use super::layout::{CONFIG, SUMMARY, cannot_write};
+use super::layout::{CONFIG, LARGEST, SUMMARY, cannot_write};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
@@ -19,7 +18,7 @@ use super::status::{EndReason, StatusWriter};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
-use crate::files::{remove_file, write_json};
+use crate::files::{read_regular, remove_file, write_json};
 
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
@@ -149,7 +148,7 @@ impl RunFolder {
 
     /// Returns the number of steps in `summary.json`; `None` if the run has not finished.
     pub fn ended_at(&self) -> Option<usize> {
-        let summary = fs::read(self.path().join(SUMMARY)).ok()?;
+        let summary = read_regular(&self.path().join(SUMMARY), LARGEST).ok()?;
         let summary: Value = serde_json::from_slice(&summary).ok()?;
         summary.get("steps")?.as_u64()?.try_into().ok()
     }
@@ -255,6 +254,8 @@ impl Observer for RunFolder {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::run::layout::METRICS;
     use crate::run::records::StepMetrics;

@@ -29,6 +29,9 @@ pub const CHECKPOINTS: &str = "checkpoints";
 /// File that is locked while a process trains in the folder.
 pub(super) const LOCK: &str = "lock";
 
+/// Maximum size of a JSON file of a run, in MiB. Metrics have no maximum.
+pub(super) const LARGEST: u64 = 64;
+
 /// Returns the error that a run's file or folder, `path`, cannot be used. `what` says why. The
 /// error is about the argument `run`.
 pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {

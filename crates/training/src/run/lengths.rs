@@ -1,7 +1,6 @@
 //! Reads and writes a run's scores by length: `lengths.json`, and files beside it for other
 //! settings.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -9,11 +8,11 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use transformer::generate::{LengthPenalty, Method};
 
-use super::layout::{LENGTHS, unusable};
+use super::layout::{LARGEST, LENGTHS, unusable};
 use crate::data::Split;
 use crate::error::UsageError;
 use crate::evaluation::{LengthScore, LengthSettings};
-use crate::files::write_json;
+use crate::files::{read_regular, write_json};
 
 /// Model and settings with which scores by length were measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -188,7 +187,7 @@ pub fn read_lengths(folder: &Path) -> Result<Option<Vec<LengthScore>>, UsageErro
 }
 
 fn read_file(path: &Path) -> Result<Option<LengthsFile>, UsageError> {
-    let json = match fs::read(path) {
+    let json = match read_regular(path, LARGEST) {
         Ok(json) => json,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(path, format!("cannot be read ({error})"))),
@@ -221,6 +220,8 @@ fn parse(json: &[u8]) -> serde_json::Result<LengthsFile> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn score(length: usize, exact_match: Option<f64>) -> LengthScore {

@@ -1,6 +1,5 @@
 //! Reads a run's `metrics.jsonl`.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use serde_json::{Map, Value};
 
 use super::layout::{METRICS, unusable};
 use crate::error::UsageError;
+use crate::files::read_regular;
 
 /// A line of `metrics.jsonl`, written by this or an earlier version of this library.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +83,7 @@ fn read_lines(
     is_wanted: impl Fn(&[u8], usize) -> bool,
 ) -> Result<Vec<MetricsLine>, UsageError> {
     let path = folder.join(METRICS);
-    let text = match fs::read(&path) {
+    let text = match read_regular(&path, u64::MAX >> 20) {
         Ok(text) => text,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(unusable(&path, format!("cannot be read ({error})"))),
@@ -108,6 +108,8 @@ fn read_lines(
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -5,11 +5,12 @@ use std::time::SystemTime;
 
 use serde_json::{Map, Value};
 
-use super::layout::{CONFIG, SUMMARY, unusable};
+use super::layout::{CONFIG, LARGEST, SUMMARY, unusable};
 use super::metrics_file::{MetricsLine, read_evaluations};
 use super::{Status, latest, read_config_json, read_status};
 use crate::config::BestBy;
 use crate::error::UsageError;
+use crate::files::read_regular;
 
 /// Overview of a run folder, which is read without its data set and model.
 #[derive(Clone, Debug)]
@@ -143,7 +144,8 @@ fn read_summary(folder: &Path) -> Result<Map<String, Value>, UsageError> {
         return Ok(Map::new());
     }
     let wrong = |what: String| unusable(&path, what);
-    let json = std::fs::read(&path).map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    let json =
+        read_regular(&path, LARGEST).map_err(|error| wrong(format!("cannot be read ({error})")))?;
     serde_json::from_slice(&json).map_err(|error| wrong(format!("is damaged ({error})")))
 }
 

@@ -1,7 +1,6 @@
 //! Reads and writes `status.json`: the status of a run, and why it ended.
 
 use std::fmt;
-use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use super::layout::{STATUS, unusable};
+use super::layout::{LARGEST, STATUS, unusable};
 use super::lock::{LockedFolder, is_locked};
 use crate::error::{DivergedError, UsageError};
-use crate::files::write_json;
+use crate::files::{read_regular, write_json};
 
 /// Status of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -147,7 +146,7 @@ pub fn read_status(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
 
 fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
     let path = folder.join(STATUS);
-    let json = match fs::read(&path) {
+    let json = match read_regular(&path, LARGEST) {
         Ok(json) => json,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unusable(&path, format!("cannot be read ({error})"))),

@@ -1,6 +1,7 @@
 //! Tokenisers, trained on a corpus or read from a `tokenizer.json` of Hugging Face.
 
 pub mod config;
+mod growth;
 mod label;
 pub mod pieces;
 mod untrained;
@@ -8,6 +9,7 @@ mod untrained;
 use std::path::Path;
 use std::sync::Mutex;
 
+use rayon::prelude::*;
 use tokenizers::decoders::DecoderWrapper;
 use tokenizers::models::ModelWrapper;
 use tokenizers::{AddedToken, Encoding, Tokenizer as Inner};
@@ -16,10 +18,12 @@ use transformer::Vocabulary;
 pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
 pub use pieces::Pieces;
 
+use crate::contain::contain;
 use crate::data::sides::Sides;
 use crate::error::UsageError;
-use crate::files::sha256;
+use crate::files::{read_regular, sha256};
 use crate::notes;
+use growth::check_growth;
 use untrained::{SPECIAL, untrained};
 
 /// Translates texts into token ids and back.
@@ -54,7 +58,10 @@ const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 /// Texts with words and characters that no vocabulary contains, except a vocabulary of bytes.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
-const ENCODES: &str = "the tokeniser encodes every text, which was tried when it was read";
+const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
+
+/// Maximum size of a `tokenizer.json`, in MiB.
+const LARGEST: u64 = 512;
 
 impl Tokenizer {
     /// Trains a tokeniser on texts. `side` says whether they are sources, targets or both.
@@ -81,11 +88,14 @@ impl Tokenizer {
                 None
             }
         });
-        let trained = inner.train(&mut trainer, texts).map(|_| ());
+        // Some trainers panic on a corpus of a few characters.
+        let trained = contain(|| inner.train(&mut trainer, texts).map(|_| ()));
         if let Some(error) = failed.into_inner().expect("no holder panics") {
             return Err(error);
         }
+        let trained = trained.map(|result| result.map_err(|error| error.to_string()));
         let too_small = format!("is too small to train a tokeniser on the {name}");
+        let trained = trained.unwrap_or_else(Err);
         trained.map_err(|error| wrong(format!("{too_small} ({error})")))?;
         let (found, kind) = (inner.get_vocab_size(true), config.kind.name());
         let expected = "the corpus has no tokens, which must occur at least twice";
@@ -105,21 +115,38 @@ impl Tokenizer {
     ///
     /// If the file is not a `tokenizer.json`, or its tokeniser cannot encode every text.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
-        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        if path.exists() && !path.is_file() {
-            return Err(wrong(
-                "is not a regular file, but must be a tokenizer.json".into(),
-            ));
+        Self::from_json(read_json(path)?, path)
+    }
+
+    /// Reads a `tokenizer.json` whose SHA-256 is known. `otherwise` is the error of another file,
+    /// which is not parsed.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read), and if the file has another SHA-256.
+    pub fn read_known(path: &Path, hash: &str, otherwise: &str) -> Result<Self, UsageError> {
+        let json = read_json(path)?;
+        if sha256(&json) != hash {
+            return Err(UsageError::new("tokeniser", path.display(), otherwise));
         }
-        let json = std::fs::read(path);
-        let json = json.map_err(|error| wrong(format!("cannot be read ({error})")))?;
         Self::from_json(json, path)
     }
 
-    fn from_json(mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+    /// Parses a `tokenizer.json` from `path`. A panic of the library that parses it is an error.
+    fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let mut inner = Inner::from_bytes(&json)
-            .map_err(|error| wrong(format!("is not a tokenizer.json of Hugging Face ({error})")))?;
+        check_growth(&json).map_err(wrong)?;
+        let parsed = contain(|| Self::parse(json, path));
+        parsed.unwrap_or_else(|panic| {
+            let what = "cannot be used by the tokenizers library";
+            Err(wrong(format!("{what} ({panic})")))
+        })
+    }
+
+    fn parse(mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+        let mut inner =
+            Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
         // In a text, the name of a special token is ordinary text: `<eos>` does not end a sequence.
         inner.set_encode_special_tokens(true);
         inner.with_padding(None);
@@ -172,15 +199,26 @@ impl Tokenizer {
 
     /// Returns the ids of a text, without begin and end symbol.
     pub fn encode(&self, text: &str) -> Vec<u32> {
-        let encoding = self.inner.encode_fast(text, false);
-        self.ids(&encoding.expect(ENCODES))
+        self.ids_or_unknown(self.inner.encode_fast(text, false))
     }
 
     /// Returns the ids of several texts. All threads share the work.
     pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
-        let encodings = self.inner.encode_batch_fast(texts, false);
-        let encodings = encodings.expect(ENCODES).into_iter();
-        encodings.map(|encoding| self.ids(&encoding)).collect()
+        let encode = |text: &String| self.encode(text);
+        texts.par_iter().map(encode).collect()
+    }
+
+    /// Returns the ids of an encoding, or the unknown token, with a warning, for a text that the
+    /// tokeniser fails to encode. Texts like those of [`STRANGE`] were tried when it was read.
+    fn ids_or_unknown(&self, encoding: tokenizers::Result<Encoding>) -> Vec<u32> {
+        match encoding {
+            Ok(encoding) => self.ids(&encoding),
+            Err(error) => {
+                let what = "the tokeniser cannot encode a text, which becomes the unknown token";
+                notes::warn(&format!("{what} ({error})"));
+                self.unk_id.into_iter().collect()
+            }
+        }
     }
 
     /// Returns the ids of an encoding. A unigram model encodes the text `<eos>` as a special token.
@@ -260,6 +298,18 @@ impl Tokenizer {
         let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
         self.inner.token_to_id(token).or_else(by_name)
     }
+}
+
+/// Reads the file of a tokeniser.
+fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
+    let wrong = |error| {
+        UsageError::new(
+            "tokeniser",
+            path.display(),
+            format!("cannot be read ({error})"),
+        )
+    };
+    read_regular(path, LARGEST).map_err(wrong)
 }
 
 /// Returns whether a character ends a line or controls a terminal.

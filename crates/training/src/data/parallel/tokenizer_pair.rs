@@ -17,6 +17,8 @@ const SOURCE: &str = "source.tokenizer.json";
 const TARGET: &str = "target.tokenizer.json";
 pub(super) const JOINT: &str = "tokenizer.json";
 
+const OTHER: &str = "is not the tokeniser that the model was trained with: put that back";
+
 /// The tokenisers of sources and targets, which may be the same. As a [`Codec`], the pair can
 /// encode every text, and appends the end symbol to sources.
 #[derive(Clone)]
@@ -41,13 +43,11 @@ impl TokenizerPair {
         };
         let read = |name: &str, side: usize| {
             let path = run.join(name);
-            let tokenizer = Tokenizer::read(&path)?;
-            if sha256.is_some_and(|hashes| hashes[side] != tokenizer.sha256) {
-                let expected =
-                    "is not the tokeniser that the model was trained with: put that back";
-                return Err(UsageError::new("tokeniser", path.display(), expected));
-            }
-            Ok(Arc::new(tokenizer))
+            let tokenizer = match sha256 {
+                Some(hashes) => Tokenizer::read_known(&path, &hashes[side], OTHER),
+                None => Tokenizer::read(&path),
+            };
+            tokenizer.map(Arc::new)
         };
         if is_joint {
             let both = read(JOINT, 0)?;

@@ -15,7 +15,11 @@ use super::tokenizer_pair::JOINT;
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
+use crate::files::write_through;
 use crate::notes;
+
+/// File with the SHA-256 of a cached tokeniser.
+const HASH: &str = "sha256";
 
 /// Returns the tokenisers of a new run. A tokeniser is read from the file that the settings name.
 /// Without such a file, it is read from the folder `caches`, or trained on the training corpus if
@@ -85,15 +89,22 @@ fn cached_or_trained(
     );
     let name = format!("{TOKENIZER}{}", key(&origin));
     let open = |folder: &Path| -> Result<Option<Arc<Tokenizer>>> {
-        let json = folder.join(JOINT);
-        let tokenizer = json.exists().then(|| Tokenizer::read(&json));
-        Ok(tokenizer.transpose()?.map(Arc::new))
+        let Ok(hash) = fs::read_to_string(folder.join(HASH)) else {
+            return Ok(None);
+        };
+        let damaged = "differs from its SHA-256";
+        let tokenizer = Tokenizer::read_known(&folder.join(JOINT), hash.trim(), damaged)?;
+        Ok(Some(Arc::new(tokenizer)))
     };
     cache_folder::open_or_make(caches, &name, open, |folder| {
-        let path = folder.join(JOINT);
         let tokenizer = train(config, held_out, texts)?;
-        let written = fs::write(&path, &tokenizer.json);
-        written.with_context(|| format!("cannot write {}", path.display()))
+        let hash = format!("{}\n", tokenizer.sha256);
+        for (name, bytes) in [(JOINT, &tokenizer.json[..]), (HASH, hash.as_bytes())] {
+            let path = folder.join(name);
+            let written = write_through(&path, bytes);
+            written.with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        Ok(())
     })
 }
 

@@ -1,0 +1,43 @@
+//! Panics of a dependency as errors.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Number of calls of [`contain`] that are running.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Returns whether a panic becomes an error. The panic hook of a program should then print nothing.
+pub fn is_contained() -> bool {
+    RUNNING.load(Ordering::Relaxed) > 0
+}
+
+/// Calls a function of a dependency, and returns the first line of its panic if it panics. Nothing
+/// that the function has changed may be used afterwards.
+pub(crate) fn contain<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    RUNNING.fetch_add(1, Ordering::Relaxed);
+    let caught = catch_unwind(AssertUnwindSafe(call));
+    RUNNING.fetch_sub(1, Ordering::Relaxed);
+    caught.map_err(|panic| {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied());
+        let line = message.and_then(|message| message.lines().next());
+        line.unwrap_or("it panicked").into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_error_with_its_first_line() {
+        assert_eq!(contain(is_contained), Ok(true));
+        assert!(!is_contained());
+        let panics = |message: &'static str| contain(|| -> u8 { panic!("{message}") });
+        assert_eq!(panics("index 3\nof 2").unwrap_err(), "index 3");
+        let number = 7;
+        let error = contain(|| -> u8 { panic!("no {number}") });
+        assert_eq!(error.unwrap_err(), "no 7");
+        assert!(!is_contained());
+    }
+}
