@@ -43,6 +43,11 @@ impl Backend {
         name
     }
 
+    /// Whether the CPU computes, in the machine's own memory.
+    pub fn is_cpu(self) -> bool {
+        matches!(self, Self::Ndarray | Self::Flex)
+    }
+
     /// Whether this build has the backend.
     pub fn is_built_in(self) -> bool {
         match self {

@@ -1,19 +1,210 @@
-//! Memory use of this process.
+//! Memory: what this process uses, what the machine has, and what training takes.
 
 use std::fs;
 
-/// Returns the maximum resident memory of this process so far, in bytes; `None` on systems other
-/// than Linux.
+use crate::config::{Precision, RunConfig};
+use crate::data::{DataConfig, Limits};
+use crate::error::UsageError;
+
+/// Returns the maximum resident memory of this process so far, in bytes; `None` where the system
+/// does not report it (other than Linux).
 pub fn peak_rss_bytes() -> Option<u64> {
-    let status = fs::read_to_string("/proc/self/status").ok()?;
-    let mut lines = status.lines();
-    let line = lines.find_map(|line| line.strip_prefix("VmHWM:"))?;
+    kibibytes("/proc/self/status", "VmHWM:")
+}
+
+/// Resets the maximum of [`peak_rss_bytes`] to the present use, where the system can do that
+/// (Linux).
+pub fn reset_peak_rss() {
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// Returns the value of a line such as `VmHWM: 12 kB`, in bytes.
+fn kibibytes(file: &str, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kibibytes * 1024)
 }
 
-/// Resets the maximum that [`peak_rss_bytes`] returns to the present memory use. Does nothing on
-/// systems other than Linux.
-pub fn reset_peak_rss() {
-    let _ = fs::write("/proc/self/clear_refs", "5");
+/// Memory of the machine that processes can use, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineMemory {
+    /// All memory and swap space, or less if the process has a limit (its control group).
+    pub total: u64,
+    /// Memory that is free now.
+    pub free: u64,
+}
+
+impl MachineMemory {
+    /// Returns the memory of this machine; `None` where the system does not report it (other than
+    /// Linux).
+    pub fn read() -> Option<Self> {
+        let of = |name| kibibytes("/proc/meminfo", name);
+        let total = of("MemTotal:")? + of("SwapTotal:")?;
+        let free = of("MemAvailable:")?;
+        let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
+        let limit = limit.and_then(|text| text.trim().parse().ok());
+        let limit = limit.unwrap_or(u64::MAX);
+        Some(Self {
+            total: total.min(limit),
+            free: free.min(limit),
+        })
+    }
+}
+
+/// Estimate of the memory that training takes on a CPU, in bytes. Small things are left out, so
+/// that training takes at least about as much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainingMemory {
+    /// Parameters, gradients, moments of the optimizer, and the average of the parameters if there
+    /// is one.
+    pub state: u64,
+    /// Activations of a batch.
+    pub batch: u64,
+}
+
+impl TrainingMemory {
+    /// Estimates the memory of a run. `limits` are those of its data set.
+    pub fn of(config: &RunConfig, limits: &Limits) -> Self {
+        let (model, optimization) = (&config.model, &config.optimization);
+        let [d, d_ff] = [model.d_model, model.d_ff].map(|n| n as f64);
+        let [encoder, decoder] = [model.n_encoder_layers, model.n_decoder_layers];
+        let (encoder, decoder) = (encoder as f64, decoder as f64);
+        let [source, target] = [model.source_vocab_size, model.target_vocab_size];
+        let vocabularies = source.max(target) as f64;
+        let inner = if model.activation.is_gated() {
+            2.0
+        } else {
+            1.0
+        } * d_ff;
+        let feed_forward = d * (inner + d_ff);
+        let layers =
+            encoder * (4.0 * d * d + feed_forward) + decoder * (8.0 * d * d + feed_forward);
+        let copies = if config.optimization.ema.is_some() {
+            5.0
+        } else {
+            4.0
+        };
+        let state = 4.0 * copies * (layers + vocabularies * d);
+
+        let [sources, targets] = match &config.data {
+            DataConfig::Text(text) => [text.batch_tokens as f64; 2],
+            _ => [limits.source, limits.target]
+                .map(|length| length as f64 * optimization.batch_size as f64),
+        };
+        let bytes = if config.execution.precision == Precision::F32 {
+            4.0
+        } else {
+            2.0
+        };
+        // Activations that the backward pass needs: the inputs of the products and norms of a block.
+        let kept = match config.execution.gradient_checkpointing {
+            true => 0.0,
+            false => sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner),
+        };
+        let logits = match config.execution.loss_chunk {
+            Some(chunk) => targets.min(chunk as f64),
+            None => targets,
+        };
+        Self {
+            state: state as u64,
+            batch: (bytes * (kept + logits * target as f64)) as u64,
+        }
+    }
+
+    /// Rejects a run that cannot fit into the machine's memory. Returns a warning if the free memory
+    /// is too small.
+    ///
+    /// # Errors
+    ///
+    /// If the model or a batch needs more memory than the machine has. The message says what fits.
+    pub fn check(
+        self,
+        config: &RunConfig,
+        machine: MachineMemory,
+    ) -> Result<Option<String>, UsageError> {
+        let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
+        let Self { state, batch } = self;
+        let (needed, all) = (state.saturating_add(batch), gigabytes(machine.total));
+        if state > machine.total {
+            let needed = gigabytes(state);
+            let expected = format!(
+                "training the model takes about {needed} for parameters, gradients and moments, but there are {all}; use a smaller model"
+            );
+            let width = config.model.d_model;
+            return Err(UsageError::setting("model.d_model", width, expected));
+        }
+        if needed > machine.total {
+            let (path, size) = match &config.data {
+                DataConfig::Text(text) => ("data.batch_tokens", text.batch_tokens),
+                _ => ("optimization.batch_size", config.optimization.batch_size),
+            };
+            let share = (machine.total - state) as f64 / batch as f64;
+            let fits = ((share * size as f64) as usize).max(1);
+            let expected = format!(
+                "a step takes about {}, but there are {all}: about {fits} fits; {{}} sums the gradients of several batches",
+                gigabytes(needed)
+            );
+            let error = UsageError::setting(path, size, expected);
+            return Err(error.naming(["optimization.accumulate"]));
+        }
+        Ok((needed > machine.free).then(|| {
+            let (needed, free) = (gigabytes(needed), gigabytes(machine.free));
+            format!("a step takes about {needed} of memory, but only {free} are free now")
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(length: usize) -> Limits {
+        Limits {
+            source: length,
+            target: length,
+            bytes: None,
+            output: None,
+        }
+    }
+
+    #[test]
+    fn the_estimate_is_near_what_was_measured() {
+        // `train bench --what train --shape base` takes 1,290 MiB at its peak, 60 of them for the
+        // program itself.
+        let mut config = RunConfig::copy();
+        config.model = transformer::TransformerConfig::new(10_000, 10_000);
+        config.optimization.batch_size = 16;
+        let memory = TrainingMemory::of(&config, &limits(64));
+        let mebibytes = (memory.state + memory.batch) as f64 / f64::from(1 << 20);
+        assert!((900.0..1230.0).contains(&mebibytes), "{mebibytes}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_rejected_with_what_does() {
+        let mut config = RunConfig::copy();
+        config.optimization.batch_size = 64;
+        let machine = |total, free| MachineMemory { total, free };
+        let [state, batch] = [1_000_000_000, 4_000_000_000];
+        let memory = TrainingMemory { state, batch };
+        let check = |total, free| memory.check(&config, machine(total, free));
+        assert_eq!(check(6_000_000_000, 5_500_000_000), Ok(None));
+        let warning = check(6_000_000_000, 4_900_000_000).unwrap().unwrap();
+        assert!(
+            warning.contains("about 5.0 GB") && warning.contains("4.9 GB"),
+            "{warning}"
+        );
+        let error = check(2_000_000_000, 0).unwrap_err().to_string();
+        let expected = "optimization.batch_size 64: a step takes about 5.0 GB, but there are 2.0 GB: about 16 fits";
+        assert!(error.starts_with(expected), "{error}");
+        let error = check(900_000_000, 0).unwrap_err().to_string();
+        assert!(
+            error.starts_with("model.d_model 64: training the model takes about 1.0 GB"),
+            "{error}"
+        );
+        if cfg!(target_os = "linux") {
+            let machine = MachineMemory::read().unwrap();
+            assert!(machine.free > 0 && machine.total >= machine.free);
+        }
+    }
 }

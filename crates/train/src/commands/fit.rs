@@ -5,7 +5,7 @@ use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
-use super::train::{Shown, check_lengths, open_device, train};
+use super::train::{Shown, check_lengths, check_memory, open_device, train};
 use super::{dry_run, resume};
 use crate::args::FitArgs;
 use crate::exit::Exit;
@@ -60,6 +60,7 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
+    check_memory(&config, dataset.as_ref())?;
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {

@@ -6,7 +6,7 @@ use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
 
-use super::train::{Shown, check_lengths, open_device, train};
+use super::train::{Shown, check_lengths, check_memory, open_device, train};
 use crate::args::ResumeArgs;
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -36,6 +36,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
+    check_memory(&config, dataset.as_ref())?;
     check_lengths(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config)?;
     let folder = RunFolder::open(&args.run)?;

@@ -6,6 +6,7 @@ use training::config::RunConfig;
 use training::data::{Dataset, Split};
 use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
+use training::memory::{MachineMemory, TrainingMemory};
 use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
 use training::trainer::{Ending, Finished, Trainer, configure};
@@ -48,6 +49,24 @@ pub(super) fn check_lengths(
         return Err(UsageError::setting(path, "", expected));
     };
     length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
+}
+
+/// Checks that training fits into the memory of the machine, if its CPU computes. Warns if too
+/// little is free.
+///
+/// # Errors
+///
+/// A model or a batch that needs more memory than there is.
+pub(super) fn check_memory(config: &RunConfig, dataset: &dyn Dataset) -> Result<(), UsageError> {
+    let name: DeviceName = config.execution.backend.parse()?;
+    let (true, Some(machine)) = (name.backend.is_cpu(), MachineMemory::read()) else {
+        return Ok(());
+    };
+    let memory = TrainingMemory::of(config, &dataset.limits());
+    if let Some(warning) = memory.check(config, machine)? {
+        output::warn(&warning);
+    }
+    Ok(())
 }
 
 /// How a run is shown while it trains.

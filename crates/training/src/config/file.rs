@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::run::RunConfig;
+use super::unique::Unique;
 use crate::error::{UsageError, quote};
 use crate::files::read_regular;
 
@@ -30,7 +31,9 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let file: Value = if is_toml {
         toml::from_str(text).map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
     } else {
-        serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON ({error})")))?
+        let read = serde_json::from_str(text);
+        let Unique(value) = read.map_err(|error| wrong(format!("is not JSON ({error})")))?;
+        value
     };
     let config = over_defaults(file.clone()).map_err(wrong)?;
     check_derived(&file, &config).map_err(wrong)?;

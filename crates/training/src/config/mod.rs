@@ -11,6 +11,7 @@ mod optimization;
 pub mod presets;
 mod run;
 mod schedule;
+mod unique;
 
 pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};

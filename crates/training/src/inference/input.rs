@@ -84,12 +84,16 @@ impl Iterator for Input {
     type Item = Result<Line, Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let bytes = match read_line(&mut self.reader) {
+        let mut bytes = match read_line(&mut self.reader) {
             Err(error) => return Some(Err(Unreadable::Rest(cannot_read(&self.name, &error)))),
             Ok(bytes) => bytes?,
         };
         self.number += 1;
         let number = self.number;
+        // Some programs of Windows begin a text with a byte order mark.
+        if number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
+            bytes.drain(..3);
+        }
         Some(match String::from_utf8(bytes) {
             Ok(text) => Ok(Line { number, text }),
             Err(error) => {
@@ -131,6 +135,8 @@ mod tests {
         assert_eq!(texts(b"1 2\n\n 3\t\r\n4"), ["1 2", "", " 3\t", "4"]);
         assert_eq!(texts(b""), [""; 0]);
         assert_eq!(texts(b"\n"), [""]);
+        // A byte order mark is removed at the start only.
+        assert_eq!(texts(b"\xef\xbb\xbf1\n\xef\xbb\xbf2"), ["1", "\u{feff}2"]);
     }
 
     #[test]

@@ -1,6 +1,10 @@
 //! Error rates by edit distance (Levenshtein 1966): the minimum number of insertions, deletions and
 //! replacements that turn the hypotheses into the references, divided by the references' length.
 
+use std::collections::HashMap;
+
+use rapidfuzz::distance::levenshtein::distance;
+
 use super::text::words;
 
 /// Counts over the segments of a corpus, from which an error rate is computed.
@@ -13,25 +17,32 @@ pub struct EditCounts {
 impl EditCounts {
     /// Adds the word edits of one segment, relative to the reference that needs the fewest edits.
     pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
-        self.add(hypothesis, references, |text| words(text).collect());
+        let mut ids = HashMap::new();
+        let mut id_of = |word| {
+            let next = ids.len() as u32;
+            *ids.entry(word).or_insert(next)
+        };
+        let hypothesis: Vec<u32> = words(hypothesis).map(&mut id_of).collect();
+        let references = references
+            .iter()
+            .map(|text| words(text).map(&mut id_of).collect());
+        self.add(&hypothesis, references);
     }
 
     /// Adds the character edits of one segment, relative to the reference that needs the fewest
     /// edits.
     pub fn add_characters(&mut self, hypothesis: &str, references: &[&str]) {
-        self.add(hypothesis, references, |text| text.chars().collect());
+        let characters = |text: &str| text.chars().map(u32::from).collect();
+        let references = references.iter().map(|text| characters(text));
+        let hypothesis: Vec<u32> = characters(hypothesis);
+        self.add(&hypothesis, references);
     }
 
-    fn add<'a, T: PartialEq>(
-        &mut self,
-        hypothesis: &'a str,
-        references: &[&'a str],
-        parts: impl Fn(&'a str) -> Vec<T>,
-    ) {
-        let hypothesis = parts(hypothesis);
-        let counts = references.iter().map(|reference| {
-            let reference = parts(reference);
-            (distance(&hypothesis, &reference), reference.len() as u64)
+    fn add(&mut self, hypothesis: &[u32], references: impl Iterator<Item = Vec<u32>>) {
+        let counts = references.map(|reference| {
+            let length = reference.len() as u64;
+            let edits = distance(hypothesis.iter().copied(), reference);
+            (edits as u64, length)
         });
         if let Some((edits, length)) = counts.min_by_key(|&(edits, _)| edits) {
             self.edits += edits;
@@ -46,28 +57,20 @@ impl EditCounts {
     }
 }
 
-fn distance<T: PartialEq>(a: &[T], b: &[T]) -> u64 {
-    // `row[j]` is the distance from the items of `a` read so far to the first `j` items of `b`.
-    let mut row: Vec<u64> = (0..=b.len() as u64).collect();
-    for (i, x) in a.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i as u64 + 1;
-        for (j, y) in b.iter().enumerate() {
-            let replaced = diagonal + u64::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
-        }
-    }
-    row[b.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rand::RngExt;
 
-    fn of(a: &str, b: &str) -> u64 {
-        let [a, b]: [Vec<char>; 2] = [a, b].map(|text| text.chars().collect());
-        distance(&a, &b)
+    use super::*;
+    use crate::data::{DataRng, Split, generator};
+
+    /// Returns the character edits, and the edits of words that are these characters.
+    fn of(a: &str, b: &str) -> [u64; 2] {
+        let spaced = |text: &str| text.chars().flat_map(|c| [c, ' ']).collect::<String>();
+        let (mut characters, mut words) = (EditCounts::default(), EditCounts::default());
+        characters.add_characters(a, &[b]);
+        words.add_words(&spaced(a), &[&spaced(b)]);
+        [characters.edits, words.edits]
     }
 
     #[test]
@@ -80,8 +83,39 @@ mod tests {
             ("flaw", "lawn", 2),
             ("abc", "abc", 0),
         ] {
-            assert_eq!(of(a, b), expected, "{a} {b}");
-            assert_eq!(of(b, a), expected, "{b} {a}");
+            assert_eq!(of(a, b), [expected; 2], "{a} {b}");
+            assert_eq!(of(b, a), [expected; 2], "{b} {a}");
+        }
+    }
+
+    #[test]
+    fn distances_are_those_of_the_definition() {
+        /// The recurrence of Levenshtein, one cell at a time.
+        fn by_definition(a: &[char], b: &[char]) -> u64 {
+            let mut row: Vec<u64> = (0..=b.len() as u64).collect();
+            for (i, x) in a.iter().enumerate() {
+                let mut diagonal = row[0];
+                row[0] = i as u64 + 1;
+                for (j, y) in b.iter().enumerate() {
+                    let replaced = diagonal + u64::from(x != y);
+                    diagonal = row[j + 1];
+                    row[j + 1] = replaced.min(row[j] + 1).min(diagonal + 1);
+                }
+            }
+            row[b.len()]
+        }
+        let mut rng = generator(3, Split::Test, 0);
+        for _ in 0..300 {
+            let text = |rng: &mut DataRng| -> Vec<char> {
+                let length = rng.random_range(0..200);
+                let letters = rng.random_range(1..=26);
+                (0..length)
+                    .map(|_| char::from(b'a' + rng.random_range(0..letters)))
+                    .collect()
+            };
+            let (a, b) = (text(&mut rng), text(&mut rng));
+            let [x, y] = [&a, &b].map(|text| text.iter().collect::<String>());
+            assert_eq!(of(&x, &y), [by_definition(&a, &b); 2], "{x} {y}");
         }
     }
 

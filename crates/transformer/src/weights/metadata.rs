@@ -21,7 +21,7 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, or fields are missing.
+/// The configuration is not valid JSON, fields are missing, or the metadata has other entries only.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {
@@ -31,5 +31,15 @@ pub(super) fn config(
             WeightsError::File(what)
         })
     };
-    metadata.get(CONFIG).map(read).transpose()
+    let config = metadata.get(CONFIG).map(read).transpose()?;
+    // PyTorch's own tools write `format`. Other keys were written here, beside the configuration.
+    let other = metadata
+        .keys()
+        .find(|&key| key != CONFIG && key != "format");
+    match (config, other) {
+        (None, Some(key)) => Err(WeightsError::File(format!(
+            "has metadata {key:?}, but not the model configuration {CONFIG:?}: it is damaged"
+        ))),
+        (config, _) => Ok(config),
+    }
 }

@@ -57,8 +57,6 @@ pub struct CorpusStats {
     pub replaced: u64,
     /// Number of pairs skipped because a side has more bytes than [`ReadOptions::max_bytes`].
     pub too_long: u64,
-    /// Number of lines of a table with more than two columns; further columns are ignored.
-    pub extra_columns: u64,
 }
 
 impl Corpus {
@@ -163,11 +161,7 @@ impl Pairs {
                 _ => Err(different_lengths(&mut self.source, targets)?),
             },
             (_, None) => Ok(None),
-            (Format::Table, Some(line)) => {
-                let (pair, has_more) = columns(&self.source, &line)?;
-                self.stats.extra_columns += u64::from(has_more);
-                Ok(Some(pair))
-            }
+            (Format::Table, Some(line)) => columns(&self.source, &line).map(Some),
             // A blank line, such as one at the end of the file, becomes an empty pair, which is
             // skipped.
             (Format::JsonLines(_), Some(line)) if line.trim().is_empty() => {
@@ -189,21 +183,25 @@ fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageErro
     Ok(wrong(&source.path, expected))
 }
 
-/// Returns the pair in a line of a table, and whether the line has more than two columns.
-fn columns(lines: &Lines, line: &str) -> Result<(Pair, bool), UsageError> {
-    let mut columns = line.split('\t');
-    let (Some(source), Some(target)) = (columns.next(), columns.next()) else {
-        if line.trim().is_empty() {
-            return Ok((Pair::default(), false));
+/// Returns the pair of a line of a table.
+fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
+    if line.trim().is_empty() {
+        return Ok(Pair::default());
+    }
+    match line.split_once('\t') {
+        Some((source, target)) if !target.contains('\t') => Ok(Pair {
+            source: source.into(),
+            target: target.into(),
+        }),
+        _ => {
+            let n = line.split('\t').count();
+            let what = format!(
+                "has {n} columns, but must be SOURCE<TAB>TARGET, with one tab: {}",
+                quote(line)
+            );
+            Err(lines.wrong(&what))
         }
-        let what = format!("is {}, but must be SOURCE<TAB>TARGET", quote(line));
-        return Err(lines.wrong(&what));
-    };
-    let pair = Pair {
-        source: source.into(),
-        target: target.into(),
-    };
-    Ok((pair, columns.next().is_some()))
+    }
 }
 
 /// Returns the pair in a line of JSON Lines.
@@ -273,10 +271,6 @@ impl CorpusStats {
             (
                 self.replaced,
                 "lines are not UTF-8: invalid bytes were replaced",
-            ),
-            (
-                self.extra_columns,
-                "lines have more than two columns: the others were ignored",
             ),
         ];
         let notes = notes.into_iter().filter(|(count, _)| *count > 0);

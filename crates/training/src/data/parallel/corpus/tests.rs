@@ -67,11 +67,17 @@ fn gzip_is_recognised_by_its_content_in_one_member_or_several() {
 }
 
 #[test]
-fn columns_after_the_second_are_counted() {
-    let (_folder, table) = corpus(&[("a.tsv", b"a\tb\tc\n\nd\te\n")]);
+fn a_line_of_a_table_has_two_columns() {
+    let (_folder, table) = corpus(&[("a.tsv", b"a\tb\n\nd\te\n")]);
     let (pairs, stats) = read(&table, false).unwrap();
     assert_eq!(pairs, [["a", "b"], ["d", "e"]]);
-    assert_eq!((stats.extra_columns, stats.empty), (1, 1));
+    assert_eq!(stats.empty, 1);
+    for (text, n) in [("a\tb\nd\te\tf\n", 3), ("a\tb\nd\n", 1)] {
+        let (_folder, table) = corpus(&[("a.tsv", text.as_bytes())]);
+        let error = read(&table, false).unwrap_err();
+        let expected = format!("a.tsv: line 2 has {n} columns, but must be SOURCE<TAB>TARGET");
+        assert!(error.contains(&expected), "{error}");
+    }
 }
 
 #[test]

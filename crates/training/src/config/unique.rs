@@ -1,0 +1,95 @@
+//! JSON whose objects have each key once.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// A JSON value. Reading it rejects an object that has a key twice, where [`Value`] keeps the last
+/// one without a word.
+pub(super) struct Unique(pub(super) Value);
+
+impl<'de> Deserialize<'de> for Unique {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(UniqueVisitor).map(Self)
+    }
+}
+
+struct UniqueVisitor;
+
+impl<'de> Visitor<'de> for UniqueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut array = Vec::new();
+        while let Some(Unique(item)) = items.next_element()? {
+            array.push(item);
+        }
+        Ok(array.into())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut object = Map::new();
+        while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
+            if object.contains_key(&key) {
+                return Err(A::Error::custom(format_args!(
+                    "the key {key:?} is there twice"
+                )));
+            }
+            object.insert(key, value);
+        }
+        Ok(object.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_read_once() {
+        let text = r#"{"a": [1, -2, 0.1, "x", null, true, {"a": {}}], "b": 1e300}"#;
+        let Unique(read) = serde_json::from_str(text).unwrap();
+        assert_eq!(read, serde_json::from_str::<Value>(text).unwrap());
+        for text in [
+            r#"{"a": 1, "a": 1}"#,
+            r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#,
+        ] {
+            let error = serde_json::from_str::<Unique>(text).err().unwrap();
+            assert!(
+                error
+                    .to_string()
+                    .contains("the key \"a\" is there twice at line 1"),
+                "{error}"
+            );
+        }
+    }
+}
