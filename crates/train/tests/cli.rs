@@ -9,6 +9,8 @@ use assert_cmd::Command;
 mod bench;
 #[path = "cli/export.rs"]
 mod export;
+#[path = "cli/faults.rs"]
+mod faults;
 #[path = "cli/generate.rs"]
 mod generate;
 #[path = "cli/hypotheses.rs"]

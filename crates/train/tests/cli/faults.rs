@@ -1,0 +1,291 @@
+//! What the program does when files are damaged, disappear or have no end, and when a model computes
+//! NaN: a clear error, or the same results as before.
+
+use std::fs;
+use std::path::Path;
+use std::process::Output;
+use std::time::{Duration, Instant};
+
+use burn::tensor::TensorData;
+use transformer::weights;
+
+use super::{SMALL, json, succeed, text, train};
+
+/// Runs a command in a folder.
+fn run(folder: &Path, arguments: &[&str]) -> Output {
+    train(folder).args(arguments).output().unwrap()
+}
+
+/// Checks that a command fails with a code and one message that has these parts.
+fn fails(output: &Output, code: i32, parts: &[&str]) {
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{stderr}");
+    for part in parts {
+        assert!(stderr.contains(part), "{part:?} is not in {stderr}");
+    }
+    assert!(!stderr.contains("panicked"), "{stderr}");
+}
+
+/// Trains a small run in `runs/copy-1`, with a checkpoint every 4 steps.
+fn small(folder: &Path) {
+    let flags = ["--checkpoint-every", "4", "--keep", "9", "--plain"];
+    succeed(&train(folder).args(SMALL).args(flags).output().unwrap());
+}
+
+/// Goes back to the checkpoint of step 8, as if the process had been killed after it.
+fn back_to_step_8(run: &Path) {
+    fs::remove_dir_all(run.join("checkpoints/step-12")).unwrap();
+    fs::remove_file(run.join("summary.json")).unwrap();
+}
+
+#[test]
+fn outputs_that_are_not_finite_are_no_answers() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    small(path);
+    succeed(&run(
+        path,
+        &["export", "runs/copy-1", "-o", "w.safetensors"],
+    ));
+    // All parameters are finite, but the logits overflow.
+    let file = path.join("w.safetensors");
+    let config = weights::WeightsFile::open(&file).unwrap();
+    let options = weights::ImportOptions::default();
+    let config = weights::import(&config, &options).unwrap().config;
+    let mut parameters = weights::from_bytes(&fs::read(&file).unwrap()).unwrap();
+    for (name, data) in &mut parameters {
+        if name.starts_with("generator") {
+            let huge = data.iter::<f32>().map(|x| x.signum() * 3e38);
+            *data = TensorData::new(huge.collect::<Vec<_>>(), data.shape().clone());
+        }
+    }
+    let bytes = weights::to_bytes_with(&parameters, weights::Dtype::F32, &weights::metadata(&config)).unwrap();
+    fs::write(&file, bytes).unwrap();
+    let import = [
+        "import",
+        "w.safetensors",
+        "--run-dir",
+        "huge",
+        "--symbols",
+        "9",
+    ];
+    let import = [&import[..], &["--max-length", "5"]].concat();
+    succeed(&run(path, &import));
+    fs::write(path.join("lines"), "1 2 3\n").unwrap();
+    fs::write(path.join("pairs"), "1 2 3\t4\n").unwrap();
+    for arguments in [
+        &["generate", "huge", "--input", "lines"][..],
+        &["generate", "huge", "--input", "lines", "--beam", "3"],
+        &["generate", "huge", "--input", "lines", "--stream"],
+        &["generate", "huge", "--input", "pairs", "--score"],
+        &["eval", "huge"],
+        &["eval", "huge", "--eval-lengths", "3"],
+    ] {
+        let output = run(path, arguments);
+        fails(&output, 3, &["outputs for sequence", "are not finite"]);
+        assert_eq!(
+            text(&output.stdout).lines().count(),
+            usize::from(arguments.contains(&"--eval-lengths"))
+        );
+        assert_eq!(
+            text(&output.stderr).contains("line 1: "),
+            arguments[0] == "generate"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    small(path);
+    let run_folder = path.join("runs/copy-1");
+    let metrics = run_folder.join("metrics.jsonl");
+    let whole = fs::read_to_string(&metrics).unwrap();
+    let model = fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
+    let steps = |text: &str| -> Vec<u64> {
+        let lines = text
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let lines = lines.filter(|line| line.get("loss").is_some());
+        lines.map(|line| line["step"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(steps(&whole), (1..=12).collect::<Vec<_>>());
+    let line = |n: usize| whole.split_inclusive('\n').nth(n).unwrap();
+    for (damaged, missing) in [
+        (String::new(), vec![1, 2, 3, 4, 5, 6, 7, 8]),
+        (whole[..whole.len() / 3].into(), Vec::new()),
+        (whole.replacen(line(2), "{\"step\":\n", 1), vec![3]),
+        (whole.replacen("\"step\":5,", "\"step\":5.", 1), vec![5]),
+    ] {
+        back_to_step_8(&run_folder);
+        fs::write(&metrics, &damaged).unwrap();
+        let output = run(path, &["resume", "runs/copy-1", "--plain"]);
+        succeed(&output);
+        let stderr = text(&output.stderr);
+        assert!(
+            stderr.contains("differs from what it was at the checkpoint of step 8"),
+            "{stderr}"
+        );
+        let found = steps(&fs::read_to_string(&metrics).unwrap());
+        let expected = (1..=12).filter(|step| !missing.contains(step));
+        match missing.is_empty() {
+            true => assert!(
+                found.len() < 12 && found.ends_with(&[9, 10, 11, 12]),
+                "{found:?}"
+            ),
+            false => assert_eq!(found, expected.collect::<Vec<_>>()),
+        }
+        let kept = fs::read_to_string(run_folder.join("metrics.damaged.jsonl"));
+        assert_eq!(kept.unwrap_or_default(), damaged);
+        let again = fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
+        assert!(again == model, "the model is the same, whatever the log");
+    }
+    // Without the file, the run goes on as well.
+    back_to_step_8(&run_folder);
+    fs::remove_file(&metrics).unwrap();
+    succeed(&run(path, &["resume", "runs/copy-1", "--plain"]));
+    assert_eq!(
+        steps(&fs::read_to_string(&metrics).unwrap()),
+        [9, 10, 11, 12]
+    );
+}
+
+#[test]
+fn an_undamaged_log_is_continued_without_a_word() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    small(path);
+    back_to_step_8(&path.join("runs/copy-1"));
+    let output = run(path, &["resume", "runs/copy-1", "--plain"]);
+    succeed(&output);
+    assert!(!text(&output.stderr).contains("metrics.jsonl"));
+    assert!(!path.join("runs/copy-1/metrics.damaged.jsonl").exists());
+}
+
+#[test]
+fn checkpoints_that_a_kill_left_are_removed_at_resume() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    small(path);
+    let run_folder = path.join("runs/copy-1");
+    // As if the process had been killed between saving the last checkpoint and removing the first.
+    let mut config = json(&run_folder.join("config.json"));
+    config["checkpointing"]["keep"] = 2.into();
+    fs::write(run_folder.join("config.json"), config.to_string()).unwrap();
+    fs::remove_file(run_folder.join("summary.json")).unwrap();
+    let count = || {
+        fs::read_dir(run_folder.join("checkpoints"))
+            .unwrap()
+            .count()
+    };
+    assert_eq!(count(), 3);
+    succeed(&run(path, &["resume", "runs/copy-1", "--plain"]));
+    assert_eq!(count(), 2);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_whose_folder_goes_away_ends_and_says_so() {
+    use std::process::{Command, Stdio};
+    for (removes, parts) in [
+        (true, ["was removed or replaced", "checkpoints are lost"]),
+        (false, ["was renamed to", "train resume"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_train"));
+        command
+            .current_dir(path)
+            .args(SMALL)
+            .args(["--steps", "1000000", "--plain"]);
+        command.args(["--run-dir", "run", "--eval-every", "1000000"]);
+        let child = command
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let metrics = path.join("run/metrics.jsonl");
+        let begun = Instant::now();
+        while fs::metadata(&metrics).map_or(0, |file| file.len()) == 0 {
+            assert!(
+                begun.elapsed() < Duration::from_secs(60),
+                "it does not begin"
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        match removes {
+            true => fs::remove_dir_all(path.join("run")).unwrap(),
+            false => fs::rename(path.join("run"), path.join("other")).unwrap(),
+        }
+        // Another run takes the name, and the first one leaves it alone.
+        succeed(&run(
+            path,
+            &[&SMALL[..], &["--run-dir", "run", "--plain"]].concat(),
+        ));
+        let output = child.wait_with_output().unwrap();
+        if cfg!(target_os = "linux") || removes {
+            fails(&output, 1, &parts);
+        }
+        assert_eq!(json(&path.join("run/status.json"))["status"], "finished");
+        let lines = fs::read_to_string(&metrics).unwrap();
+        let steps = lines.lines().filter(|line| line.contains("\"loss\""));
+        assert_eq!(steps.count(), 12);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn input_without_an_end_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    small(path);
+    fs::write(path.join("lines"), "1\n").unwrap();
+    for (arguments, parts) in [
+        (
+            &["generate", "runs/copy-1", "--input", "/dev/zero"][..],
+            ["/dev/zero", "64 MiB"],
+        ),
+        (&["score", "/dev/zero", "lines"], ["/dev/zero", "64 MiB"]),
+        (&["score", "lines", "/dev/zero"], ["/dev/zero", "64 MiB"]),
+        (
+            &["fit", "--config", "/dev/zero"],
+            ["/dev/zero", "not a regular file"],
+        ),
+        (
+            &["fit", "--train", "/dev/zero"],
+            ["/dev/zero", "not a regular file"],
+        ),
+    ] {
+        fails(&run(path, arguments), 2, &parts);
+    }
+}
+
+#[test]
+fn settings_and_tables_are_read_without_guesses() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let twice = r#"{"optimization": {"steps": 3, "batch_size": 2, "steps": 5}}"#;
+    fs::write(path.join("twice.json"), twice).unwrap();
+    let output = run(path, &["fit", "--config", "twice.json"]);
+    fails(
+        &output,
+        2,
+        &["twice.json", "the key \"steps\" is there twice", "line 1"],
+    );
+    fs::write(path.join("wide.tsv"), "a\tb\nc\td\te\n").unwrap();
+    let output = run(path, &["fit", "--train", "wide.tsv"]);
+    fails(
+        &output,
+        2,
+        &["wide.tsv", "line 2 has 3 columns", "SOURCE<TAB>TARGET"],
+    );
+    let many = ["fit", "--batch-size", "100000000000", "--dry-run"];
+    fails(
+        &run(path, &many),
+        2,
+        &["--batch-size", "GB", "fits", "--accumulate"],
+    );
+    let wide = ["fit", "--d-model", "10000000", "--heads", "1", "--dry-run"];
+    fails(&run(path, &wide), 2, &["--d-model", "GB", "smaller model"]);
+}
