@@ -6,7 +6,7 @@ use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::Device;
 use serde::Serialize;
-use training::data::parallel::TextConfig;
+use training::data::parallel::{TextConfig, ValidationPairs};
 use training::data::{DataConfig, Dataset, Decoded, Example, Split};
 use training::evaluation::decode_greedily;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
@@ -136,7 +136,7 @@ fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<V
     let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();
     let mut examples = Vec::with_capacity(n);
-    for pair in config.valid.read(config.read_options())? {
+    for pair in ValidationPairs::of_run(config, config.read_options())? {
         let pair = pair?;
         let source = codec.encode_source(&pair.source)?;
         let output = codec.encode_target(&pair.target)?;
