@@ -1,27 +1,46 @@
-//! Switches the fast paths of one thread on or off.
+//! Switches fast paths on and off, for one thread.
+//!
+//! The environment variable `FUSED_FAST_PATHS` has the setting with which each thread starts, `on` or
+//! `off`. With it, tests that know nothing of fast paths run without them.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
+use std::sync::LazyLock;
+
+use crate::variable::{EnvironmentError, read};
+
+/// The environment variable that has the default.
+const VARIABLE: &str = "FUSED_FAST_PATHS";
+
+static DEFAULT: LazyLock<Result<bool, EnvironmentError>> = LazyLock::new(|| {
+    let choices = [("on", true), ("off", false)];
+    Ok(read(VARIABLE, &choices)?.unwrap_or(true))
+});
 
 thread_local! {
-    static IS_ENABLED: Cell<bool> = const { Cell::new(true) };
+    static IS_ENABLED: Cell<bool> = Cell::new(default().unwrap_or_else(|error| panic!("{error}")));
+}
+
+/// Returns whether fast paths are on by default, or an error if the environment variable has another
+/// value than `on` and `off`.
+pub(crate) fn default() -> Result<bool, EnvironmentError> {
+    DEFAULT.clone()
 }
 
 /// Switches the fast paths of the calling thread on or off until the guard is dropped.
 ///
-/// Fast paths are on by default. While they are off, an operation runs in plain Burn, or returns
-/// `None` if it has no fallback. This helps to compare results and to work around a defect. The
-/// setting holds for the calling thread and for operations that it runs through
-/// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass takes the path of its
-/// forward pass, even if the setting has changed since.
+/// They are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`. Without them, every operation of this crate is plain Burn, for
+/// comparisons and to work around a defect. The setting holds for the calling thread and for
+/// operations that it runs through [`in_pool`](crate::in_pool), on any thread of the pool. A
+/// backward pass follows the forward pass that recorded it.
 ///
 /// ```
-/// assert!(fused::has_fast_paths());
+/// let before = fused::has_fast_paths();
 /// {
 ///     let _plain = fused::fast_paths(false);
 ///     assert!(!fused::has_fast_paths());
 /// }
-/// assert!(fused::has_fast_paths());
+/// assert_eq!(fused::has_fast_paths(), before);
 /// ```
 #[must_use = "the previous setting is restored when the guard is dropped"]
 pub fn fast_paths(is_enabled: bool) -> FastPaths {

@@ -68,10 +68,10 @@
 //!   Masked padding keys change no bit of the output of [`self_attention`].
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
-//! - Results are reproducible bit by bit within one instruction-set level (AVX-512, AVX2, NEON or
-//!   scalar code). The level is the best that the CPU supports; the environment variable
-//!   `FUSED_SIMD` (`scalar`, `avx2`, `avx512`, `neon`) forces another one for tests. The level
-//!   holds for the whole process, since all threads must use the same one.
+//! - Results are reproducible for one instruction-set level (AVX-512, AVX2, NEON or scalar code).
+//!   The level is the best that the CPU supports; the environment variable `FUSED_SIMD` (`scalar`,
+//!   `avx2`, `avx512`, `neon`) forces another one for tests, and [`simd_levels`] lists those of the
+//!   CPU. The level holds for the whole process, since all threads must use the same one.
 //!
 //! # Memory and unsafe code
 //!
@@ -82,7 +82,9 @@
 //! # Settings
 //!
 //! [`fast_paths`] and [`Profile`] are scoped: until their guard is dropped, they hold for the
-//! calling thread and for operations that it runs through [`in_pool`].
+//! calling thread and for operations that it runs through [`in_pool`]. Two environment variables are
+//! for tests: `FUSED_SIMD` forces a level, and `FUSED_FAST_PATHS` (`on`, `off`) has the setting with
+//! which threads start. [`check_environment`] reports wrong values of both.
 //!
 //! # Files
 //!
@@ -94,6 +96,7 @@
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |
 //! | `fast_paths.rs`, `profile.rs` | the settings |
+//! | `variable.rs`, `environment.rs` | environment variables and their check |
 //!
 //! | file of an operation | content |
 //! |---|---|
@@ -251,6 +254,7 @@
 #![recursion_limit = "256"]
 
 mod backend;
+mod environment;
 mod fast_paths;
 #[cfg(feature = "flex")]
 mod memory;
@@ -258,7 +262,9 @@ mod ops;
 mod profile;
 mod simd;
 mod threads;
+mod variable;
 
+pub use environment::check_environment;
 pub use fast_paths::{FastPaths, fast_paths, has_fast_paths};
 #[cfg(feature = "flex")]
 pub use memory::buffer::{elements_taken, free_buffers};
@@ -273,6 +279,8 @@ pub use ops::linear::linear;
 pub use ops::residual::{residual, residual_and_norm, residual_norm};
 pub use profile::Profile;
 pub use simd::exp::log_sum_exp;
+pub use simd::level::{simd_level, simd_levels};
 #[cfg(feature = "flex")]
 pub use simd::matmul::{matmul, matrix::Matrix};
 pub use threads::in_pool;
+pub use variable::EnvironmentError;

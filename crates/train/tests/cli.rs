@@ -7,6 +7,8 @@ use assert_cmd::Command;
 
 #[path = "cli/bench.rs"]
 mod bench;
+#[path = "cli/environment.rs"]
+mod environment;
 #[path = "cli/export.rs"]
 mod export;
 #[path = "cli/faults.rs"]
@@ -374,7 +376,8 @@ fn other_models_train_too() {
 fn backends_are_listed() {
     let folder = tempfile::tempdir().unwrap();
     let stdout = succeed(&train(folder.path()).arg("backends").output().unwrap());
-    assert_eq!(stdout.lines().count(), 7);
+    assert_eq!(stdout.lines().count(), 8);
+    assert!(stdout.contains("this CPU has scalar"), "{stdout}");
     let default: Vec<&str> = stdout
         .lines()
         .filter(|line| line.contains("the default"))

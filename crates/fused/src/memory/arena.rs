@@ -248,6 +248,20 @@ mod tests {
     }
 
     #[test]
+    fn a_piece_of_no_elements_has_a_cache_line() {
+        let mut arena = Arena::new();
+        let pieces = [0, 1].map(|len| arena.take(len));
+        assert!(pieces.iter().all(|piece| piece.len == CACHE_LINE));
+        assert!(
+            pieces
+                .iter()
+                .all(|piece| piece.elements() == [0.0; CACHE_LINE])
+        );
+        assert_ne!(pieces[0].memory, pieces[1].memory);
+        pieces.into_iter().for_each(|piece| arena.give_back(piece));
+    }
+
+    #[test]
     fn growing_sizes_do_not_grow_the_arena() {
         let mut arena = Arena::new();
         for len in (8192..80_000).step_by(512) {

@@ -162,4 +162,43 @@ mod tests {
         assert_eq!(data.as_slice::<f32>().unwrap()[0], 0.0);
         assert_eq!(data.try_into_vec::<f32>().unwrap().len(), 5000);
     }
+
+    /// Each thread fills buffers with its own number, and hands some of them to the next thread,
+    /// which reads and drops them.
+    #[test]
+    fn threads_share_the_arena() {
+        use std::sync::mpsc::channel;
+
+        const THREADS: usize = 4;
+        let (senders, receivers): (Vec<_>, Vec<_>) =
+            (0..THREADS).map(|_| channel::<(Buffer, f32)>()).unzip();
+        std::thread::scope(|scope| {
+            for (thread, receiver) in receivers.into_iter().enumerate() {
+                let next = senders[(thread + 1) % THREADS].clone();
+                scope.spawn(move || {
+                    let check = |(buffer, value): (Buffer, f32)| {
+                        assert!(buffer.iter().all(|&x| x == value), "another thread wrote");
+                    };
+                    let mut held = Vec::new();
+                    for turn in 0..60 {
+                        let value = (thread * 1000 + turn) as f32;
+                        let mut buffer = Buffer::arbitrary(SMALL + (turn * 7919) % 30_000);
+                        buffer.fill(value);
+                        match turn % 3 {
+                            0 => next.send((buffer, value)).expect("the next thread reads"),
+                            _ => held.push((buffer, value)),
+                        }
+                        receiver.try_iter().for_each(check);
+                        if turn % 10 == 9 {
+                            free_buffers();
+                            held.drain(..).for_each(check);
+                        }
+                    }
+                    drop(next);
+                    receiver.into_iter().for_each(check);
+                });
+            }
+            drop(senders);
+        });
+    }
 }

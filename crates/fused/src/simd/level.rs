@@ -13,23 +13,66 @@ use std::sync::LazyLock;
 
 use pulp::Arch;
 
-/// Name of the environment variable that forces a level.
+use crate::variable::{EnvironmentError, read};
+
+/// The environment variable that forces a level.
 const VARIABLE: &str = "FUSED_SIMD";
 
-static ARCH: LazyLock<Arch> = LazyLock::new(|| match std::env::var(VARIABLE) {
-    Err(_) => Arch::new(),
-    Ok(name) => by_name(&name)
-        .unwrap_or_else(|| panic!("{VARIABLE} is {name:?}, which is not a level of this CPU")),
+/// A level and its name, as `FUSED_SIMD` names it.
+type Level = (&'static str, Arch);
+
+static LEVEL: LazyLock<Result<Level, EnvironmentError>> = LazyLock::new(|| {
+    let available = available();
+    let choices: Vec<_> = available.iter().map(|&level| (level.0, level)).collect();
+    let best = *available.last().expect("every CPU runs scalar code");
+    Ok(read(VARIABLE, &choices)?.unwrap_or(best))
 });
 
-/// Returns the instruction-set level. Its method `dispatch` runs vector code.
+/// Returns the names of the instruction-set levels that this CPU has, the best one last.
+///
+/// ```
+/// assert_eq!(fused::simd_levels()[0], "scalar");
+/// ```
+#[must_use]
+pub fn simd_levels() -> Vec<&'static str> {
+    available().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Returns the name of the instruction-set level in use.
+///
+/// # Panics
+///
+/// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
+///
+/// ```
+/// assert!(fused::simd_levels().contains(&fused::simd_level()));
+/// ```
+#[must_use]
+pub fn simd_level() -> &'static str {
+    level().0
+}
+
+/// Returns the vector instructions of the level. Their method `dispatch` runs vector code.
 ///
 /// # Panics
 ///
 /// If the environment variable names a level that the CPU does not have.
 #[inline]
 pub(crate) fn arch() -> Arch {
-    *ARCH
+    level().1
+}
+
+#[inline]
+fn level() -> &'static Level {
+    match &*LEVEL {
+        Ok(level) => level,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Returns an error if the environment variable names a level that the CPU does not have.
+pub(crate) fn check() -> Result<(), EnvironmentError> {
+    LEVEL.clone().map(|_| ())
 }
 
 /// Returns the AVX2 instructions, or `None` if the level does not include them.
@@ -43,26 +86,38 @@ pub(crate) fn avx2() -> Option<pulp::x86::V3> {
     }
 }
 
-fn by_name(name: &str) -> Option<Arch> {
-    match name {
-        "scalar" => Some(Arch::Scalar),
+/// Returns the levels that this CPU has, the best one last.
+fn available() -> Vec<Level> {
+    let all = [
+        ("scalar", Some(Arch::Scalar)),
         #[cfg(target_arch = "x86_64")]
-        "avx2" => pulp::x86::V3::try_new().map(Arch::V3),
+        ("avx2", pulp::x86::V3::try_new().map(Arch::V3)),
         #[cfg(target_arch = "x86_64")]
-        "avx512" => pulp::x86::V4::try_new().map(Arch::V4),
+        ("avx512", pulp::x86::V4::try_new().map(Arch::V4)),
         #[cfg(target_arch = "aarch64")]
-        "neon" => pulp::aarch64::Neon::try_new().map(Arch::Neon),
-        _ => None,
-    }
+        ("neon", pulp::aarch64::Neon::try_new().map(Arch::Neon)),
+    ];
+    all.into_iter()
+        .filter_map(|(name, arch)| Some((name, arch?)))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::mem::discriminant;
+
     use super::*;
 
     #[test]
-    fn levels_have_names() {
-        assert!(matches!(by_name("scalar"), Some(Arch::Scalar)));
-        assert!(by_name("mmx").is_none());
+    fn the_last_level_is_the_best() {
+        let (_, last) = *available().last().unwrap();
+        assert_eq!(discriminant(&last), discriminant(&Arch::new()));
+    }
+
+    #[test]
+    fn the_variable_chooses_the_level() {
+        let last = *simd_levels().last().unwrap();
+        let chosen = std::env::var(VARIABLE);
+        assert_eq!(simd_level(), chosen.as_deref().unwrap_or(last));
     }
 }

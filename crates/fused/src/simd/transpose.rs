@@ -1,7 +1,4 @@
-//! Copies a matrix transposed, in blocks of eight rows and eight columns.
-
-/// Number of rows, and of columns, of a block.
-pub(crate) const BLOCK: usize = 8;
+//! Copies transposed matrices; with AVX2, in blocks of eight rows and columns.
 
 /// Sets `to[column * to_stride + row] = from[row * from_stride + column]` for all rows and columns.
 pub(crate) fn copy_transposed(
@@ -53,7 +50,10 @@ mod avx2 {
     use pulp::x86::V3;
     use pulp::{NullaryFnOnce, cast};
 
-    use super::{BLOCK, by_element};
+    use super::by_element;
+
+    /// Rows and columns of a block.
+    const BLOCK: usize = 8;
 
     pub(super) struct Copy<'a> {
         pub simd: V3,

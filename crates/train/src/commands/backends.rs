@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use crate::device::Backend;
 use crate::terminal::output;
 
-/// Prints a line for each backend, which says whether it is built in and whether it is the default.
+/// Prints a line for each backend, which one is the default, and the vector instructions of the CPU.
 ///
 /// # Errors
 ///
@@ -22,5 +22,8 @@ pub(super) fn run() -> Result<()> {
         };
         output::result(&format!("{name:<8} {hardware:<27} {state}"))?;
     }
-    Ok(())
+    let (level, levels) = (fused::simd_level(), fused::simd_levels().join(", "));
+    output::result(&format!(
+        "vector instructions of flex: {level}; this CPU has {levels}"
+    ))
 }

@@ -1,6 +1,7 @@
 //! Runs the command that the command line names.
 
 use anyhow::Result;
+use training::error::UsageError;
 
 use super::{
     backends, bench, eval, fit, generate, init, install, plot, presets, report, resume, runs,
@@ -17,6 +18,7 @@ use crate::terminal::output;
 /// The command's errors.
 pub fn run(cli: &Cli) -> Result<Exit> {
     cli.global.apply()?;
+    check_environment()?;
     match &cli.command {
         Command::Fit(args) => return fit::run(args),
         Command::Resume(args) => return resume::run(args),
@@ -40,4 +42,13 @@ pub fn run(cli: &Cli) -> Result<Exit> {
         Command::MarkdownHelp => output::result(&clap_markdown::help_markdown::<Cli>()),
     }?;
     Ok(Exit::Success)
+}
+
+/// Checks the environment variables of the fast paths, which would panic in the first operation.
+fn check_environment() -> Result<(), UsageError> {
+    fused::check_environment().map_err(|error| {
+        let allowed = error.allowed.join(", ");
+        let expected = format!("must be one of {allowed} on this machine");
+        UsageError::new(error.variable, error.value, expected)
+    })
 }

@@ -1,0 +1,110 @@
+//! Runs every kernel at every instruction-set level of this machine.
+//!
+//! The level holds for a process. One test therefore runs this program again for each level, with
+//! `FUSED_SIMD` set. The other tests compare a kernel with its formula in f64, over random shapes
+//! of awkward sizes. They also report what they computed, and the numbers of all levels must agree.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod attention;
+mod elementwise;
+mod losses;
+mod matmul;
+mod random;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use burn::tensor::TensorData;
+
+/// Maximum difference between two levels, relative to the largest number of a report, or to 1 if all
+/// are smaller. The levels sum in different orders.
+const BETWEEN_LEVELS: f64 = 1e-5;
+
+/// Begins the report of a test in its output.
+const REPORT: &str = "report of ";
+
+/// Reports what a kernel computed.
+fn report(name: &str, all: &[&TensorData]) {
+    let bits: String = all
+        .iter()
+        .flat_map(|data| data.iter::<f32>().collect::<Vec<_>>())
+        .map(|x| format!(" {:08x}", x.to_bits()))
+        .collect();
+    println!("\n{REPORT}{name}{bits}");
+}
+
+/// The numbers that one level reported for each kernel, in the order of the cases.
+type Reports = BTreeMap<String, Vec<f64>>;
+
+fn reports(stdout: &str) -> Reports {
+    let mut reports = Reports::new();
+    for line in stdout.lines() {
+        let Some(report) = line.strip_prefix(REPORT) else {
+            continue;
+        };
+        let (name, numbers) = report.split_once(' ').unwrap_or((report, ""));
+        let numbers = numbers.split(' ').map(|bits| {
+            let bits = u32::from_str_radix(bits, 16).expect("bits of a number");
+            f64::from(f32::from_bits(bits))
+        });
+        reports.entry(name.into()).or_default().extend(numbers);
+    }
+    reports
+}
+
+/// Runs the other tests of this program at a level.
+fn run_at(level: &str) -> Reports {
+    let program = std::env::current_exe().expect("the program's path");
+    let output = Command::new(program)
+        .args(["--nocapture", "--skip", "all_levels_agree"])
+        .env("FUSED_SIMD", level)
+        .output()
+        .expect("the program runs");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{level} failed:\n{stdout}\n{stderr}"
+    );
+    assert!(!stdout.contains(" 0 passed"), "{level} ran no test");
+    let reports = reports(&stdout);
+    assert!(reports.len() >= 12, "{level} reports {:?}", reports.keys());
+    reports
+}
+
+#[test]
+fn all_levels_agree() {
+    let levels = fused::simd_levels();
+    let (best, others) = levels.split_last().expect("every CPU runs scalar code");
+    let expected = run_at(best);
+    let mut is_other = others.is_empty();
+    for level in others {
+        let found = run_at(level);
+        assert!(found.keys().eq(expected.keys()), "{level}: other kernels");
+        is_other |= found != expected;
+        for (name, found) in &found {
+            let expected = &expected[name];
+            assert_eq!(found.len(), expected.len(), "{name} at {level}");
+            let largest = expected.iter().fold(1.0, |m: f64, x| m.max(x.abs()));
+            let differences = found.iter().zip(expected).map(|(a, b)| (a - b).abs());
+            let difference = differences.fold(0.0, f64::max) / largest;
+            println!("{name}, {level} and {best}: {difference:.1e}");
+            assert!(
+                difference < BETWEEN_LEVELS,
+                "{name}: {level} differs from {best} by {difference}"
+            );
+        }
+    }
+    // Without this check, a level that the variable does not choose would agree with itself.
+    assert!(is_other, "all levels have the same bits");
+}
+
+#[test]
+fn the_level_is_the_one_that_is_asked_for() {
+    let best = *fused::simd_levels().last().unwrap();
+    let asked = std::env::var("FUSED_SIMD");
+    assert_eq!(fused::simd_level(), asked.as_deref().unwrap_or(best));
+}
