@@ -20,8 +20,8 @@ use std::process::Command;
 use burn::tensor::TensorData;
 
 /// Maximum difference between two levels, relative to the largest number of a report, or to 1 if all
-/// are smaller. The levels sum in different orders.
-const BETWEEN_LEVELS: f64 = 1e-5;
+/// are smaller. The levels sum in different orders. The largest difference that was seen is 5e-7.
+const BETWEEN_LEVELS: f64 = 2e-6;
 
 /// Begins the report of a test in its output.
 const REPORT: &str = "report of ";
