@@ -59,7 +59,12 @@ fn outputs_that_are_not_finite_are_no_answers() {
             *data = TensorData::new(huge.collect::<Vec<_>>(), data.shape().clone());
         }
     }
-    let bytes = weights::to_bytes_with(&parameters, weights::Dtype::F32, &weights::metadata(&config)).unwrap();
+    let bytes = weights::to_bytes_with(
+        &parameters,
+        weights::Dtype::F32,
+        &weights::metadata(&config),
+    )
+    .unwrap();
     fs::write(&file, bytes).unwrap();
     let import = [
         "import",
