@@ -45,7 +45,7 @@ const LONGEST_LINE: u64 = 64 << 20;
 /// # Errors
 ///
 /// If the line cannot be read, or has more than 64 MiB.
-pub(crate) fn read_line(mut reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
+pub fn read_line(mut reader: &mut dyn BufRead) -> io::Result<Option<Vec<u8>>> {
     let mut bytes = Vec::new();
     let mut limited = Read::take(&mut reader, LONGEST_LINE + 1);
     if limited.read_until(b'\n', &mut bytes)? == 0 {

@@ -1,13 +1,14 @@
 //! `train score`: score texts against references.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::iter;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
 use training::error::{UsageError, quote};
+use training::files::read_line;
 use training::metrics::{BleuCounts, BootstrapScore, ChrfCounts, paired_bootstrap};
 
 use super::text_scorer::{Scores, Signatures, TextScorer};
@@ -220,19 +221,25 @@ fn is_stdin(file: &Path) -> bool {
 fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
     let unreadable = |error| wrong(format!("cannot be read ({error})"));
-    let reader: Box<dyn Read> = match is_stdin(path) {
-        true => Box::new(std::io::stdin()),
+    let mut reader: Box<dyn BufRead> = match is_stdin(path) {
+        true => Box::new(std::io::stdin().lock()),
         false if path.is_dir() => return Err(wrong("is a folder, but must be a file".into())),
-        false => Box::new(File::open(path).map_err(unreadable)?),
+        false => Box::new(BufReader::new(File::open(path).map_err(unreadable)?)),
     };
-    let lines = (1..).zip(BufReader::new(reader).split(b'\n'));
-    let lines = lines.map(|(number, line)| {
-        let mut line = String::from_utf8(line.map_err(unreadable)?).map_err(|error| {
+    let mut lines = Vec::new();
+    while let Some(line) = read_line(&mut *reader).map_err(unreadable)? {
+        let number = lines.len() + 1;
+        let line = String::from_utf8(line).map_err(|error| {
             let start = quote(&String::from_utf8_lossy(error.as_bytes()));
             wrong(format!("line {number} is not UTF-8: {start}"))
         })?;
-        line.truncate(line.strip_suffix('\r').unwrap_or(&line).len());
-        Ok(line)
-    });
-    lines.collect()
+        lines.push(line);
+    }
+    // Some programs of Windows begin a text with a byte order mark.
+    if let Some(first) = lines.first_mut()
+        && first.starts_with('\u{feff}')
+    {
+        first.remove(0);
+    }
+    Ok(lines)
 }

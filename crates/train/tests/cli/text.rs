@@ -228,7 +228,7 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
         &["source.tokenizer.json", what],
     );
     fs::write(path.join("part/source.tokenizer.json"), "{}").unwrap();
-    refused(path, &["generate", "part"], &["is not a tokenizer.json"]);
+    refused(path, &["generate", "part"], &[what]);
     fs::remove_file(path.join("part/source.tokenizer.json")).unwrap();
     refused(
         path,
@@ -293,7 +293,10 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ),
         (
             &["--train", "no-tab.tsv"],
-            &["no-tab.tsv: line 2 is \"c d\"", "SOURCE<TAB>TARGET"],
+            &[
+                "no-tab.tsv: line 2 has no tab, but must be SOURCE<TAB>TARGET: \"c d\"",
+                "SOURCE<TAB>TARGET",
+            ],
         ),
         (
             &["--train", "a.jsonl"],
@@ -470,6 +473,9 @@ fn a_damaged_cache_is_made_again() {
         changed(&tokens, &|bytes| bytes.truncate(20)),
         changed(&tokens, &|bytes| bytes.clear()),
         changed(&tokens, &|bytes| bytes[10..12].fill(0xff)),
+        // Another valid id, and another valid length.
+        changed(&tokens, &|bytes| bytes[20] ^= 1),
+        changed(&index, &|bytes| bytes[8] ^= 1),
         changed(&index, &|bytes| bytes[..8].fill(0xff)),
         changed(&index, &|bytes| bytes[8..16].fill(0xff)),
         changed(&manifest, &narrow),
@@ -494,14 +500,25 @@ fn a_damaged_cache_is_made_again() {
         let name = entry.file_name();
         name.to_string_lossy().starts_with("tokenizer-")
     });
-    for folder in tokenizers {
-        fs::write(folder.path().join("tokenizer.json"), "{").unwrap();
+    for (number, folder) in tokenizers.enumerate() {
+        let file = folder.path().join("tokenizer.json");
+        let json = fs::read_to_string(&file).unwrap();
+        // One cannot be parsed, and the other is valid, but has two ids swapped.
+        let swapped = json.replacen(": 4,", ": X,", 1).replacen(": 5,", ": 4,", 1);
+        let swapped = swapped.replacen(": X,", ": 5,", 1);
+        assert_ne!(swapped, json);
+        fs::write(file, if number == 0 { "{" } else { &swapped }).unwrap();
     }
     let left = path.join("cache/pairs-0123456789abcdef.77.tmp");
     fs::create_dir(&left).unwrap();
     let (stderr, losses) = run("run-last");
-    assert!(stderr.contains("is not a tokenizer.json"), "{stderr}");
-    assert!(stderr.contains("it is made again"), "{stderr}");
+    assert_eq!(
+        stderr
+            .matches("differs from its SHA-256); it is made again")
+            .count(),
+        2,
+        "{stderr}"
+    );
     assert_eq!(losses, right);
     assert!(!left.exists());
 }
@@ -689,5 +706,5 @@ fn a_pipe_is_rejected_as_a_training_corpus() {
     let with = ["--tokenizer-file", "fifo"].map(String::from);
     let output = fit(path, "run", "4", &[&flags[..], &with].concat());
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("fifo: is not a regular file"));
+    assert!(text(&output.stderr).contains("fifo: cannot be read (it is not a regular file)"));
 }

@@ -423,18 +423,18 @@ fn a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint() {
         .unwrap();
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{stderr}");
-    let last = newest(&folder.path().join("runs/copy-1"));
     for part in [
         "the loss is",
         "at step",
         "learning rate",
         "gradient norm",
-        &format!("the last checkpoint is of step {last}"),
+        "no checkpoint is known to have a finite loss",
     ] {
         assert!(stderr.contains(part), "{stderr}");
     }
-    let arguments = ["eval", "runs/copy-1"];
-    succeed(&train(folder.path()).args(arguments).output().unwrap());
+    // The checkpoint whose loss was NaN gives no answers.
+    let output = train(folder.path()).args(["eval", "runs/copy-1"]).output();
+    assert_eq!(output.unwrap().status.code(), Some(3));
 }
 
 #[test]

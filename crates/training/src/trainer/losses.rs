@@ -58,9 +58,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
             (Some(_), Some(step)) => {
                 format!("the last checkpoint with a finite loss is of step {step}")
             }
-            (Some(step), None) => {
-                format!("the checkpoint of step {step} is not known to have a finite loss")
-            }
+            (Some(_), None) => "no checkpoint is known to have a finite loss".into(),
         };
         let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
         let error = DivergedError {

@@ -194,9 +194,12 @@ fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
             target: target.into(),
         }),
         _ => {
-            let n = line.split('\t').count();
+            let found = match line.split('\t').count() {
+                1 => "no tab".into(),
+                n => format!("{n} columns"),
+            };
             let what = format!(
-                "has {n} columns, but must be SOURCE<TAB>TARGET, with one tab: {}",
+                "has {found}, but must be SOURCE<TAB>TARGET: {}",
                 quote(line)
             );
             Err(lines.wrong(&what))
