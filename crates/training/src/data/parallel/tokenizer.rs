@@ -23,7 +23,7 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use growth::check_growth;
+use growth::{FOREIGN, check_growth};
 use untrained::{SPECIAL, untrained};
 
 /// Translates texts into token ids and back.
@@ -57,8 +57,6 @@ const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
 /// Texts with words and characters that no vocabulary contains, except a vocabulary of bytes.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
-
-const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST: u64 = 512;

@@ -3,7 +3,8 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::FOREIGN;
+/// What is wrong with a file that has another format.
+pub(super) const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 
 /// Maximum factor by which replacements may lengthen a text. Real tokenisers replace a blank by `▁`,
 /// which has three bytes, once or twice.
