@@ -148,6 +148,24 @@ fn temporary_name(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Removes the temporary files for `path` that killed processes left. No other process may be writing
+/// the file.
+pub(crate) fn remove_temporaries(path: &Path) {
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
+        return;
+    };
+    let is_temporary = |other: &str| {
+        let rest = name.to_str().and_then(|name| other.strip_prefix(name));
+        let process = rest.and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".tmp"));
+        process.is_some_and(|process| process.parse::<u32>().is_ok())
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_temporary) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         None => Ok(()),
@@ -182,6 +200,20 @@ mod tests {
         fs::create_dir_all(taken.join("inside")).unwrap();
         assert!(write_whole(&taken, b"file").is_err());
         assert_eq!(names(folder.path()), ["a", "taken"]);
+    }
+
+    #[test]
+    fn only_the_temporary_files_of_a_file_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = ["a.json", "a.json.tmp", "a.json.x.tmp", "b.json.12.tmp"];
+        for name in kept
+            .iter()
+            .chain(&["a.json.12.tmp", "a.json.4294967295.tmp"])
+        {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        remove_temporaries(&folder.path().join("a.json"));
+        assert_eq!(names(folder.path()), kept);
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use super::layout::{LOCK, cannot_write};
+use anyhow::Result;
+
+use super::layout::{LOCK, cannot_write_file};
 use crate::error::UsageError;
 
 /// Attempts to lock a folder, because [`is_locked`] of another process holds the lock for a moment.
@@ -17,8 +19,8 @@ const PAUSE: Duration = Duration::from_millis(10);
 
 /// Locks a folder, which the argument `argument` names, against other processes until the file is
 /// closed. The system unlocks it when the process ends, even if it is killed.
-pub(super) fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
-    let cannot = |error: io::Error| cannot_write(argument, folder, &error);
+pub(super) fn lock(folder: &Path, argument: &str) -> Result<File> {
+    let cannot = |error| cannot_write_file(argument, folder, LOCK, error);
     let mut file = open(&folder.join(LOCK)).map_err(cannot)?;
     for attempt in 1.. {
         match file.try_lock() {
@@ -30,7 +32,7 @@ pub(super) fn lock(folder: &Path, argument: &str) -> Result<File, UsageError> {
                 let process = process.trim();
                 let what =
                     format!("is in use by another process ({process}); wait until it has ended");
-                return Err(UsageError::setting(argument, folder.display(), what));
+                return Err(UsageError::setting(argument, folder.display(), what).into());
             }
             // Some network file systems have no locks.
             Err(TryLockError::Error(_)) => return Ok(file),
