@@ -69,6 +69,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         self.read_losses(observer)?;
         let path = self.checkpoints.path(step);
         if self.saved == Some(step) {
+            // The process that saved it may have been killed before it removed older ones.
+            self.prune()?;
             return Ok(path);
         }
         let parameters = weights::parameters(self.learner.model());
@@ -92,14 +94,19 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
         self.checkpoints.save(step, &files)?;
         tracing::info!(path = %path.display(), "saved a checkpoint");
-        let best = self.state.best.map(|best| best.step);
-        let keep = self.config.checkpointing.keep;
-        self.checkpoints.prune(keep, best.as_slice())?;
+        self.prune()?;
         self.saved = Some(step);
         self.saved_at = Instant::now();
         self.folder.record_progress(step, None)?;
         observer.event(Event::Checkpoint { step, path: &path })?;
         Ok(path)
+    }
+
+    /// Removes the checkpoints that the configuration does not keep.
+    fn prune(&self) -> Result<()> {
+        let best = self.state.best.map(|best| best.step);
+        let keep = self.config.checkpointing.keep;
+        self.checkpoints.prune(keep, best.as_slice())
     }
 
     /// Returns the trained run, of which `waited` was spent waiting for data.
