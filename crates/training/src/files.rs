@@ -148,16 +148,14 @@ fn temporary_name(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Removes the temporary files for `path` that killed processes left. No other process may be writing
-/// the file.
-pub(crate) fn remove_temporaries(path: &Path) {
-    let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-        return;
-    };
-    let is_temporary = |other: &str| {
-        let rest = name.to_str().and_then(|name| other.strip_prefix(name));
-        let process = rest.and_then(|rest| rest.strip_prefix('.')?.strip_suffix(".tmp"));
-        process.is_some_and(|process| process.parse::<u32>().is_ok())
+/// Removes the temporary files `NAME.json.PID.tmp` that killed processes left in a folder. No other
+/// process may be writing such a file.
+pub(crate) fn remove_temporaries(folder: &Path) {
+    let is_temporary = |name: &str| {
+        let process = name
+            .strip_suffix(".tmp")
+            .and_then(|name| name.rsplit_once(".json."));
+        process.is_some_and(|(_, process)| process.parse::<u32>().is_ok())
     };
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_name().to_str().is_some_and(is_temporary) {
@@ -203,16 +201,20 @@ mod tests {
     }
 
     #[test]
-    fn only_the_temporary_files_of_a_file_are_removed() {
+    fn only_temporary_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let kept = ["a.json", "a.json.tmp", "a.json.x.tmp", "b.json.12.tmp"];
-        for name in kept
-            .iter()
-            .chain(&["a.json.12.tmp", "a.json.4294967295.tmp"])
-        {
+        let kept = [
+            "12.tmp",
+            "a.json",
+            "a.json.tmp",
+            "a.json.x.tmp",
+            "b.svg.12.tmp",
+        ];
+        let removed = ["a.json.12.tmp", "a.tokenizer.json.4294967295.tmp"];
+        for name in kept.iter().chain(&removed) {
             fs::write(folder.path().join(name), "").unwrap();
         }
-        remove_temporaries(&folder.path().join("a.json"));
+        remove_temporaries(folder.path());
         assert_eq!(names(folder.path()), kept);
     }
 

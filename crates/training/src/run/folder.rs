@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::RUNS;
-use super::layout::{CONFIG, ENVIRONMENT, LENGTHS, METRICS, STATUS, SUMMARY, cannot_write_file};
+use super::layout::{CONFIG, METRICS, SUMMARY, cannot_write_file};
 use super::lock::{lock, open};
 use super::new_folder::{RUN_DIR, claim, next_free};
 use super::status::{EndReason, Status, StatusWriter, read_status};
@@ -121,9 +121,7 @@ impl RunFolder {
     pub fn open(path: &Path) -> Result<Self> {
         let lock = lock(path, RUN)?;
         Checkpoints::of(path).tidy();
-        for name in [CONFIG, STATUS, SUMMARY, ENVIRONMENT, LENGTHS] {
-            remove_temporaries(&path.join(name));
-        }
+        remove_temporaries(path);
         let metrics = open(&path.join(METRICS));
         let metrics = metrics.map_err(|error| cannot_write_file(RUN, path, METRICS, error))?;
         Ok(Self {
@@ -276,6 +274,7 @@ impl Observer for RunFolder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::run::layout::STATUS;
     use crate::run::records::StepMetrics;
 
     #[test]
