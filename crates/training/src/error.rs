@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::io::{self, ErrorKind};
+use std::path::Path;
 
 use transformer::ConfigError;
 
@@ -124,7 +126,36 @@ impl UsageError {
             text += &self.value;
         }
         text += ": ";
-        text + &fill(&self.expected, &self.settings, name)
+        shortened(text + &fill(&self.expected, &self.settings, name))
+    }
+}
+
+/// Removes the middle of a message that is too long to be read, such as one that repeats a damaged
+/// file. Paths and reasons are at the beginning and at the end.
+pub fn shortened(text: String) -> String {
+    const BEGIN: usize = 700;
+    const END: usize = 200;
+    let at = |n| text.char_indices().nth(n).map(|(at, _)| at);
+    let end = text.char_indices().nth_back(END - 1).map(|(at, _)| at);
+    match (at(BEGIN), at(BEGIN + END), end) {
+        (Some(begin), Some(_), Some(end)) => format!("{} ... {}", &text[..begin], &text[end..]),
+        _ => text,
+    }
+}
+
+/// Returns the error of a file or folder that cannot be written. It is `usage` if another path
+/// would help; a disk that is full or broken is not wrong usage.
+pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::NotFound
+        | ErrorKind::PermissionDenied
+        | ErrorKind::AlreadyExists
+        | ErrorKind::NotADirectory
+        | ErrorKind::IsADirectory
+        | ErrorKind::ReadOnlyFilesystem
+        | ErrorKind::InvalidFilename
+        | ErrorKind::InvalidInput => usage.into(),
+        _ => anyhow::Error::new(error).context(format!("cannot write {}", path.display())),
     }
 }
 
@@ -198,6 +229,33 @@ mod tests {
         assert_eq!(quote("a\nb\u{1b}"), r#""a\nb\u{1b}""#);
         let long = quote(&"é".repeat(10_000));
         assert_eq!(long, format!("\"{}\"...", "é".repeat(60)));
+    }
+
+    #[test]
+    fn long_messages_lose_their_middle() {
+        let message = |n: usize| UsageError::new("file", "é".repeat(n), "is damaged").to_string();
+        assert_eq!(
+            message(800),
+            format!("file {}: is damaged", "é".repeat(800))
+        );
+        let long = message(100_000);
+        assert!(long.starts_with("file éé") && long.ends_with("éé: is damaged"));
+        assert_eq!(long.chars().count(), 905);
+    }
+
+    #[test]
+    fn only_a_wrong_path_is_wrong_usage() {
+        let error = |kind: ErrorKind| {
+            let usage = UsageError::new("--output", "a", "cannot be written");
+            unwritable(Path::new("a/b"), kind.into(), usage)
+        };
+        for kind in [ErrorKind::NotFound, ErrorKind::PermissionDenied] {
+            assert!(error(kind).is::<UsageError>());
+        }
+        for kind in [ErrorKind::StorageFull, ErrorKind::FileTooLarge] {
+            assert!(!error(kind).is::<UsageError>());
+            assert_eq!(error(kind).to_string(), "cannot write a/b");
+        }
     }
 
     #[test]

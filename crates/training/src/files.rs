@@ -180,6 +180,22 @@ fn temporary_name(path: &Path) -> PathBuf {
     name.into()
 }
 
+/// Removes the temporary files `NAME.json.PID.tmp` that killed processes left in a folder. No other
+/// process may be writing such a file.
+pub(crate) fn remove_temporaries(folder: &Path) {
+    let is_temporary = |name: &str| {
+        let process = name
+            .strip_suffix(".tmp")
+            .and_then(|name| name.rsplit_once(".json."));
+        process.is_some_and(|(_, process)| process.parse::<u32>().is_ok())
+    };
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_temporary) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
 fn sync_parent(path: &Path) -> io::Result<()> {
     match path.parent() {
         None => Ok(()),
@@ -233,6 +249,24 @@ mod tests {
             let error = read_line(&mut zero).unwrap_err().to_string();
             assert_eq!(error, "a line has more than 64 MiB");
         }
+    }
+
+    #[test]
+    fn only_temporary_files_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let kept = [
+            "12.tmp",
+            "a.json",
+            "a.json.tmp",
+            "a.json.x.tmp",
+            "b.svg.12.tmp",
+        ];
+        let removed = ["a.json.12.tmp", "a.tokenizer.json.4294967295.tmp"];
+        for name in kept.iter().chain(&removed) {
+            fs::write(folder.path().join(name), "").unwrap();
+        }
+        remove_temporaries(folder.path());
+        assert_eq!(names(folder.path()), kept);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
+use training::error::shortened;
 
 use super::aliases;
 use super::cli::{Cli, complete};
@@ -30,7 +31,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
         parts.push(hint);
     }
     let message = parts.join("; ").replace(":; ", ": ");
-    format!("{message}; see `{help}`")
+    shortened(format!("{message}; see `{help}`"))
 }
 
 /// Returns what would be right instead, if this program knows more about it than clap.

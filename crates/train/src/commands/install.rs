@@ -4,7 +4,7 @@ use std::fs;
 
 use anyhow::Result;
 use clap::CommandFactory;
-use training::error::UsageError;
+use training::error::{UsageError, unwritable};
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
 use crate::terminal::output;
@@ -32,7 +32,8 @@ pub(super) fn man(args: &ManArgs) -> Result<()> {
         fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(Cli::command(), folder));
     written.map_err(|error| {
         let expected = format!("cannot be written ({error})");
-        UsageError::new("FOLDER", folder.display(), expected)
+        let usage = UsageError::new("FOLDER", folder.display(), expected);
+        unwritable(folder, error, usage)
     })?;
     output::note(&format!("manual pages: {}", folder.display()));
     Ok(())

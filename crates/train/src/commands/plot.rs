@@ -1,11 +1,12 @@
 //! `train plot`: draw plots of runs, of the positional encoding and of the warm-up.
 
-use std::io::{self, ErrorKind};
+use std::io;
+use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
 
-use training::error::{UsageError, quote};
+use training::error::{UsageError, quote, unwritable};
 use training::run::checkpoint::TrainedRun;
 
 use crate::args::PlotArgs;
@@ -98,20 +99,25 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
 fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     for ending in ["svg"].into_iter().chain(args.png.then_some("png")) {
         let path = args.folder().join(format!("{name}.{ending}"));
-        plot.save(&path).map_err(|error| unwritable(args, error))?;
+        let saved = plot.save(&path);
+        saved.map_err(|error| cannot_write(args, &path, error))?;
         output::result(&path.display().to_string())?;
     }
     Ok(())
 }
 
-/// Returns the error about a plot that cannot be written. An error about a folder that the user
-/// named is wrong usage, unless the disk is full.
-fn unwritable(args: &PlotArgs, error: anyhow::Error) -> anyhow::Error {
-    match (&args.output, error.downcast_ref::<io::Error>()) {
-        (Some(folder), Some(error)) if error.kind() != ErrorKind::StorageFull => {
+/// Returns the error of a plot that cannot be written. A wrong folder that the user named is wrong
+/// usage.
+fn cannot_write(args: &PlotArgs, path: &Path, error: anyhow::Error) -> anyhow::Error {
+    let Some(folder) = &args.output else {
+        return error;
+    };
+    match error.downcast::<io::Error>() {
+        Ok(error) => {
             let expected = format!("cannot be written ({error}); name a folder that can");
-            UsageError::new("--output", folder.display(), expected).into()
+            let usage = UsageError::new("--output", folder.display(), expected);
+            unwritable(path, error, usage)
         }
-        _ => error,
+        Err(error) => error,
     }
 }

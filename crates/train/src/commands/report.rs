@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use burn::tensor::Device;
-use training::error::UsageError;
+use training::error::{UsageError, unwritable};
 use training::files::write_whole;
 
 use crate::args::flags::describe;
@@ -77,7 +77,7 @@ fn check_output(path: &Path) -> Result<(), UsageError> {
 }
 
 /// Writes the page, and creates its folder if it is missing.
-fn write(path: &Path, html: &str) -> Result<(), UsageError> {
+fn write(path: &Path, html: &str) -> Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -85,6 +85,7 @@ fn write(path: &Path, html: &str) -> Result<(), UsageError> {
     let written = created.and_then(|()| write_whole(path, html.as_bytes()));
     written.map_err(|error| {
         let expected = format!("cannot be written ({error}); name another file");
-        UsageError::new("--output", path.display(), expected)
+        let usage = UsageError::new("--output", path.display(), expected);
+        unwritable(path, error, usage)
     })
 }

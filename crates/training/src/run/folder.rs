@@ -10,15 +10,15 @@ use serde_json::Value;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::RUNS;
-use super::layout::{CONFIG, LARGEST, SUMMARY, cannot_write};
+use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
-use super::status::{EndReason, StatusWriter};
+use super::status::{EndReason, Status, StatusWriter, read_status};
 use super::{Event, Observer, Summary};
 use crate::config::RunConfig;
 use crate::error::UsageError;
-use crate::files::{read_regular, remove_file, write_json};
+use crate::files::{read_regular, remove_file, remove_temporaries, write_json};
 
 /// Name of the argument for the folder of an existing run, as errors show it.
 const RUN: &str = "run";
@@ -68,8 +68,9 @@ impl RunFolder {
         let locked = Arc::new(lock(&path, RUN_DIR)?);
         write_others(&path)?;
         let written = write_json(&path.join(CONFIG), config);
-        let metrics = written.and_then(|()| MetricsLog::open(&path));
-        let metrics = metrics.map_err(|error| cannot_write(RUN_DIR, &path, &error))?;
+        written.map_err(|error| cannot_write_file(RUN_DIR, &path, CONFIG, error))?;
+        let metrics = MetricsLog::open(&path);
+        let metrics = metrics.map_err(|error| cannot_write_file(RUN_DIR, &path, METRICS, error))?;
         let mut status = StatusWriter::new(locked.clone());
         status.begin(0, config.optimization.steps)?;
         Ok(Self {
@@ -118,7 +119,9 @@ impl RunFolder {
     pub fn open(path: &Path) -> Result<Self> {
         let locked = Arc::new(lock(path, RUN)?);
         Checkpoints::of(path).tidy();
-        let metrics = MetricsLog::open(path).map_err(|error| cannot_write(RUN, path, &error))?;
+        remove_temporaries(path);
+        let metrics = MetricsLog::open(path);
+        let metrics = metrics.map_err(|error| cannot_write_file(RUN, path, METRICS, error))?;
         Ok(Self {
             metrics,
             status: StatusWriter::new(locked.clone()),
@@ -146,8 +149,14 @@ impl RunFolder {
         self.metrics.clear().context(CANNOT_LOG)
     }
 
-    /// Returns the number of steps in `summary.json`; `None` if the run has not finished.
+    /// Returns the number of steps after which the run has ended; `None` if it has not. A process
+    /// that is killed after it has written `summary.json` may leave a `status.json` that says that
+    /// the run is running, which then has not ended.
     pub fn ended_at(&self) -> Option<usize> {
+        let status = read_status(self.path()).ok()?;
+        if status.is_some_and(|status| status.status != Status::Finished) {
+            return None;
+        }
         let summary = read_regular(&self.path().join(SUMMARY), LARGEST).ok()?;
         let summary: Value = serde_json::from_slice(&summary).ok()?;
         summary.get("steps")?.as_u64()?.try_into().ok()
@@ -257,7 +266,7 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::run::layout::METRICS;
+    use crate::run::layout::{METRICS, STATUS};
     use crate::run::records::StepMetrics;
 
     #[test]
@@ -316,6 +325,26 @@ mod tests {
         folder.event(Event::Metrics(&metrics(3))).unwrap();
         folder.flush().unwrap();
         assert_eq!(read(), format!("{}\n{}\n", line(1), line(3)));
+    }
+
+    #[test]
+    fn a_run_that_was_killed_between_its_last_two_files_has_not_ended() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("run");
+        drop(RunFolder::create(Some(&path), &RunConfig::copy()).unwrap());
+        fs::write(path.join(SUMMARY), r#"{"steps":12}"#).unwrap();
+        fs::write(path.join("summary.json.12.tmp"), "{").unwrap();
+        let running = r#"{"status":"running","step":12,"steps":12}"#;
+        fs::write(path.join(STATUS), running).unwrap();
+        let folder = RunFolder::open(&path).unwrap();
+        assert_eq!(folder.ended_at(), None);
+        assert!(!path.join("summary.json.12.tmp").exists());
+        let finished = running.replace("running", "finished");
+        fs::write(path.join(STATUS), finished).unwrap();
+        assert_eq!(folder.ended_at(), Some(12));
+        // A run of an earlier version has no status.
+        fs::remove_file(path.join(STATUS)).unwrap();
+        assert_eq!(folder.ended_at(), Some(12));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::error::UsageError;
+use crate::error::{UsageError, unwritable};
 
 /// Configuration of the run, or of one of its checkpoints.
 pub const CONFIG: &str = "config.json";
@@ -42,4 +42,15 @@ pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
 pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
     let expected = format!("cannot be written ({error}); name a folder that can");
     UsageError::setting(argument, path.display(), expected)
+}
+
+/// Returns the error of a file in a folder. The argument `argument` names the folder.
+pub(super) fn cannot_write_file(
+    argument: &str,
+    folder: &Path,
+    name: &str,
+    error: io::Error,
+) -> anyhow::Error {
+    let usage = cannot_write(argument, folder, &error);
+    unwritable(&folder.join(name), error, usage)
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use super::layout::{LOCK, cannot_write};
+use super::layout::{LOCK, cannot_write_file};
 use crate::error::UsageError;
 
 /// Number of attempts to lock a folder. An attempt fails while another process runs [`is_locked`],
@@ -89,14 +89,14 @@ impl LockedFolder {
 
 /// Locks a folder, which the argument `argument` names, against other processes until the result is
 /// dropped. The system unlocks it when the process ends, even if it is killed.
-pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder, UsageError> {
+pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
     let file = lock_file(folder, argument)?;
     let path = folder.into();
     Ok(LockedFolder { path, file })
 }
 
-fn lock_file(folder: &Path, argument: &str) -> Result<File, UsageError> {
-    let cannot = |error: io::Error| cannot_write(argument, folder, &error);
+fn lock_file(folder: &Path, argument: &str) -> Result<File> {
+    let cannot = |error| cannot_write_file(argument, folder, LOCK, error);
     let mut file = open(&folder.join(LOCK)).map_err(cannot)?;
     for attempt in 1.. {
         match file.try_lock() {
@@ -108,7 +108,7 @@ fn lock_file(folder: &Path, argument: &str) -> Result<File, UsageError> {
                 let process = process.trim();
                 let what =
                     format!("is in use by another process ({process}); wait until it has ended");
-                return Err(UsageError::setting(argument, folder.display(), what));
+                return Err(UsageError::setting(argument, folder.display(), what).into());
             }
             // Some network file systems do not support locks, and the folder stays unlocked there.
             Err(TryLockError::Error(_)) => return Ok(file),

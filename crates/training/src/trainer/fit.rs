@@ -256,9 +256,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
                 }
             }
         }
-        if self.saved.is_none() {
-            self.save(observer)?;
-        }
+        self.save(observer)?;
         let step = self.state.step;
         self.folder
             .record_progress(step, self.state.end_reason.as_ref())?;

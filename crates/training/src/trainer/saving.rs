@@ -53,10 +53,6 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
         self.folder.rewind(&state.metrics, state.step)?;
         self.checkpoints.remove_after(state.step)?;
-        // The process may have been killed between saving and removing.
-        let best = state.best.map(|best| best.step);
-        let keep = self.config.checkpointing.keep;
-        self.checkpoints.prune(keep, best.as_slice())?;
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;
         self.read_at = state.train_seconds;
@@ -65,7 +61,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
             version: std::mem::take(&mut self.state.version),
             ..state
         };
-        Ok(())
+        // The process that saved the checkpoint may have been killed before it removed older ones.
+        self.prune()
     }
 
     /// Writes a checkpoint, unless this step has one already. Returns the checkpoint's folder.
@@ -97,14 +94,19 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
         self.checkpoints.save(step, &files)?;
         tracing::info!(path = %path.display(), "saved a checkpoint");
-        let best = self.state.best.map(|best| best.step);
-        let keep = self.config.checkpointing.keep;
-        self.checkpoints.prune(keep, best.as_slice())?;
+        self.prune()?;
         self.saved = Some(step);
         self.saved_at = Instant::now();
         self.folder.record_progress(step, None)?;
         observer.event(Event::Checkpoint { step, path: &path })?;
         Ok(path)
+    }
+
+    /// Removes the checkpoints that the configuration does not keep.
+    fn prune(&self) -> Result<()> {
+        let best = self.state.best.map(|best| best.step);
+        let keep = self.config.checkpointing.keep;
+        self.checkpoints.prune(keep, best.as_slice())
     }
 
     /// Returns the finished run. `waited` is the time that this process spent waiting for data.

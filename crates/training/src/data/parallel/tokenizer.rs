@@ -61,6 +61,9 @@ const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST: u64 = 512;
 
+/// Maximum size of a vocabulary, which is that of a model.
+const MAX_VOCAB_SIZE: usize = 1 << 24;
+
 impl Tokenizer {
     /// Trains a tokeniser on texts. `side` says whether they are sources, targets or both.
     ///
@@ -182,8 +185,14 @@ impl Tokenizer {
         let is_words = matches!(inner.get_model(), ModelWrapper::WordLevel(_))
             && inner.get_decoder().is_none();
         let ids = inner.get_vocab(true).into_values();
+        let vocab_size = ids.max().map_or(0, |id| id as usize + 1);
+        if vocab_size > MAX_VOCAB_SIZE {
+            let id = vocab_size - 1;
+            let what = format!("has the id {id}, but ids must be less than {MAX_VOCAB_SIZE}");
+            return Err(wrong(what));
+        }
         Ok(Self {
-            vocab_size: ids.max().map_or(0, |id| id as usize + 1),
+            vocab_size,
             pad_id,
             bos_id,
             eos_id,

@@ -228,3 +228,21 @@ fn punctuation_is_attached_to_words() {
         assert_eq!(attach_punctuation(words), text);
     }
 }
+
+#[test]
+fn ids_beyond_any_model_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    let read = |id: u64| {
+        let model =
+            format!(r#"{{"type":"WordLevel","vocab":{{"<unk>":0,"a":{id}}},"unk_token":"<unk>"}}"#);
+        let json = format!(r#"{{"version":"1.0","added_tokens":[],"model":{model}}}"#);
+        std::fs::write(&path, json).unwrap();
+        Tokenizer::read(&path).map(|tokenizer| tokenizer.vocab_size)
+    };
+    assert!(read(5).is_ok());
+    for id in [1 << 24, u64::from(u32::MAX) - 9] {
+        let error = read(id).unwrap_err().to_string();
+        assert!(error.contains("tokenizer.json: has the id"), "{error}");
+    }
+}

@@ -1,0 +1,41 @@
+//! Attacks on the program: kills, damaged files, a full disk, random command lines, hostile files.
+//!
+//! An attack is a function of a seed and a number, so that each one can be repeated alone:
+//!
+//! - `ATTACK_ROUNDS=10` makes ten times as many attacks (default 1: about three minutes);
+//! - `ATTACK_SEED=7` makes other attacks (default 1);
+//! - `ATTACK_CASE=12` makes only the attack of this number, in each of the tests that run.
+//!
+//! A test runs all its attacks and then lists all findings, each with the variables that repeat it.
+//!
+//! The program runs by `prlimit` of util-linux, which limits its memory and the size of its files.
+#![cfg(target_os = "linux")]
+
+#[path = "attacks/answer.rs"]
+mod answer;
+#[path = "attacks/command_lines.rs"]
+mod command_lines;
+#[path = "attacks/corpora.rs"]
+mod corpora;
+#[path = "attacks/damage.rs"]
+mod damage;
+#[path = "attacks/disk.rs"]
+mod disk;
+#[path = "attacks/flags.rs"]
+mod flags;
+#[path = "attacks/hostile.rs"]
+mod hostile;
+#[path = "attacks/kills.rs"]
+mod kills;
+#[path = "attacks/program.rs"]
+mod program;
+#[path = "attacks/records.rs"]
+mod records;
+#[path = "attacks/rounds.rs"]
+mod rounds;
+#[path = "attacks/runs.rs"]
+mod runs;
+#[path = "attacks/tokenizers.rs"]
+mod tokenizers;
+#[path = "attacks/weights.rs"]
+mod weights;

@@ -1,0 +1,106 @@
+//! How a command ended, and what is wrong with that.
+
+use std::fmt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// Maximum lines on stderr of a command that fails. Notes come before the error.
+const LINES: usize = 30;
+
+/// Maximum characters of the error's line.
+const CHARACTERS: usize = 1500;
+
+/// How a command ended.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    command: String,
+    pub code: Option<i32>,
+    signal: Option<i32>,
+    is_late: bool,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Answer {
+    pub fn new(command: String, status: ExitStatus, stdout: Vec<u8>, stderr: Vec<u8>) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self {
+            command,
+            code: status.code(),
+            signal: status.signal(),
+            is_late: false,
+            stdout: text(stdout),
+            stderr: text(stderr),
+        }
+    }
+
+    /// Notes that the command was killed because it took too long.
+    pub fn late(mut self) -> Self {
+        self.is_late = true;
+        self
+    }
+
+    /// Rejects what no command may do: panic, end by a signal, take too long, or end with an exit
+    /// code that the help does not list.
+    ///
+    /// # Errors
+    ///
+    /// A description of the fault and of the whole answer.
+    pub fn check(&self) -> Result<(), String> {
+        let fault = if self.is_late {
+            "takes too long"
+        } else if self.stderr.contains("panicked") || self.code == Some(101) {
+            "panics"
+        } else if self.signal.is_some() {
+            "ends by a signal"
+        } else if !matches!(self.code, Some(0..=3)) {
+            "ends with a code that is not 0, 1, 2 or 3"
+        } else {
+            return self.check_message();
+        };
+        Err(self.fault(fault))
+    }
+
+    /// Rejects a failure without a short message in its last line.
+    fn check_message(&self) -> Result<(), String> {
+        let last = self.stderr.lines().last().unwrap_or_default();
+        let fault = if self.code == Some(0) {
+            return Ok(());
+        } else if last.trim().is_empty() {
+            "fails without a message"
+        } else if self.stderr.lines().count() > LINES {
+            "fails with too many lines"
+        } else if last.chars().count() > CHARACTERS {
+            "fails with a message that is too long"
+        } else {
+            return Ok(());
+        };
+        Err(self.fault(fault))
+    }
+
+    /// Whether a line of stderr has one of these words.
+    pub fn names(&self, words: &[&str]) -> bool {
+        words.iter().any(|word| self.stderr.contains(word))
+    }
+
+    /// Describes a fault together with the answer.
+    pub fn fault(&self, what: &str) -> String {
+        format!("{what}: {self}")
+    }
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut ends: Vec<&str> = self.stderr.lines().rev().take(4).collect();
+        ends.reverse();
+        let mut stderr: String = ends.join("\n    ");
+        if let Some((end, _)) = stderr.char_indices().nth(1200) {
+            stderr.truncate(end);
+        }
+        let (command, code, signal) = (&self.command, self.code, self.signal);
+        write!(
+            f,
+            "{command}\n    code {code:?}, signal {signal:?}\n    {stderr}"
+        )
+    }
+}

@@ -1,0 +1,205 @@
+//! Random command lines: never a panic, a signal, or a long wait.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+
+use rand::RngExt;
+
+use super::flags::{CommandOf, Flag, commands};
+use super::program::Program;
+use super::rounds::{Random, make_attacks};
+use super::runs::{Kind, copy, pairs};
+
+/// Values of all kinds. Numbers are small or larger than any machine can hold: those between would
+/// measure the machine.
+const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e300 1e999 nan inf -inf \
+    1_000 0x10 ٣ 18446744073709551615 18446744073709551616 9223372036854775808 4294967296 \
+    99999999999999999999999 a é 猫 . .. / /dev/null ~ - -- = , 1,2 4,8, 1..3 3..1 0..0 1..99999999999999 \
+    ..= 1,,2 latest last best average:2 average:0 average:99999999999999999999 run text no-such-run \
+    run/config.json pairs.tsv lines numbers weights.safetensors model.pt tokenizer.json tokenizer \
+    out out/below/that optimization.steps=3 model.d_model=0 model.n_heads=null seed=-1 data.task=text \
+    a=b =b a= a.b.c=1 optimization=3 optimization.schedule.kind=cosine optimization.steps=1e9 \
+    evaluation.by_length={} flex flex:0 flex:7 flex: :0 ndarray wgpu:99 cuda";
+
+/// Flags whose small values take long: the time that a benchmark takes is not of interest here.
+const SLOW: [&str; 2] = ["--all", "--operations"];
+
+fn value(flag: &Flag, random: &mut Random) -> OsString {
+    if !flag.values.is_empty() && random.random_bool(0.8) {
+        return flag.values[random.random_range(0..flag.values.len())]
+            .clone()
+            .into();
+    }
+    match random.random_range(0..20) {
+        0 => OsString::new(),
+        1 => " ".into(),
+        2 => OsString::from_vec(vec![b'a', 0xff, 0xfe]),
+        3 => "x".repeat(5000).into(),
+        4 => "a\nb\t\u{1b}[31m".into(),
+        _ => {
+            let values: Vec<&str> = VALUES.split_whitespace().collect();
+            // Half of all values are numbers that most flags take.
+            let end = if random.random() { 8 } else { values.len() };
+            values[random.random_range(0..end)].into()
+        }
+    }
+}
+
+/// Arguments with which a command succeeds, and ends fast.
+fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
+    let fits = [
+        "--dry-run",
+        "--print-config",
+        "--steps 2 --eval-every 1",
+        "--dry-run --task text --train pairs.tsv --preset tiny",
+        "--task text --train pairs.tsv --preset tiny --steps 1",
+        "--dry-run --config settings.toml",
+    ];
+    let line = match command.name.as_str() {
+        "fit" => fits[random.random_range(0..fits.len())],
+        "resume" => "run --steps 14",
+        "generate" | "eval" | "plot" | "report" => ["run", "text"][random.random_range(0..2)],
+        "score" => "lines lines",
+        "tokenize" => ["text", "tokenizer.json"][random.random_range(0..2)],
+        "runs" => ".",
+        "compare" => "run text",
+        "import" | "inspect" => ["weights.safetensors", "model.pt"][random.random_range(0..2)],
+        "export" => "run --layout native --output out.safetensors",
+        "bench" => "--shape tiny --layers 1 --length 2 --batch-size 1 --beam 1",
+        "completions" => "bash",
+        "man" => "pages",
+        _ => "",
+    };
+    line.split_whitespace().map(OsString::from).collect()
+}
+
+/// Size of the model where the command line does not name another.
+const SIZES: [(&str, &str); 8] = [
+    ("--d-model", "8"),
+    ("--heads", "2"),
+    ("--d-ff", "8"),
+    ("--layers", "1"),
+    ("--batch-size", "4"),
+    ("--symbols", "5"),
+    ("--max-length", "4"),
+    ("--checkpoint-every", "1"),
+];
+
+fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsString> {
+    let mut words = base(command, random);
+    let global = &all[0].flags;
+    for _ in 0..random.random_range(0..6) {
+        // Sometimes a flag of another command.
+        let flags = match random.random_range(0..20) {
+            0 => &all[random.random_range(0..all.len())].flags,
+            1 => global,
+            _ => &command.flags,
+        };
+        if flags.is_empty() {
+            continue;
+        }
+        let flag = &flags[random.random_range(0..flags.len())];
+        if SLOW.contains(&flag.name.as_str()) {
+            continue;
+        }
+        if flag.takes_value && random.random_bool(0.9) {
+            let value = value(flag, random);
+            // A flag that the base has gets another value.
+            let place = words.iter().position(|word| *word == *flag.name);
+            if let Some(old) = place.and_then(|at| words.get_mut(at + 1)) {
+                *old = value;
+                continue;
+            }
+            if random.random_bool(0.3) {
+                let mut whole = OsString::from(&flag.name);
+                whole.push("=");
+                whole.push(value);
+                words.push(whole);
+            } else {
+                words.extend([OsString::from(&flag.name), value]);
+            }
+        } else if random.random_bool(0.9) {
+            words.push(OsString::from(&flag.name));
+        }
+    }
+    if command.name == "fit" && !words.iter().any(|word| word == "text") {
+        for (name, value) in SIZES {
+            if !words
+                .iter()
+                .any(|word| word.to_string_lossy().starts_with(name))
+            {
+                words.extend([OsString::from(name), OsString::from(value)]);
+            }
+        }
+    }
+    match random.random_range(0..30) {
+        0 => drop(words.pop()),
+        1 => words.push(value(&Flag::default(), random)),
+        2 => words.insert(0, value(&Flag::default(), random)),
+        _ => {}
+    }
+    words
+}
+
+/// Makes the folder in which all commands run.
+fn scene(folder: &Path) {
+    Kind::Text.prepare(folder);
+    Kind::Text
+        .fit(folder, "--steps 3")
+        .replacing("run", "text")
+        .succeed();
+    Kind::Copy
+        .fit(folder, "--steps 12 --checkpoint-every 4")
+        .succeed();
+    let export = "export run --layout torch-nn --output weights.safetensors";
+    Program::new(folder, export).succeed();
+    let fixtures =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/layouts");
+    fs::copy(fixtures.join("paper.pt"), folder.join("model.pt")).unwrap();
+    fs::copy(
+        folder.join("text/source.tokenizer.json"),
+        folder.join("tokenizer.json"),
+    )
+    .unwrap();
+    fs::write(folder.join("lines"), "1 2\n\n3\n").unwrap();
+    fs::write(folder.join("numbers"), "1 2\n").unwrap();
+    fs::write(folder.join("more.tsv"), pairs(5)).unwrap();
+    let settings = "[model]\nd_model = 8\nn_heads = 2\nd_ff = 8\n[optimization]\nsteps = 2\n";
+    fs::write(folder.join("settings.toml"), settings).unwrap();
+}
+
+#[test]
+fn no_command_line_panics_or_hangs() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let [made, tried] = ["made", "tried"].map(|name| folder.join(name));
+    fs::create_dir(&made).unwrap();
+    scene(&made);
+    let all = commands();
+    make_attacks("command lines", 150, |_, random| {
+        // Most of the flags are those of `fit`.
+        let command = match random.random_range(0..3) {
+            0 => all
+                .iter()
+                .find(|command| command.name == "fit")
+                .expect("there is fit"),
+            // The first one is the program without a command, which trains for a while.
+            _ => &all[random.random_range(1..all.len())],
+        };
+        let mut words = line(command, &all, random);
+        words.insert(0, OsString::from(&command.name));
+        let input = ["1 2 3\n4\n", "balo keme\tkeme\n\n\0\n", "", "x"][random.random_range(0..4)];
+        let _ = fs::remove_dir_all(&tried);
+        copy(&made, &tried);
+        let answer = Program::new(&tried, "").with(words).reading(input).run();
+        answer.check()?;
+        Ok(match answer.code {
+            Some(0) => "code 0",
+            Some(1) => "code 1",
+            Some(2) => "code 2",
+            _ => "code 3",
+        })
+    });
+}

@@ -1,0 +1,289 @@
+//! Damaged files: a command gives the result that it gives without the damage, or an error or a
+//! warning that names the file.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rand::RngExt;
+
+use super::answer::Answer;
+use super::program::Program;
+use super::rounds::{Random, make_attacks};
+use super::runs::{Kind, copy, essence, files, renew};
+
+/// Files whose content is free. A changed number or word in one of them is another number or word
+/// to the program, which cannot know better:
+///
+/// - `config.json` has settings, which the user may change (a checkpoint has those that must not);
+/// - `metrics.jsonl`, `summary.json`, `lengths.json` and `status.json` are a log, which `plot`,
+///   `report` and `runs` show as it is;
+/// - `environment.json` and `lock` are notes for people;
+/// - `weights.safetensors` is in a format without checksums.
+///
+/// `config.json` and `metrics.jsonl` are free only for the commands that show them.
+const FREE: [(&str, &[&str]); 6] = [
+    (
+        "config.json",
+        &["eval", "generate", "plot", "report", "runs", "resume"],
+    ),
+    ("metrics.jsonl", &["plot", "report", "runs"]),
+    ("summary.json", &["report", "runs"]),
+    ("lengths.json", &["plot", "report"]),
+    ("status.json", &["report", "runs"]),
+    ("weights.safetensors", &["import", "inspect"]),
+];
+
+/// A folder to attack, and the commands that read it.
+struct Scene {
+    folder: PathBuf,
+    kind: Kind,
+    /// Results of the commands without damage.
+    results: Vec<Result>,
+}
+
+/// Everything that a command has written, without times.
+type Result = BTreeMap<String, Vec<u8>>;
+
+/// The commands of a scene, by their first word.
+const COMMANDS: [&str; 11] = [
+    "resume", "eval", "generate", "plot", "report", "runs", "export", "import", "inspect", "fit",
+    "tokenize",
+];
+
+impl Kind {
+    /// Returns a command in a folder; `None` if this kind of run does not have it.
+    fn command(self, folder: &Path, name: &str) -> Option<Program> {
+        let line = match (name, self) {
+            ("resume", _) => "resume run --steps 16 --threads 1",
+            ("eval", _) => "eval run --json --threads 1",
+            ("generate", _) => "generate run --json",
+            ("plot", _) => "plot run --output plots --only loss,throughput,learning-rate",
+            ("report", _) => "report run --output page.html --examples 2",
+            ("runs", _) => "runs . --json --sort name",
+            ("export", _) => "export run --layout torch-nn --output exported.safetensors",
+            ("import", Self::Copy) => "import weights.safetensors --output imported.safetensors",
+            ("inspect", Self::Copy) => "inspect weights.safetensors --json",
+            ("fit", Self::Text) => {
+                let fit = self.fit(folder, "--steps 4");
+                // The same cache, another folder of the run.
+                return Some(fit.replacing("run", "again"));
+            }
+            ("tokenize", Self::Text) => "tokenize run --ids",
+            _ => return None,
+        };
+        let input = match self {
+            Kind::Copy => "1 2 3\n4 4\n",
+            Kind::Text => "balo keme\nñandú x\n",
+        };
+        Some(Program::new(folder, line).reading(input))
+    }
+
+    fn scene(self, folder: &Path) -> Scene {
+        fs::create_dir(folder).unwrap();
+        self.prepare(folder);
+        let often = "--steps 12 --checkpoint-every 4 --eval-every 4 --keep 2";
+        self.fit(folder, often).succeed();
+        if self == Self::Copy {
+            let export = "export run --layout native --output weights.safetensors";
+            Program::new(folder, export).succeed();
+        }
+        for rest in ["pictures", "report.html"] {
+            let path = folder.join("run").join(rest);
+            let _ = fs::remove_dir_all(&path);
+            let _ = fs::remove_file(&path);
+        }
+        let mut scene = Scene {
+            folder: folder.into(),
+            kind: self,
+            results: Vec::new(),
+        };
+        for name in COMMANDS {
+            // Twice, since only a result that repeats can be compared.
+            let mut results = [0, 1].map(|_| {
+                let copied = scene.copied();
+                let Some(command) = self.command(&copied, name) else {
+                    return Result::new();
+                };
+                let answer = command.succeed();
+                result(&copied, name, &answer)
+            });
+            let [first, second] = &mut results;
+            assert!(
+                first == second,
+                "{self:?}: {name} does not repeat its result"
+            );
+            scene.results.push(std::mem::take(first));
+        }
+        scene
+    }
+}
+
+impl Scene {
+    /// Copies the folder to where all commands run, and returns that place.
+    fn copied(&self) -> PathBuf {
+        let place = self.folder.with_file_name("place");
+        renew(&place);
+        copy(&self.folder, &place);
+        place
+    }
+}
+
+/// Returns the result of a command.
+fn result(folder: &Path, name: &str, answer: &Answer) -> Result {
+    let mut result = match name {
+        "resume" => essence(&folder.join("run")),
+        "fit" => essence(&folder.join("again")),
+        "plot" => files(&folder.join("plots")).into_iter().map(read).collect(),
+        "report" | "export" | "import" => {
+            let written = ["page.html", "exported.safetensors", "imported.safetensors"];
+            let is_written = |name: &String| written.contains(&name.as_str());
+            let found = files(folder)
+                .into_iter()
+                .filter(|(name, _)| is_written(name));
+            found.map(read).collect()
+        }
+        _ => BTreeMap::from([("stdout".into(), answer.stdout.clone().into_bytes())]),
+    };
+    if let Some(stdout) = result.get_mut("stdout") {
+        let text = String::from_utf8_lossy(stdout);
+        // When the folder was changed last, which is when it was copied.
+        let lines = text
+            .split(',')
+            .filter(|part| !part.contains("\"changed\"") && !part.contains("seconds\""));
+        *stdout = lines.collect::<Vec<_>>().join(",").into_bytes();
+    }
+    result
+}
+
+fn read((name, path): (String, PathBuf)) -> (String, Vec<u8>) {
+    (name, fs::read(path).unwrap())
+}
+
+/// Damages bytes, and says how.
+fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
+    let length = bytes.len();
+    if length == 0 {
+        bytes.push(random.random());
+        return "a byte added".into();
+    }
+    // Headers are at the beginning.
+    let near = if random.random() {
+        length
+    } else {
+        length.min(200)
+    };
+    let at = random.random_range(0..near);
+    match random.random_range(0..8) {
+        0..=2 => {
+            let bit = random.random_range(0..8);
+            bytes[at] ^= 1 << bit;
+            format!("bit {bit} of byte {at} of {length} flipped")
+        }
+        3 => {
+            bytes[at] = random.random();
+            format!("byte {at} of {length} replaced by {}", bytes[at])
+        }
+        4 => {
+            bytes.truncate(at);
+            format!("truncated from {length} to {at} bytes")
+        }
+        5 => {
+            let end = length.min(at + 512);
+            bytes[at..end].fill(0);
+            format!("bytes {at} to {end} of {length} set to 0")
+        }
+        6 => {
+            let end = length.min(at + random.random_range(1..100));
+            bytes.drain(at..end);
+            format!("bytes {at} to {end} of {length} removed")
+        }
+        _ => {
+            let again = bytes[at..].to_vec();
+            bytes.extend(again);
+            format!("bytes {at} to {length} added at the end again")
+        }
+    }
+}
+
+/// Damages a file and runs a command.
+fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static str, String> {
+    let copied = scene.copied();
+    let files = files(&copied);
+    // Corpora are the user's; other ones are other data.
+    let mut kinds: Vec<&str> = files
+        .keys()
+        .filter(|name| !name.ends_with(".tsv"))
+        .map(|name| kind(name))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let of = kinds[random.random_range(0..kinds.len())];
+    let same: Vec<(&String, &PathBuf)> =
+        files.iter().filter(|(name, _)| kind(name) == of).collect();
+    let (name, path) = same[random.random_range(0..same.len())];
+    let mut bytes = fs::read(path).unwrap();
+    let how = damage(&mut bytes, random);
+    fs::write(path, bytes).unwrap();
+    let (index, command, program) = loop {
+        let index = random.random_range(0..COMMANDS.len());
+        if let Some(program) = scene.kind.command(&copied, COMMANDS[index]) {
+            break (index, COMMANDS[index], program);
+        }
+    };
+    let answer = program.run();
+    let wrong = |what: &str| {
+        format!(
+            "{:?}, {name}: {how}\n    {}",
+            scene.kind,
+            answer.fault(what)
+        )
+    };
+    answer
+        .check()
+        .map_err(|fault| wrong(fault.split(':').next().unwrap_or_default()))?;
+    // Messages name the file, the checkpoint, or the folder of the cache.
+    let words: Vec<&str> = name
+        .split('/')
+        .rev()
+        .filter(|part| !["run", "cache", "checkpoints"].contains(part))
+        .collect();
+    let is_named = answer.names(&words);
+    if answer.code != Some(0) {
+        return match is_named {
+            true => Ok("an error that names the file"),
+            false => Err(wrong("the error does not name the file")),
+        };
+    }
+    let free = FREE.iter().find(|(free, _)| *free == of);
+    let is_free = free.is_some_and(|(_, commands)| commands.contains(&command))
+        && !name.contains("checkpoints/");
+    if result(&copied, command, &answer) == scene.results[index] {
+        Ok("the same result")
+    } else if is_named {
+        Ok("another result with a warning that names the file")
+    } else if is_free {
+        Ok("another result from a file whose content is free")
+    } else {
+        Err(wrong("another result without a warning"))
+    }
+}
+
+/// Returns the kind of a file: its name, without a number in it.
+fn kind(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match name.starts_with("events.out") {
+        true => "events",
+        false => name,
+    }
+}
+
+#[test]
+fn damaged_files_are_noticed() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenes = [("copy", Kind::Copy), ("text", Kind::Text)]
+        .map(|(name, kind)| kind.scene(&folder.path().join(name)));
+    make_attacks("damage", 60, |case, random| {
+        attack(&scenes[case as usize % 2], random)
+    });
+}

@@ -1,0 +1,67 @@
+//! The number of attacks, and the list of findings.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use rand::SeedableRng;
+use rand::rngs::ChaCha8Rng;
+
+/// Random numbers of an attack.
+pub type Random = ChaCha8Rng;
+
+/// Reads a number from the environment.
+fn variable(name: &str) -> Option<u64> {
+    let value = std::env::var(name).ok()?;
+    let number = value.parse();
+    Some(number.unwrap_or_else(|_| panic!("{name}={value} must be a whole number")))
+}
+
+fn seed() -> u64 {
+    variable("ATTACK_SEED").unwrap_or(1)
+}
+
+/// Returns how many times as many attacks as usual are made.
+pub fn rounds() -> u64 {
+    variable("ATTACK_ROUNDS").unwrap_or(1).max(1)
+}
+
+/// Returns the random numbers of an attack. They depend on the name of the test, too, and they are
+/// the same in all releases of Rust that have the same `DefaultHasher`.
+fn random(test: &str, case: u64) -> Random {
+    let mut hasher = DefaultHasher::new();
+    (test, seed(), case).hash(&mut hasher);
+    Random::seed_from_u64(hasher.finish())
+}
+
+/// Makes the attacks of a test, `cases` in each round, and fails with all findings. `attack`
+/// returns what it found wrong, or `Ok` with a word for the kind of result, which is counted.
+pub fn make_attacks(
+    test: &str,
+    cases: u64,
+    mut attack: impl FnMut(u64, &mut Random) -> Result<&'static str, String>,
+) {
+    let only = variable("ATTACK_CASE");
+    let mut findings = Vec::new();
+    let mut counts = std::collections::BTreeMap::<&str, u64>::new();
+    for case in 0..cases * rounds() {
+        if only.is_some_and(|only| only != case) {
+            continue;
+        }
+        match attack(case, &mut random(test, case)) {
+            Ok(kind) => *counts.entry(kind).or_default() += 1,
+            Err(finding) => {
+                let seed = seed();
+                let repeat = format!("ATTACK_SEED={seed} ATTACK_CASE={case}");
+                println!("{repeat} {test}: {finding}");
+                findings.push(format!("{repeat}: {finding}"));
+            }
+        }
+    }
+    println!("{test}: {counts:?}, findings: {}", findings.len());
+    let (n, list) = (findings.len(), findings.join("\n\n"));
+    assert!(
+        findings.is_empty(),
+        "{n} findings of {test} (repeat one by its variables, ATTACK_ROUNDS={} and the name of the test):\n\n{list}\n",
+        rounds()
+    );
+    assert!(!counts.is_empty(), "ATTACK_CASE names no attack of {test}");
+}

@@ -1,0 +1,164 @@
+//! Hostile files of weights, through the program. The crate `transformer` has more of them.
+
+use std::fs;
+use std::path::Path;
+
+use super::hostile::{Hostile, nested};
+
+/// Returns a safetensors file with this header and some data.
+fn safetensors(header: &str, length: u64, data: usize) -> Vec<u8> {
+    let mut bytes = length.to_le_bytes().to_vec();
+    bytes.extend(header.as_bytes());
+    bytes.extend(vec![0; data]);
+    bytes
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    let folder =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/layouts");
+    fs::read(folder.join(name)).unwrap()
+}
+
+/// Returns the header of one tensor.
+fn tensor(dtype: &str, shape: &str, offsets: &str) -> String {
+    let name = "encoder.layers.0.self_attn.w_q.weight";
+    format!(r#"{{"{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#)
+}
+
+/// Returns the header of a ZIP archive whose first file says that it has 4 GiB.
+fn large_in_archive() -> Vec<u8> {
+    let mut bytes = fixture("paper.pt");
+    // Sizes in the local header of the first file: compressed, then whole.
+    bytes[18..26].fill(0xff);
+    let directory = bytes
+        .windows(4)
+        .position(|four| four == b"PK\x01\x02")
+        .unwrap();
+    bytes[directory + 20..directory + 28].fill(0xfe);
+    bytes
+}
+
+/// Returns a pickle that builds a list in a list, this many times.
+fn nested_pickle(depth: usize) -> Vec<u8> {
+    let mut pickle = vec![0x80, 2];
+    pickle.extend(b"]".repeat(depth));
+    pickle.extend(b"a".repeat(depth - 1));
+    pickle.push(b'.');
+    pickle
+}
+
+/// Returns a pickle whose tuples hold the tuple before twice, so that it doubles at each step.
+fn doubling_pickle(steps: usize) -> Vec<u8> {
+    let mut pickle = vec![0x80, 2, b')'];
+    // Duplicate the top of the stack, and make a tuple of the two.
+    pickle.extend(b"2\x86".repeat(steps));
+    pickle.push(b'.');
+    pickle
+}
+
+/// Returns all hostile files of weights, each for two commands.
+pub fn all() -> Vec<Hostile> {
+    let of = |header: String, data| safetensors(&header, header.len() as u64, data);
+    let half = |name| {
+        let bytes = fixture(name);
+        bytes[..bytes.len() / 2].to_vec()
+    };
+    let files: Vec<(&str, &str, Vec<u8>)> = vec![
+        (
+            "a header of 2^64 - 1 bytes",
+            "a.safetensors",
+            safetensors("{}", u64::MAX, 0),
+        ),
+        (
+            "a header of 2^63 bytes",
+            "a.safetensors",
+            safetensors("{}", 1 << 63, 0),
+        ),
+        (
+            "a header of 99 MB that is not there",
+            "a.safetensors",
+            safetensors("{}", 99_000_000, 0),
+        ),
+        ("a nested header", "a.safetensors", of(nested(100_000), 0)),
+        ("no tensors", "a.safetensors", of("{}".into(), 0)),
+        (
+            "a huge shape",
+            "a.safetensors",
+            of(tensor("F32", "[4294967296,4294967296]", "[0,4]"), 4),
+        ),
+        (
+            "a shape that overflows",
+            "a.safetensors",
+            of(tensor("F32", "[9223372036854775807,3]", "[0,4]"), 4),
+        ),
+        (
+            "a shape of nothing",
+            "a.safetensors",
+            of(tensor("F32", "[0,99999999999]", "[0,0]"), 0),
+        ),
+        (
+            "offsets backwards",
+            "a.safetensors",
+            of(tensor("F32", "[1]", "[4,0]"), 4),
+        ),
+        (
+            "offsets past the end",
+            "a.safetensors",
+            of(tensor("F32", "[1]", "[0,4]"), 0),
+        ),
+        (
+            "an unknown type",
+            "a.safetensors",
+            of(tensor("F999", "[1]", "[0,4]"), 4),
+        ),
+        (
+            "bytes that are missing",
+            "a.safetensors",
+            half("torch_nn.safetensors"),
+        ),
+        ("an archive that is cut", "a.pt", half("paper.pt")),
+        (
+            "an archive with a file of 4 GiB",
+            "a.pt",
+            large_in_archive(),
+        ),
+        (
+            "a pickle of 100,000 lists in each other",
+            "a.pt",
+            nested_pickle(100_000),
+        ),
+        ("a pickle of 2^60 tuples", "a.pt", doubling_pickle(60)),
+        (
+            "a pickle that runs a command",
+            "a.pt",
+            fixture("evil_system.pt"),
+        ),
+        ("nothing", "a.pt", Vec::new()),
+        ("NULs", "a.pt", vec![0; 5000]),
+        (
+            "numbers that are not finite",
+            "a.safetensors",
+            fixture("nan.safetensors"),
+        ),
+    ];
+    let mut all = Vec::new();
+    for (what, name, bytes) in files {
+        for command in ["import", "inspect"] {
+            let line = match command {
+                "import" => {
+                    format!("import {name} --heads 1 --output new.safetensors --allow-unused")
+                }
+                _ => format!("inspect {name} --json"),
+            };
+            let hostile = Hostile::new(what, name, bytes.clone(), &line);
+            // What a file lists may be seen, even if it is not a model.
+            let may_succeed = command == "inspect";
+            all.push(if may_succeed {
+                hostile.or_success()
+            } else {
+                hostile
+            });
+        }
+    }
+    all
+}

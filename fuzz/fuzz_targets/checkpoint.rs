@@ -1,0 +1,40 @@
+//! Reads any bytes as the manifest of a checkpoint, as a state under its right checksum, and as the
+//! other records of a run.
+#![no_main]
+
+#[path = "files.rs"]
+mod files;
+
+use training::run::checkpoint::{CONFIG, Checkpoints, MODEL, STATE, newest, read_state};
+use training::run::{Overview, read_environments, read_lengths, read_metrics, read_status};
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    let run = files::folder().join("run");
+    let checkpoints = Checkpoints::of(&run);
+    let whole = [
+        (CONFIG, b"{}".to_vec()),
+        (MODEL, vec![1; 9]),
+        (STATE, bytes.to_vec()),
+    ];
+    let folder = checkpoints.save(1, &whole).expect("a temporary folder");
+    let files = checkpoints.read(1).expect("it is whole");
+    assert_eq!(files.get(STATE), Ok(bytes));
+    let _ = (newest(&checkpoints), read_state(&files));
+    std::fs::write(folder.join("manifest.json"), bytes).expect("a temporary file");
+    let _ = (checkpoints.read(1), newest(&checkpoints));
+    let names = [
+        "metrics.jsonl",
+        "status.json",
+        "lengths.json",
+        "environment.json",
+        "summary.json",
+    ];
+    for name in names {
+        files::write(&format!("run/{name}"), bytes);
+    }
+    files::write("run/config.json", br#"{"data":{"task":"copy"}}"#);
+    let _ = (read_metrics(&run), read_status(&run), Overview::read(&run));
+    let _ = (read_lengths(&run), read_environments(&run));
+    files::write("run/config.json", bytes);
+    let _ = Overview::read(&run);
+});
