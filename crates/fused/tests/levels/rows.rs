@@ -75,11 +75,11 @@ impl Case {
             let scaled = |i: usize| (sum[i] - center) / deviation;
             let slope = |i: usize| d_norm[i] * self.gamma[i];
             let (level, tilt) = (mean(&slope), mean(&|i| slope(i) * scaled(i)));
-            for i in 0..width {
+            for (i, d_norm) in d_norm.iter().enumerate() {
                 expected.norm[first + i] = scaled(i) * self.gamma[i] + self.beta[i];
                 expected.dx[first + i] += (slope(i) - level - scaled(i) * tilt) / deviation;
-                expected.d_gamma[i] += d_norm[i] * scaled(i);
-                expected.d_beta[i] += d_norm[i];
+                expected.d_gamma[i] += d_norm * scaled(i);
+                expected.d_beta[i] += d_norm;
             }
         }
         expected.dy = (0..n).map(|i| expected.dx[i] * self.mask[i]).collect();
