@@ -15,6 +15,9 @@ use crate::terminal::output;
 /// Size in bytes from which the collected output is printed.
 const CHUNK: usize = 1 << 16;
 
+/// Maximum size of a text in bytes. A tokeniser takes some hundred bytes of memory for each.
+const LONGEST: usize = 1 << 20;
+
 /// Runs the command.
 ///
 /// # Errors
@@ -37,6 +40,11 @@ pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
                 Ok(vocabulary.decode(&ids))
             }
             false => {
+                let n = line.text.len();
+                if n > LONGEST {
+                    let what = format!("has {n} bytes, but a text may have {LONGEST}");
+                    return Err(line.wrong(what));
+                }
                 let ids = vocabulary.encode(&line)?;
                 Ok(words(&ids, &pieces, args.ids))
             }

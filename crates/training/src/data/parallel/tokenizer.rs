@@ -1,7 +1,7 @@
 //! Tokenisers, trained on a corpus or read from a `tokenizer.json` of Hugging Face.
 
+mod bounds;
 pub mod config;
-mod growth;
 mod label;
 pub mod pieces;
 mod untrained;
@@ -23,7 +23,7 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use growth::{FOREIGN, check_growth};
+use bounds::{FOREIGN, check_bounds};
 use untrained::{SPECIAL, untrained};
 
 /// Translates texts into token ids and back.
@@ -136,7 +136,7 @@ impl Tokenizer {
     /// Parses a `tokenizer.json` from `path`. A panic of the library that parses it is an error.
     fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        check_growth(&json).map_err(wrong)?;
+        check_bounds(&json).map_err(wrong)?;
         let parsed = contain(|| Self::parse(json, path));
         parsed.unwrap_or_else(|panic| {
             let what = "cannot be used by the tokenizers library";
@@ -206,26 +206,22 @@ impl Tokenizer {
 
     /// Returns the ids of a text, without begin and end symbol.
     pub fn encode(&self, text: &str) -> Vec<u32> {
-        self.ids_or_unknown(self.inner.encode_fast(text, false))
+        let encoding = contain(|| self.inner.encode_fast(text, false));
+        match encoding.map(|result| result.map_err(|error| error.to_string())) {
+            Ok(Ok(encoding)) => self.ids(&encoding),
+            // The tokeniser has encoded texts like those of `STRANGE` when it was read.
+            Ok(Err(error)) | Err(error) => {
+                let what = "the tokeniser cannot encode a text, which becomes the unknown token";
+                notes::warn(&format!("{what} ({error})"));
+                self.unk_id.into_iter().collect()
+            }
+        }
     }
 
     /// Returns the ids of several texts. All threads share the work.
     pub fn encode_all(&self, texts: Vec<String>) -> Vec<Vec<u32>> {
         let encode = |text: &String| self.encode(text);
         texts.par_iter().map(encode).collect()
-    }
-
-    /// Returns the ids of an encoding, or the unknown token, with a warning, for a text that the
-    /// tokeniser fails to encode. Texts like those of [`STRANGE`] were tried when it was read.
-    fn ids_or_unknown(&self, encoding: tokenizers::Result<Encoding>) -> Vec<u32> {
-        match encoding {
-            Ok(encoding) => self.ids(&encoding),
-            Err(error) => {
-                let what = "the tokeniser cannot encode a text, which becomes the unknown token";
-                notes::warn(&format!("{what} ({error})"));
-                self.unk_id.into_iter().collect()
-            }
-        }
     }
 
     /// Returns the ids of an encoding. A unigram model encodes the text `<eos>` as a special token.
@@ -245,7 +241,7 @@ impl Tokenizer {
         let special = [self.pad_id, self.bos_id, self.eos_id];
         let ids = ids.iter().copied().filter(|id| !special.contains(id));
         let ids: Vec<u32> = ids.collect();
-        let text = self.inner.decode(&ids, false).unwrap_or_default();
+        let text = self.decoded(&ids);
         // A model of bytes can generate line breaks.
         let text = text.replace(is_break, " ");
         match self.is_words {
@@ -267,12 +263,18 @@ impl Tokenizer {
         if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
             return name;
         }
-        match self.inner.decode(&[id], false) {
-            // A part of a character is decoded as a replacement character. Such a token keeps its
-            // name.
-            Ok(text) if !text.contains(char::REPLACEMENT_CHARACTER) => text.replace(' ', "▁"),
-            _ => name,
+        let text = self.decoded(&[id]);
+        // A part of a character is decoded as a replacement character. Such a token keeps its name.
+        match text.contains(char::REPLACEMENT_CHARACTER) {
+            true => name,
+            false => text.replace(' ', "▁"),
         }
+    }
+
+    /// Returns what the library decodes; nothing if it fails.
+    fn decoded(&self, ids: &[u32]) -> String {
+        let text = contain(|| self.inner.decode(ids, false));
+        text.ok().and_then(Result::ok).unwrap_or_default()
     }
 
     /// Returns the label of a token in a plot, without the marks that tokenisers use for blanks,
@@ -289,7 +291,7 @@ impl Tokenizer {
         let Some(&before) = self.encode("a").last() else {
             return name;
         };
-        let decode = |ids: &[u32]| self.inner.decode(ids, false).unwrap_or_default();
+        let decode = |ids: &[u32]| self.decoded(ids);
         let both = decode(&[before, id]);
         match both.strip_prefix(&decode(&[before])) {
             Some(text) if text.contains(char::REPLACEMENT_CHARACTER) => {

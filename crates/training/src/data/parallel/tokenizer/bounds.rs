@@ -1,4 +1,4 @@
-//! A bound on how much a tokeniser can lengthen a text.
+//! Bounds on what a `tokenizer.json` can make the library do that reads it.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,13 +19,16 @@ struct Replacing {
     decoder: Value,
 }
 
-/// Rejects a `tokenizer.json` whose replacements, one after the other, could turn a line into one
-/// that does not fit into memory; returns what is wrong with it. Also rejects wrong JSON, on which
-/// the library that parses tokenisers can panic.
-pub(super) fn check_growth(json: &[u8]) -> Result<(), String> {
+/// Rejects a `tokenizer.json` that could make the library run out of memory, and returns what is
+/// wrong with it: replacements that, one after the other, lengthen a text too much, or a table that
+/// says that it is longer than it is. Also rejects wrong JSON, on which the library can panic.
+pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     let read: Replacing =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
     for (name, part) in [("normalizer", read.normalizer), ("decoder", read.decoder)] {
+        if has_wrong_table(&part) {
+            return Err(format!("its {name} has a damaged precompiled_charsmap"));
+        }
         let factor = growth(&part);
         if factor > LARGEST {
             return Err(format!(
@@ -53,6 +56,34 @@ fn growth(part: &Value) -> u64 {
     }
 }
 
+/// Returns whether a part has a table of SentencePiece that is shorter than it says. The library
+/// allocates what the table says.
+fn has_wrong_table(part: &Value) -> bool {
+    match part {
+        Value::Array(parts) => parts.iter().any(has_wrong_table),
+        Value::Object(fields) => fields.iter().any(|(name, value)| match value {
+            Value::String(table) if name == "precompiled_charsmap" => {
+                table_size(table).is_none_or(|size| size > table.len() as u64)
+            }
+            value => has_wrong_table(value),
+        }),
+        _ => false,
+    }
+}
+
+/// Returns the size of a table in bytes: its first four bytes, the lowest first. The table is text
+/// in base64, whose characters have six bits each.
+fn table_size(base64: &str) -> Option<u64> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let first = base64.as_bytes().get(..6)?;
+    let bits = first.iter().try_fold(0u64, |bits, character| {
+        let digit = DIGITS.iter().position(|digit| digit == character)?;
+        Some(bits << 6 | digit as u64)
+    })?;
+    let size = (bits >> 4) as u32;
+    Some(size.swap_bytes().into())
+}
+
 fn product<'a>(parts: impl Iterator<Item = &'a Value>) -> u64 {
     parts.map(growth).fold(1, u64::saturating_mul)
 }
@@ -69,7 +100,7 @@ mod tests {
         let file = |normalizers: Vec<Value>| {
             let normalizer = json!({"type": "Sequence", "normalizers": normalizers});
             let file = json!({"model": {"vocab": {"content": "a".repeat(5000)}}, "normalizer": normalizer});
-            check_growth(file.to_string().as_bytes())
+            check_bounds(file.to_string().as_bytes())
         };
         assert_eq!(file(vec![replace("▁"), replace("a"), replace("")]), Ok(()));
         assert_eq!(file(vec![replace("0123456789"); 3]), Ok(()));
@@ -78,9 +109,20 @@ mod tests {
             "its normalizer can make a text 10000 times as long, but only 1000 times is accepted";
         assert_eq!(error, expected);
         assert!(file(vec![replace("0123456789"); 40]).is_err());
-        assert_eq!(check_growth(b"{}"), Ok(()));
+        assert_eq!(check_bounds(b"{}"), Ok(()));
+        let table = |base64: &str| {
+            let normalizer = json!({"type": "Precompiled", "precompiled_charsmap": base64});
+            let file = json!({"normalizer": {"type": "Sequence", "normalizers": [normalizer]}});
+            check_bounds(file.to_string().as_bytes())
+        };
+        // The bytes 8 0 0 0, and then two numbers; the first length is larger than the text.
+        assert_eq!(table("CAAAAAAAAAAAAAAA"), Ok(()));
+        for wrong in ["/////wAAAAAAAAAA", "CAEAAAAAAAAAAAAA", "CA", "", "!!!!!!!!"] {
+            let error = table(wrong).unwrap_err();
+            assert_eq!(error, "its normalizer has a damaged precompiled_charsmap");
+        }
         for wrong in ["", "{", "7", "{} x"] {
-            let error = check_growth(wrong.as_bytes()).unwrap_err();
+            let error = check_bounds(wrong.as_bytes()).unwrap_err();
             assert!(error.starts_with(FOREIGN), "{error}");
         }
     }
