@@ -142,7 +142,7 @@ impl TrainingMemory {
             let share = (machine.total - state) as f64 / batch as f64;
             let fits = ((share * size as f64) as usize).max(1);
             let expected = format!(
-                "a step takes about {}, but there are {all}: about {fits} fits; {{}} sums the gradients of several batches",
+                "a step takes about {}, but there are {all}: at most about {fits} fit; {{}} sums the gradients of several batches",
                 gigabytes(needed)
             );
             let error = UsageError::setting(path, size, expected);
@@ -195,7 +195,7 @@ mod tests {
             "{warning}"
         );
         let error = check(2_000_000_000, 0).unwrap_err().to_string();
-        let expected = "optimization.batch_size 64: a step takes about 5.0 GB, but there are 2.0 GB: about 16 fits";
+        let expected = "optimization.batch_size 64: a step takes about 5.0 GB, but there are 2.0 GB: at most about 16 fit";
         assert!(error.starts_with(expected), "{error}");
         let error = check(900_000_000, 0).unwrap_err().to_string();
         assert!(

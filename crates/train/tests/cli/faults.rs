@@ -7,6 +7,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use burn::tensor::TensorData;
+use training::memory::MachineMemory;
 use transformer::weights;
 
 use super::{SMALL, json, succeed, text, train};
@@ -61,7 +62,7 @@ fn outputs_that_are_not_finite_are_no_answers() {
     let config = weights::import(&config, &options).unwrap().config;
     let mut parameters = weights::from_bytes(&fs::read(&file).unwrap()).unwrap();
     for (name, data) in &mut parameters {
-        if name.starts_with("generator") {
+        if name.starts_with("decoder.generator") {
             let huge = data.iter::<f32>().map(|x| x.signum() * 3e38);
             *data = TensorData::new(huge.collect::<Vec<_>>(), data.shape().clone());
         }
@@ -291,12 +292,10 @@ fn settings_and_tables_are_read_without_guesses() {
         2,
         &["wide.tsv", "line 2 has 3 columns", "SOURCE<TAB>TARGET"],
     );
-    let many = ["fit", "--batch-size", "1000000000", "--dry-run"];
-    fails(
-        &run(path, &many),
-        2,
-        &["--batch-size", "GB", "fits", "--accumulate"],
-    );
-    let wide = ["fit", "--d-model", "10000000", "--heads", "1", "--dry-run"];
-    fails(&run(path, &wide), 2, &["--d-model", "GB", "smaller model"]);
+    // 98 GB of activations.
+    if MachineMemory::read().is_some_and(|machine| machine.total < 90_000_000_000) {
+        let many = ["fit", "--batch-size", "790000", "--dry-run"];
+        let parts = ["--batch-size 790000", "GB", "fit", "--accumulate"];
+        fails(&run(path, &many), 2, &parts);
+    }
 }

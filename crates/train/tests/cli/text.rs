@@ -504,8 +504,8 @@ fn a_damaged_cache_is_made_again() {
         let file = folder.path().join("tokenizer.json");
         let json = fs::read_to_string(&file).unwrap();
         // One cannot be parsed, and the other is valid, but has two ids swapped.
-        let swapped = json.replacen(": 4,", ": X,", 1).replacen(": 5,", ": 4,", 1);
-        let swapped = swapped.replacen(": X,", ": 5,", 1);
+        let swapped = json.replacen(":4,", ":X,", 1).replacen(":5,", ":4,", 1);
+        let swapped = swapped.replacen(":X,", ":5,", 1);
         assert_ne!(swapped, json);
         fs::write(file, if number == 0 { "{" } else { &swapped }).unwrap();
     }
