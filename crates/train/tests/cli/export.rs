@@ -1,7 +1,7 @@
 //! The lines of Python that `train export` prints.
 
-use super::refused;
 use super::task::{TINY, run};
+use super::{refused, succeed, text, train};
 
 #[test]
 fn export_prints_the_module_that_the_file_fits() {
@@ -63,4 +63,33 @@ fn export_prints_the_module_that_the_file_fits() {
         let subject = format!("--layout {layout}: cannot represent the model, which has");
         refused(folder, &arguments, &[&subject[..], expected]);
     }
+}
+
+#[test]
+fn export_prints_the_command_that_imports_the_file_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let sizes = "--symbols 9 --max-length 5";
+    let settings = "--norm pre --activation gelu --dropout 0.2";
+    run(
+        folder,
+        &format!("fit {TINY} {sizes} {settings} --run-dir pre"),
+    );
+    let export = "export pre --layout torch-nn --output x.safetensors".split(' ');
+    let output = train(folder).args(export).output().unwrap();
+    succeed(&output);
+    let stderr = text(&output.stderr);
+    let mut lines = stderr.lines();
+    let import = lines
+        .find_map(|line| line.strip_prefix("  train import "))
+        .unwrap();
+    run(folder, &format!("import {import} --run-dir again {sizes}"));
+    let eval = |run_folder: &str| {
+        let scores = run(folder, &format!("eval {run_folder} --json"));
+        let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
+        (scores["loss"].clone(), scores["exact_match"].clone())
+    };
+    assert_eq!(eval("again"), eval("pre"));
+    let config = super::json(&folder.join("again/config.json"));
+    assert_eq!(config["model"]["dropout"], 0.2);
 }

@@ -12,6 +12,7 @@ use transformer::weights::{
 };
 
 use super::error::wrong;
+use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
 use crate::args::ExportArgs;
@@ -53,6 +54,13 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     output::result(&format!(
         "{path}: {count} tensors in the layout {layout}, {size}"
     ))?;
+    if layout != Layout::Native {
+        let (heads, flags) = (config.n_heads, flags_of(&config));
+        let dropout = config.dropout;
+        output::note(&format!(
+            "the file does not have the settings of the model; to import it here again, use\n  train import {path} --layout {layout} --heads {heads} {flags} --dropout {dropout}"
+        ));
+    }
     let exported = Exported {
         config: &config,
         contents,

@@ -8,8 +8,8 @@ use training::config::RunConfig;
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TrainingState};
-use transformer::Positions;
 use transformer::weights::{self, Contents, Imported, Layout, Parameters, WeightsFile};
+use transformer::{Positions, TransformerConfig};
 
 use super::error::{shown, wrong};
 use super::hugging_face;
@@ -78,8 +78,13 @@ fn describe(imported: &Imported) {
         config.d_ff,
         tensors.map(|data| data.num_elements()).sum::<usize>(),
     ));
-    output::note(&format!(
-        "taken to be: --norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
+    output::note(&format!("taken to be: {}", flags_of(config)));
+}
+
+/// Returns the flags of `import` for the settings that weights do not show.
+pub(super) fn flags_of(config: &TransformerConfig) -> String {
+    format!(
+        "--norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
         config.norm_placement,
         config.norm_epsilon,
         config.norm_variance,
@@ -89,7 +94,7 @@ fn describe(imported: &Imported) {
         config.scale_embeddings,
         config.weight_tying,
         config.pad_id
-    ));
+    )
 }
 
 /// Returns the settings of the run to create. Rejects a model that does not fit the sequences of

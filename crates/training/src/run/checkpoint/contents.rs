@@ -149,7 +149,17 @@ fn first_difference<'a>(
 ///
 /// If the checkpoint has no valid state.
 pub fn read_state(files: &LoadedCheckpoint) -> Result<TrainingState, UsageError> {
-    parse(files, STATE, "the state")
+    let state: TrainingState = parse(files, STATE, "the state")?;
+    let TrainingState { updates, step, .. } = state;
+    if updates > step {
+        let what = format!("has {updates} updates, which is more than its {step} steps");
+        return Err(unusable(&files.path(STATE), what));
+    }
+    if !state.train_seconds.is_finite() || state.train_seconds < 0.0 {
+        let what = format!("has {} seconds of training", state.train_seconds);
+        return Err(unusable(&files.path(STATE), what));
+    }
+    Ok(state)
 }
 
 /// Parses the JSON file `name` of a checkpoint. `what` describes the file's contents in errors.
