@@ -1,5 +1,5 @@
-//! Checks that elements are dropped with the given probability and without a pattern, and that both
-//! passes drop the same elements.
+//! Checks that elements are dropped with the given probability and without a pattern, and that the
+//! forward and the backward pass drop the same elements.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use proptest::prelude::*;

@@ -80,7 +80,7 @@ fn attention_of_four_times_the_length_holds_four_times_as_much() {
         long < 5 * short,
         "{short} bytes, and {long} at four times the length"
     );
-    // The weights of a single head alone would need `square` bytes.
+    // The attention weights of a single head would already need `square` bytes.
     let square = 2048 * 2048 * 4;
     assert!(
         long < square,

@@ -26,8 +26,8 @@ pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     }
 }
 
-/// Returns the flex tensor inside a mask, or `None` if the mask is not on flex with one byte per
-/// element.
+/// Returns the flex tensor inside a mask. Returns `None` if the mask is on another backend, or if it
+/// has more or less than one byte per element.
 pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTensor<Flex>> {
     match tensor.clone().into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Bool(tensor))

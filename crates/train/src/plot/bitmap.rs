@@ -71,9 +71,9 @@ impl DrawingBackend for Bitmap<'_> {
         let BackendColor { rgb: (r, g, b), .. } = style.color();
         let em = style.size() / font::EM;
         let anchor = style.anchor();
-        // Distance in ems from the anchor down to the baseline of the letters, as in the SVG
-        // backend. An ex of the font is 0.547 em. In the bitmap backend, the baseline is half a
-        // line below the anchor.
+        // Distance in ems from the anchor down to the baseline at which the SVG backend draws the
+        // letters. An ex of the font is 0.547 em. The bitmap backend would draw them half a line
+        // below the anchor, so the text is moved by the difference.
         let baseline = match anchor.v_pos {
             VPos::Top => 0.76,
             VPos::Center => 0.5 * 0.547,

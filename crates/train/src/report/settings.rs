@@ -43,7 +43,7 @@ pub struct Setting {
     flag: Option<String>,
     /// Value of each run; `None` where a run has no such setting.
     values: Vec<Option<String>>,
-    /// Value of the preset of each run, where the value of the run differs from it.
+    /// Value that each run's preset has for this setting; `None` if the run has the same value.
     presets: Vec<Option<String>>,
 }
 

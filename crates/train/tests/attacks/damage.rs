@@ -269,7 +269,7 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
     }
 }
 
-/// Returns the kind of a file: its name, without a number in it.
+/// Returns the kind of a file: its name, without the number if it has one.
 fn kind(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.starts_with("events.out") {

@@ -180,7 +180,8 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let mut flags = corpus(path, 300);
-    // Noam's learning rate does not depend on the last step; the run is longer than an epoch.
+    // The Noam schedule does not depend on the total number of steps, so that a run of 4 steps can
+    // be resumed to equal one of 12. With these batches, 12 steps are more than an epoch.
     flags.extend(["--batch-tokens", "1000", "--schedule", "noam"].map(String::from));
     succeed(&fit(path, "part", "4", &flags));
     succeed(&fit(path, "whole", "12", &flags));

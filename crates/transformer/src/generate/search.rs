@@ -387,7 +387,7 @@ impl<M: Autoregressive> Iterator for Search<M> {
 /// Returns whether the logits of a row are probabilities: none is NaN or infinity, and a token is
 /// left to choose.
 fn can_choose(logits: &[f32]) -> bool {
-    // Both loops run to their end, so that they are vectorised.
+    // Without an early exit, the compiler vectorises both loops.
     let is_valid = logits
         .iter()
         .fold(true, |all, &x| all & (x < f32::INFINITY));

@@ -225,7 +225,8 @@ mod tests {
                     all += usize::from(corners.iter().all(|(d, r)| rows[row + d][column + r]));
                 }
             }
-            // `n / 9` triples the standard deviation, since rectangles share corners.
+            // Rectangles share corners, so that they are not independent. With `n / 9`, the tolerance
+            // is three times as wide as for `n` independent samples.
             near(share(all, n), probability.powi(4), n / 9);
         }
     }

@@ -34,7 +34,7 @@ impl<'a> Norm<'a> {
         }
     }
 
-    /// Returns the number of elements in a piece of whole rows.
+    /// Returns the number of elements in a piece: whole rows, at least one, of about `PIECE` elements.
     pub(crate) fn piece(&self) -> usize {
         let width = self.gamma.len().max(1);
         width * (PIECE / width).max(1)

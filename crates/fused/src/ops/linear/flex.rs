@@ -1,4 +1,4 @@
-//! The linear layer on tensors of flex.
+//! The linear layer for tensors on the backend flex.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};

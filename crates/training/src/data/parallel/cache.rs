@@ -210,7 +210,7 @@ fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
 
 /// Returns whether all ids are below `size`.
 fn all_below<T: Copy + Into<u32>>(ids: &[T], size: usize) -> bool {
-    // The loop runs to its end, so that it is vectorised.
+    // Without an early exit, the compiler vectorises the loop.
     let largest = ids
         .iter()
         .fold(0, |largest, &id| u32::max(largest, id.into()));
