@@ -51,6 +51,10 @@ fn a_trained_model_survives_export_and_import() {
         let to = format!("--run-dir {layout} {task} --dropout 0");
         run(folder, &format!("import {file} {flags} {to}"));
         assert_eq!(evaluation(folder, layout), trained, "{layout}");
+        let listed = run(folder, &format!("runs {layout} --json"));
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed["status"], "stopped");
+        assert_eq!(listed["reason"], "imported, not trained yet");
         // An export of the imported model has the same bytes.
         run(
             folder,

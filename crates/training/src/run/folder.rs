@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
-use super::latest::RUNS;
+use super::latest::{CACHE, RUNS};
 use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
@@ -104,11 +104,11 @@ impl RunFolder {
     /// Returns the default folder of tokenised corpora, which is `cache` beside the run's folder.
     pub fn caches(run_dir: Option<&Path>) -> PathBuf {
         let Some(run_dir) = run_dir else {
-            return Path::new(RUNS).join("cache");
+            return Path::new(RUNS).join(CACHE);
         };
         // The path `.` has no usable parent, so the path is made absolute first.
         let whole = absolute(run_dir).unwrap_or(run_dir.into());
-        whole.parent().unwrap_or(&whole).join("cache")
+        whole.parent().unwrap_or(&whole).join(CACHE)
     }
 
     /// Opens the folder of a run to resume, and tidies up what a killed process left in it.
@@ -193,6 +193,15 @@ impl RunFolder {
     /// If the file cannot be written.
     pub fn record_stop(&mut self, by: &str) -> Result<()> {
         self.status.stop(by)
+    }
+
+    /// Records in `status.json` that the run has imported weights, which were not trained here yet.
+    ///
+    /// # Errors
+    ///
+    /// If the file cannot be written.
+    pub fn record_import(&mut self) -> Result<()> {
+        self.status.import()
     }
 
     /// Records in `status.json` the error that ended the run. If the file cannot be written, that

@@ -11,6 +11,9 @@ use crate::error::UsageError;
 /// Default folder of new runs, relative to the working directory.
 pub const RUNS: &str = "runs";
 
+/// Name of the folder of tokenised corpora, beside the runs.
+pub(super) const CACHE: &str = "cache";
+
 /// Name that stands for the run that was changed last.
 pub const LATEST: &str = "latest";
 
@@ -24,6 +27,10 @@ pub fn run_folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     for entry in fs::read_dir(parent)? {
         let path = entry?.path();
         let files = [CONFIG, METRICS, LOCK];
+        // The folder of tokenised corpora has a lock, but is not a run.
+        if path.ends_with(CACHE) && !path.join(CONFIG).exists() {
+            continue;
+        }
         if files.iter().any(|name| path.join(name).exists()) {
             folders.push(path);
         }
@@ -94,6 +101,7 @@ mod tests {
                 .unwrap();
         };
         touch("cache/tokens", 900);
+        touch("cache/lock", 900);
         touch("old/config.json", 1);
         touch("new/config.json", 2);
         assert_eq!(latest_in(parent), Ok(parent.join("new")));

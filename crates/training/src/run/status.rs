@@ -246,6 +246,14 @@ impl StatusWriter {
         })
     }
 
+    /// Records that the run has imported weights, which were not trained here yet.
+    pub(super) fn import(&mut self) -> Result<()> {
+        self.change(|current| {
+            current.status = Status::Stopped;
+            current.reason = Some("imported, not trained yet".into());
+        })
+    }
+
     /// Records that an error ended the run.
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {
         let (status, reason) = match error.downcast_ref::<DivergedError>() {

@@ -138,7 +138,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
 
 /// Creates the folder of a run with a checkpoint of step 0, and returns its path.
 fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<PathBuf> {
-    let folder = RunFolder::create(Some(folder), config)?;
+    let mut folder = RunFolder::create(Some(folder), config)?;
     let state = TrainingState {
         seed: config.seed,
         threads: rayon::current_num_threads(),
@@ -153,5 +153,6 @@ fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<Pa
         (checkpoint::CONFIG, serde_json::to_vec_pretty(config)?),
     ];
     Checkpoints::of(folder.path()).save(0, &files)?;
+    folder.record_import()?;
     Ok(folder.path().into())
 }
