@@ -111,11 +111,17 @@ impl Cli {
     }
 }
 
-/// Inserts `fit` if a command line has flags of `fit` but no command. Returns the words and the
-/// index of the command.
+/// Inserts `fit` if a command line has flags of `fit` but no command, and turns `help COMMAND` into
+/// `COMMAND --help`. Returns the words and the index of the command.
 pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
     let mut words = words.to_vec();
     let at = leading_global_flags(&words);
+    if words.get(at).is_some_and(|word| word == "help") {
+        words.remove(at);
+        let command = words.get(at).map(|word| word.to_string_lossy());
+        let has_command = command.is_some_and(|word| !word.starts_with('-'));
+        words.insert(at + usize::from(has_command), "--help".into());
+    }
     let is_complete = words.get(at).is_some_and(|word| {
         let word = word.to_string_lossy();
         !word.starts_with('-') || ["-h", "--help", "-V", "--version"].contains(&word.as_ref())
@@ -185,6 +191,10 @@ mod tests {
             ("-q --help", "-q --help"),
             ("--version", "--version"),
             ("fly", "fly"),
+            ("help", "--help"),
+            ("help fit", "fit --help"),
+            ("-q help runs", "-q runs --help"),
+            ("help --color never", "--help --color never"),
         ] {
             assert_eq!(completed(line), expected);
         }
