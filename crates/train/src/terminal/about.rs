@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use training::config::{Precision, RunConfig};
-use training::data::Dataset;
+use training::data::{DataConfig, Dataset, Split};
 use transformer::{Choice, Transformer, weights};
 
 use super::number::{bytes, grouped};
@@ -181,9 +181,20 @@ fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
             config.optimization.batch_size
         ),
     };
-    let validation = grouped(evaluation.validation_size);
-    let test = grouped(evaluation.test_size);
-    let held_out = format!("held out: {validation} for validation, {test} for the test");
+    let held_out = match config.data {
+        DataConfig::Text(_) => {
+            // A corpus may have fewer pairs than an evaluation takes.
+            let most = evaluation.validation_size;
+            let pairs = dataset.held_out(config.seed, Split::Validation, most).len();
+            let unit = if pairs == 1 { "pair" } else { "pairs" };
+            format!("{} {unit} for validation, no test split", grouped(pairs))
+        }
+        _ => {
+            let validation = grouped(evaluation.validation_size);
+            let test = grouped(evaluation.test_size);
+            format!("held out: {validation} for validation, {test} for the test")
+        }
+    };
     vec![examples, held_out]
 }
 
