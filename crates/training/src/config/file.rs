@@ -29,7 +29,7 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     // Some Windows editors begin a file with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
     let file: Value = if is_toml {
-        toml::from_str(text).map_err(|error| wrong(format!("is not TOML ({})", error.message())))?
+        toml::from_str(text).map_err(|error| wrong(not_toml(text, &error)))?
     } else {
         let read = serde_json::from_str(text);
         let Unique(value) = read.map_err(|error| wrong(format!("is not JSON ({error})")))?;
@@ -38,6 +38,14 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let config = over_defaults(file.clone()).map_err(wrong)?;
     check_derived(&file, &config).map_err(wrong)?;
     Ok(config)
+}
+
+/// Returns the message for a text that is not TOML, with the number of the line if it is known.
+fn not_toml(text: &str, error: &toml::de::Error) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    let line = before.map(|before| 1 + before.matches('\n').count());
+    let line = line.map_or(String::new(), |line| format!("line {line}: "));
+    format!("is not TOML ({line}{})", error.message())
 }
 
 /// Rejects a file in which a setting of the model differs from the value that follows from the
@@ -333,7 +341,7 @@ mod tests {
             ),
             ("a.json", "[1]", "must be an object"),
             ("a.json", "{", "is not JSON"),
-            ("a.toml", "steps = = 5", "is not TOML"),
+            ("a.toml", "seed = 1\nsteps = = 5", "is not TOML (line 2: "),
         ] {
             let error = read_text(name, text).unwrap_err();
             assert!(error.contains(message), "{error}");
