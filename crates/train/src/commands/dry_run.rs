@@ -10,7 +10,7 @@ use training::data::{Batch, Dataset};
 use training::memory::{peak_rss_bytes, reset_peak_rss};
 use training::trainer::Learner;
 
-use crate::terminal::output;
+use crate::terminal::{bytes, grouped, output};
 
 /// Number of steps before the measurement, in which backends tune themselves and allocators fill.
 const WARM_UP: usize = 1;
@@ -107,34 +107,17 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
 /// Describes the memory of parameters, gradients and optimizer state, and the peak memory of the
 /// process if the system reports it.
 fn memory(config: &RunConfig, parameters: usize) -> String {
-    let copies = |n: usize| megabytes(4 * n * parameters);
+    let copies = |n: usize| bytes(4 * n * parameters);
     let average = config.optimization.ema.map_or(0, |_| 1);
     let state = copies(4 + average);
     let parts = "parameters, gradients and optimizer state";
     match peak_rss_bytes() {
-        Some(bytes) => {
-            let peak = megabytes(bytes as usize);
+        Some(peak) => {
+            let peak = bytes(peak as usize);
             format!("{state} for {parts}; this process took {peak} at most")
         }
         None => format!("{state} for {parts}"),
     }
-}
-
-fn megabytes(bytes: usize) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
-}
-
-/// Formats a number with commas between groups of three digits.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Formats seconds in a suitable unit.
@@ -152,10 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_durations_are_readable() {
-        let numbers = [0, 999, 1000, 86_692, 1_234_567];
-        let texts = ["0", "999", "1,000", "86,692", "1,234,567"];
-        assert_eq!(numbers.map(grouped), texts);
+    fn durations_are_readable() {
         let seconds = [0.0123, 12.34, 600.0, 36_000.0];
         assert_eq!(
             seconds.map(duration),

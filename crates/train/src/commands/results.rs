@@ -45,7 +45,8 @@ pub(super) fn report(
         }
     }
     let (steps, seconds) = (summary.steps, summary.train_seconds);
-    let took = format!("{steps} steps, {seconds:.1} s of training");
+    let unit = if steps == 1 { "step" } else { "steps" };
+    let took = format!("{steps} {unit}, {seconds:.1} s of training");
     let shown = test.decoded.iter().enumerate();
     if let Some(scores) = test.texts {
         for (index, decoded) in shown.take(samples) {

@@ -18,7 +18,7 @@ pub(super) fn short(value: f64) -> String {
 }
 
 /// Returns a whole number with commas between thousands, such as `123,940`.
-pub(super) fn grouped(number: usize) -> String {
+pub fn grouped(number: usize) -> String {
     let digits = number.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn clock(time: Duration) -> String {
 }
 
 /// Returns a size in bytes, such as `484 KiB` or `1.23 GiB`.
-pub(super) fn bytes(bytes: usize) -> String {
+pub fn bytes(bytes: usize) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;
     let mut unit = 0;

@@ -113,7 +113,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         .unwrap();
     let stderr = text(&output.stderr);
     assert!(
-        stderr.contains("--source-max-length: is a flag of --task text only"),
+        stderr.contains("--source-max-length: belongs to --task text only"),
         "{stderr}"
     );
 }

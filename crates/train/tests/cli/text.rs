@@ -370,7 +370,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
     for (arguments, expected) in [
         (
             &["--task", "copy", "--train", "a.tsv"][..],
-            "--train: is a flag of --task text only",
+            "--train: belongs to --task text only",
         ),
         (
             &["--preset", "small", "--task", "sort"],
@@ -382,7 +382,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ),
         (
             &["--task", "copy", "--epochs", "3"],
-            "--epochs 3: is a flag of --task text only",
+            "--epochs 3: belongs to --task text only",
         ),
     ] {
         refused(path, arguments, &[expected]);

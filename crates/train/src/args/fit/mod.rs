@@ -88,7 +88,7 @@ impl FitArgs {
         } else {
             let given = [self.text.given()?, self.tokenizer.given()?].concat();
             if let Some(flag) = given.first() {
-                let expected = "is a flag of --task text only";
+                let expected = "belongs to --task text only";
                 return Err(UsageError::new(flag, "", expected));
             }
         }

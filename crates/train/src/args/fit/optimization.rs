@@ -77,9 +77,9 @@ impl OptimizationArgs {
                 optimization.epochs = None;
             }
         } else {
-            let expected = "is a flag of --task text only; use --batch-size";
+            let expected = "belongs to --task text only; use --batch-size";
             reject("--batch-tokens", self.batch_tokens, expected)?;
-            let expected = "is a flag of --task text only; use --steps";
+            let expected = "belongs to --task text only; use --steps";
             reject("--epochs", self.epochs, expected)?;
         }
         set(&mut optimization.steps, self.steps);
