@@ -6,7 +6,7 @@ use clap::{Arg, ArgAction, CommandFactory, Parser, Subcommand};
 
 use super::bench::BenchArgs;
 use super::eval::EvalArgs;
-use super::fit::FitArgs;
+use super::fit::{FitArgs, HINT};
 use super::generate::GenerateArgs;
 use super::global::GlobalArgs;
 use super::install::{CompletionsArgs, ManArgs};
@@ -54,7 +54,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a model, then test it on unseen sequences
-    #[command(after_long_help = exit::help())]
+    #[command(after_long_help = format!("{HINT}\n\n{}", exit::help()))]
     Fit(Box<FitArgs>),
     /// Resume a stopped run
     #[command(after_long_help = exit::help())]

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory};
+use training::data::SYNTHETIC_TASKS;
 use training::error::shortened;
 
 use super::aliases;
@@ -44,12 +45,24 @@ fn hint(
     match error.kind() {
         ErrorKind::UnknownArgument => {
             let given = context(error, ContextKind::InvalidArg)?;
-            let flag = known_flag(given, cli, command, words)?;
-            Some(format!("use {flag}"))
+            if let Some(flag) = known_flag(given, cli, command, words) {
+                return Some(format!("use {flag}"));
+            }
+            // A flag of `fit` is a setting, which a resumed run has already.
+            let is_resume = command.is_some_and(|command| command.get_name() == "resume");
+            let fit = cli.find_subcommand("fit").filter(|_| is_resume);
+            let flag = known_flag(given, cli, Some(fit?), words)?;
+            Some(format!(
+                "a resumed run keeps its settings; begin a new run with `train fit {flag}`"
+            ))
         }
         ErrorKind::InvalidSubcommand => {
             let given = context(error, ContextKind::InvalidSubcommand)?;
-            let name = aliases::command(&given.to_lowercase())?;
+            let given = given.to_lowercase();
+            if SYNTHETIC_TASKS.iter().any(|task| task.name == given) || given == "text" {
+                return Some(format!("use `train --task {given}`"));
+            }
+            let name = aliases::command(&given)?;
             Some(format!("use `train {name}`"))
         }
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {

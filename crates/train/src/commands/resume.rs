@@ -70,6 +70,9 @@ fn check_steps(
 ) -> Result<(), UsageError> {
     let is_over = ended_at == Some(step) && args.steps.is_none_or(|steps| steps <= step);
     let what = match is_over {
+        true if args.steps.is_some_and(|steps| steps <= step) => {
+            format!("has ended after {step} steps; --steps must be more than {step}")
+        }
         true => format!("has ended after step {step}; ask for more with --steps"),
         false if step <= steps => return Ok(()),
         false => format!("is at step {step}, past --steps {steps}; ask for more"),

@@ -195,6 +195,17 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
             "--set data.task=sort",
             &["--set data.task: follows from the task"],
         ),
+        ("copy", &["use `train --task copy`"]),
+        ("--wandb", &["use --tensorboard"]),
+        (
+            "--set optimization.lr=0.1",
+            &["use --learning-rate", "optimization.schedule.factor"],
+        ),
+        (
+            "resume x --learning-rate 1",
+            &["a resumed run keeps its settings", "train fit --learning-rate"],
+        ),
+        ("help nothing", &["unrecognized subcommand", "nothing"]),
         ("--set steps", &["must be PATH=VALUE"]),
         (
             "--set model.dropout=2",

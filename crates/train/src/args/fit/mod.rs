@@ -29,11 +29,14 @@ use settings::SettingsArgs;
 use text::TextArgs;
 use tokenizer::TokenizerArgs;
 
+/// Sentences at the end of the help.
+pub const HINT: &str = "\
+Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.";
+
 /// Flags of `fit`, in the groups of its help. Settings without a flag are the task's or the
 /// preset's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
-#[command(after_help = "\
-Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.")]
+#[command(after_help = HINT)]
 pub struct FitArgs {
     /// The task and its settings.
     #[command(flatten, next_help_heading = "Task")]

@@ -8,6 +8,10 @@ use training::error::{Subject, UsageError};
 
 use crate::args::parse::assignment;
 
+/// What to use instead of a setting for the learning rate.
+const LEARNING_RATE: &str =
+    "is not a setting; use --learning-rate, or set optimization.schedule.factor";
+
 /// Flags of `fit` about files of settings and what is printed.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct SettingsArgs {
@@ -39,6 +43,10 @@ impl SettingsArgs {
         for (path, value) in &self.set {
             *config = config.with(path, value).map_err(|error| UsageError {
                 subject: Subject::Other(format!("--set {path}")),
+                expected: match path.rsplit('.').next() {
+                    Some("lr" | "learning_rate") => LEARNING_RATE.into(),
+                    _ => error.expected,
+                },
                 ..error
             })?;
         }
