@@ -67,29 +67,42 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. The labels of a linear axis all have the same number of decimal
-    /// places, or the same exponent. On a logarithmic axis, each label has the decimal places that
-    /// it needs, or an exponent.
+    /// Returns the label of a tick: a decimal number from 0.001 on, and below it a power such as
+    /// `2e-4`. On a logarithmic axis, a label has the decimal places that it needs, and values above
+    /// 9,999 are powers too. The decimal labels of a linear axis all have the same number of decimal
+    /// places, except beside powers.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
-        let largest = sizes.clone().fold(0.0, f64::max);
-        let exponent = |value: f64| (value.log10() + 1e-9).floor() as i32;
-        if self.is_log {
-            if self.range.start < 0.999e-3 || largest > 1e4 {
-                return format!("{tick:.0e}");
-            }
-            return grouped(tick, -exponent(tick));
-        }
+        let largest = sizes.fold(0.0, f64::max);
+        let exponent = |value: f64| (value.abs().log10() + 1e-9).floor() as i32;
+        let is_small = |tick: f64| tick.abs() > 1e-9 * largest && tick.abs() < 0.9995e-3;
         let step = match self.ticks[..] {
+            _ if self.is_log => exponent(tick),
             [first, second, ..] => exponent(second - first),
             _ => 0,
         };
-        match largest {
-            l if l < 1e-2 && tick.abs() <= 1e-9 * l => "0".into(),
-            l if l < 1e-2 => format!("{:.0}e{step}", tick / 10f64.powi(step)),
-            l if l >= 1e7 => grouped(tick / 1e6, 6 - step) + "M",
-            _ => grouped(tick, -step),
+        if is_small(tick) || (self.is_log && tick > 9999.5) {
+            let digits = (exponent(tick) - step).max(0) as usize;
+            let text = format!("{tick:.digits$e}");
+            let (number, power) = text.split_once('e').unwrap_or((&text, "0"));
+            return format!("{}e{power}", without_zeros(number));
         }
+        if !self.is_log && largest >= 1e7 {
+            return grouped(tick / 1e6, 6 - step) + "M";
+        }
+        let label = grouped(tick, -step);
+        match self.ticks.iter().any(|tick| is_small(*tick)) {
+            true => without_zeros(&label).into(),
+            false => label,
+        }
+    }
+}
+
+/// Returns a number without the zeros at the end of its decimal places.
+fn without_zeros(number: &str) -> &str {
+    match number.contains('.') {
+        true => number.trim_end_matches('0').trim_end_matches('.'),
+        false => number,
     }
 }
 
@@ -198,8 +211,17 @@ mod tests {
             ),
             (
                 Axis::from_zero("", 11e-6),
-                "0 2e-6 4e-6 6e-6 8e-6 10e-6 12e-6",
+                "0 2e-6 4e-6 6e-6 8e-6 1e-5 1.2e-5",
             ),
+            (
+                Axis::from_zero("", 14e-4),
+                "0 2e-4 4e-4 6e-4 8e-4 0.001 0.0012 0.0014",
+            ),
+            (
+                Axis::from_zero("", 5e-3),
+                "0.000 0.001 0.002 0.003 0.004 0.005",
+            ),
+            (Axis::log("", 500.0, 2e4), "500 1,000 2,000 5,000 1e4 2e4"),
             (
                 Axis::log("", 0.013, 4.1),
                 "0.01 0.02 0.05 0.1 0.2 0.5 1 2 5",
@@ -210,11 +232,11 @@ mod tests {
             ),
             (
                 Axis::log("", 2e-4, 3.6),
-                "1e-4 3e-4 1e-3 3e-3 1e-2 3e-2 1e-1 3e-1 1e0 3e0 1e1",
+                "1e-4 3e-4 0.001 0.003 0.01 0.03 0.1 0.3 1 3 10",
             ),
             (
                 Axis::log("", 1e-7, 9.0),
-                "1e-7 1e-6 1e-5 1e-4 1e-3 1e-2 1e-1 1e0 1e1",
+                "1e-7 1e-6 1e-5 1e-4 0.001 0.01 0.1 1 10",
             ),
             (Axis::log("", 1.0, 1.0), "1 2"),
         ] {

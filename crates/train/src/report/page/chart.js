@@ -83,12 +83,14 @@ function lineChart(series, options) {
     const isWide = width >= 480 && named.length > 1 && named.length <= 8;
     legend.hidden = isWide || named.length < 2;
     const longest = Math.max(...named.map((one) => one.label.length));
-    const right = isWide ? Math.min(170, 16 + longest * 6.6) : 14;
-    const area = { left: 52, top: 10, right: width - right, bottom: height - 38 };
     const all = series.flatMap((one) => one.y.filter((y) => y != null && (!options.isLog || y > 0)));
     const xs = series.flatMap((one) => [one.x[0], one.x[one.x.length - 1]]);
     let [minX, maxX] = options.xRange ?? [Math.min(...xs), Math.max(...xs)];
     if (minX === maxX) [minX, maxX] = [minX - 0.5, maxX + 0.5];
+    // The label of the last tick is centred below the end of the axis, and half of it lies beyond.
+    const half = 4 + 3.5 * xWords(maxX).length;
+    const right = Math.max(14, half, isWide ? Math.min(170, 16 + longest * 6.6) : 0);
+    const area = { left: 52, top: 10, right: width - right, bottom: height - 38 };
     let [minY, maxY] = options.range ?? [options.isLog ? Infinity : 0, -Infinity];
     if (!options.range) {
       for (const y of all) [minY, maxY] = [Math.min(minY, y), Math.max(maxY, y)];
@@ -111,7 +113,7 @@ function lineChart(series, options) {
     const ticksY = options.isLog ? logTicks(minY, maxY) : linearTicks(minY, maxY, 5);
     for (const y of ticksY) {
       parts.push(svg("line", { class: "grid", x1: area.left, x2: area.right, y1: toY(y), y2: toY(y) }));
-      parts.push(svg("text", { x: area.left - 8, y: toY(y) + 4, "text-anchor": "end" }, (options.tickWords ?? short)(y)));
+      parts.push(svg("text", { x: area.left - 8, y: toY(y) + 4, "text-anchor": "end" }, (options.tickWords ?? tickLabel)(y, options.isLog)));
     }
     const ticksX = linearTicks(minX, maxX, Math.max(2, Math.floor((area.right - area.left) / 90)));
     for (const x of ticksX) {

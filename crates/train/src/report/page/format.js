@@ -17,6 +17,14 @@ function short(value, digits = 4) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
+// Returns the label of a tick, as the plots of `train plot` have it: powers below 0.001, and on a
+// logarithmic axis also above 9,999.
+function tickLabel(value, isLog) {
+  const size = Math.abs(value);
+  const isPower = size !== 0 && (size < 0.9995e-3 || (isLog && size > 9999.5));
+  return isPower ? String(Number(value.toPrecision(4)).toExponential()).replace("e+", "e") : short(value);
+}
+
 // Returns a share from 0 to 1, rounded down so that only a perfect score reads as 1.
 function share(value) {
   if (value == null) return MISSING;
