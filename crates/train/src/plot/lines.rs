@@ -84,8 +84,8 @@ impl RunPlot {
             ..line.clone()
         };
         if radius > 0 {
-            let steps = grouped((2 * radius + 1) as f64, 0);
-            line.label += &format!(", mean of {steps} steps");
+            let count = grouped((2 * radius + 1) as f64, 0);
+            line.label += &format!(", mean of {count} {}", curve.unit());
         }
         match raw.len() {
             1 if radius > 0 => return vec![pale, line],

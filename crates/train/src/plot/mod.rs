@@ -29,8 +29,8 @@ pub use file::Plot;
 pub use heat_map::{AttentionMaps, HeadMap};
 pub use lines::CurveOptions;
 pub use paper::{positional_encoding, warmup};
-pub use run::{Progress, Run};
-pub use run_plot::RunPlot;
+pub use run::{Progress, Run, differ_in_seed_only};
+pub use run_plot::{RunPlot, readings};
 
 /// Draws the default curves of a run as SVG files in the folder `pictures` of the run. Curves
 /// without data are left out.

@@ -133,9 +133,7 @@ impl Run {
 
     /// Whether two runs have different seeds, and otherwise the same settings.
     pub fn differs_in_seed_only(&self, other: &Self) -> bool {
-        let mut same = other.config.clone();
-        same["seed"] = self.config["seed"].clone();
-        self.config["seed"] != other.config["seed"] && self.config == same
+        differ_in_seed_only(&self.config, &other.config)
     }
 
     /// Returns the positional encoding, such as `rotary`.
@@ -170,6 +168,13 @@ impl Run {
     pub fn data(&self) -> &Value {
         &self.config["data"]
     }
+}
+
+/// Whether two contents of `config.json` have different seeds, and otherwise the same settings.
+pub fn differ_in_seed_only(one: &Value, other: &Value) -> bool {
+    let mut same = other.clone();
+    same["seed"] = one["seed"].clone();
+    one["seed"] != other["seed"] && *one == same
 }
 
 /// Parses `metrics.jsonl`. If a step occurs twice, the later line counts. Unknown fields and an

@@ -37,7 +37,7 @@ pub struct Curve {
     pub field: &'static str,
     /// Text of the legend.
     pub label: &'static str,
-    /// Whether the field has a value at every step, not only at evaluations or lengths.
+    /// Whether the field has a value at every step or reading, not only at evaluations or lengths.
     pub is_per_step: bool,
     /// Whether values of neighbouring steps differ by chance, so that their running mean is drawn
     /// over them.
@@ -45,6 +45,14 @@ pub struct Curve {
 }
 
 impl Curve {
+    /// Returns what the points of the curve are called in a legend.
+    pub fn unit(&self) -> &'static str {
+        match *self == SPEED {
+            true => "readings",
+            false => "steps",
+        }
+    }
+
     const fn evaluated(field: &'static str, label: &'static str) -> Self {
         Self {
             field,
@@ -125,6 +133,9 @@ impl RunPlot {
             let point = |score: &LengthScore| Some((score.length as f64, value(score)?));
             return run.lengths.iter().flatten().filter_map(point).collect();
         }
+        if curve == SPEED {
+            return readings(run.metric(curve.field));
+        }
         let points = run.metric(curve.field).iter().copied();
         let floor = if curve == TRAIN {
             run.loss_floor()
@@ -165,9 +176,25 @@ impl RunPlot {
     }
 }
 
+/// Returns the last point of each range of equal values. The throughput is measured when losses are
+/// read, and all steps since the reading before have the same value.
+pub fn readings<S: Copy>(points: &[(S, f64)]) -> Vec<(S, f64)> {
+    let ranges = points.chunk_by(|a, b| a.1 == b.1);
+    ranges.filter_map(|range| range.last().copied()).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_throughput_has_one_point_for_each_reading() {
+        let points: Vec<Point> = (1..=30)
+            .map(|step| (f64::from(step), f64::from((step - 1) / 10)))
+            .collect();
+        assert_eq!(readings(&points), [(10.0, 0.0), (20.0, 1.0), (30.0, 2.0)]);
+        assert_eq!(readings::<u64>(&[]), []);
+    }
 
     #[test]
     fn losses_that_are_flat_in_a_linear_plot_have_a_log_axis_and_others_begin_at_0() {

@@ -1,5 +1,6 @@
 //! The data of a run that the page shows.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -14,6 +15,7 @@ use super::curve::{Curve, rounded};
 use super::examples::Examined;
 use super::facts::Facts;
 use super::metrics::Metrics;
+use crate::plot::readings;
 
 /// Fields of `metrics.jsonl` that the page shows as curves.
 const CURVES: [&str; 9] = [
@@ -25,8 +27,10 @@ const CURVES: [&str; 9] = [
     "chrf",
     "learning_rate",
     "gradient_norm",
-    "tokens_per_second",
+    THROUGHPUT,
 ];
+
+const THROUGHPUT: &str = "tokens_per_second";
 
 /// The data of a run that the page shows.
 #[derive(Clone, Debug, Serialize)]
@@ -80,8 +84,11 @@ impl RunReport {
         let name = whole.file_name().unwrap_or(whole.as_os_str());
         let name = name.to_string_lossy().into_owned();
         let curve = |field| {
-            let points = metrics.field(field);
-            (!points.is_empty()).then(|| (field, Curve::new(points)))
+            let points = match field {
+                THROUGHPUT => Cow::Owned(readings(metrics.field(field))),
+                field => Cow::Borrowed(metrics.field(field)),
+            };
+            (!points.is_empty()).then(|| (field, Curve::new(&points)))
         };
         let curves: BTreeMap<_, _> = CURVES.into_iter().filter_map(curve).collect();
         let seconds = metrics.field("seconds");
@@ -90,7 +97,7 @@ impl RunReport {
         if !curves.is_empty() && !curves.contains_key("valid_loss") {
             notes.push("There are no validation curves: the run has not been evaluated.".into());
         }
-        if !curves.is_empty() && !curves.contains_key("tokens_per_second") {
+        if !curves.is_empty() && !curves.contains_key(THROUGHPUT) {
             let what = "There is no throughput: an earlier version of train wrote metrics.jsonl.";
             notes.push(what.into());
         }

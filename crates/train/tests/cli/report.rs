@@ -68,6 +68,10 @@ fn the_page_of_a_run_has_its_curves_attention_and_samples() {
     assert_eq!((&run["step"], &run["steps"]), (&30.into(), &30.into()));
     assert_eq!(run["curves"]["loss"]["x"].as_array().unwrap().len(), 30);
     assert_eq!(run["curves"]["valid_loss"]["x"], Value::from([10, 20, 30]));
+    // The throughput has a point for each reading of the losses, not for each step.
+    let throughput = run["curves"]["tokens_per_second"]["x"].as_array().unwrap();
+    assert!((1..=9).contains(&throughput.len()), "{throughput:?}");
+    assert_eq!(throughput.last(), Some(&30.into()));
     assert_eq!(run["lengths"].as_array().unwrap().len(), 8);
     assert_eq!(run["scores"][0]["label"], "test exact match");
 
