@@ -111,6 +111,15 @@ const FLAGS: &[(&str, &str)] = &[
     ("generation.alpha", "--alpha"),
 ];
 
+/// Settings whose flag is one of `import` and not of `fit`, which sets them with `--set`.
+const OF_IMPORT: &[&str] = &[
+    "model.max_len",
+    "model.norm_epsilon",
+    "model.norm_variance",
+    "model.pad_id",
+    "model.scale_embeddings",
+];
+
 /// Further flags that set a setting. If such a flag is given, errors name it instead of the flag in
 /// [`FLAGS`].
 const OTHERS: &[(&str, &str)] = &[
@@ -127,6 +136,20 @@ const OTHERS: &[(&str, &str)] = &[
 pub fn flag_of(path: &str) -> Option<&str> {
     let given: Vec<_> = std::env::args_os().skip(1).collect();
     flag_among(&given, path)
+}
+
+/// Returns the flag of `fit` that sets a setting; `None` if `fit` sets it with `--set` only.
+pub fn fit_flag_of(path: &str) -> Option<&str> {
+    flag_of(path).filter(|flag| flag.starts_with("--") && !OF_IMPORT.contains(&path))
+}
+
+/// Returns what sets a setting on the command line of `fit`: its flag, or `--set PATH=VALUE` for a
+/// setting that only `import` has a flag for. `None` for a setting without a flag.
+pub fn fit_words(path: &str) -> Option<String> {
+    match OF_IMPORT.contains(&path) {
+        true => Some(format!("--set {path}=VALUE")),
+        false => fit_flag_of(path).map(String::from),
+    }
 }
 
 fn flag_among<'a>(given: &[OsString], path: &'a str) -> Option<&'a str> {
@@ -248,6 +271,29 @@ mod tests {
                 assert!(flags.iter().any(|flag| flag == word), "{path}: {word}");
             }
         }
+    }
+
+    #[test]
+    fn settings_without_a_flag_of_fit_are_set_by_their_path() {
+        let cli = Cli::command();
+        let fit = cli.find_subcommand("fit").unwrap();
+        let is_of_fit = |word: &str| {
+            let mut flags = fit.get_arguments().filter_map(|arg| arg.get_long());
+            flags.any(|flag| word.strip_prefix("--") == Some(flag))
+        };
+        let sections = ["data", "model", "optimization", "evaluation", "execution"];
+        for (path, named) in FLAGS {
+            let is_setting = sections.contains(&path.split('.').next().unwrap());
+            if is_setting && path.contains('.') {
+                let first = named.split(' ').next().unwrap();
+                assert_eq!(is_of_fit(first), !OF_IMPORT.contains(path), "{path}");
+                assert_eq!(fit_flag_of(path).is_some(), is_of_fit(first), "{path}");
+            }
+        }
+        let words = fit_words("model.max_len");
+        assert_eq!(words.as_deref(), Some("--set model.max_len=VALUE"));
+        assert_eq!(fit_words("model.d_model").as_deref(), Some("--d-model"));
+        assert_eq!(fit_words("model.final_norm"), None);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use training::config::{Preset, RunConfig};
 
 use crate::args::PresetsArgs;
-use crate::args::flags::flag_of;
+use crate::args::flags::{fit_words, flag_of};
 use crate::terminal::output;
 
 /// Prints a table of the settings that differ between presets, or all settings of a preset.
@@ -38,7 +38,7 @@ fn print_one(config: &RunConfig) -> Result<()> {
     let paths = width(|(path, _)| path.len()).unwrap_or_default();
     let values = width(|(_, value)| words(value).len()).unwrap_or_default();
     for (path, value) in &settings {
-        let flag = flag_of(path).unwrap_or_default();
+        let flag = fit_words(path).unwrap_or_default();
         let line = format!("{path:paths$}  {:values$}  {flag}", words(value));
         output::result(line.trim_end())?;
     }

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use training::config::{RunConfig, TextSize};
 
-use crate::args::flags::flag_of;
+use crate::args::flags::fit_words;
 
 /// Sections of `config.json`, in the order of the page. Settings at the top level of the file
 /// belong to `run`.
@@ -38,7 +38,7 @@ pub struct Setting {
     section: &'static str,
     /// Path in `config.json`, such as `model.d_model`.
     path: String,
-    /// Flag that sets the setting, if there is one.
+    /// Flag of `fit` that sets the setting, or `--set PATH=VALUE`, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     flag: Option<String>,
     /// Value of each run; `None` where a run has no such setting.
@@ -62,9 +62,7 @@ pub fn settings(configs: &[&Value]) -> Vec<Setting> {
         Setting {
             section: section(path),
             path: path.clone(),
-            flag: flag_of(path)
-                .filter(|flag| flag.starts_with("--"))
-                .map(String::from),
+            flag: fit_words(path),
             values: flat.iter().map(value).collect(),
             presets: flat.iter().zip(&presets).map(preset).collect(),
         }
@@ -196,6 +194,8 @@ mod tests {
         assert_eq!(d_model.values, [Some("64".into()), Some("128".into())]);
         assert_eq!(d_model.presets, [None, Some("64".into())]);
         assert_eq!(d_model.flag.as_deref(), Some("--d-model"));
+        let max_len = find(&found, "model.max_len").flag.as_deref();
+        assert_eq!(max_len, Some("--set model.max_len=VALUE"));
         let clip = find(&found, "optimization.optimizer.clip_norm");
         assert_eq!(clip.presets, [None, Some("none".into())]);
         assert_eq!(clip.section, "optimization");

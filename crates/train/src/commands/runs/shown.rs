@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use crate::args::flags::flag_of;
+use crate::args::flags::fit_flag_of;
 
-/// Returns the flag that sets a setting, such as `--warmup`; `None` if there is no flag, or
+/// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag, or
 /// several.
 pub(super) fn flag(path: &str) -> Option<&str> {
-    flag_of(path).filter(|flag| flag.starts_with("--") && !flag.contains(' '))
+    fit_flag_of(path).filter(|flag| !flag.contains(' '))
 }
 
 /// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` without a flag.

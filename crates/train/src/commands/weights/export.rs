@@ -16,7 +16,7 @@ use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
 use crate::args::ExportArgs;
-use crate::args::flags::flag_of;
+use crate::args::flags::fit_flag_of;
 use crate::device::DeviceName;
 use crate::terminal::output;
 
@@ -76,7 +76,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 }
 
 /// Converts an error about a setting that the layout cannot represent. The message names the
-/// setting by its flag.
+/// setting by its flag, or by its path if `fit` has no flag for it.
 fn unrepresentable(error: WeightsError) -> UsageError {
     let WeightsError::Layout {
         layout,
@@ -87,9 +87,11 @@ fn unrepresentable(error: WeightsError) -> UsageError {
         return UsageError::new("RUN", "", error.to_string());
     };
     let path = format!("model.{field}");
-    let setting = flag_of(&path).unwrap_or(field);
-    let expected =
-        format!("cannot represent the model, which has {setting} {value}; --layout native can");
+    let setting = match fit_flag_of(&path) {
+        Some(flag) => format!("{flag} {value}"),
+        None => format!("{path}={value}"),
+    };
+    let expected = format!("cannot represent the model, which has {setting}; --layout native can");
     UsageError::new("--layout", layout, expected)
 }
 
