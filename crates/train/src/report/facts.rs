@@ -88,8 +88,7 @@ impl Facts {
             read(&checkpoints.path(step).join(STATE))
         });
         let processes = read(&folder.join(ENVIRONMENT));
-        let process = processes.as_array().and_then(|all| all.last());
-        let process = process.unwrap_or(&Value::Null);
+        let processes = processes.as_array().map_or(&[][..], Vec::as_slice);
         let data = &config["data"];
         let task = data["title"].as_str().or(data["task"].as_str());
         let task = task.or(summary["task"].as_str());
@@ -112,7 +111,7 @@ impl Facts {
             clip_norm: optimization["optimizer"]["clip_norm"].as_f64(),
             best_step: best_step(config, metrics),
             scores: scores(&summary, metrics),
-            environment: environment(config, &state, process, &summary),
+            environment: environment(config, &state, processes, &summary),
         }
     }
 }
@@ -190,11 +189,11 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
 }
 
 /// Returns the names and values of the environment. If several arguments have a value, the last one
-/// counts.
+/// counts. Values that differ between the processes of a resumed run have an entry for each process.
 fn environment(
     config: &Value,
     state: &Value,
-    process: &Value,
+    processes: &[Value],
     summary: &Value,
 ) -> Vec<(String, String)> {
     let mut found: Map<String, Value> = Map::new();
@@ -205,24 +204,40 @@ fn environment(
         found.insert(name.into(), config["execution"][name].clone());
     }
     found.insert("seed".into(), config["seed"].clone());
-    for file in [process, summary] {
+    for file in processes.last().into_iter().chain([summary]) {
         let others = file.as_object().into_iter().flatten();
         let others = others.filter(|(name, _)| !SHOWN.contains(&name.as_str()));
         found.extend(others.map(|(name, value)| (name.clone(), value.clone())));
     }
-    let words = |(name, value): (String, Value)| {
-        let value = described(&name, &value)?;
-        let name = match name.as_str() {
-            "data_wait" => "time spent waiting for data".into(),
-            "peak_rss_bytes" => "peak memory".into(),
-            "tokens_per_second" => "target tokens per second".into(),
-            "begun" => "training begun".into(),
-            "date" => "finished".into(),
-            name => name.replace('_', " "),
-        };
-        Some((name, value))
-    };
-    found.into_iter().filter_map(words).collect()
+    let mut entries = Vec::new();
+    if processes.len() > 1 {
+        entries.push(("processes".into(), processes.len().to_string()));
+    }
+    for (name, value) in found {
+        let of_process = |process: &Value| process.get(&name).cloned().unwrap_or_default();
+        let values: Vec<Value> = processes.iter().map(of_process).collect();
+        if values.iter().all(|value| *value == values[0]) {
+            entries.extend(described(&name, &value).map(|text| (title(&name), text)));
+            continue;
+        }
+        for (number, value) in (1..).zip(&values) {
+            let title = format!("{}, process {number}", title(&name));
+            entries.extend(described(&name, value).map(|text| (title, text)));
+        }
+    }
+    entries
+}
+
+/// Returns the words for a name of the environment.
+fn title(name: &str) -> String {
+    match name {
+        "data_wait" => "time spent waiting for data".into(),
+        "peak_rss_bytes" => "peak memory".into(),
+        "tokens_per_second" => "target tokens per second".into(),
+        "begun" => "training begun".into(),
+        "date" => "finished".into(),
+        name => name.replace('_', " "),
+    }
 }
 
 /// Formats a value of the environment with its unit; `None` for a value that was not measured.
@@ -299,7 +314,8 @@ mod tests {
         let summary = r#"{"exact_match":0.75,"test_sequences":1000,"train_seconds":9.0,"steps":20,
             "parameters":12345,"peak_rss_bytes":3145728,"data_wait":0.015,"command":["a","b"],
             "git":null,"tokens_per_second":12345.6}"#;
-        let processes = r#"[{"host":"a","threads":1},{"host":"b","threads":2,"data_wait":1}]"#;
+        let processes = r#"[{"host":"a","threads":1,"os":"x","begun":"1"},
+            {"host":"b","threads":1,"os":"x","begun":"2"}]"#;
         let files = [
             (METRICS, LINES),
             (SUMMARY, summary),
@@ -324,10 +340,13 @@ mod tests {
         assert_eq!(environment("time spent waiting for data"), Some("1.5 %"));
         assert_eq!(environment("target tokens per second"), Some("12,346"));
         assert_eq!(environment("command"), Some("a b"));
-        assert_eq!(
-            (environment("host"), environment("threads")),
-            (Some("b"), Some("2"))
-        );
+        // Each process of a resumed run has its own values where they differ.
+        assert_eq!(environment("processes"), Some("2"));
+        let host = |number| environment(&format!("host, process {number}"));
+        assert_eq!([host(1), host(2), host(3)], [Some("a"), Some("b"), None]);
+        assert_eq!(environment("training begun, process 1"), Some("1"));
+        assert_eq!((environment("os"), environment("host")), (Some("x"), None));
+        assert_eq!(environment("threads"), Some("1"));
         assert_eq!((environment("seed"), environment("git")), (Some("7"), None));
         assert_eq!(environment("exact match"), None);
     }
