@@ -59,6 +59,10 @@ async function checkCurves() {
     check(`${title} has lines`, paths.length > 0 && paths.every((path) => !/NaN|Infinity/.test(path.getAttribute("d"))));
     check(`${title} has ticks`, all("text", figure).length >= 4 && !/NaN|undefined/.test(figure.textContent));
     const plot = one(".plot svg", figure);
+    const edge = plot.getBoundingClientRect();
+    const isWhole = ({ left, right }) => left >= edge.left - 1 && right <= edge.right + 1;
+    const cut = all("text:not(.end)", plot).filter((text) => !isWhole(text.getBoundingClientRect()));
+    check(`${title} shows whole labels, not ${cut.map((text) => text.textContent)}`, cut.length === 0);
     plot.focus();
     press(plot, "ArrowLeft");
     const tip = one(".tip", figure);
@@ -79,7 +83,8 @@ async function checkCurves() {
   check("there are raw lines beside smoothed ones", all("path.raw", panel).length > 0);
   input(smoothing, 0);
   await pause();
-  check("without smoothing there are only lines", all("path.raw", panel).length === 0 && all("path.line", panel).length > 0);
+  const hasMean = data.groups.some((group) => group.length > 1);
+  check("without smoothing there are only lines, and pale ones of seeds", (all("path.raw", panel).length > 0) === hasMean && all("path.line", panel).length > 0);
   const ticks = one("figure", panel).textContent;
   one('input[type="checkbox"]', panel).click();
   await pause();

@@ -13,6 +13,7 @@ mod marks;
 mod metrics;
 mod page;
 mod run;
+mod seeds;
 mod settings;
 
 pub use examples::Examined;

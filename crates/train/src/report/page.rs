@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::run::RunReport;
+use super::seeds::seed_groups;
 use super::settings::{Setting, settings};
 
 const TEMPLATE: &str = include_str!("page/page.html");
@@ -28,6 +29,8 @@ struct Data<'a> {
     version: &'static str,
     runs: &'a [RunReport],
     settings: Vec<Setting>,
+    /// Indices of the runs that share a line, which differ in their seed only.
+    groups: Vec<Vec<usize>>,
 }
 
 /// Returns the page of some runs.
@@ -41,6 +44,7 @@ pub fn page(runs: &[RunReport]) -> Result<String> {
         version: env!("CARGO_PKG_VERSION"),
         runs,
         settings: settings(&configs),
+        groups: seed_groups(&configs),
     };
     let names: Vec<&str> = runs.iter().map(|run| run.name.as_str()).collect();
     let values = [

@@ -19,7 +19,7 @@ use crate::terminal::table::{Align, Table, stdout_width};
 /// The only setting in which the runs of a group may differ.
 const SEED: &str = "seed";
 
-/// Runs that differ at most in their seed.
+/// Runs that differ in their seed only.
 struct Group {
     runs: Vec<Overview>,
     settings: Settings,
@@ -100,15 +100,17 @@ fn is_same_folder(a: &Path, b: &Path) -> bool {
     whole(a) == whole(b)
 }
 
-/// Puts runs that differ at most in their seed into groups. The groups are in the order of their
-/// first runs.
+/// Puts runs that differ in their seed, and in nothing else, into groups, as plots do. Runs of the
+/// same seed are apart, because their mean would not be a mean over seeds. The groups are in the
+/// order of their first runs.
 fn grouped(runs: Vec<Overview>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
         let settings = settings(&run.config);
         let is_alike = |group: &&mut Group| {
             let paths = differing(&[&group.settings, &settings]);
-            paths.iter().all(|path| *path == SEED)
+            let has_seed = group.runs.iter().any(|other| other.seed() == run.seed());
+            !has_seed && paths.iter().all(|path| *path == SEED)
         };
         match groups.iter_mut().find(is_alike) {
             Some(group) => group.runs.push(run),

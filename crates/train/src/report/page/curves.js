@@ -25,8 +25,33 @@ function secondsAt({ x, y }, step) {
   return y[at] + ((step - x[at]) / (x[other] - x[at])) * (y[other] - y[at]);
 }
 
+// Returns the mean of curves, at the steps that all of them have. Thinned curves have their means.
+function meanCurve(curves) {
+  const bases = curves.map((curve) => (curves.every((one) => one.mean) ? curve.mean : curve));
+  const others = bases.slice(1).map(({ x, y }) => new Map(x.map((step, i) => [step, y[i]])));
+  const [x, y] = [[], []];
+  bases[0].x.forEach((step, i) => {
+    if (!others.every((other) => other.has(step))) return;
+    const values = [bases[0].y[i], ...others.map((other) => other.get(step))];
+    x.push(step);
+    y.push(values.includes(null) ? null : values.reduce((a, b) => a + b) / values.length);
+  });
+  return { x, y };
+}
+
+// Returns runs that differ in their seed only as one: with the means of their curves.
+function meanRun(members) {
+  const [first] = members;
+  if (members.length === 1) return { ...first, members: [] };
+  const mean = (of) => (members.every(of) ? meanCurve(members.map(of)) : null);
+  const fields = Object.keys(first.curves).map((field) => [field, mean((run) => run.curves[field])]);
+  const curves = Object.fromEntries(fields.filter(([, curve]) => curve?.x.length));
+  return { ...first, name: `${first.name}, ${members.length} seeds`, best_step: null, curves, seconds_by_step: mean((run) => run.seconds_by_step), members };
+}
+
 function curvesPanel(data) {
-  const { runs } = data;
+  const runs = data.groups.map((group) => meanRun(group.map((index) => ({ ...data.runs[index], index }))));
+  const means = runs.filter((run) => run.members.length > 0);
   const hasTime = runs.every((run) => run.seconds_by_step);
   const isSingle = runs.length === 1;
   const points = Math.max(...runs.map((run) => run.curves.loss?.x.length ?? 0));
@@ -40,14 +65,16 @@ function curvesPanel(data) {
 
   // Returns the lines of a field: the raw one faint, and the smoothed one; or one alone.
   function lines(field, label, index, isSmoothed) {
-    return runs.flatMap((run, number) => {
+    return runs.flatMap((run) => {
       const curve = run.curves[field];
       if (!curve) return [];
-      const style = lineStyle(isSingle ? index : number);
+      const style = lineStyle(isSingle ? index : run.index);
       const name = isSingle ? label : run.name;
       const raw = { ...over(run, curve), ...style, label: name };
-      if (!isSmoothed || state.weight === 0) return [{ ...raw, hasMarkers: !isSmoothed }];
-      return [{ ...raw, dash: "", isFaint: true }, { ...over(run, smoothed(curve, state.weight)), ...style, label: name, raw }];
+      const faint = (line) => ({ ...style, ...line, label: name, dash: "", isFaint: true });
+      const members = run.members.map((member) => faint({ ...(isSingle ? style : lineStyle(member.index)), ...over(member, member.curves[field]) }));
+      if (!isSmoothed || state.weight === 0) return [...members, { ...raw, hasMarkers: !isSmoothed }];
+      return [...(members.length ? members : [faint(raw)]), { ...over(run, smoothed(curve, state.weight)), ...style, label: name, raw }];
     });
   }
 
@@ -106,5 +133,6 @@ function curvesPanel(data) {
     logBox,
   );
   draw();
-  return [controls, grid];
+  const note = means.map(({ members }) => `${members.length} runs differ in their seed only, and their line is the mean of the pale lines: ${members.map((run) => run.name).join(", ")}.`);
+  return [controls, ...note.map((text) => html("p", { class: "note" }, text)), grid];
 }
