@@ -75,7 +75,10 @@ const FLAGS: &[(&str, &str)] = &[
         "--set optimization.optimizer.epsilon=1e-9",
         "eps adam-eps adam-epsilon epsilon",
     ),
-    ("--tensorboard", "wandb mlflow tensorboard-dir logger report-to"),
+    (
+        "--tensorboard",
+        "wandb mlflow tensorboard-dir logger report-to",
+    ),
     (
         "--checkpoint-every",
         "save-interval save-interval-updates save-steps save-every checkpoint-interval",

@@ -203,7 +203,10 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
         ),
         (
             "resume x --learning-rate 1",
-            &["a resumed run keeps its settings", "train fit --learning-rate"],
+            &[
+                "a resumed run keeps its settings",
+                "train fit --learning-rate",
+            ],
         ),
         ("help nothing", &["unrecognized subcommand", "nothing"]),
         ("--set steps", &["must be PATH=VALUE"]),
