@@ -166,16 +166,23 @@ impl GenerateArgs {
             .with_n_best(self.n_best.unwrap_or(1))
             .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
             .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(0))
-            .with_forbidden(self.forbidden(codec)?)
+            .with_forbidden(self.forbidden(dataset)?)
             .with_length_limit(limits.output.filter(|_| self.max_length.is_none()));
         check_generation(&config, model, batch_size)?;
         Ok(config)
     }
 
-    fn forbidden(&self, codec: &dyn Codec) -> Result<Vec<u32>, UsageError> {
+    fn forbidden(&self, dataset: &dyn Dataset) -> Result<Vec<u32>, UsageError> {
         let id = |name: &String| {
-            codec.target_id(name).map_err(|error| {
-                let expected = format!("must be one symbol, of {}", error.symbols);
+            dataset.codec().target_id(name).map_err(|error| {
+                let expected = match dataset.synthetic() {
+                    Some(_) => format!("must be one symbol, of {}", error.symbols),
+                    None => format!(
+                        "must be one token, of {}; `train tokenize {} --side target` shows the tokens of a text",
+                        error.symbols,
+                        self.trained.run.display()
+                    ),
+                };
                 UsageError::new("--forbid", quote(name), expected)
             })
         };

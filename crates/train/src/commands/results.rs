@@ -79,6 +79,7 @@ pub(super) fn report(
         let of = LengthsOf::new(&settings, finished.model_step, 1);
         save_lengths(folder, of, measured)?;
     }
+    output::note("plotting curves and attention ...");
     plot::draw_run(folder)?;
     draw_attention(config, dataset, finished)
 }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use burn::tensor::Device;
 use training::config::RunConfig;
-use training::data::{Dataset, Split};
+use training::data::{DataConfig, Dataset, Split};
 use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
 use training::memory::{MachineMemory, TrainingMemory};
@@ -17,7 +17,7 @@ use super::results::{report, say_what_next};
 use crate::args::length_settings;
 use crate::device::DeviceName;
 use crate::exit::Exit;
-use crate::terminal::{About, RunView, output};
+use crate::terminal::{About, RunView, grouped, output};
 
 /// Opens the device of a run, and configures it for the precision of the run.
 ///
@@ -135,6 +135,13 @@ fn test(
     device: &Device,
     finished: &Finished<Transformer>,
 ) -> Result<Summary> {
+    let size = config.evaluation.test_size;
+    let sequences = dataset.held_out(config.seed, Split::Test, size).len();
+    let unit = match config.data {
+        DataConfig::Text(_) => "validation pairs",
+        _ => "unseen sequences",
+    };
+    output::note(&format!("testing on {} {unit} ...", grouped(sequences)));
     let test = evaluation::test(&finished.model, dataset, config, device)?;
     let summary = finished.summary(config, &test);
     let by_length = check_lengths(config, Some(dataset))?;

@@ -84,9 +84,12 @@ pub(super) fn stop_at_once(by: &str) -> ! {
         if let Err(error) = record_stop(&run.folder, by) {
             output::warn(&format!("{error:#}"));
         }
-        output::note(&format!(
-            "stopped at once; resume from the last checkpoint with\n  train resume {folder}"
-        ));
+        // A request from before the end of training stopped the run before its last step.
+        let next = match run.is_training || run.request.is_some() {
+            true => "stopped at once; resume from the last checkpoint with",
+            false => "stopped at once; training has ended, so only test the model with",
+        };
+        output::note(&format!("{next}\n  train resume {folder}"));
     }
     std::process::exit(Exit::stopped_by(by).code().into())
 }
