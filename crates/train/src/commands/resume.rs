@@ -71,7 +71,7 @@ fn check_steps(
     let is_over = ended_at == Some(step) && args.steps.is_none_or(|steps| steps <= step);
     let what = match is_over {
         true if args.steps.is_some_and(|steps| steps <= step) => {
-            format!("has ended after {step} steps; --steps must be more than {step}")
+            format!("has ended after step {step}; --steps must be more than {step}")
         }
         true => format!("has ended after step {step}; ask for more with --steps"),
         false if step <= steps => return Ok(()),

@@ -54,8 +54,9 @@ impl RunView {
             table,
             ..
         } = &self.about;
+        let unit = if steps == 1 { "step" } else { "steps" };
         output::note(&format!(
-            "{begins} {task} on {backend}, {steps} steps, in {folder}"
+            "{begins} {task} on {backend}, {steps} {unit}, in {folder}"
         ));
         table.iter().for_each(|line| output::note(line));
         // Signals are received before the dashboard changes the terminal, so that no signal leaves

@@ -253,7 +253,7 @@ fn a_finished_run_resumes_with_more_steps() {
     refused(
         folder.path(),
         &["resume", "run", "--steps", "9"],
-        &["has ended after step 12"],
+        &["has ended after step 12", "--steps must be more than 12"],
     );
     let more = ["fit", "--resume", "run", "--steps", "20"];
     succeed(&train(folder.path()).args(more).output().unwrap());
