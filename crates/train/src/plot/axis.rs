@@ -75,7 +75,9 @@ impl Axis {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.fold(0.0, f64::max);
         let exponent = |value: f64| (value.abs().log10() + 1e-9).floor() as i32;
-        let is_small = |tick: f64| tick.abs() > 1e-9 * largest && tick.abs() < 0.9995e-3;
+        // The tick 0 of a linear axis may have a rounding error.
+        let is_zero = |tick: f64| !self.is_log && tick.abs() <= 1e-9 * largest;
+        let is_small = |tick: f64| !is_zero(tick) && tick.abs() < 0.9995e-3;
         let step = match self.ticks[..] {
             _ if self.is_log => exponent(tick),
             [first, second, ..] => exponent(second - first),

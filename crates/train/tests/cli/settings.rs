@@ -480,6 +480,14 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let output = fit.output().unwrap();
     succeed(&output);
     let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains(" for validation, no test split"),
+        "{stderr}"
+    );
+    let step = ["generate", "run/checkpoints/step-4"];
+    refused(path, &step, &["train generate run --checkpoint 4"]);
+    let token = ["generate", "run", "--forbid", "xyzxyz"];
+    refused(path, &token, &["must be one token", "train tokenize run"]);
     let note = stderr
         .lines()
         .find(|line| line.contains("held out for validation"));

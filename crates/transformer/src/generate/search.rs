@@ -161,7 +161,7 @@ impl<M: Autoregressive> Search<M> {
     ///
     /// The model returns logits that are not finite.
     pub fn run(mut self) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
-        while let Some(step) = self.next() {
+        for step in self.by_ref() {
             step?;
         }
         Ok(self.stop())
