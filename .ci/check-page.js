@@ -67,6 +67,7 @@ async function checkCurves() {
     press(plot, "ArrowLeft");
     const tip = one(".tip", figure);
     check(`${title} shows values by keys`, !tip.hidden && /\d/.test(one("b", tip)?.textContent ?? ""));
+    press(plot, "End");
     const before = tip.textContent;
     press(plot, "Home");
     check(`${title} moves by keys`, tip.textContent !== before || data.runs[0].step < 2);
