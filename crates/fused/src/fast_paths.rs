@@ -29,10 +29,11 @@ pub(crate) fn default() -> Result<bool, EnvironmentError> {
 
 /// Switches the fast paths of the calling thread on or off until the guard is dropped.
 ///
-/// They are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`. Without them, every operation of this crate is plain Burn, for
-/// comparisons and to work around a defect. The setting holds for the calling thread and for
-/// operations that it runs through [`in_pool`](crate::in_pool), on any thread of the pool. A
-/// backward pass follows the forward pass that recorded it.
+/// They are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`. Without them,
+/// every operation of this crate is plain Burn, for comparisons and to work around a defect. The
+/// setting holds for the calling thread and for operations that it runs through
+/// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass follows the forward pass
+/// that recorded it.
 ///
 /// ```
 /// let before = fused::has_fast_paths();

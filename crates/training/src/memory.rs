@@ -63,6 +63,12 @@ pub struct TrainingMemory {
     pub batch: u64,
 }
 
+/// Returns the memory of a parameter with its gradient, its moments and its average if there is one,
+/// in bytes.
+pub fn bytes_per_parameter(config: &RunConfig) -> usize {
+    4 * (4 + usize::from(config.optimization.ema.is_some()))
+}
+
 impl TrainingMemory {
     /// Estimates the memory of a run. `limits` are those of its data set.
     pub fn of(config: &RunConfig, limits: &Limits) -> Self {
@@ -72,30 +78,27 @@ impl TrainingMemory {
         let (encoder, decoder) = (encoder as f64, decoder as f64);
         let [source, target] = [model.source_vocab_size, model.target_vocab_size];
         let vocabularies = source.max(target) as f64;
-        let inner = if model.activation.is_gated() {
-            2.0
-        } else {
-            1.0
-        } * d_ff;
+        // A gated activation has two inner layers.
+        let inner = d_ff
+            * if model.activation.is_gated() {
+                2.0
+            } else {
+                1.0
+            };
         let feed_forward = d * (inner + d_ff);
         let layers =
             encoder * (4.0 * d * d + feed_forward) + decoder * (8.0 * d * d + feed_forward);
-        let copies = if config.optimization.ema.is_some() {
-            5.0
-        } else {
-            4.0
-        };
-        let state = 4.0 * copies * (layers + vocabularies * d);
+        let parameters = layers + vocabularies * d;
+        let state = parameters * bytes_per_parameter(config) as f64;
 
         let [sources, targets] = match &config.data {
             DataConfig::Text(text) => [text.batch_tokens as f64; 2],
             _ => [limits.source, limits.target]
                 .map(|length| length as f64 * optimization.batch_size as f64),
         };
-        let bytes = if config.execution.precision == Precision::F32 {
-            4.0
-        } else {
-            2.0
+        let bytes = match config.execution.precision {
+            Precision::F32 => 4.0,
+            _ => 2.0,
         };
         // Activations that the backward pass needs: the inputs of the products and norms of a block.
         let kept = match config.execution.gradient_checkpointing {

@@ -125,9 +125,7 @@ impl DecoderLayer {
                 y
             }),
             (None, None, None) => stream,
-            (Some(_), Some(_), None) => {
-                panic!("this decoder has cross-attention and needs a memory")
-            }
+            (_, _, None) => panic!("this decoder has cross-attention and needs a memory"),
             _ => panic!("this decoder has no cross-attention and takes no memory"),
         };
         let stream = self.feed_forward_residual.run(stream, |x| {
@@ -340,21 +338,17 @@ impl Decoder {
         cache: &mut DecoderCache,
         mut trace: Option<&mut Vec<LayerTrace>>,
     ) -> Tensor<3> {
+        let [of_cache, layers] = [cache.layers.len(), self.layers.len()];
         assert_eq!(
-            cache.layers.len(),
-            self.layers.len(),
-            "the cache belongs to a decoder with {} layers, but this decoder has {}",
-            cache.layers.len(),
-            self.layers.len()
+            of_cache, layers,
+            "the cache belongs to a decoder with {of_cache} layers, but this decoder has {layers}"
         );
         let [batch, length, _] = x.dims();
         let past = cache.length;
         // A single token needs no mask: it attends to itself and to all tokens before it.
         let mask = (length > 1).then(|| AttentionMask::causal_after(past, length, &x.device()));
-        let rotation = self
-            .rotary
-            .as_ref()
-            .map(|rotary| rotary.forward(past, length));
+        let rotary = self.rotary.as_ref();
+        let rotation = rotary.map(|rotary| rotary.forward(past, length));
         let step = DecoderPass {
             mask: mask.as_ref(),
             rotation: rotation.as_ref(),

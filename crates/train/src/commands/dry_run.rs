@@ -7,7 +7,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use training::config::RunConfig;
 use training::data::{Batch, Dataset};
-use training::memory::{peak_rss_bytes, reset_peak_rss};
+use training::memory::{bytes_per_parameter, peak_rss_bytes, reset_peak_rss};
 use training::trainer::Learner;
 
 use crate::terminal::{bytes, grouped, output};
@@ -107,9 +107,7 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
 /// Describes the memory of parameters, gradients and optimizer state, and the peak memory of the
 /// process if the system reports it.
 fn memory(config: &RunConfig, parameters: usize) -> String {
-    let copies = |n: usize| bytes(4 * n * parameters);
-    let average = config.optimization.ema.map_or(0, |_| 1);
-    let state = copies(4 + average);
+    let state = bytes(bytes_per_parameter(config) * parameters);
     let parts = "parameters, gradients and optimizer state";
     match peak_rss_bytes() {
         Some(peak) => {

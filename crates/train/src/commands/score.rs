@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::Serialize;
 use training::error::{UsageError, quote};
-use training::files::read_line;
+use training::files::LineReader;
 use training::metrics::{BleuCounts, BootstrapScore, ChrfCounts, paired_bootstrap};
 
 use super::text_scorer::{Scores, Signatures, TextScorer};
@@ -221,25 +221,20 @@ fn is_stdin(file: &Path) -> bool {
 fn lines(argument: &str, path: &Path) -> Result<Vec<String>, UsageError> {
     let wrong = |what: String| UsageError::new(argument, path.display(), what);
     let unreadable = |error| wrong(format!("cannot be read ({error})"));
-    let mut reader: Box<dyn BufRead> = match is_stdin(path) {
+    let reader: Box<dyn BufRead> = match is_stdin(path) {
         true => Box::new(std::io::stdin().lock()),
         false if path.is_dir() => return Err(wrong("is a folder, but must be a file".into())),
         false => Box::new(BufReader::new(File::open(path).map_err(unreadable)?)),
     };
+    let mut reader = LineReader::new(reader);
     let mut lines = Vec::new();
-    while let Some(line) = read_line(&mut *reader).map_err(unreadable)? {
-        let number = lines.len() + 1;
+    while let Some(line) = reader.next_line().map_err(unreadable)? {
         let line = String::from_utf8(line).map_err(|error| {
+            let number = reader.number();
             let start = quote(&String::from_utf8_lossy(error.as_bytes()));
             wrong(format!("line {number} is not UTF-8: {start}"))
         })?;
         lines.push(line);
-    }
-    // Some programs of Windows begin a text with a byte order mark.
-    if let Some(first) = lines.first_mut()
-        && first.starts_with('\u{feff}')
-    {
-        first.remove(0);
     }
     Ok(lines)
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use crate::error::{UsageError, quote};
-use crate::files::read_line;
+use crate::files::LineReader;
 
 /// A line of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,8 +42,7 @@ pub enum Unreadable {
 pub struct Input {
     name: PathBuf,
     is_terminal: bool,
-    reader: Box<dyn BufRead>,
-    number: u64,
+    reader: LineReader<Box<dyn BufRead>>,
 }
 
 impl Input {
@@ -64,8 +63,7 @@ impl Input {
         Ok(Self {
             name: path.into(),
             is_terminal: is_stdin && std::io::stdin().is_terminal(),
-            reader,
-            number: 0,
+            reader: LineReader::new(reader),
         })
     }
 
@@ -84,16 +82,11 @@ impl Iterator for Input {
     type Item = Result<Line, Unreadable>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let mut bytes = match read_line(&mut self.reader) {
+        let bytes = match self.reader.next_line() {
             Err(error) => return Some(Err(Unreadable::Rest(cannot_read(&self.name, &error)))),
             Ok(bytes) => bytes?,
         };
-        self.number += 1;
-        let number = self.number;
-        // Some programs of Windows begin a text with a byte order mark.
-        if number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
-            bytes.drain(..3);
-        }
+        let number = self.reader.number();
         Some(match String::from_utf8(bytes) {
             Ok(text) => Ok(Line { number, text }),
             Err(error) => {
@@ -118,8 +111,7 @@ mod tests {
         let input = Input {
             name: "-".into(),
             is_terminal: false,
-            reader: Box::new(bytes),
-            number: 0,
+            reader: LineReader::new(Box::new(bytes)),
         };
         input.collect()
     }

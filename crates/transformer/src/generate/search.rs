@@ -387,12 +387,9 @@ impl<M: Autoregressive> Iterator for Search<M> {
 /// Returns whether the logits of a row are probabilities: none is NaN or infinity, and a token is
 /// left to choose.
 fn can_choose(logits: &[f32]) -> bool {
-    // Without an early exit, the compiler vectorises both loops.
-    let is_valid = logits
-        .iter()
-        .fold(true, |all, &x| all & (x < f32::INFINITY));
-    let has_finite = logits
-        .iter()
-        .fold(false, |any, &x| any | (x > f32::NEG_INFINITY));
+    // Without an early exit, the compiler vectorises the loop.
+    let (is_valid, has_finite) = logits.iter().fold((true, false), |(all, any), &x| {
+        (all & (x < f32::INFINITY), any | (x > f32::NEG_INFINITY))
+    });
     is_valid && has_finite
 }

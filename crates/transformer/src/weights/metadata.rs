@@ -21,7 +21,7 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, fields are missing, or the metadata has other entries only.
+/// The configuration is not valid JSON, fields are missing, or it has another key.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {
@@ -31,15 +31,14 @@ pub(super) fn config(
             WeightsError::File(what)
         })
     };
-    let config = metadata.get(CONFIG).map(read).transpose()?;
-    // PyTorch's own tools write `format`. Other keys were written here, beside the configuration.
-    let other = metadata
-        .keys()
-        .find(|&key| key != CONFIG && key != "format");
-    match (config, other) {
-        (None, Some(key)) => Err(WeightsError::File(format!(
-            "has metadata {key:?}, but not the model configuration {CONFIG:?}: it is damaged"
+    if let Some(json) = metadata.get(CONFIG) {
+        return read(json).map(Some);
+    }
+    // Other programs write metadata of their own, but none that is a configuration of this model.
+    match metadata.iter().find(|(_, json)| read(json).is_ok()) {
+        None => Ok(None),
+        Some((key, _)) => Err(WeightsError::File(format!(
+            "has the model configuration in its metadata as {key:?} instead of {CONFIG:?}: it is damaged"
         ))),
-        (config, _) => Ok(config),
     }
 }

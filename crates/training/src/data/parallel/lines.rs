@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use flate2::bufread::MultiGzDecoder;
 
 use crate::error::{UsageError, quote};
-use crate::files::read_line;
+use crate::files::LineReader;
 
 /// Opens a file of a corpus.
 pub(super) fn open(path: &Path) -> Result<File, UsageError> {
@@ -41,10 +41,8 @@ pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
 /// Reader of the lines of one file.
 pub(super) struct Lines {
     pub(super) path: PathBuf,
-    reader: Box<dyn BufRead + Send>,
+    reader: LineReader<Box<dyn BufRead + Send>>,
     lossy: bool,
-    /// Number of lines read so far.
-    pub(super) number: u64,
     /// Number of lines in which invalid UTF-8 was replaced.
     pub(super) replaced: u64,
 }
@@ -60,23 +58,18 @@ impl Lines {
         };
         Ok(Self {
             path: path.into(),
-            reader,
+            reader: LineReader::new(reader),
             lossy,
-            number: 0,
             replaced: 0,
         })
     }
 
     /// Returns the next line without its line break; `None` at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<String>, UsageError> {
-        let read = read_line(&mut self.reader);
-        let Some(mut bytes) = read.map_err(|error| cannot_read(&self.path, &error))? else {
+        let read = self.reader.next_line();
+        let Some(bytes) = read.map_err(|error| cannot_read(&self.path, &error))? else {
             return Ok(None);
         };
-        self.number += 1;
-        if self.number == 1 && bytes.starts_with("\u{feff}".as_bytes()) {
-            bytes.drain(..3);
-        }
         match String::from_utf8(bytes) {
             Ok(line) => Ok(Some(line)),
             Err(error) => {
@@ -94,13 +87,18 @@ impl Lines {
 
     /// Returns an error about the line that was read last.
     pub(super) fn wrong(&self, what: &str) -> UsageError {
-        wrong(&self.path, format!("line {} {what}", self.number))
+        wrong(&self.path, format!("line {} {what}", self.number()))
+    }
+
+    /// Returns the number of lines read so far.
+    pub(super) fn number(&self) -> u64 {
+        self.reader.number()
     }
 
     /// Reads the rest of the file and returns the total number of its lines.
     pub(super) fn count(&mut self) -> Result<u64, UsageError> {
         self.lossy = true;
         while self.next()?.is_some() {}
-        Ok(self.number)
+        Ok(self.number())
     }
 }
