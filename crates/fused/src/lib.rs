@@ -1,5 +1,5 @@
-//! Fast Transformer operations for [Burn](burn). Most of them fall back to plain Burn where there
-//! is no fast path.
+//! Fast Transformer operations for [Burn](burn). Most of them fall back to plain Burn where they have
+//! no fast path.
 //!
 //! # Purpose
 //!
@@ -36,7 +36,7 @@
 //! | any other tensor, and every tensor while [`fast_paths`] are off | | plain Burn |
 //!
 //! [`self_attention`], [`cross_attention`] and [`attention_step`] have no fallback in plain Burn:
-//! where there is no fast path, they return `None`, and the caller computes attention itself.
+//! without a fast path they return `None`, and the caller computes attention itself.
 //! [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own operations are as
 //! good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff.
 //!

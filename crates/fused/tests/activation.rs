@@ -119,8 +119,8 @@ fn plain_operations_agree() {
             let gradients = y.clone().powf_scalar(2.0).sum().backward();
             [y.into_data(), x.grad(&gradients).unwrap().into_data()]
         };
-        // There is no kernel for f64, so that this run takes the portable path in Burn's own
-        // operations.
+        // The kernels have no version for f64, so this run takes the portable path, which consists
+        // of Burn's own operations.
         let plain = run(DType::F64);
         for (fast, plain) in run(DType::F32).iter().zip(plain) {
             let plain: Vec<f64> = plain.iter::<f64>().collect();

@@ -381,7 +381,7 @@ fn logits_that_are_not_finite_end_the_search() {
             );
             assert!(steps.next().is_none());
         }
-        // Minus infinity forbids a token and is no error.
+        // Minus infinity forbids a token; it is not an error.
         assert_eq!(search(1.0, -inf).run().unwrap()[1][0].tokens.len(), 6);
     }
 }

@@ -163,8 +163,8 @@ mod tests {
         assert_eq!(data.try_into_vec::<f32>().unwrap().len(), 5000);
     }
 
-    /// Each thread fills buffers with its own number, and hands some of them to the next thread,
-    /// which reads and drops them.
+    /// Each thread fills buffers with its own number and sends some of them to the next thread. That
+    /// thread reads and drops them.
     #[test]
     fn threads_share_the_arena() {
         use std::sync::mpsc::channel;

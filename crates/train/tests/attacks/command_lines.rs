@@ -10,7 +10,7 @@ use rand::RngExt;
 use super::flags::{CommandOf, Flag, commands};
 use super::program::Program;
 use super::rounds::{Random, make_attacks};
-use super::runs::{Kind, copy, pairs};
+use super::runs::{copy, pairs, train_both};
 
 /// Values of all kinds. Numbers are small or larger than any machine can hold: those between would
 /// measure the machine.
@@ -145,14 +145,7 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
 
 /// Makes the folder in which all commands run.
 fn scene(folder: &Path) {
-    Kind::Text.prepare(folder);
-    Kind::Text
-        .fit(folder, "--steps 3")
-        .replacing("run", "text")
-        .succeed();
-    Kind::Copy
-        .fit(folder, "--steps 12 --checkpoint-every 4")
-        .succeed();
+    train_both(folder, "--steps 12 --checkpoint-every 4");
     let export = "export run --layout torch-nn --output weights.safetensors";
     Program::new(folder, export).succeed();
     let fixtures =

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::program::Program;
 use super::rounds::make_attacks;
-use super::runs::{Kind, copy};
+use super::runs::{copy, train_both};
 use super::{corpora, records, tokenizers, weights};
 
 /// A hostile file, and a command that reads it.
@@ -93,19 +93,9 @@ pub fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }
 
-/// Makes the folder in which the commands run: two runs with their data.
-fn scene(folder: &Path) {
-    Kind::Text.prepare(folder);
-    Kind::Text
-        .fit(folder, "--steps 3")
-        .replacing("run", "text")
-        .succeed();
-    Kind::Copy.fit(folder, "--steps 4 --eval-every 2").succeed();
-}
-
 fn attack_all(name: &str, make: impl Fn(&Path) -> Vec<Hostile>) {
     let folder = tempfile::tempdir().unwrap();
-    scene(folder.path());
+    train_both(folder.path(), "--steps 4 --eval-every 2");
     let all = make(folder.path());
     assert!(all.len() > 5);
     make_attacks(name, all.len() as u64, |case, _| {

@@ -44,6 +44,14 @@ impl Kind {
     }
 }
 
+/// Trains a run on texts, named `text`, and a run of the copy task, named `run`.
+pub fn train_both(folder: &Path, copy: &str) {
+    Kind::Text.prepare(folder);
+    let text = Kind::Text.fit(folder, "--steps 3");
+    text.replacing("run", "text").succeed();
+    Kind::Copy.fit(folder, copy).succeed();
+}
+
 /// Returns lines `SOURCE<TAB>TARGET` of an invented language: the target has the words and their
 /// letters backwards.
 pub fn pairs(n: usize) -> String {

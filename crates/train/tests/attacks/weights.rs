@@ -63,84 +63,42 @@ pub fn all() -> Vec<Hostile> {
         let bytes = fixture(name);
         bytes[..bytes.len() / 2].to_vec()
     };
-    let files: Vec<(&str, &str, Vec<u8>)> = vec![
-        (
-            "a header of 2^64 - 1 bytes",
-            "a.safetensors",
-            safetensors("{}", u64::MAX, 0),
-        ),
-        (
-            "a header of 2^63 bytes",
-            "a.safetensors",
-            safetensors("{}", 1 << 63, 0),
-        ),
-        (
-            "a header of 99 MB that is not there",
-            "a.safetensors",
-            safetensors("{}", 99_000_000, 0),
-        ),
-        ("a nested header", "a.safetensors", of(nested(100_000), 0)),
-        ("no tensors", "a.safetensors", of("{}".into(), 0)),
-        (
-            "a huge shape",
-            "a.safetensors",
-            of(tensor("F32", "[4294967296,4294967296]", "[0,4]"), 4),
-        ),
-        (
-            "a shape that overflows",
-            "a.safetensors",
-            of(tensor("F32", "[9223372036854775807,3]", "[0,4]"), 4),
-        ),
+    let header = |length| safetensors("{}", length, 0);
+    let shape = |shape| of(tensor("F32", shape, "[0,4]"), 4);
+    let safetensors = [
+        ("a header of 2^64 - 1 bytes", header(u64::MAX)),
+        ("a header of 2^63 bytes", header(1 << 63)),
+        ("a header of 99 MB that is not there", header(99_000_000)),
+        ("a nested header", of(nested(100_000), 0)),
+        ("no tensors", of("{}".into(), 0)),
+        ("a huge shape", shape("[4294967296,4294967296]")),
+        ("a shape that overflows", shape("[9223372036854775807,3]")),
         (
             "a shape of nothing",
-            "a.safetensors",
             of(tensor("F32", "[0,99999999999]", "[0,0]"), 0),
         ),
-        (
-            "offsets backwards",
-            "a.safetensors",
-            of(tensor("F32", "[1]", "[4,0]"), 4),
-        ),
-        (
-            "offsets past the end",
-            "a.safetensors",
-            of(tensor("F32", "[1]", "[0,4]"), 0),
-        ),
-        (
-            "an unknown type",
-            "a.safetensors",
-            of(tensor("F999", "[1]", "[0,4]"), 4),
-        ),
-        (
-            "bytes that are missing",
-            "a.safetensors",
-            half("torch_nn.safetensors"),
-        ),
-        ("an archive that is cut", "a.pt", half("paper.pt")),
-        (
-            "an archive with a file of 4 GiB",
-            "a.pt",
-            large_in_archive(),
-        ),
+        ("offsets backwards", of(tensor("F32", "[1]", "[4,0]"), 4)),
+        ("offsets past the end", of(tensor("F32", "[1]", "[0,4]"), 0)),
+        ("an unknown type", of(tensor("F999", "[1]", "[0,4]"), 4)),
+        ("bytes that are missing", half("torch_nn.safetensors")),
+        ("numbers that are not finite", fixture("nan.safetensors")),
+    ];
+    let pickles = [
+        ("an archive that is cut", half("paper.pt")),
+        ("an archive with a file of 4 GiB", large_in_archive()),
         (
             "a pickle of 100,000 lists in each other",
-            "a.pt",
             nested_pickle(100_000),
         ),
-        ("a pickle of 2^60 tuples", "a.pt", doubling_pickle(60)),
-        (
-            "a pickle that runs a command",
-            "a.pt",
-            fixture("evil_system.pt"),
-        ),
-        ("nothing", "a.pt", Vec::new()),
-        ("NULs", "a.pt", vec![0; 5000]),
-        (
-            "numbers that are not finite",
-            "a.safetensors",
-            fixture("nan.safetensors"),
-        ),
+        ("a pickle of 2^60 tuples", doubling_pickle(60)),
+        ("a pickle that runs a command", fixture("evil_system.pt")),
+        ("nothing", Vec::new()),
+        ("NULs", vec![0; 5000]),
     ];
+    let files = safetensors.map(|(what, bytes)| (what, "a.safetensors", bytes));
+    let files = files
+        .into_iter()
+        .chain(pickles.map(|(what, bytes)| (what, "a.pt", bytes)));
     let mut all = Vec::new();
     for (what, name, bytes) in files {
         for command in ["import", "inspect"] {

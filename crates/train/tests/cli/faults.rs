@@ -154,7 +154,7 @@ fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
         let again = fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
         assert!(again == model, "the model is the same, whatever the log");
     }
-    // Without the file, the run goes on as well.
+    // The run can be resumed without the file, too.
     back_to_step_8(&run_folder);
     fs::remove_file(&metrics).unwrap();
     succeed(&run(path, &["resume", "runs/copy-1", "--plain"]));

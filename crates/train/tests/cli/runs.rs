@@ -287,7 +287,7 @@ fn runs_are_listed_and_compared() {
         &["compare", "runs/b", "runs/none"],
         &["RUN runs/none: does not exist"],
     );
-    // Runs of the same seed are no spread over seeds: each has a column.
+    // Runs of the same seed are not grouped: each has a column.
     small(folder, "a-3", &["--eval-every", "4", "--seed", "3"]);
     let arguments = ["compare", "--json", "runs/a-10", "runs/a-2", "runs/a-3"];
     let compared = &json_lines(folder, &arguments)[0];

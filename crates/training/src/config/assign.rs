@@ -5,9 +5,11 @@ use serde_json::Value;
 use super::RunConfig;
 use crate::error::UsageError;
 
-/// Paths of settings that cannot be set, because they follow from the data or from other settings.
-const DERIVED: [&str; 7] = [
-    "data.task",
+/// Path of the setting that decides which other settings of the data exist.
+pub(super) const TASK: &str = "data.task";
+
+/// Paths of settings that cannot be set, because they follow from the data.
+pub(super) const DERIVED: [&str; 6] = [
     "data.tokenizer_sha256",
     "data.data",
     "model.source_vocab_size",
@@ -50,7 +52,7 @@ impl RunConfig {
     /// If `path` is not the path of a setting that can be set, or the value has the wrong type.
     pub fn with(&self, path: &str, text: &str) -> Result<Self, UsageError> {
         let wrong = |value: &str, expected: String| UsageError::new(path, value, expected);
-        if DERIVED.contains(&path) {
+        if path == TASK || DERIVED.contains(&path) {
             return Err(wrong("", "follows from the task and its data".into()));
         }
         let mut config = self.to_json();
@@ -113,16 +115,16 @@ impl RunConfig {
     }
 
     /// Returns the path and the value of each setting, in the order of the configuration's
-    /// sections. Settings that follow from the data are left out, except `data.task`.
+    /// sections. Settings that follow from the data are left out.
     pub fn settings(&self) -> Vec<(String, Value)> {
         let mut settings = Vec::new();
         collect(&self.to_json(), String::new(), &mut settings);
-        settings.retain(|(path, _)| path == "data.task" || !DERIVED.contains(&path.as_str()));
+        settings.retain(|(path, _)| !DERIVED.contains(&path.as_str()));
         let concern = |path: &str| {
             let root = path.split('.').next().unwrap_or_default();
             CONCERNS.iter().position(|concern| *concern == root)
         };
-        settings.sort_by_key(|(path, _)| (concern(path), path != "data.task"));
+        settings.sort_by_key(|(path, _)| (concern(path), path != TASK));
         settings
     }
 }

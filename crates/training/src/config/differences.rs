@@ -4,21 +4,12 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::assign::DERIVED;
 use super::{RunConfig, TextSize};
 use crate::data::SYNTHETIC_TASKS;
 
 /// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
 pub type Settings = BTreeMap<String, Value>;
-
-/// Paths of settings that the user does not choose, because they follow from the data.
-const DERIVED: [&str; 6] = [
-    "data.data",
-    "data.tokenizer_sha256",
-    "model.source_vocab_size",
-    "model.target_vocab_size",
-    "model.pad_id",
-    "model.max_len",
-];
 
 /// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
 /// from the data. Skips settings that are `null`, too, because they mean the same as missing
@@ -29,7 +20,7 @@ pub fn settings(config: &Value) -> Settings {
     let epochs = found.get("optimization.epochs");
     let has_epochs = epochs.is_some_and(|epochs| !epochs.is_null());
     found.retain(|path, value| {
-        let is_derived = DERIVED.iter().any(|derived| {
+        let is_derived = DERIVED.iter().any(|&derived| {
             path.strip_prefix(derived)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         });

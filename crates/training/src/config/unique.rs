@@ -5,8 +5,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A JSON value. Reading it rejects an object that has a key twice, where [`Value`] keeps the last
-/// one without a word.
+/// A JSON value whose objects have each key once. Reading a [`Value`] instead would silently drop all
+/// but the last value of a key.
 pub(super) struct Unique(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Unique {

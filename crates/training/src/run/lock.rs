@@ -60,7 +60,7 @@ impl LockedFolder {
         use std::os::unix::fs::MetadataExt;
         let id = |file: Metadata| (file.dev(), file.ino());
         let now = fs::metadata(self.path.join(LOCK)).map(id);
-        // A file system that cannot answer is no reason to end the run.
+        // The run does not end only because the file system cannot answer.
         self.file
             .metadata()
             .map(id)

@@ -110,7 +110,7 @@ impl FitArgs {
         Ok(config)
     }
 
-    /// Returns the settings that the other flags override if there is no file of settings.
+    /// Returns the settings that the other flags override without a file of settings.
     fn defaults(&self) -> Result<RunConfig, UsageError> {
         let Some(preset) = &self.preset else {
             return Ok(match &self.task.task {

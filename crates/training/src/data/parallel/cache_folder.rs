@@ -71,7 +71,7 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
             notes::note("waiting for another run, which prepares its data");
             file.lock().with_context(cannot)?;
         }
-        // Some network file systems do not support locks. The run goes on without a lock.
+        // Some network file systems do not support locks. Training continues without a lock.
         Err(TryLockError::Error(_)) => return Ok(file),
     }
     for entry in fs::read_dir(folder).with_context(cannot)?.flatten() {
