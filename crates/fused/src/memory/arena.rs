@@ -112,8 +112,9 @@ impl Arena {
         }
     }
 
-    /// Adds a slab of at least `len` free elements. Returns its index and its first element, which
-    /// is 0. The system provides the memory pages of the slab when they are first touched.
+    /// Adds a slab of at least `len` free elements. Returns the slab's index and the position of its
+    /// first free element, which is always 0. The system provides the memory pages of the slab when
+    /// they are first touched.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
         // If there is not enough memory to double the arena, the slab has only `len` elements.

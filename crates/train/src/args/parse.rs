@@ -30,7 +30,8 @@ pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1"
 /// Description of the decay of a moving average.
 pub const DECAY: &str = "a number above 0 and less than 1, such as 0.999";
 
-/// Returns the parser of a number that `expected` describes.
+/// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does not
+/// check the range of the number.
 pub fn number<N: FromStr>(
     expected: &'static str,
 ) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static {

@@ -28,7 +28,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
     // A user who types a line waits for its output, so each batch has one line.
     let is_interactive = args.stream || input.is_terminal();
     let default = if is_interactive { 1 } else { BATCH_SIZE };
-    // The flags --stream and --batch-size exclude each other.
+    // With --stream, --batch-size is not allowed, so that the batch size is the default of 1.
     let batch_size = args.batch_size.unwrap_or(default);
     let config = args.config(run.dataset.as_ref(), &run.config.model, batch_size)?;
     let work = match args.score {

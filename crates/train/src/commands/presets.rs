@@ -78,7 +78,8 @@ fn rows_of(config: &RunConfig) -> Rows {
     };
     let mut rows: Rows = Vec::new();
     for (path, value) in config.settings() {
-        // Source and target share a line for these settings, because they are equal in all presets.
+        // The settings in `of_sides` are equal for source and target in all presets, so the table has
+        // one line for both sides.
         let (parent, side) = path.rsplit_once('.').unwrap_or(("", &path));
         let is_side = ["source", "target"].contains(&side);
         let of_sides = ["max_length", "vocab_size", "or_fewer"];

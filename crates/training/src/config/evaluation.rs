@@ -9,8 +9,8 @@ use crate::error::UsageError;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Number of steps between evaluations on the validation split. `None` stands for 100 steps, or
-    /// for an epoch of at most 5,000 steps if the data set has epochs.
+    /// Number of steps between evaluations on the validation split. `None` stands for the length of an
+    /// epoch, but at most 5,000 steps; for data sets without epochs, it stands for 100 steps.
     pub every: Option<usize>,
     /// Number of validation sequences in an evaluation.
     pub validation_size: usize,

@@ -29,7 +29,7 @@ pub(super) struct LockedFolder {
 }
 
 impl LockedFolder {
-    /// Returns the path at which the folder was locked.
+    /// Returns the path that the folder had when it was locked. It may have been renamed since then.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -266,8 +266,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok(None)
     }
 
-    /// Returns the number of steps between two evaluations. The default is an epoch of at most
-    /// `LONGEST_EPOCH` steps, or `EVALUATE_EVERY` steps for data sets without epochs.
+    /// Returns the number of steps between two evaluations. The default is the length of
+    /// an epoch, but at most `LONGEST_EPOCH` steps; for data sets without epochs, it is
+    /// `EVALUATE_EVERY` steps.
     fn evaluate_every(&self) -> usize {
         let accumulate = self.config.optimization.accumulate;
         let epoch = |batches: usize| batches.div_ceil(accumulate).min(LONGEST_EPOCH);

@@ -25,7 +25,7 @@ use crate::mask::AttentionMask;
 
 /// Queries, and the keys and values to which they attend.
 pub(super) enum Inputs<'a> {
-    /// Self-attention to the queries' own tokens.
+    /// Self-attention without a cache: queries, keys and values come from the same tokens.
     Own {
         /// Queries, keys and values, in this order: `[B, T, 3 H, K]`.
         packed: Tensor<4>,

@@ -61,7 +61,7 @@ pub enum LengthPenalty {
 }
 
 impl LengthPenalty {
-    /// Returns the divisor for a target of `length` tokens.
+    /// Returns the number by which the log-probability of a target of `length` tokens is divided.
     pub fn divisor(self, length: usize) -> f64 {
         match self {
             Self::None => 1.0,

@@ -73,9 +73,9 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
         }
         return of(Some(&group)).ok_or_else(|| entries.unrecognised(options.layout));
     }
-    // In a pickled module, or a checkpoint with an entry per stack, one model spans several
-    // entries. The names of all entries are therefore matched together first, and only then the
-    // names of each entry alone.
+    // The outermost dictionary of a file can hold one model under several keys, for example one for
+    // the encoder and one for the decoder. So the names under all keys are matched together first,
+    // and only then the names under each key alone.
     let whole = of(None);
     let is_all = |known: &Recognised| {
         known.contents == Contents::Model && known.missing.is_empty() && known.unused.is_empty()

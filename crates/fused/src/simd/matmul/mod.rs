@@ -160,7 +160,8 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         }
     }
     if let Some(sums) = sums {
-        // Shares with the same columns divide the sums of these columns among them, piece by piece.
+        // Several parts can have the same columns of `W`. The column sums are computed in pieces, and
+        // these parts take the pieces in turn.
         let (n_wide, n_high) = (n.div_ceil(width), m.div_ceil(height));
         for (index, sums) in sums.chunks_mut(width).enumerate() {
             for (piece, sums) in sums.chunks_mut(PACK_COLUMNS).enumerate() {

@@ -49,7 +49,7 @@ impl Corpora {
 
 impl ParallelDataset {
     /// Returns the example of a pair of token ids. Truncates both sides to their maximum lengths,
-    /// and adds begin and end symbols.
+    /// adds an end symbol to both, and a begin symbol to the target.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
         source.truncate(self.config.max_length.source);
         source.push(self.tokenizers.source.eos_id);

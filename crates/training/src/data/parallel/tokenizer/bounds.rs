@@ -115,8 +115,9 @@ mod tests {
             let file = json!({"normalizer": {"type": "Sequence", "normalizers": [normalizer]}});
             check_bounds(file.to_string().as_bytes())
         };
-        // The bytes 8 0 0 0, and then two numbers; the first length is larger than the text.
+        // In base64: the size 8 in four bytes, and then eight bytes of zeros.
         assert_eq!(table("CAAAAAAAAAAAAAAA"), Ok(()));
+        // The first two give a size larger than the table; the others are too short or not base64.
         for wrong in ["/////wAAAAAAAAAA", "CAEAAAAAAAAAAAAA", "CA", "", "!!!!!!!!"] {
             let error = table(wrong).unwrap_err();
             assert_eq!(error, "its normalizer has a damaged precompiled_charsmap");
