@@ -73,9 +73,9 @@ impl WithSimd for SumOfExp<'_> {
     }
 }
 
-/// Replaces each `x` by `exp(x - largest)` and returns the sum of the results. NaN stays NaN. In
-/// the last vector, lanes beyond the end of the slice count as zeros, so that minus infinities at
-/// the end of the slice change no bit of the sum.
+/// Replaces each `x` by `exp(x - largest)` and returns the sum of the results. NaN stays NaN. A last
+/// vector that is only partly filled is filled up with zeros before it is added to the sum. Minus
+/// infinities at the end of the slice therefore do not change the sum, not even by rounding.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32 {

@@ -21,8 +21,8 @@ pub struct LengthArgs {
     /// beyond those of training; `add` counts the digits of the longer number
     #[arg(long, value_name = "LENGTHS", allow_negative_numbers = true, value_parser = lengths)]
     pub eval_lengths: Option<Box<[usize]>>,
-    /// Different sequences of each length; needs --eval-lengths [default: 250; eval: as at
-    /// the end of training]
+    /// Number of different sequences of each length; needs --eval-lengths [default: 250; eval: the
+    /// run's own number]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub sequences: Option<usize>,
 }

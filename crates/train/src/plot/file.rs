@@ -12,7 +12,8 @@ use super::bitmap::Bitmap;
 use super::font;
 use training::files::write_whole;
 
-/// A part of a plot on a backend of plotters, with coordinates in whole units.
+/// A drawing area of the crate `plotters`, which covers a plot or a part of it. The crate rounds all
+/// coordinates to whole units.
 pub type Area<B> = DrawingArea<B, Shift>;
 
 /// The outcome of drawing on a backend.

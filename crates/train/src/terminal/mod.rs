@@ -33,8 +33,8 @@ pub use output::Verbosity;
 pub use prompt::{Prompt, Reply};
 pub use run_view::RunView;
 
-/// Prepares the terminal: sets the verbosity and the colours, shows the notes of the library, and
-/// lets a panic restore the screen.
+/// Prepares the terminal: sets the verbosity and the colours, shows the messages of the crate
+/// `training`, and makes a panic restore the screen.
 pub fn set_up(verbosity: Verbosity, color: ColorChoice) {
     output::choose(verbosity);
     color::choose(color);

@@ -1,4 +1,4 @@
-//! Reads lines of a text, whose length is limited.
+//! Reads the lines of a text. The length of each line is limited.
 
 use std::io::{self, BufRead, ErrorKind, Read};
 

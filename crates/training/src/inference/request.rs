@@ -77,8 +77,8 @@ struct Side<'a> {
     /// Name of the side in errors: `source` or `target`.
     what: &'static str,
     max_tokens: usize,
-    /// Maximum length of a text in bytes; `None` for symbols. Texts with too many tokens are
-    /// truncated, but too many symbols are an error.
+    /// Maximum length of a text in bytes; `None` if the data set has no tokeniser. Then each token is
+    /// a symbol, and too many symbols are an error. A text with too many tokens is truncated.
     max_bytes: Option<usize>,
 }
 

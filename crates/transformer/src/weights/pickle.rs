@@ -105,8 +105,8 @@ impl<'a, R: BufRead> Scan<'a, R> {
                     self.skip_line()?;
                     self.skip_line()?;
                 }
-                // All other operations have no argument. The reader rejects bytes that are not
-                // operations.
+                // All other operations have no argument. Bytes that are not operations are skipped
+                // here; `PytorchReader` rejects them when it reads the checkpoint.
                 _ => {}
             }
         }

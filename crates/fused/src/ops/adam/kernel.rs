@@ -36,7 +36,7 @@ pub(super) fn step(
             deviation: deviation as f32,
             keep: (1.0 - decay) as f32,
         });
-        // The sum is computed here, while the piece is still in the CPU cache.
+        // The gradient's sum of squares is computed here, while `g` is still in the CPU cache.
         if is_measured { sum_piece(g) } else { 0.0 }
     };
     if w.len() <= PIECE {

@@ -8,8 +8,8 @@ use super::matrix::Matrix;
 use super::part::{Part, ROWS, VECTORS, load_vectors};
 use crate::simd::transpose::copy_transposed;
 
-/// Number of tiles of a transposed `x` that are packed at the same time. Together they read two
-/// cache lines of each column.
+/// Number of tiles that are packed at the same time if each column of `x` is contiguous in memory.
+/// The elements of a column in these tiles fill two cache lines.
 const SIDE_BY_SIDE: usize = 4;
 
 impl Part<'_, '_, '_> {

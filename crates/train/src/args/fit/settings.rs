@@ -8,7 +8,7 @@ use training::error::{Subject, UsageError};
 
 use crate::args::parse::assignment;
 
-/// What to use instead of a setting for the learning rate.
+/// Error for `--set` with a path that ends in `lr` or `learning_rate`, which no setting has.
 const LEARNING_RATE: &str =
     "is not a setting; use --learning-rate, or set optimization.schedule.factor";
 

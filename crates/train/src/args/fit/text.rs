@@ -25,13 +25,13 @@ pub struct TextArgs {
     /// .jsonl
     #[arg(long, value_name = "FILE", conflicts_with_all = ["train_source", "train_target"])]
     pub train: Option<PathBuf>,
-    /// Source texts of the validation split, as --train-source
+    /// Source texts of the validation split, in the format of --train-source
     #[arg(long, value_name = "FILE", requires = "valid_target")]
     pub valid_source: Option<PathBuf>,
     /// Translations of --valid-source, line by line
     #[arg(long, value_name = "FILE", requires = "valid_source")]
     pub valid_target: Option<PathBuf>,
-    /// Pairs of the validation split in one file, as --train
+    /// Pairs of the validation split in one file, in the format of --train
     #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_source", "valid_target"])]
     pub valid: Option<PathBuf>,
     /// Share of the training pairs that is held out for validation where no --valid-source is

@@ -50,7 +50,7 @@ struct Figures {
 
 pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
 
-/// Measures a shape, and prints a line with the results.
+/// Measures training steps with one size of model and batch, and prints a line with the results.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let sizes = &bench.sizes;
     let batch = sizes.batch;

@@ -10,7 +10,8 @@ pub(super) fn flag(path: &str) -> Option<&str> {
     fit_flag_of(path).filter(|flag| !flag.contains(' '))
 }
 
-/// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` without a flag.
+/// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` if no single flag gives
+/// the setting this value.
 pub(super) fn setting(path: &str, setting: &Value) -> String {
     match (flag(path), setting) {
         (Some(flag), Value::Bool(is_on)) if *is_on != flag.starts_with("--no-") => flag.into(),

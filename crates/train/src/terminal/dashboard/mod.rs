@@ -79,8 +79,7 @@ impl Drop for Dashboard {
     fn drop(&mut self) {
         self.shared.ends.store(true, Ordering::SeqCst);
         screen::restore();
-        // The wait has a limit: if the terminal accepts no output, the thread does not end, and it
-        // would keep the process running.
+        // The wait has a limit, because the thread does not end if the terminal accepts no output.
         let begun = Instant::now();
         let thread = self.thread.take().expect("it is dropped once");
         while !thread.is_finished() && begun.elapsed() < 5 * TICK {

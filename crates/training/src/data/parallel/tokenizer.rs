@@ -133,7 +133,8 @@ impl Tokenizer {
         Self::from_json(json, path)
     }
 
-    /// Parses a `tokenizer.json` from `path`. A panic of the library that parses it is an error.
+    /// Parses the `tokenizer.json` that was read from `path`. If the tokenizers library panics, the
+    /// panic is returned as an error.
     fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         check_bounds(&json).map_err(wrong)?;
