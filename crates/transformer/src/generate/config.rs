@@ -246,3 +246,29 @@ impl GenerateConfig {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn divisors_are_those_of_the_formulas() {
+        let gnmt = LengthPenalty::Gnmt { alpha: 2.0 };
+        // ((5 + 13) / 6)^2
+        assert_eq!(gnmt.divisor(13), 9.0);
+        assert_eq!(gnmt.divisor(1), 1.0);
+        assert_eq!(LengthPenalty::Average.divisor(13), 13.0);
+        assert_eq!(LengthPenalty::Average.divisor(0), 1.0);
+        assert_eq!(LengthPenalty::None.divisor(13), 1.0);
+    }
+
+    #[test]
+    fn no_target_ends_with_a_better_score_than_the_bound() {
+        let bound = |penalty: LengthPenalty| penalty.bound(-6.0, 2, 4);
+        assert_eq!(bound(LengthPenalty::None), -6.0);
+        assert_eq!(bound(LengthPenalty::Average), -1.5);
+        // An unfinished target gets at least one more token.
+        assert_eq!(LengthPenalty::Average.bound(-6.0, 5, 4), -1.0);
+        assert_eq!(LengthPenalty::Average.bound(1e-9, 2, 4), 0.0);
+    }
+}
