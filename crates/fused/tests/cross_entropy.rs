@@ -59,7 +59,7 @@ impl Case {
         let target = TensorData::new(self.target.clone(), [rows]);
         let target = Tensor::<1, Int>::from_data(target, &device);
         let loss = fused::cross_entropy(logits.clone(), target, PAD as u32, self.smoothing);
-        let weight = |row: usize| 0.5 + row as f64;
+        let weight = |row: usize| 0.5 + (row % 4) as f64;
         let weights: Vec<f32> = (0..rows).map(|row| weight(row) as f32).collect();
         let weights = Tensor::<1>::from_data(TensorData::new(weights, [rows]), &device);
         let gradients = (loss.clone() * weights).sum().backward();
