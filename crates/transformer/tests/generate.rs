@@ -330,6 +330,32 @@ fn a_beam_finds_what_greedy_misses() {
 }
 
 #[test]
+fn a_search_ends_as_soon_as_nothing_better_can_follow() {
+    /// A model whose tokens always have the probabilities 0.9, 0.06 and 0.04.
+    struct Constant;
+    impl Autoregressive for Constant {
+        fn vocab_size(&self) -> usize {
+            3
+        }
+        fn step(&mut self, _: &[usize], tokens: &[u32]) -> Vec<f32> {
+            [0.9f32, 0.06, 0.04].map(f32::ln).repeat(tokens.len())
+        }
+    }
+    let steps = |length_penalty| {
+        let config = config(40).with_method(beam(2, length_penalty));
+        let mut search = Search::new(Constant, vec![Vec::new()], config).unwrap();
+        let steps = search.by_ref().count();
+        assert!(search.stop()[0][0].tokens.is_empty());
+        steps
+    };
+    // The empty target has the score ln 0.9 = -0.105. Any other has at most ln 0.06 = -2.81.
+    assert_eq!(steps(LengthPenalty::None), 1);
+    // At the maximum length, a target with one such token could have the score -2.81 / 40 = -0.07.
+    // After two of them, it can only have -5.63 / 40 = -0.14.
+    assert_eq!(steps(LengthPenalty::Average), 2);
+}
+
+#[test]
 fn logits_that_are_not_finite_end_the_search() {
     /// From step 2 on, the last source's logits of tokens 3 and 4 are `x` and `y`.
     struct Broken(f32, f32, usize);
@@ -443,9 +469,13 @@ fn finished_rows_are_not_decoded_further() {
 
 #[test]
 fn the_steps_of_a_search_are_the_tokens_of_its_targets() {
-    for method in [Method::Greedy, beam(3, LengthPenalty::None)] {
+    let methods = [Method::Greedy, beam(3, LengthPenalty::None)];
+    for (method, seed) in methods
+        .into_iter()
+        .flat_map(|m| (0..10).map(move |seed| (m, seed)))
+    {
         let mut search = Search::new(
-            Toy::new(6, 11, 3),
+            Toy::new(6, seed, 3),
             vec![Vec::new(); 3],
             config(7).with_method(method),
         )
@@ -884,6 +914,39 @@ fn each_source_has_its_own_length_limit() {
             assert!(lengths.all(|length| length >= 8), "{name}");
         }
     }
+}
+
+#[test]
+fn a_length_limit_leaves_room_for_the_prefix_and_one_more_token() {
+    let limit = LengthLimit {
+        per_token: 0.0,
+        more: 1,
+    };
+    let model = model_config().init_seeded(1, &Device::flex()).unwrap();
+    let config = GenerateConfig::new(1, 9).with_length_limit(Some(limit));
+    let prefixes = vec![vec![5, 6, 7], vec![], vec![8]];
+    let sources = [[3u32], [4], [5]];
+    let found = model.complete(&sources, &prefixes, &config).unwrap();
+    let lengths = found.iter().map(|found| found[0].tokens.len());
+    assert!(lengths.eq([4, 1, 2]));
+}
+
+#[test]
+fn targets_may_be_as_long_as_the_model_allows() {
+    let model = model_config().init_seeded(1, &Device::flex()).unwrap();
+    let length = |config| {
+        model.generate(&[[3u32, 4]], &config).unwrap()[0][0]
+            .tokens
+            .len()
+    };
+    assert_eq!(length(GenerateConfig::new(1, 20)), 20);
+    // The limit of lengths is what counts if it is lower than `max_length`.
+    let limit = LengthLimit {
+        per_token: 1.0,
+        more: 5,
+    };
+    let config = GenerateConfig::new(1, 50).with_length_limit(Some(limit));
+    assert_eq!(length(config), 7);
 }
 
 #[test]

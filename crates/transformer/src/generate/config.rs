@@ -72,13 +72,12 @@ impl LengthPenalty {
 
     /// Returns an upper bound of the score with which an unfinished target can end.
     ///
-    /// `log_probability` and `length` are those of the tokens so far. `max_length` is the maximum
-    /// length of the target.
-    pub(super) fn bound(self, log_probability: f64, length: usize, max_length: usize) -> f64 {
+    /// `log_probability` is that of the tokens so far. `max_length` is the maximum length of the
+    /// target.
+    pub(super) fn bound(self, log_probability: f64, max_length: usize) -> f64 {
         // More tokens can only lower the log-probability. A larger divisor can only raise a
         // negative score, and the maximum length has the largest divisor.
-        let best = log_probability.min(0.0);
-        best / self.divisor(max_length.max(length + 1))
+        log_probability.min(0.0) / self.divisor(max_length)
     }
 }
 
@@ -264,11 +263,29 @@ mod tests {
 
     #[test]
     fn no_target_ends_with_a_better_score_than_the_bound() {
-        let bound = |penalty: LengthPenalty| penalty.bound(-6.0, 2, 4);
+        let bound = |penalty: LengthPenalty| penalty.bound(-6.0, 4);
         assert_eq!(bound(LengthPenalty::None), -6.0);
         assert_eq!(bound(LengthPenalty::Average), -1.5);
-        // An unfinished target gets at least one more token.
-        assert_eq!(LengthPenalty::Average.bound(-6.0, 5, 4), -1.0);
-        assert_eq!(LengthPenalty::Average.bound(1e-9, 2, 4), 0.0);
+        assert_eq!(LengthPenalty::Average.bound(1e-9, 4), 0.0);
+    }
+
+    #[test]
+    fn each_method_decodes_its_number_of_rows() {
+        let rows = |method| {
+            let config = GenerateConfig::new(1, 9).with_method(method).with_n_best(3);
+            config.rows_per_source()
+        };
+        let sample = Method::Sample {
+            temperature: 1.0,
+            top_k: None,
+            top_p: None,
+            seed: 0,
+            first_source: 0,
+        };
+        let beam = Method::Beam {
+            width: 5,
+            length_penalty: LengthPenalty::None,
+        };
+        assert_eq!([Method::Greedy, sample, beam].map(rows), [1, 3, 5]);
     }
 }

@@ -60,3 +60,16 @@ fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_repetition_penalty_makes_every_repeated_token_less_likely() {
+        let mut logits = [3.0, -3.0, 0.5, -0.5];
+        let config = GenerateConfig::new(0, 9).with_repetition_penalty(1.5);
+        constrain(&mut logits, &[1, 0, 1], &config, &HashSet::new());
+        assert_eq!(logits, [2.0, -4.5, 0.5, -0.5]);
+    }
+}

@@ -304,8 +304,7 @@ impl<M: Autoregressive> Search<M> {
         let row = &rows[likeliest.row];
         let log_probability = row.log_probability + f64::from(likeliest.log_probability);
         let penalty = self.config.length_penalty();
-        width == 1
-            || penalty.bound(log_probability, row.tokens.len() + 1, *max_length) <= worst.score
+        width == 1 || penalty.bound(log_probability, *max_length) <= worst.score
     }
 
     /// Ends a row with the end symbol and records it as a finished hypothesis.

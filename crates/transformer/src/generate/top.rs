@@ -101,6 +101,15 @@ mod tests {
     }
 
     #[test]
+    fn an_offset_counts_as_much_as_a_logit() {
+        let mut top = Top::new(1);
+        top.offer(0, &[2.0], 0.0);
+        top.offer(1, &[1.5], 1.0);
+        top.offer(2, &[2.5], -1.0);
+        assert_eq!(top.into_sorted()[0].row, 1);
+    }
+
+    #[test]
     fn candidates_are_found_in_every_chunk() {
         let logits: Vec<f32> = (0..1000).map(|i| ((i * 7919) % 1009) as f32).collect();
         let mut expected: Vec<(f32, u32)> = logits.iter().copied().zip(0..).collect();
