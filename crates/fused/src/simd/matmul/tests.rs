@@ -124,6 +124,18 @@ fn a_transposed_left_matrix_gives_the_same_bits() {
 
 #[test]
 fn matrices_may_have_any_strides() {
+    // The elements are stored row after row if `wide`, else column after column. There are gaps
+    // between elements, and between rows or columns.
+    fn lay(data: &[f32], rows: usize, columns: usize, wide: bool) -> Matrix<'_> {
+        Matrix {
+            data,
+            rows,
+            columns,
+            row_stride: if wide { 3 * columns } else { 2 },
+            column_stride: if wide { 2 } else { 3 * rows },
+        }
+    }
+
     for (m, k, n) in [
         (1, 1, 1),
         (3, 20, 50),
@@ -132,18 +144,8 @@ fn matrices_may_have_any_strides() {
         (33, 1025, 49),
     ] {
         let (x, w) = (elements(9 * m * k, 1), elements(9 * k * n, 2));
-        // The elements are stored row after row if `wide`, else column after column. There are gaps
-        // between elements, and between rows or columns.
-        let lay = |data: &'static [f32], rows: usize, columns: usize, wide: bool| Matrix {
-            data,
-            rows,
-            columns,
-            row_stride: if wide { 3 * columns } else { 2 },
-            column_stride: if wide { 2 } else { 3 * rows },
-        };
-        let (x, w): (&[f32], &[f32]) = (x.leak(), w.leak());
         for (x_wide, w_wide) in [(true, true), (true, false), (false, true), (false, false)] {
-            let (x, w) = (lay(x, m, k, x_wide), lay(w, k, n, w_wide));
+            let (x, w) = (lay(&x, m, k, x_wide), lay(&w, k, n, w_wide));
             let at = |of: Matrix<'_>, row: usize, column: usize| {
                 of.data[row * of.row_stride + column * of.column_stride]
             };
