@@ -2,7 +2,6 @@
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding};
-use burn::tensor::module::embedding;
 use burn::tensor::{Device, Int, Tensor};
 
 use crate::config::TransformerConfig;
@@ -95,7 +94,7 @@ impl InputLayer {
         offset: usize,
     ) -> Tensor<3> {
         let [_, length] = ids.dims();
-        let mut x = embedding(table, ids);
+        let mut x = fused::embedding(table, ids);
         if let Some(scale) = self.scale {
             x = x * scale;
         }

@@ -54,7 +54,7 @@ impl Generator {
         let weight = self.weight.as_ref();
         let weight =
             weight.expect("this generator has no weight, because it shares the embedding table: call `forward_with_table`");
-        self.project(states, weight.val())
+        self.project(states, |x, bias| fused::linear(x, weight.val(), bias))
     }
 
     /// Computes logits with a transposed embedding table as the weight.
@@ -65,14 +65,19 @@ impl Generator {
     /// - table: `[V, D]`
     /// - output: `[B, T, V]`
     pub fn forward_with_table(&self, states: Tensor<3>, table: Tensor<2>) -> Tensor<3> {
-        self.project(states, table.transpose())
+        self.project(states, |x, bias| fused::linear_transposed(x, table, bias))
     }
 
-    /// Computes `states W + b` as one matmul.
-    fn project(&self, states: Tensor<3>, weight: Tensor<2>) -> Tensor<3> {
+    /// Computes `states W + b` as one matmul. `linear` multiplies rows by the weight.
+    fn project(
+        &self,
+        states: Tensor<3>,
+        linear: impl FnOnce(Tensor<2>, Option<Tensor<1>>) -> Tensor<2>,
+    ) -> Tensor<3> {
         let [batch, length, d_model] = states.dims();
-        let [_, vocab_size] = weight.dims();
         let rows = states.reshape([batch * length, d_model]);
-        fused::linear(rows, weight, Some(self.bias.val())).reshape([batch, length, vocab_size])
+        let logits = linear(rows, Some(self.bias.val()));
+        let [_, vocab_size] = logits.dims();
+        logits.reshape([batch, length, vocab_size])
     }
 }

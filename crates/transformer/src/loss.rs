@@ -152,8 +152,8 @@ impl Transformer {
     /// Returns the teacher-forced loss of a batch, from which a training step computes gradients.
     ///
     /// With `chunk`, the logits of at most `chunk` tokens are held at a time; see
-    /// [`CrossEntropy::sum_in_chunks`]. A model in half precision ignores `chunk`: it computes the
-    /// loss in f32 from all logits at once.
+    /// [`CrossEntropy::sum_in_chunks`]. A model in half precision or with quantised weights ignores
+    /// `chunk`: it computes the loss in f32 from all logits at once.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -201,7 +201,9 @@ impl Transformer {
         let states = self.decode_states(target, &memory, &mut self.new_cache());
         let is_half = matches!(states.dtype().into(), FloatDType::F16 | FloatDType::BF16);
         match chunk {
-            Some(rows) if !is_half => criterion.sum_in_chunks(&self.decoder, states, labels, rows),
+            Some(rows) if !is_half && !self.decoder.has_quantised_generator() => {
+                criterion.sum_in_chunks(&self.decoder, states, labels, rows)
+            }
             _ => {
                 let mut logits = self.decoder.logits(states);
                 if is_half {

@@ -21,6 +21,7 @@ pub(crate) mod adam;
 pub(crate) mod attention;
 pub(crate) mod cross_entropy;
 pub(crate) mod dropout;
+pub(crate) mod int8;
 pub(crate) mod layer_norm;
 pub(crate) mod linear;
 pub(crate) mod residual;

@@ -1,6 +1,8 @@
 //! Vector code: the instruction-set level, and the routines that several operations share.
 
 pub(crate) mod exp;
+#[cfg(feature = "flex")]
+pub(crate) mod int8;
 pub(crate) mod level;
 #[cfg(feature = "flex")]
 pub(crate) mod matmul;

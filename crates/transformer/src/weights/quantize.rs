@@ -1,15 +1,23 @@
 //! Quantised weights for inference.
 
-use burn::module::{Module, ParamGroup, Quantizer};
-use burn::tensor::Device;
+use burn::module::{Module, Param, ParamGroup, Quantizer};
 use burn::tensor::quantization::{Calibration, QuantValue};
+use burn::tensor::{Device, Tensor};
 
-/// Returns the module with the weights of its linear layers quantised to 8 bits.
+use super::named::{MapNamed, map_named};
+
+/// Returns the module with its large matrices quantised to 8 bits.
 ///
-/// Burn's quantiser scales each matrix symmetrically by its largest absolute element. Embeddings,
-/// norms and biases keep their precision. Burn's operations on quantised weights replace this
-/// crate's fast paths; their speed depends on the backend.
+/// On the backend flex, these are the weights of all linear layers and the embedding tables. Each
+/// block of at most 128 inputs of an output has its own scale, as has each block of an embedding.
+/// Products are computed with 8-bit integers: see [`fused::quantize_int8`].
+///
+/// On other backends, Burn's quantiser scales each weight of a linear layer by its largest absolute
+/// element, and the speed depends on the backend's operations.
 pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
+    if *device == Device::flex() {
+        return map_named(module, &mut Int8);
+    }
     let scheme = device.settings().quantization.scheme;
     let mut quantizer = Quantizer::new(Calibration::MinMax, scheme.with_value(QuantValue::Q8S));
     let matrices = r"(\.w_[a-z0-9]+|generator)\.weight$";
@@ -17,10 +25,34 @@ pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
     module.quantize_weights_group(&mut quantizer, matrices)
 }
 
+/// A mapper that quantises matrices.
+struct Int8;
+
+impl MapNamed for Int8 {
+    fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        match axis(&name) {
+            Some(axis) => param.map(|matrix| {
+                let matrix = Tensor::<2>::from_dispatch(matrix.into_dispatch());
+                Tensor::from_dispatch(fused::quantize_int8(matrix, axis).into_dispatch())
+            }),
+            None => param,
+        }
+    }
+}
+
+/// Returns the axis along which a parameter's blocks lie, or `None` if it is not quantised.
+fn axis(name: &str) -> Option<usize> {
+    let mut path = name.rsplit('.');
+    match (path.next()?, path.next()?) {
+        ("weight", "embedding") => Some(1),
+        ("weight", layer) if layer == "generator" || layer.starts_with("w_") => Some(0),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use burn::tensor::Int;
-    use burn::tensor::Tensor;
 
     use super::*;
     use crate::config::TransformerConfig;
@@ -40,15 +72,16 @@ mod tests {
         let small = quantize_int8(model.clone(), &device);
         struct Count(usize);
         impl VisitNamed for Count {
-            fn visit<const D: usize>(&mut self, _: String, param: &burn::module::Param<Tensor<D>>) {
+            fn visit<const D: usize>(&mut self, _: String, param: &Param<Tensor<D>>) {
                 let is_small = matches!(param.val().dtype(), burn::tensor::DType::QFloat(_));
                 self.0 += usize::from(is_small);
             }
         }
         let mut count = Count(0);
         visit_named(&small, &mut count);
-        // An encoder layer has four matrices, a decoder layer seven, and the generator one.
-        assert_eq!(count.0, 2 * 4 + 2 * 7 + 1);
+        // An encoder layer has four matrices, a decoder layer seven, and the generator one. There
+        // are two embedding tables.
+        assert_eq!(count.0, 2 * 4 + 2 * 7 + 1 + 2);
 
         let ids = || Tensor::<2, Int>::from_data([[1, 5, 9, 3], [4, 2, 0, 0]], &device);
         let exact = model.forward(ids(), ids());

@@ -9,7 +9,10 @@ mod kernel;
 
 use burn::tensor::{Tensor, module};
 
-/// Returns `x W + b` for any number of rows.
+#[cfg(feature = "flex")]
+use super::int8::flex as int8;
+
+/// Returns `x W + b` for any number of rows. The weight may be quantised.
 ///
 /// # Shapes
 ///
@@ -41,8 +44,36 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
         bias.as_ref().map(Tensor::dims)
     );
     #[cfg(feature = "flex")]
+    if let Some(matrix) = int8::Matrix::of(&weight, 0)
+        && let Some(y) = matrix.linear(&x, bias.as_ref())
+    {
+        return y;
+    }
+    #[cfg(feature = "flex")]
     if crate::backend::flex::takes(&x) && crate::backend::flex::takes(&weight) {
         return flex::linear(x, weight, bias);
     }
     module::linear(x, weight, bias)
+}
+
+/// Returns `x W^T + b` for any number of rows. The weight may be quantised along its second axis.
+///
+/// # Shapes
+///
+/// - x: `[M, D_in]`
+/// - weight: `[D_out, D_in]`
+/// - bias: `[D_out]`
+/// - output: `[M, D_out]`
+///
+/// # Panics
+///
+/// If the shapes do not fit together.
+pub fn linear_transposed(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
+    #[cfg(feature = "flex")]
+    if let Some(matrix) = int8::Matrix::of(&weight, 1)
+        && let Some(y) = matrix.linear(&x, bias.as_ref())
+    {
+        return y;
+    }
+    linear(x, weight.transpose(), bias)
 }

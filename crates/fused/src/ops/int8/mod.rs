@@ -1,0 +1,102 @@
+//! Matrices of 8-bit integers, for inference.
+//!
+//! Elements form blocks along one axis. The elements of a block share a scale, `largest |w| / 127`,
+//! and are rounded to a multiple of it. Matrices are Burn's quantised tensors.
+
+#[cfg(feature = "flex")]
+pub(crate) mod flex;
+
+use burn::tensor::module::embedding as lookup;
+use burn::tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
+use burn::tensor::{Int, Tensor, TensorData};
+
+/// Maximum number of elements in a block. Smaller blocks are more precise, and cost more scales.
+const MAX_BLOCK: usize = 128;
+
+/// Minimum number of elements in a block. With fewer, scales cost what integers save.
+const MIN_BLOCK: usize = 8;
+
+/// Returns a matrix whose elements are rounded to 8 bits, with a scale for each block along `axis`.
+///
+/// A block has at most 128 elements: as many as divide the matrix's size along `axis`. `axis` is 0
+/// for a weight of [`linear`](super::super::linear()), and 1 for an embedding table. A matrix whose
+/// size has no divisor from 8 to 128 is returned as it is.
+///
+/// The result is one of Burn's quantised tensors. The linear layer and the embedding have fast paths
+/// for it on the backend flex.
+///
+/// # Panics
+///
+/// If `axis` is not 0 or 1.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+///
+/// let device = Device::flex();
+/// let weight = Tensor::<2>::from_data([[1.0; 3]; 16], &device);
+/// let small = fused::quantize_int8(weight, 0);
+/// let y = fused::linear(Tensor::<2>::ones([1, 16], &device), small, None).into_data();
+/// assert!(y.iter::<f32>().all(|y| (y - 16.0).abs() < 0.01));
+/// ```
+#[must_use]
+pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
+    let [rows, columns] = matrix.dims();
+    let size = matrix.dims()[axis];
+    let divides = |block: &usize| size.is_multiple_of(*block);
+    let Some(block) = (MIN_BLOCK..=MAX_BLOCK).rev().find(divides) else {
+        return matrix;
+    };
+    let device = matrix.device();
+    let elements: Vec<f32> = matrix.into_data().iter().collect();
+    let n_blocks = size / block;
+    let mut scales = vec![0f32; rows * columns / block];
+    // The block of an element. Blocks are numbered row after row.
+    let block_of = |index: usize| match axis {
+        0 => index / columns / block * columns + index % columns,
+        _ => index / columns * n_blocks + index % columns / block,
+    };
+    for (index, w) in elements.iter().enumerate() {
+        let scale = &mut scales[block_of(index)];
+        // A NaN must not be lost, so that results show it.
+        *scale = if w.is_nan() { *w } else { scale.max(w.abs()) };
+    }
+    for scale in &mut scales {
+        *scale /= 127.0;
+    }
+    let round = |(index, w): (usize, &f32)| match scales[block_of(index)] {
+        0.0 => 0,
+        scale => (w / scale).round_ties_even() as i8,
+    };
+    let integers: Vec<i8> = elements.iter().enumerate().map(round).collect();
+    let sizes = if axis == 0 {
+        [block as u8, 1]
+    } else {
+        [1, block as u8]
+    };
+    let scheme = QuantScheme::default()
+        .with_value(QuantValue::Q8S)
+        .with_store(QuantStore::Native)
+        .with_mode(QuantMode::Symmetric)
+        .per_block(sizes, ScaleDtype::F32);
+    let data = TensorData::quantized(integers, [rows, columns], scheme, &scales, None);
+    Tensor::from_data(data, &device)
+}
+
+/// Returns the rows of an embedding table for token ids.
+///
+/// # Shapes
+///
+/// - table: `[V, D]`
+/// - ids: `[B, T]`
+/// - output: `[B, T, D]`
+///
+/// # Panics
+///
+/// If an id is not less than `V`.
+pub fn embedding(table: Tensor<2>, ids: Tensor<2, Int>) -> Tensor<3> {
+    #[cfg(feature = "flex")]
+    if let Some(table) = flex::Matrix::of(&table, 1) {
+        return table.rows(ids);
+    }
+    lookup(table, ids)
+}

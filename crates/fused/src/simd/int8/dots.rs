@@ -1,0 +1,195 @@
+//! Kernels: integer dot products of rows and the columns of a block.
+
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::*;
+
+use pulp::Arch;
+
+use super::Part;
+use super::panel::{Group, PANEL};
+use super::rows;
+use crate::simd::level::arch;
+
+/// The instructions of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Kernel {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    /// AVX-VNNI, of processors without AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    AvxVnni,
+    #[cfg(target_arch = "x86_64")]
+    Avx512Vnni,
+}
+
+impl Kernel {
+    /// Returns the best kernel of the process's instruction-set level.
+    #[cfg(target_arch = "x86_64")]
+    pub fn of_level() -> Self {
+        match arch() {
+            Arch::V4(_) if is_x86_feature_detected!("avx512vnni") => Self::Avx512Vnni,
+            Arch::V4(_) | Arch::V3(_) if is_x86_feature_detected!("avxvnni") => Self::AvxVnni,
+            Arch::V4(_) | Arch::V3(_) => Self::Avx2,
+            _ => Self::Portable,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    pub fn of_level() -> Self {
+        Self::Portable
+    }
+
+    /// Computes a part.
+    #[allow(unsafe_code)] // Instructions that the CPU has.
+    pub fn compute(self, part: Part<'_>) {
+        match self {
+            Self::Portable => portable(part),
+            // SAFETY: `of_level` returns these kernels only if the CPU has their instructions.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => unsafe { avx2(part) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::AvxVnni => unsafe { avx_vnni(part) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512Vnni => unsafe { avx512_vnni(part) },
+        }
+    }
+}
+
+/// Quantises blocks with the instructions of the process's level.
+pub(super) fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, i32)]) {
+    arch().dispatch(|| rows::quantise(x, block, words, scales));
+}
+
+/// Calls the kernel `$dots` with the number of rows as a constant.
+macro_rules! by_rows {
+    ($dots:ident, $x:ident, $w:ident, $sums:ident, $($n:literal)*) => {
+        match $x.len() {
+            $($n => $dots::<$n>($x.first_chunk().expect("as many rows"), $w, $sums.first_chunk_mut().expect("as many rows")),)*
+            n => unreachable!("{n} rows in a tile"),
+        }
+    };
+}
+
+#[inline(never)]
+fn portable(part: Part<'_>) {
+    part.run::<4>(|x, w, sums| {
+        for (x, sums) in x.iter().zip(sums) {
+            for (x, w) in x.iter().zip(w) {
+                for (sum, w) in sums.iter_mut().zip(&w.0) {
+                    for (&w, &x) in w.iter().zip(x) {
+                        *sum += i32::from(w) * i32::from(x);
+                    }
+                }
+            }
+        }
+    });
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn avx2(part: Part<'_>) {
+    part.run::<6>(|x, w, sums| by_rows!(dots_avx2, x, w, sums, 1 2 3 4 5 6));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avxvnni")]
+fn avx_vnni(part: Part<'_>) {
+    part.run::<6>(|x, w, sums| by_rows!(dots_avx_vnni, x, w, sums, 1 2 3 4 5 6));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+fn avx512_vnni(part: Part<'_>) {
+    part.run::<6>(|x, w, sums| by_rows!(dots_avx512, x, w, sums, 1 2 3 4 5 6));
+}
+
+/// Defines a kernel that multiplies `$vectors` vectors of columns at a time.
+#[cfg(target_arch = "x86_64")]
+macro_rules! kernel {
+    ($name:ident, $features:literal, $vector:ident, $lanes:literal, $vectors:literal, $zero:ident, $splat:ident, $dot:ident) => {
+        #[target_feature(enable = $features)]
+        #[inline]
+        fn $name<const R: usize>(x: &[&[[i8; 4]]; R], w: &[Group], sums: &mut [[i32; PANEL]; R]) {
+            // This check shows the compiler that no index is out of bounds.
+            for x in x {
+                assert!(x.len() == w.len());
+            }
+            for first in (0..PANEL).step_by($lanes * $vectors) {
+                let mut found = [[$zero(); $vectors]; R];
+                for (i, w) in w.iter().enumerate() {
+                    let w: [$vector; $vectors] = std::array::from_fn(|v| {
+                        let begin = first + v * $lanes;
+                        let bytes: &[[u8; 4]; $lanes] =
+                            w.0[begin..].first_chunk().expect("a whole vector");
+                        pulp::cast(*bytes)
+                    });
+                    for (x, found) in x.iter().zip(&mut found) {
+                        let x = $splat(pulp::cast(x[i]));
+                        for (found, w) in found.iter_mut().zip(w) {
+                            *found = $dot(*found, w, x);
+                        }
+                    }
+                }
+                for (sums, found) in sums.iter_mut().zip(found) {
+                    for (v, found) in found.into_iter().enumerate() {
+                        let found: [i32; $lanes] = pulp::cast(found);
+                        sums[first + v * $lanes..][..$lanes].copy_from_slice(&found);
+                    }
+                }
+            }
+        }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    dots_avx512,
+    "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni",
+    __m512i,
+    16,
+    4,
+    _mm512_setzero_si512,
+    _mm512_set1_epi32,
+    _mm512_dpbusd_epi32
+);
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    dots_avx_vnni,
+    "avx2,fma,avxvnni",
+    __m256i,
+    8,
+    2,
+    _mm256_setzero_si256,
+    _mm256_set1_epi32,
+    _mm256_dpbusd_avx_epi32
+);
+#[cfg(target_arch = "x86_64")]
+kernel!(
+    dots_avx2,
+    "avx2,fma",
+    __m256i,
+    8,
+    2,
+    _mm256_setzero_si256,
+    _mm256_set1_epi32,
+    dot_avx2
+);
+
+/// Adds the products of four bytes of `w` and four bytes of `x` in each lane.
+///
+/// The instruction that multiplies bytes saturates sums of two products, so the bytes are widened
+/// first.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+fn dot_avx2(sum: __m256i, w: __m256i, x: __m256i) -> __m256i {
+    let even = _mm256_madd_epi16(
+        _mm256_and_si256(w, _mm256_set1_epi16(255)),
+        _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(x)),
+    );
+    let odd = _mm256_madd_epi16(_mm256_srli_epi16::<8>(w), _mm256_srai_epi16::<8>(x));
+    _mm256_add_epi32(sum, _mm256_add_epi32(even, odd))
+}

@@ -1,0 +1,94 @@
+//! Rows of `x`, quantised block by block.
+
+use rayon::prelude::*;
+
+/// Rows of 8-bit integers. Each block of a row has a scale.
+#[derive(Default)]
+pub(super) struct Rows {
+    /// Four elements are one word. A block begins with a new word, and the last word of a block is
+    /// filled up with zeros.
+    words: Vec<[i8; 4]>,
+    /// For each block of each row, the scale, and 128 times the sum of the integers.
+    scales: Vec<(f32, i32)>,
+    words_per_block: usize,
+    n_blocks: usize,
+}
+
+impl Rows {
+    pub const fn new() -> Self {
+        Self {
+            words: Vec::new(),
+            scales: Vec::new(),
+            words_per_block: 0,
+            n_blocks: 0,
+        }
+    }
+
+    /// Quantises the rows of `x`, which have `k` elements each, in blocks of `block` elements.
+    pub fn quantise(&mut self, x: &[f32], k: usize, block: usize, parallel: bool) {
+        let (words_per_block, n_blocks) = (block.div_ceil(4), k / block);
+        (self.words_per_block, self.n_blocks) = (words_per_block, n_blocks);
+        let n = x.len() / block;
+        self.words.resize(n * words_per_block, [0; 4]);
+        self.scales.resize(n, (0.0, 0));
+        // A piece is large enough to be worth a task.
+        let piece = if parallel { n_blocks * 16 } else { n.max(1) };
+        let pieces = self
+            .words
+            .chunks_mut(piece * words_per_block)
+            .zip(self.scales.chunks_mut(piece))
+            .zip(x.chunks(piece * block));
+        let run = |((words, scales), x): ((&mut [[i8; 4]], &mut [(f32, i32)]), &[f32])| {
+            super::dots::quantise(x, block, words, scales);
+        };
+        if parallel && n > piece {
+            pieces.par_bridge().for_each(run);
+        } else {
+            pieces.for_each(run);
+        }
+    }
+
+    /// Returns the words of one block of a row.
+    #[inline(always)]
+    pub fn words(&self, row: usize, block: usize) -> &[[i8; 4]] {
+        let begin = (row * self.n_blocks + block) * self.words_per_block;
+        &self.words[begin..][..self.words_per_block]
+    }
+
+    /// Returns the scale of one block of a row, and 128 times the sum of its integers.
+    #[inline(always)]
+    pub fn scale(&self, row: usize, block: usize) -> (f32, i32) {
+        self.scales[row * self.n_blocks + block]
+    }
+}
+
+/// The unit in the last place of this number is 1.
+const ROUND: f32 = 1.5 * (1 << 23) as f32;
+
+/// Quantises blocks of `block` elements each.
+#[inline(always)]
+pub(super) fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, i32)]) {
+    let words = words.chunks_exact_mut(block.div_ceil(4));
+    for ((x, words), scale) in x.chunks_exact(block).zip(words).zip(scales) {
+        // The bits of positive numbers have the order of the numbers. Those of NaN are the largest.
+        let largest = x.iter().fold(0, |m, x| m.max(x.abs().to_bits()));
+        let largest = f32::from_bits(largest);
+        let inverse = 127.0 / largest;
+        if !largest.is_finite() || !inverse.is_finite() {
+            // What is too small for an inverse counts as zero.
+            words.fill([0; 4]);
+            *scale = (if largest.is_finite() { 0.0 } else { f32::NAN }, 0);
+            continue;
+        }
+        let bytes = words.as_flattened_mut();
+        let mut sum = 0;
+        for (byte, &x) in bytes.iter_mut().zip(x) {
+            // The sum is rounded to an integer, which its last bits hold.
+            let rounded = (x * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
+            *byte = rounded as i8;
+            sum += rounded;
+        }
+        bytes[block..].fill(0);
+        *scale = (largest / 127.0, 128 * sum);
+    }
+}
