@@ -56,6 +56,9 @@ pub struct BenchArgs {
     /// Number format of the model's computations (train only) [default: f32]
     #[arg(long, value_parser = listed::<Precision>(PRECISION))]
     pub precision: Option<Precision>,
+    /// Quantise the model to 8 bits first (generate only)
+    #[arg(long)]
+    pub int8: bool,
     /// Switch off the fast paths, so that only the backend's own operations are used
     #[arg(long)]
     pub no_fused: bool,

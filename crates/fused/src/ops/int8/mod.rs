@@ -48,26 +48,37 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     };
     let device = matrix.device();
     let elements: Vec<f32> = matrix.into_data().iter().collect();
-    let n_blocks = size / block;
     let mut scales = vec![0f32; rows * columns / block];
-    // The block of an element. Blocks are numbered row after row.
-    let block_of = |index: usize| match axis {
-        0 => index / columns / block * columns + index % columns,
-        _ => index / columns * n_blocks + index % columns / block,
-    };
-    for (index, w) in elements.iter().enumerate() {
-        let scale = &mut scales[block_of(index)];
-        // A NaN must not be lost, so that results show it.
-        *scale = if w.is_nan() { *w } else { scale.max(w.abs()) };
-    }
-    for scale in &mut scales {
-        *scale /= 127.0;
-    }
-    let round = |(index, w): (usize, &f32)| match scales[block_of(index)] {
-        0.0 => 0,
-        scale => (w / scale).round_ties_even() as i8,
-    };
-    let integers: Vec<i8> = elements.iter().enumerate().map(round).collect();
+    let mut integers = vec![0i8; rows * columns];
+    // The rows of a block for axis 0, one row for axis 1.
+    let height = if axis == 0 { block } else { 1 };
+    let bands = elements.chunks(height * columns.max(1));
+    let bands = bands.zip(integers.chunks_mut(height * columns.max(1)));
+    let width = scales.len() * height / rows.max(1);
+    bands
+        .zip(scales.chunks_mut(width.max(1)))
+        .for_each(|((band, integers), scales)| {
+            let per_scale = columns / scales.len();
+            let of_row = |row: &[f32], scales: &mut [f32]| {
+                for (row, scale) in row.chunks(per_scale).zip(scales) {
+                    for w in row {
+                        // A NaN must not be lost, so that results show it.
+                        *scale = if w.is_nan() { *w } else { scale.max(w.abs()) };
+                    }
+                }
+            };
+            band.chunks(columns).for_each(|row| of_row(row, scales));
+            scales.iter_mut().for_each(|scale| *scale /= 127.0);
+            for (row, integers) in band.chunks(columns).zip(integers.chunks_mut(columns)) {
+                let row = row.chunks(per_scale).zip(integers.chunks_mut(per_scale));
+                for ((row, integers), &scale) in row.zip(&*scales) {
+                    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+                    for (integer, w) in integers.iter_mut().zip(row) {
+                        *integer = round(w * inverse) as i8;
+                    }
+                }
+            }
+        });
     let sizes = if axis == 0 {
         [block as u8, 1]
     } else {
@@ -80,6 +91,13 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
         .per_block(sizes, ScaleDtype::F32);
     let data = TensorData::quantized(integers, [rows, columns], scheme, &scales, None);
     Tensor::from_data(data, &device)
+}
+
+/// Rounds a number of at most 22 bits to the nearest integer, of which it returns the last byte.
+fn round(x: f32) -> u32 {
+    // The unit in the last place of this number is 1.
+    const ONES: f32 = 1.5 * (1 << 23) as f32;
+    (x + ONES).to_bits()
 }
 
 /// Returns the rows of an embedding table for token ids.

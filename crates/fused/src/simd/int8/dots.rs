@@ -79,7 +79,7 @@ fn portable(part: Part<'_>) {
         for (x, sums) in x.iter().zip(sums) {
             for (x, w) in x.iter().zip(w) {
                 for (sum, w) in sums.iter_mut().zip(&w.0) {
-                    for (&w, &x) in w.iter().zip(x) {
+                    for (w, &x) in w.to_le_bytes().into_iter().zip(x) {
                         *sum += i32::from(w) * i32::from(x);
                     }
                 }
@@ -122,9 +122,9 @@ macro_rules! kernel {
                 for (i, w) in w.iter().enumerate() {
                     let w: [$vector; $vectors] = std::array::from_fn(|v| {
                         let begin = first + v * $lanes;
-                        let bytes: &[[u8; 4]; $lanes] =
+                        let words: &[u32; $lanes] =
                             w.0[begin..].first_chunk().expect("a whole vector");
-                        pulp::cast(*bytes)
+                        pulp::cast(*words)
                     });
                     for (x, found) in x.iter().zip(&mut found) {
                         let x = $splat(pulp::cast(x[i]));

@@ -7,46 +7,58 @@ use super::Int8Matrix;
 /// Number of columns in a panel.
 pub(super) const PANEL: usize = 64;
 
-/// Four rows of a panel, column after column. 128 is added to each element, because the
-/// instructions multiply unsigned bytes by signed ones.
+/// Four rows of a panel. A word has the four elements of a column, the first one in the lowest
+/// byte. 128 is added to each element, because the instructions multiply unsigned bytes by signed
+/// ones.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Group(pub [[u8; 4]; PANEL]);
+pub(super) struct Group(pub [u32; PANEL]);
+
+/// Four zeros.
+const ZEROS: u32 = 0x8080_8080;
 
 impl Group {
-    pub const EMPTY: Self = Self([[128; 4]; PANEL]);
+    pub const EMPTY: Self = Self([ZEROS; PANEL]);
 }
 
-fn unsigned(w: i8) -> u8 {
-    w as u8 ^ 128
+/// Returns the word of four elements.
+#[inline(always)]
+fn word(elements: [i8; 4]) -> u32 {
+    let byte = |i: usize| u32::from(elements[i] as u8) << (8 * i);
+    (byte(0) | byte(1) | byte(2) | byte(3)) ^ ZEROS
 }
 
 impl Int8Matrix<'_> {
-    /// Packs columns, at most [`PANEL`], of all blocks. Missing columns, and missing rows of the
-    /// last group of a block, are zeros.
+    /// Packs a group of a block, of at most [`PANEL`] columns. Missing columns, and missing rows of
+    /// the block's last group, are zeros.
     #[inline(always)]
-    pub(super) fn pack(&self, columns: Range<usize>, groups: &mut [Group]) {
-        let groups_per_block = self.block.div_ceil(4);
-        for (block, groups) in groups.chunks_exact_mut(groups_per_block).enumerate() {
-            let first = block * self.block;
-            for (index, group) in groups.iter_mut().enumerate() {
-                let begin = first + 4 * index;
-                let rows = begin..(begin + 4).min(first + self.block);
-                if rows.len() == 4 && columns.len() == PANEL && self.strides[1] == 1 {
-                    self.pack_rows(begin, columns.start, group);
-                } else if rows.len() == 4 && self.strides[0] == 1 {
-                    self.pack_columns(begin, columns.clone(), group);
-                } else {
-                    *group = Group::EMPTY;
-                    for (column, group) in columns.clone().zip(&mut group.0) {
-                        for (row, w) in rows.clone().zip(group) {
-                            *w = unsigned(
-                                self.data[row * self.strides[0] + column * self.strides[1]],
-                            );
-                        }
-                    }
-                }
+    pub(super) fn pack(
+        &self,
+        block: usize,
+        group: usize,
+        columns: Range<usize>,
+        packed: &mut Group,
+    ) {
+        let begin = block * self.block + 4 * group;
+        let rows = begin..(begin + 4).min((block + 1) * self.block);
+        if rows.len() == 4 && columns.len() == PANEL && self.strides[1] == 1 {
+            self.pack_rows(begin, columns.start, packed);
+        } else if rows.len() == 4 && self.strides[0] == 1 {
+            self.pack_columns(begin, columns, packed);
+        } else {
+            self.pack_some(rows, columns, packed);
+        }
+    }
+
+    /// Packs at most four rows of any matrix.
+    fn pack_some(&self, rows: Range<usize>, columns: Range<usize>, group: &mut Group) {
+        *group = Group::EMPTY;
+        for (column, w) in columns.zip(&mut group.0) {
+            let mut elements = [0; 4];
+            for (row, w) in rows.clone().zip(&mut elements) {
+                *w = self.data[row * self.strides[0] + column * self.strides[1]];
             }
+            *w = word(elements);
         }
     }
 
@@ -60,7 +72,7 @@ impl Int8Matrix<'_> {
                 .expect("the row has enough columns")
         });
         for (column, w) in group.0.iter_mut().enumerate() {
-            *w = rows.map(|row| unsigned(row[column]));
+            *w = word(rows.map(|row| row[column]));
         }
     }
 
@@ -70,9 +82,9 @@ impl Int8Matrix<'_> {
         for (column, w) in columns.clone().zip(&mut group.0) {
             let begin = column * self.strides[1] + row;
             let four: &[i8; 4] = self.data[begin..].first_chunk().expect("four rows");
-            *w = four.map(unsigned);
+            *w = word(*four);
         }
-        group.0[columns.len()..].fill([128; 4]);
+        group.0[columns.len()..].fill(ZEROS);
     }
 
     /// Returns the scales of the columns of a block; zeros after them.

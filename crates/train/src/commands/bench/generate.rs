@@ -7,8 +7,8 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use serde::Serialize;
 use training::memory::reset_peak_rss;
-use transformer::Transformer;
 use transformer::generate::{GenerateConfig, Hypothesis, LengthPenalty, Method};
+use transformer::{Transformer, weights};
 
 use super::shape::{BOS, EOS, Sizes};
 use super::table::Bench;
@@ -20,6 +20,8 @@ const RUNS: usize = 3;
 /// Results of a measurement of generation.
 #[derive(Serialize)]
 struct Figures {
+    /// Whether the model was quantised to 8 bits.
+    int8: bool,
     /// Width of the beam; 1 for greedy decoding.
     beam: usize,
     /// Target tokens per second, counted for one hypothesis per source.
@@ -31,7 +33,10 @@ pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  bac
 /// Measures a shape, and prints a line for each batch size and beam width.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let (args, sizes) = (bench.args, &bench.sizes);
-    let model = sizes.model.init_seeded(0, &bench.device)?;
+    let mut model = sizes.model.init_seeded(0, &bench.device)?;
+    if args.int8 {
+        model = weights::quantize_int8(model, &bench.device);
+    }
     let only = |size| vec![size];
     let batches = args.batch_size.map_or(vec![1, sizes.batch], only);
     let beams = args.beam.map_or(vec![1, 5], only);
@@ -42,6 +47,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             reset_peak_rss();
             let tokens_per_second = speed(&model, sizes, batch, &config)?;
             let figures = Figures {
+                int8: args.int8,
                 beam,
                 tokens_per_second,
             };

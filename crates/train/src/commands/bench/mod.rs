@@ -70,6 +70,8 @@ fn check(args: &BenchArgs) -> Result<(), UsageError> {
     }
     let is_generate = args.what == Measured::Generate;
     needs("--beam", args.beam, "--what generate", is_generate)?;
+    let int8 = args.int8.then_some("");
+    needs("--int8", int8, "--what generate", is_generate)?;
     let precision = args.precision.map(|precision| precision.name());
     needs("--precision", precision, "--what train", !is_generate)?;
     let operations = args.operations.then_some("");
