@@ -14,6 +14,23 @@ pub(super) const PANEL: usize = 64;
 #[repr(C, align(64))]
 pub(super) struct Group(pub [u32; PANEL]);
 
+/// Number of rows between the rows that are packed and those that are prefetched.
+const AHEAD: usize = 32;
+
+/// Asks the processor to load the cache line of an element, if there is such an element.
+#[inline(always)]
+#[allow(unsafe_code)] // An instruction that cannot fail.
+fn prefetch(data: &[i8], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(element) = data.get(index) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        // SAFETY: the address is that of an element.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element)) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (data, index);
+}
+
 /// Four zeros.
 const ZEROS: u32 = 0x8080_8080;
 
@@ -71,6 +88,15 @@ impl Int8Matrix<'_> {
                 .first_chunk()
                 .expect("the row has enough columns")
         });
+        // Processors do not prefetch lines at such distances by themselves.
+        for i in 0..4 {
+            let ahead = row + AHEAD + i;
+            let (row, column) = match ahead < self.rows {
+                true => (ahead, column),
+                false => (ahead - self.rows, column + PANEL),
+            };
+            prefetch(self.data, row * self.strides[0] + column);
+        }
         for (column, w) in group.0.iter_mut().enumerate() {
             *w = word(rows.map(|row| row[column]));
         }
