@@ -57,7 +57,7 @@ pub struct EvalArgs {
     /// Evaluation by length, instead of on the split.
     #[command(flatten)]
     pub lengths: LengthArgs,
-    /// Round the weight matrices of the linear layers to eight bits first
+    /// Quantise the weights to 8 bits first
     #[arg(long, conflicts_with = "eval_lengths")]
     pub int8: bool,
     /// Print one JSON object, or one per length

@@ -102,7 +102,7 @@ pub struct GenerateArgs {
         "prefix", "alignments", "stream",
     ])]
     pub score: bool,
-    /// Round the weight matrices of the linear layers to eight bits first
+    /// Quantise the weights to 8 bits first
     #[arg(long, help_heading = "Speed and memory")]
     pub int8: bool,
 }

@@ -19,7 +19,7 @@ pub(super) struct Trained {
     _fast_paths: FastPaths,
 }
 
-/// Loads a trained model. If `int8`, its weight matrices are rounded to eight bits.
+/// Loads a trained model. If `int8`, its weights are quantised to 8 bits.
 ///
 /// # Errors
 ///

@@ -55,7 +55,8 @@ mod tests {
     use burn::tensor::Int;
 
     use super::*;
-    use crate::config::TransformerConfig;
+    use crate::config::{TransformerConfig, WeightTying};
+    use crate::generate::{GenerateConfig, LengthPenalty, Method};
     use crate::weights::named::{VisitNamed, visit_named};
 
     #[test]
@@ -90,5 +91,56 @@ mod tests {
         let difference = (exact - rounded).abs().max().into_scalar::<f32>();
         assert!(difference > 0.0, "nothing was rounded");
         assert!(difference < 0.05 * largest, "{difference} of {largest}");
+    }
+
+    #[test]
+    fn logits_of_a_large_model_are_close() {
+        let device = Device::flex();
+        // The size of the paper's base model, with fewer tokens.
+        let model = TransformerConfig::new(500, 500)
+            .init_seeded(1, &device)
+            .unwrap();
+        let small = quantize_int8(model.clone(), &device);
+        let ids = |seed: i64| {
+            let ids: Vec<i64> = (0..48)
+                .map(|i| (i * i * 31 + seed * 17) % 499 + 1)
+                .collect();
+            Tensor::<1, Int>::from_data(&ids[..], &device).reshape([3, 16])
+        };
+        let exact = model.forward(ids(1), ids(2));
+        let rounded = small.forward(ids(1), ids(2));
+        let spread = exact.clone().var(2).mean().sqrt().into_scalar::<f32>();
+        let difference = (exact - rounded).abs().max().into_scalar::<f32>();
+        assert!(difference < 0.1 * spread, "{difference} of {spread}");
+    }
+
+    #[test]
+    fn the_sources_of_a_batch_do_not_affect_each_other() {
+        let device = Device::flex();
+        for tying in [WeightTying::None, WeightTying::All] {
+            let model = TransformerConfig::new(23, 23)
+                .with_d_model(48)
+                .with_n_heads(4)
+                .with_d_ff(96)
+                .with_n_encoder_layers(2)
+                .with_n_decoder_layers(2)
+                .with_weight_tying(tying)
+                .init_seeded(5, &device)
+                .unwrap();
+            let model = quantize_int8(model, &device);
+            let sources: Vec<Vec<u32>> = (1..9)
+                .map(|n| (0..n).map(|i| 3 + (i * n) % 20).collect())
+                .collect();
+            let config = GenerateConfig::new(1, 12).with_method(Method::Beam {
+                width: 3,
+                length_penalty: LengthPenalty::Average,
+            });
+            let all = model.generate(&sources, &config).unwrap();
+            for (source, found) in sources.iter().zip(&all) {
+                let alone = model.generate(&[source], &config).unwrap();
+                assert_eq!(alone[0][0].tokens, found[0].tokens);
+                assert!((alone[0][0].score - found[0].score).abs() < 1e-5);
+            }
+        }
     }
 }

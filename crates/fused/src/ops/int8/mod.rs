@@ -43,47 +43,25 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     let [rows, columns] = matrix.dims();
     let size = matrix.dims()[axis];
     let divides = |block: &usize| size.is_multiple_of(*block);
-    let Some(block) = (MIN_BLOCK..=MAX_BLOCK).rev().find(divides) else {
+    let block = (MIN_BLOCK..=MAX_BLOCK).rev().find(divides);
+    let Some(block) = block.filter(|_| rows * columns > 0) else {
         return matrix;
+    };
+    // A band is a number of rows that share their scales.
+    let (height, n_scales, sizes) = match axis {
+        0 => (block, columns, [block as u8, 1]),
+        _ => (1, columns / block, [1, block as u8]),
     };
     let device = matrix.device();
     let elements: Vec<f32> = matrix.into_data().iter().collect();
-    let mut scales = vec![0f32; rows * columns / block];
-    let mut integers = vec![0i8; rows * columns];
-    // The rows of a block for axis 0, one row for axis 1.
-    let height = if axis == 0 { block } else { 1 };
-    let bands = elements.chunks(height * columns.max(1));
-    let bands = bands.zip(integers.chunks_mut(height * columns.max(1)));
-    let width = scales.len() * height / rows.max(1);
-    bands
-        .zip(scales.chunks_mut(width.max(1)))
-        .for_each(|((band, integers), scales)| {
-            let per_scale = columns / scales.len();
-            let of_row = |row: &[f32], scales: &mut [f32]| {
-                for (row, scale) in row.chunks(per_scale).zip(scales) {
-                    for w in row {
-                        // A NaN must not be lost, so that results show it.
-                        *scale = if w.is_nan() { *w } else { scale.max(w.abs()) };
-                    }
-                }
-            };
-            band.chunks(columns).for_each(|row| of_row(row, scales));
-            scales.iter_mut().for_each(|scale| *scale /= 127.0);
-            for (row, integers) in band.chunks(columns).zip(integers.chunks_mut(columns)) {
-                let row = row.chunks(per_scale).zip(integers.chunks_mut(per_scale));
-                for ((row, integers), &scale) in row.zip(&*scales) {
-                    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-                    for (integer, w) in integers.iter_mut().zip(row) {
-                        *integer = round(w * inverse) as i8;
-                    }
-                }
-            }
-        });
-    let sizes = if axis == 0 {
-        [block as u8, 1]
-    } else {
-        [1, block as u8]
-    };
+    let mut scales = vec![0.0; rows / height * n_scales];
+    let mut integers = vec![0; rows * columns];
+    let bands = elements
+        .chunks(height * columns)
+        .zip(integers.chunks_mut(height * columns));
+    for ((elements, integers), scales) in bands.zip(scales.chunks_mut(n_scales)) {
+        quantise_band(elements, columns, scales, integers);
+    }
     let scheme = QuantScheme::default()
         .with_value(QuantValue::Q8S)
         .with_store(QuantStore::Native)
@@ -91,6 +69,36 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
         .per_block(sizes, ScaleDtype::F32);
     let data = TensorData::quantized(integers, [rows, columns], scheme, &scales, None);
     Tensor::from_data(data, &device)
+}
+
+/// Computes the scales and integers of a band of rows with `columns` elements each.
+fn quantise_band(elements: &[f32], columns: usize, scales: &mut [f32], integers: &mut [i8]) {
+    let per_scale = columns / scales.len();
+    for row in elements.chunks(columns) {
+        for (elements, largest) in row.chunks(per_scale).zip(&mut *scales) {
+            for w in elements {
+                // The bits of positive numbers have the order of the numbers. Those of NaN are the
+                // largest, so that a NaN is not lost.
+                *largest = f32::from_bits(largest.to_bits().max(w.abs().to_bits()));
+            }
+        }
+    }
+    for scale in &mut *scales {
+        *scale /= 127.0;
+        // What is too small for an inverse counts as zero.
+        if (1.0 / *scale).is_infinite() {
+            *scale = 0.0;
+        }
+    }
+    for (row, integers) in elements.chunks(columns).zip(integers.chunks_mut(columns)) {
+        let blocks = row.chunks(per_scale).zip(integers.chunks_mut(per_scale));
+        for ((elements, integers), &scale) in blocks.zip(&*scales) {
+            let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+            for (integer, w) in integers.iter_mut().zip(elements) {
+                *integer = round(w * inverse) as i8;
+            }
+        }
+    }
 }
 
 /// Rounds a number of at most 22 bits to the nearest integer, of which it returns the last byte.

@@ -14,6 +14,9 @@ pub(super) struct Rows {
     n_blocks: usize,
 }
 
+/// The words and scales of some blocks, and their elements.
+type Piece<'a> = ((&'a mut [[i8; 4]], &'a mut [(f32, i32)]), &'a [f32]);
+
 impl Rows {
     pub const fn new() -> Self {
         Self {
@@ -38,7 +41,7 @@ impl Rows {
             .chunks_mut(piece * words_per_block)
             .zip(self.scales.chunks_mut(piece))
             .zip(x.chunks(piece * block));
-        let run = |((words, scales), x): ((&mut [[i8; 4]], &mut [(f32, i32)]), &[f32])| {
+        let run = |((words, scales), x): Piece<'_>| {
             super::dots::quantise(x, block, words, scales);
         };
         if parallel && n > piece {
