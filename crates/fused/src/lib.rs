@@ -274,7 +274,7 @@ pub use ops::adam::{Adam, AdamState, sum_of_squares};
 pub use ops::attention::{CacheIndex, attention_step, cross_attention, self_attention};
 pub use ops::cross_entropy::{cross_entropy, linear_cross_entropy};
 pub use ops::dropout::dropout;
-pub use ops::int8::{embedding, quantize_int8};
+pub use ops::int8::{embedding, quantize_int8, takes_int8};
 pub use ops::layer_norm::layer_norm;
 pub use ops::linear::{linear, linear_transposed};
 pub use ops::residual::{residual, residual_and_norm, residual_norm};

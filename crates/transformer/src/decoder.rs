@@ -2,7 +2,7 @@
 
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
-use burn::tensor::{DType, Device, Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 use crate::attention::{CrossAttention, SelfAttention};
 use crate::config::TransformerConfig;
@@ -377,14 +377,6 @@ impl Decoder {
                 .generator
                 .forward_with_table(states, self.input.table()),
         }
-    }
-
-    /// Returns whether the generator's weight is quantised.
-    pub(crate) fn has_quantised_generator(&self) -> bool {
-        let weight = self.generator.weight.as_ref();
-        let dtype =
-            weight.map_or_else(|| self.input.table().dtype(), |weight| weight.val().dtype());
-        matches!(dtype, DType::QFloat(_))
     }
 
     /// Returns the generator's weight `[D, V]`, or the transposed embedding table if it is shared.

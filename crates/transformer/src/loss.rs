@@ -9,7 +9,7 @@
 //!
 //! The loss equals `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
 
-use burn::tensor::{FloatDType, Int, Tensor};
+use burn::tensor::{DType, FloatDType, Int, Tensor};
 
 use crate::decoder::Decoder;
 use crate::error::ConfigError;
@@ -200,8 +200,11 @@ impl Transformer {
         let memory = self.encode(source);
         let states = self.decode_states(target, &memory, &mut self.new_cache());
         let is_half = matches!(states.dtype().into(), FloatDType::F16 | FloatDType::BF16);
+        let weight = self.decoder.generator.weight.as_ref();
+        let weight = weight.map_or_else(|| self.decoder.input.table(), |weight| weight.val());
+        let is_quantised = matches!(weight.dtype(), DType::QFloat(_));
         match chunk {
-            Some(rows) if !is_half && !self.decoder.has_quantised_generator() => {
+            Some(rows) if !is_half && !is_quantised => {
                 criterion.sum_in_chunks(&self.decoder, states, labels, rows)
             }
             _ => {

@@ -15,7 +15,7 @@ use super::named::{MapNamed, map_named};
 /// On other backends, Burn's quantiser scales each weight of a linear layer by its largest absolute
 /// element, and the speed depends on the backend's operations.
 pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
-    if *device == Device::flex() {
+    if fused::takes_int8(device) {
         return map_named(module, &mut Int8);
     }
     let scheme = device.settings().quantization.scheme;

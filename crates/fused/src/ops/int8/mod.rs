@@ -8,13 +8,23 @@ pub(crate) mod flex;
 
 use burn::tensor::module::embedding as lookup;
 use burn::tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 /// Maximum number of elements in a block. Smaller blocks are more precise, and cost more scales.
 const MAX_BLOCK: usize = 128;
 
 /// Minimum number of elements in a block. With fewer, scales cost what integers save.
 const MIN_BLOCK: usize = 8;
+
+/// Returns whether operations on tensors of this device have fast paths for matrices of 8-bit
+/// integers.
+#[must_use]
+pub fn takes_int8(device: &Device) -> bool {
+    #[cfg(feature = "flex")]
+    return *device == Device::flex();
+    #[cfg(not(feature = "flex"))]
+    return false;
+}
 
 /// Returns a matrix whose elements are rounded to 8 bits, with a scale for each block along `axis`.
 ///

@@ -5,9 +5,8 @@ use std::arch::x86_64::*;
 
 use pulp::Arch;
 
-use super::Part;
 use super::panel::{Group, PANEL};
-use super::rows;
+use super::part::Part;
 use crate::simd::level::arch;
 
 /// The instructions of a kernel.
@@ -56,11 +55,6 @@ impl Kernel {
             Self::Avx512Vnni => unsafe { avx512_vnni(part) },
         }
     }
-}
-
-/// Quantises blocks with the instructions of the process's level.
-pub(super) fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, i32)]) {
-    arch().dispatch(|| rows::quantise(x, block, words, scales));
 }
 
 /// Calls the kernel `$dots` with the number of rows as a constant.

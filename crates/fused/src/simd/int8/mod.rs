@@ -10,16 +10,19 @@
 //! `255 * 127`.
 
 mod dots;
+mod matrix;
 mod panel;
+mod part;
 mod rows;
 
 use std::cell::Cell;
-use std::ops::Range;
 
 use rayon::prelude::*;
 
 use self::dots::Kernel;
-use self::panel::{Group, PANEL};
+pub(crate) use self::matrix::Int8Matrix;
+use self::panel::PANEL;
+use self::part::Part;
 use self::rows::Rows;
 
 /// Maximum number of rows of `W` in a block.
@@ -28,32 +31,9 @@ pub(crate) const MAX_BLOCK: usize = 255;
 /// Number of multiply-adds below which a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 19;
 
-/// A matrix of 8-bit integers with scales.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Int8Matrix<'a> {
-    pub data: &'a [i8],
-    pub rows: usize,
-    pub columns: usize,
-    /// Distance in `data` between the rows of a column, and between the columns of a row.
-    pub strides: [usize; 2],
-    /// The scale of each column of each block.
-    pub scales: &'a [f32],
-    /// Distance in `scales` between the blocks of a column, and between the columns of a block.
-    pub scale_strides: [usize; 2],
-    /// Number of rows in a block. The number of rows of the matrix is a multiple of it.
-    pub block: usize,
-}
-
-impl Int8Matrix<'_> {
-    fn n_blocks(&self) -> usize {
-        self.rows / self.block
-    }
-}
-
 thread_local! {
-    /// Memory for quantised rows and for a packed panel, kept between calls.
+    /// Memory for quantised rows, kept between calls.
     static ROWS: Cell<Rows> = const { Cell::new(Rows::new()) };
-    static GROUPS: Cell<Vec<Group>> = const { Cell::new(Vec::new()) };
 }
 
 /// Computes `y = x W + b`.
@@ -118,95 +98,13 @@ pub(crate) fn matmul(x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mu
             }
         }
     }
+    let kernel = Kernel::of_level();
     if parts.len() == 1 {
-        parts.into_iter().for_each(Part::compute);
+        parts.into_iter().for_each(|part| kernel.compute(part));
     } else {
-        parts.into_par_iter().for_each(Part::compute);
+        parts.into_par_iter().for_each(|part| kernel.compute(part));
     }
     ROWS.set(rows);
-}
-
-/// The rows and columns of the output that one thread computes.
-struct Part<'a> {
-    rows: &'a Rows,
-    w: &'a Int8Matrix<'a>,
-    bias: Option<&'a [f32]>,
-    first_row: usize,
-    first_column: usize,
-    y: Vec<&'a mut [f32]>,
-}
-
-impl Part<'_> {
-    fn compute(self) {
-        let kernel = Kernel::of_level();
-        kernel.compute(self);
-    }
-
-    /// Computes the part. `dots` is a kernel that multiplies at most `N` rows by a block.
-    ///
-    /// The code is compiled into each kernel's function, so that it has the kernel's instructions.
-    #[inline(always)]
-    fn run<const N: usize>(
-        mut self,
-        dots: impl Fn(&[&[[i8; 4]]], &[Group], &mut [[i32; PANEL]; N]),
-    ) {
-        let n_groups = self.w.block.div_ceil(4);
-        let mut groups = GROUPS.take();
-        groups.resize(self.w.n_blocks() * n_groups, Group::EMPTY);
-        for begin in (0..self.y[0].len()).step_by(PANEL) {
-            let columns = self.columns(begin);
-            for (index, packed) in groups.iter_mut().enumerate() {
-                let (block, group) = (index / n_groups, index % n_groups);
-                self.w.pack(block, group, columns.clone(), packed);
-            }
-            self.panel(begin, &groups, &dots);
-        }
-        GROUPS.set(groups);
-    }
-
-    /// Multiplies all rows by a packed panel.
-    #[inline(always)]
-    fn panel<const N: usize>(
-        &mut self,
-        begin: usize,
-        groups: &[Group],
-        dots: impl Fn(&[&[[i8; 4]]], &[Group], &mut [[i32; PANEL]; N]),
-    ) {
-        let columns = self.columns(begin);
-        let mut start = [0.0; PANEL];
-        if let Some(bias) = self.bias {
-            start[..columns.len()].copy_from_slice(&bias[columns.clone()]);
-        }
-        for (index, y) in self.y.chunks_mut(N).enumerate() {
-            let row = self.first_row + index * N;
-            let mut found = [start; N];
-            let blocks = groups.chunks_exact(self.w.block.div_ceil(4));
-            for (block, w) in blocks.enumerate() {
-                let mut x: [&[[i8; 4]]; N] = [&[]; N];
-                for (i, x) in x[..y.len()].iter_mut().enumerate() {
-                    *x = self.rows.words(row + i, block);
-                }
-                let mut sums = [[0; PANEL]; N];
-                dots(&x[..y.len()], w, &mut sums);
-                let scales = self.w.scales(block, columns.clone());
-                for (i, found) in found[..y.len()].iter_mut().enumerate() {
-                    let (scale, offset) = self.rows.scale(row + i, block);
-                    for ((found, sum), w) in found.iter_mut().zip(sums[i]).zip(scales) {
-                        *found += (sum - offset) as f32 * (scale * w);
-                    }
-                }
-            }
-            for (y, found) in y.iter_mut().zip(found) {
-                y[begin..][..columns.len()].copy_from_slice(&found[..columns.len()]);
-            }
-        }
-    }
-
-    /// Returns the columns of `W` in the panel that begins at a column of the part.
-    fn columns(&self, begin: usize) -> Range<usize> {
-        let first = self.first_column + begin;
-        first..first + PANEL.min(self.y[0].len() - begin)
-    }
 }
 
 #[cfg(test)]

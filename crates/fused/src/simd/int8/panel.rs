@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Int8Matrix;
+use super::matrix::Int8Matrix;
 
 /// Number of columns in a panel.
 pub(super) const PANEL: usize = 64;

@@ -2,6 +2,8 @@
 
 use rayon::prelude::*;
 
+use crate::simd::level::arch;
+
 /// Rows of 8-bit integers. Each block of a row has a scale.
 #[derive(Default)]
 pub(super) struct Rows {
@@ -42,7 +44,7 @@ impl Rows {
             .zip(self.scales.chunks_mut(piece))
             .zip(x.chunks(piece * block));
         let run = |((words, scales), x): Piece<'_>| {
-            super::dots::quantise(x, block, words, scales);
+            arch().dispatch(|| quantise(x, block, words, scales));
         };
         if parallel && n > piece {
             pieces.par_bridge().for_each(run);
@@ -70,7 +72,7 @@ const ROUND: f32 = 1.5 * (1 << 23) as f32;
 
 /// Quantises blocks of `block` elements each.
 #[inline(always)]
-pub(super) fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, i32)]) {
+fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, i32)]) {
     let words = words.chunks_exact_mut(block.div_ceil(4));
     for ((x, words), scale) in x.chunks_exact(block).zip(words).zip(scales) {
         // The bits of positive numbers have the order of the numbers. Those of NaN are the largest.

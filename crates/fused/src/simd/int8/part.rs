@@ -1,0 +1,91 @@
+//! The part of a product that one thread computes.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use super::matrix::Int8Matrix;
+use super::panel::{Group, PANEL};
+use super::rows::Rows;
+
+thread_local! {
+    /// Memory for a packed panel, kept between calls.
+    static GROUPS: Cell<Vec<Group>> = const { Cell::new(Vec::new()) };
+}
+
+/// The rows and columns of the output that one thread computes.
+pub(super) struct Part<'a> {
+    pub rows: &'a Rows,
+    pub w: &'a Int8Matrix<'a>,
+    pub bias: Option<&'a [f32]>,
+    pub first_row: usize,
+    pub first_column: usize,
+    pub y: Vec<&'a mut [f32]>,
+}
+
+impl Part<'_> {
+    /// Computes the part. `dots` is a kernel that multiplies at most `N` rows by a block.
+    ///
+    /// The code is compiled into each kernel's function, so that it has the kernel's instructions.
+    #[inline(always)]
+    pub fn run<const N: usize>(
+        mut self,
+        dots: impl Fn(&[&[[i8; 4]]], &[Group], &mut [[i32; PANEL]; N]),
+    ) {
+        let n_groups = self.w.block.div_ceil(4);
+        let mut groups = GROUPS.take();
+        groups.resize(self.w.n_blocks() * n_groups, Group::EMPTY);
+        for begin in (0..self.y[0].len()).step_by(PANEL) {
+            let columns = self.columns(begin);
+            for (index, packed) in groups.iter_mut().enumerate() {
+                let (block, group) = (index / n_groups, index % n_groups);
+                self.w.pack(block, group, columns.clone(), packed);
+            }
+            self.panel(begin, &groups, &dots);
+        }
+        GROUPS.set(groups);
+    }
+
+    /// Multiplies all rows by a packed panel.
+    #[inline(always)]
+    fn panel<const N: usize>(
+        &mut self,
+        begin: usize,
+        groups: &[Group],
+        dots: impl Fn(&[&[[i8; 4]]], &[Group], &mut [[i32; PANEL]; N]),
+    ) {
+        let columns = self.columns(begin);
+        let mut start = [0.0; PANEL];
+        if let Some(bias) = self.bias {
+            start[..columns.len()].copy_from_slice(&bias[columns.clone()]);
+        }
+        for (index, y) in self.y.chunks_mut(N).enumerate() {
+            let row = self.first_row + index * N;
+            let mut found = [start; N];
+            let blocks = groups.chunks_exact(self.w.block.div_ceil(4));
+            for (block, w) in blocks.enumerate() {
+                let mut x: [&[[i8; 4]]; N] = [&[]; N];
+                for (i, x) in x[..y.len()].iter_mut().enumerate() {
+                    *x = self.rows.words(row + i, block);
+                }
+                let mut sums = [[0; PANEL]; N];
+                dots(&x[..y.len()], w, &mut sums);
+                let scales = self.w.scales(block, columns.clone());
+                for (i, found) in found[..y.len()].iter_mut().enumerate() {
+                    let (scale, offset) = self.rows.scale(row + i, block);
+                    for ((found, sum), w) in found.iter_mut().zip(sums[i]).zip(scales) {
+                        *found += (sum - offset) as f32 * (scale * w);
+                    }
+                }
+            }
+            for (y, found) in y.iter_mut().zip(found) {
+                y[begin..][..columns.len()].copy_from_slice(&found[..columns.len()]);
+            }
+        }
+    }
+
+    /// Returns the columns of `W` in the panel that begins at a column of the part.
+    fn columns(&self, begin: usize) -> Range<usize> {
+        let first = self.first_column + begin;
+        first..first + PANEL.min(self.y[0].len() - begin)
+    }
+}
