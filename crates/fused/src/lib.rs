@@ -64,7 +64,8 @@
 //!
 //! - On flex, a result does not depend on the number of threads: a long sum is split into pieces of
 //!   a fixed size, and the sums of the pieces are added in order.
-//! - Each output row of [`linear`] has the same bits, whatever the other rows of the batch are.
+//! - Each output row of [`linear`] has the same bits, whatever the other rows of the batch are. With
+//!   [`bf16_matmuls`], this holds for batches of more than 16 rows.
 //!   Masked padding keys change no bit of the output of [`self_attention`].
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
@@ -76,12 +77,13 @@
 //! # Memory and unsafe code
 //!
 //! Results on flex are stored in an arena, which keeps freed memory for later results;
-//! [`free_buffers`] returns it to the system. The arena and its casts to bytes are the only unsafe
-//! code (`memory/`). Vector code is written in `pulp`'s safe traits.
+//! [`free_buffers`] returns it to the system. The arena and its casts to bytes are unsafe code
+//! (`memory/`), as are calls of instructions that `pulp` does not have (`simd/int8/`,
+//! `simd/matmul/bf16.rs`). Other vector code is written in `pulp`'s safe traits.
 //!
 //! # Settings
 //!
-//! [`fast_paths`] and [`Profile`] are scoped: until their guard is dropped, they hold for the
+//! [`fast_paths`], [`bf16_matmuls`] and [`Profile`] are scoped: until their guard is dropped, they hold for the
 //! calling thread and for operations that it runs through [`in_pool`]. Two environment variables are
 //! for tests: `FUSED_SIMD` forces a level, and `FUSED_FAST_PATHS` (`on`, `off`) has the setting with
 //! which threads start. [`check_environment`] reports wrong values of both.
@@ -95,7 +97,7 @@
 //! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |
-//! | `fast_paths.rs`, `profile.rs` | the settings |
+//! | `fast_paths.rs`, `precision.rs`, `profile.rs` | the settings |
 //! | `variable.rs`, `environment.rs` | environment variables and their check |
 //!
 //! | file of an operation | content |
@@ -259,6 +261,7 @@ mod fast_paths;
 #[cfg(feature = "flex")]
 mod memory;
 mod ops;
+mod precision;
 mod profile;
 mod simd;
 mod threads;
@@ -278,9 +281,10 @@ pub use ops::int8::{embedding, quantize_int8, takes_int8};
 pub use ops::layer_norm::layer_norm;
 pub use ops::linear::{linear, linear_transposed};
 pub use ops::residual::{residual, residual_and_norm, residual_norm};
+pub use precision::{Bf16Matmuls, bf16_matmuls, has_bf16_matmuls, takes_bf16_matmuls};
 pub use profile::Profile;
 pub use simd::exp::log_sum_exp;
-pub use simd::level::{simd_level, simd_levels};
+pub use simd::level::{has_bf16_instructions, simd_level, simd_levels};
 #[cfg(feature = "flex")]
 pub use simd::matmul::{matmul, matrix::Matrix};
 pub use threads::in_pool;

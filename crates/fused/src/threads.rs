@@ -19,11 +19,13 @@ pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
     #[cfg(feature = "flex")]
     if device.clone().without_autodiff() == Device::flex() {
         use crate::fast_paths::{fast_paths, has_fast_paths};
+        use crate::precision::{bf16_matmuls, has_bf16_matmuls};
         use crate::profile::{Continued, current};
 
-        let (is_enabled, times) = (has_fast_paths(), current());
+        let (is_enabled, is_bf16, times) = (has_fast_paths(), has_bf16_matmuls(), current());
         return rayon::scope(|_| {
             let _fast_paths = fast_paths(is_enabled);
+            let _bf16 = bf16_matmuls(is_bf16);
             let _profile = Continued::on_this_thread(times);
             let _awake = awake::Awake::new();
             f()

@@ -8,7 +8,11 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Context, Result, anyhow};
 use burn::tensor::{Device, Tensor};
 use clap::ValueEnum;
+use training::config::Precision;
 use training::error::UsageError;
+use training::trainer::configure;
+
+use crate::terminal::output;
 
 /// A backend, which a feature flag builds in. A build with several chooses the first as its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -151,6 +155,25 @@ impl DeviceName {
     /// If the hardware or its driver does not work.
     pub fn open(self) -> Result<Device> {
         self.open_as(|_| Ok(()))
+    }
+
+    /// Opens the device for models of a precision, with the fast paths of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// If the hardware or its driver does not work, or does not compute in the precision.
+    pub fn open_for(self, precision: Precision) -> Result<Device> {
+        let device = self.open_as(|device| configure(precision, device))?;
+        if precision == Precision::Bf16
+            && fused::takes_bf16_matmuls(&device)
+            && !fused::has_bf16_instructions()
+        {
+            output::note(
+                "this CPU has no bfloat16 instructions (AVX-512 BF16): --precision bf16 computes in \
+                 f32, which is as fast as --precision f32",
+            );
+        }
+        Ok(device)
     }
 
     /// Opens the device, configures it with `prepare` before it holds any tensor, and tests it with

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::config::{Precision, RunConfig};
+use crate::config::RunConfig;
 use crate::data::{DataConfig, Limits};
 use crate::error::UsageError;
 
@@ -96,9 +96,9 @@ impl TrainingMemory {
             _ => [limits.source, limits.target]
                 .map(|length| length as f64 * optimization.batch_size as f64),
         };
-        let bytes = match config.execution.precision {
-            Precision::F32 => 4.0,
-            _ => 2.0,
+        let bytes = match config.execution.has_16_bit_tensors() {
+            false => 4.0,
+            true => 2.0,
         };
         // Activations that the backward pass needs: the inputs of the products and norms of a block.
         let kept = match config.execution.gradient_checkpointing {

@@ -75,6 +75,20 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
     LEVEL.clone().map(|_| ())
 }
 
+/// Returns whether the level and the CPU have instructions that multiply bfloat16 numbers (AVX-512
+/// BF16), so that [`bf16_matmuls`](crate::bf16_matmuls()) has an effect.
+///
+/// # Panics
+///
+/// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
+#[must_use]
+pub fn has_bf16_instructions() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return matches!(arch(), Arch::V4(_)) && is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    return false;
+}
+
 /// Returns the AVX2 instructions, or `None` if the level does not include them.
 #[cfg(all(feature = "flex", target_arch = "x86_64"))]
 #[inline]

@@ -56,6 +56,38 @@ impl Strided {
 }
 
 #[test]
+fn bf16_products_of_any_strides() {
+    use burn::tensor::bf16;
+
+    let mut random = Random::new(13);
+    let _bf16 = fused::bf16_matmuls(true);
+    let round = |x: f64| match fused::has_bf16_instructions() {
+        // `from_f64` rounds some numbers just above a tie down.
+        true => bf16::from_f32(x as f32).to_f64(),
+        false => x,
+    };
+    for _ in 0..40 {
+        let [k, n] = [1 + random.below(150), 1 + random.below(120)];
+        let m = 17 + random.below(150);
+        let (x, w) = (
+            Strided::new(&mut random, [m, k]),
+            Strided::new(&mut random, [k, n]),
+        );
+        let mut y = vec![f32::NAN; m * n];
+        fused::matmul(x.view(), w.view(), None, &mut y);
+        let expected = product(
+            [m, k, n],
+            |row, column| round(x.at(row, column)),
+            |row, column| round(w.at(row, column)),
+        );
+        for (y, expected) in y.iter().zip(expected) {
+            let difference = (f64::from(*y) - expected).abs();
+            assert!(difference < 1e-4, "{m} {k} {n}: {y}, not {expected}");
+        }
+    }
+}
+
+#[test]
 fn products_of_any_strides() {
     let mut random = Random::new(11);
     for case in 0..120 {

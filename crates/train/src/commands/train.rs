@@ -9,7 +9,7 @@ use training::evaluation::{self, LengthSettings};
 use training::memory::{MachineMemory, TrainingMemory};
 use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
-use training::trainer::{Ending, Finished, Trainer, configure};
+use training::trainer::{Ending, Finished, Trainer};
 use transformer::Transformer;
 use transformer::generate::Method;
 
@@ -27,7 +27,8 @@ use crate::terminal::{About, RunView, grouped, output};
 pub(super) fn open_device(config: &RunConfig) -> Result<Device> {
     let execution = &config.execution;
     let name: DeviceName = execution.backend.parse()?;
-    name.open_as(|device| configure(execution.precision, device))
+    let _fast_paths = execution.fast_paths();
+    name.open_for(execution.precision)
 }
 
 /// Returns the settings of the evaluation by length at the end of training; `None` if the run has

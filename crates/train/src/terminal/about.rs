@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use training::config::{Precision, RunConfig};
+use training::config::RunConfig;
 use training::data::{DataConfig, Dataset, Split};
 use transformer::{Choice, Transformer, weights};
 
@@ -152,7 +152,7 @@ fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
     if config.optimization.ema.is_some() {
         items.push((single, "moving average"));
     }
-    if config.execution.precision != Precision::F32 {
+    if config.execution.has_16_bit_tensors() {
         let name = config.execution.precision.name();
         items.push((2 * parameters, name));
     }

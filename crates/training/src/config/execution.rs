@@ -68,6 +68,16 @@ impl ExecutionConfig {
         fused::fast_paths(self.fused)
     }
 
+    /// Returns whether the model's tensors have 16 bits. With bf16 on flex, they do not: only the
+    /// inputs of matmuls are rounded.
+    pub fn has_16_bit_tensors(&self) -> bool {
+        match self.precision {
+            Precision::F32 => false,
+            Precision::F16 => true,
+            Precision::Bf16 => !(self.fused && self.backend == "flex"),
+        }
+    }
+
     pub(super) fn check(&self) -> Result<(), UsageError> {
         let Some(chunk) = self.loss_chunk else {
             return Ok(());

@@ -7,8 +7,8 @@ use transformer::CrossEntropy;
 
 use super::average::MovingAverage;
 use super::optimizer::{Optimizer, Sum, gradient_norm};
-use super::precision::{computing, master};
-use crate::config::{Precision, RunConfig};
+use super::precision::Mixed;
+use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
@@ -23,7 +23,7 @@ pub struct Learner<M> {
     /// Moving average of the parameters, if the run has one.
     pub(super) average: Option<MovingAverage>,
     criterion: CrossEntropy,
-    precision: Precision,
+    mixed: Mixed,
     loss_chunk: Option<usize>,
 }
 
@@ -48,12 +48,13 @@ impl<M: SequenceModel> Learner<M> {
     pub fn new(config: &RunConfig, model: M, label_pad_id: u32) -> Result<Self> {
         let (execution, optimization) = (&config.execution, &config.optimization);
         let ema = optimization.ema;
-        let model = master(execution.precision, model);
+        let mixed = Mixed::of(execution.precision, &model.devices()[0]);
+        let model = mixed.master(model);
         Ok(Self {
             optimizer: Optimizer::new(&optimization.optimizer),
             average: ema.map(|decay| MovingAverage::new(decay, &model)),
             criterion: CrossEntropy::new(optimization.label_smoothing, label_pad_id)?,
-            precision: execution.precision,
+            mixed,
             loss_chunk: execution.loss_chunk,
             model: Some(model),
         })
@@ -71,7 +72,7 @@ impl<M: SequenceModel> Learner<M> {
             Some(average) => average.module(self.model()),
             None => self.model().valid(),
         };
-        computing(self.precision, &model)
+        self.mixed.computing(&model)
     }
 
     /// Takes step number `step`, counted from 1. The gradients of all batches are summed, which
@@ -123,7 +124,8 @@ impl<M: SequenceModel> Learner<M> {
     /// `[1]`. `tokens` is the number of tokens in all batches of the step.
     pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
         fused::in_pool(&batch.source.device(), || {
-            let model = computing(self.precision, self.model());
+            let _format = self.mixed.matmuls();
+            let model = self.mixed.computing(self.model());
             model.loss(batch, &self.criterion, self.loss_chunk) / tokens as f64
         })
     }
@@ -132,6 +134,7 @@ impl<M: SequenceModel> Learner<M> {
     /// returns the gradients.
     pub fn gradients(&self, loss: Tensor<1>) -> GradientsParams {
         fused::in_pool(&loss.device(), || {
+            let _format = self.mixed.matmuls();
             GradientsParams::from_grads(loss.backward(), self.model())
         })
     }

@@ -1,9 +1,12 @@
 //! Mixed precision: the model computes in 16 bits, and the optimizer in 32 bits.
 //!
-//! Parameters and moments stay in f32 (Micikevicius et al. 2018). Each step casts the parameters,
-//! and the cast's backward pass returns the gradients in f32. The loss is computed in f32. In f16,
-//! small gradients would be rounded to 0. The loss is therefore multiplied by the largest factor
-//! with which the gradients stay finite.
+//! Parameters and moments stay in f32 (Micikevicius et al. 2018), and the loss is computed in f32.
+//!
+//! On flex, bf16 is a format of matmuls: they round their inputs and sum in f32, and all tensors stay
+//! f32 ([`fused::bf16_matmuls`]). Elsewhere, the model's tensors have 16 bits. Each step casts the
+//! parameters, and the cast's backward pass returns the gradients in f32. In f16, small gradients
+//! would be rounded to 0. The loss is therefore multiplied by the largest factor with which the
+//! gradients stay finite.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, DeviceConfig, FloatDType, Tensor};
@@ -11,50 +14,72 @@ use burn::tensor::{DType, Device, DeviceConfig, FloatDType, Tensor};
 use crate::config::Precision;
 use crate::error::UsageError;
 
-fn dtype(precision: Precision) -> FloatDType {
-    match precision {
-        Precision::F32 => FloatDType::F32,
-        Precision::F16 => FloatDType::F16,
-        Precision::Bf16 => FloatDType::BF16,
+/// How a model computes on a device.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Mixed {
+    /// Everything is f32.
+    No,
+    /// Tensors are f32, and matmuls round their inputs to bfloat16.
+    Matmuls,
+    /// Tensors have 16 bits.
+    Tensors(FloatDType),
+}
+
+impl Mixed {
+    /// Returns how a model with this precision computes on a device, with the fast paths of the
+    /// calling thread.
+    pub fn of(precision: Precision, device: &Device) -> Self {
+        match precision {
+            Precision::F32 => Self::No,
+            Precision::F16 => Self::Tensors(FloatDType::F16),
+            Precision::Bf16 if fused::takes_bf16_matmuls(device) => Self::Matmuls,
+            Precision::Bf16 => Self::Tensors(FloatDType::BF16),
+        }
+    }
+
+    /// Sets the format of the calling thread's matmuls until the guard is dropped.
+    pub fn matmuls(self) -> fused::Bf16Matmuls {
+        fused::bf16_matmuls(self == Self::Matmuls)
+    }
+
+    /// Returns a module with its parameters in f32, which the optimizer updates.
+    pub fn master<M: Module>(self, module: M) -> M {
+        match self {
+            Self::No | Self::Matmuls => module,
+            Self::Tensors(_) => module.map(&mut Master),
+        }
+    }
+
+    /// Returns a copy of `master` that computes. Gradients reach the parameters of `master` through
+    /// the cast.
+    pub fn computing<M: Module>(self, master: &M) -> M {
+        match self {
+            Self::No | Self::Matmuls => master.clone(),
+            Self::Tensors(dtype) => master.clone().map(&mut Cast(dtype)),
+        }
     }
 }
 
-/// Sets the default precision of a device. Call it before any tensor is on the device.
+/// Sets the default precision of a device for a model with fast paths, as they are on the calling
+/// thread. Call it before any tensor is on the device.
 ///
 /// # Errors
 ///
 /// If the device does not support the precision.
 pub fn configure(precision: Precision, device: &mut Device) -> Result<(), UsageError> {
-    if precision == Precision::F32 {
+    let Mixed::Tensors(dtype) = Mixed::of(precision, device) else {
         return Ok(());
-    }
+    };
     let path = "execution.precision";
     let rejected = |why: &str| {
         let expected = format!("{why}; use {{}} f32");
         UsageError::setting(path, precision.name(), expected).naming([path])
     };
-    if !device.supports_dtype(dtype(precision)) {
+    if !device.supports_dtype(dtype) {
         return Err(rejected("is not what this backend can compute with"));
     }
-    let configured = device.configure(DeviceConfig::default().float_dtype(dtype(precision)));
+    let configured = device.configure(DeviceConfig::default().float_dtype(dtype));
     configured.map_err(|error| rejected(&error.to_string()))
-}
-
-/// Returns a module with its parameters in f32, which the optimizer updates.
-pub(super) fn master<M: Module>(precision: Precision, module: M) -> M {
-    match precision {
-        Precision::F32 => module,
-        _ => module.map(&mut Master),
-    }
-}
-
-/// Returns a copy of `master` that computes in a precision. Gradients reach the parameters of
-/// `master` through the cast.
-pub(super) fn computing<M: Module>(precision: Precision, master: &M) -> M {
-    match precision {
-        Precision::F32 => master.clone(),
-        _ => master.clone().map(&mut Cast(dtype(precision))),
-    }
 }
 
 struct Master;
@@ -92,7 +117,7 @@ mod tests {
         let master = Weight {
             weight: Param::from_data([1.5, -2.0], &device),
         };
-        let module = computing(Precision::Bf16, &master);
+        let module = Mixed::Tensors(FloatDType::BF16).computing(&master);
         let weight = module.weight.val();
         assert_eq!(weight.dtype(), DType::BF16);
         let loss = weight.square().cast(FloatDType::F32).sum();

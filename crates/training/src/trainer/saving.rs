@@ -9,7 +9,7 @@ use transformer::weights;
 
 use super::finished::Finished;
 use super::fit::Trainer;
-use super::precision::computing;
+use super::precision::Mixed;
 use crate::error::UsageError;
 use crate::model::SequenceModel;
 use crate::notes;
@@ -148,7 +148,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         let parameters = checkpoint::read_parameters(&files, name)?;
         let model = self.learner.model().valid();
         let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
-        let model = computing(self.config.execution.precision, &model);
+        let mixed = Mixed::of(self.config.execution.precision, &model.devices()[0]);
+        let model = mixed.computing(&model);
         Ok(Some((best.step, model)))
     }
 

@@ -3,10 +3,13 @@
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
 
+#[cfg(target_arch = "x86_64")]
 use pulp::Arch;
 
+#[cfg(target_arch = "x86_64")]
 use super::panel::{Group, PANEL};
 use super::part::Part;
+#[cfg(target_arch = "x86_64")]
 use crate::simd::level::arch;
 
 /// The instructions of a kernel.
@@ -58,6 +61,7 @@ impl Kernel {
 }
 
 /// Calls the kernel `$dots` with the number of rows as a constant.
+#[cfg(target_arch = "x86_64")]
 macro_rules! by_rows {
     ($dots:ident, $x:ident, $w:ident, $sums:ident, $($n:literal)*) => {
         match $x.len() {

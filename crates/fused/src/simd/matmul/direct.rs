@@ -6,7 +6,7 @@ use super::packed::PACK_COLUMNS;
 use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 
 /// Maximum number of rows of `x` for which `W` is read in place. For more rows, `W` is packed.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
 
 /// Maximum number of rows of a low tile, which is [`LOW_VECTORS`] vectors wide.
 const LOW: usize = 6;
@@ -69,6 +69,14 @@ impl<'a, const R: usize> XRows<'a, R> for ColumnByColumn<'a> {
     }
 }
 
+/// Adds elements to sums.
+#[inline(always)]
+fn add<'a>(sums: &mut [f32], elements: impl Iterator<Item = &'a f32>) {
+    for (sum, x) in sums.iter_mut().zip(elements) {
+        *sum += x;
+    }
+}
+
 /// Returns whether the direct path can compute a part.
 pub(super) fn is_direct(part: &Part<'_, '_, '_>) -> bool {
     let is_dense = part.x.column_stride == 1 || part.x.row_stride == 1;
@@ -97,22 +105,21 @@ impl<'a> Part<'a, '_, '_> {
     /// path, so that both paths give the same bits.
     #[inline(always)]
     pub(super) fn direct_sums(&mut self) {
-        let depth = self.depth();
+        let (depth, w) = (self.depth(1), self.w);
         for (first_column, sums) in &mut self.sums {
-            let begin = self.first_column + *first_column;
+            let begin = (self.first_column + *first_column) * w.column_stride;
             let mut found = [0.0; PACK_COLUMNS];
             let found = &mut found[..sums.len()];
-            for first in (0..self.w.rows).step_by(depth) {
+            for first in (0..w.rows).step_by(depth) {
                 found.fill(0.0);
-                for row in first..self.w.rows.min(first + depth) {
-                    let row = &self.w.data[row * self.w.row_stride + begin..][..found.len()];
-                    for (sum, w) in found.iter_mut().zip(row) {
-                        *sum += w;
+                for row in first..w.rows.min(first + depth) {
+                    let row = &w.data[row * w.row_stride + begin..];
+                    match w.column_stride {
+                        1 => add(found, row[..found.len()].iter()),
+                        stride => add(found, row.iter().step_by(stride)),
                     }
                 }
-                for (sum, found) in sums.iter_mut().zip(&*found) {
-                    *sum += found;
-                }
+                add(sums, found.iter());
             }
         }
     }

@@ -4,11 +4,16 @@
 //! order, whichever path computes it. A row's result therefore does not depend on the number of
 //! rows.
 //!
+//! While [`bf16_matmuls`](crate::bf16_matmuls()) are on, the packed path rounds the elements of `x`
+//! and `W` to [`bf16`], and multiplies two of them at a time.
+//!
 //! Few rows of `x` take the [`direct`] path, which reads `W` in place. Many rows take the
 //! [`packed`] path, which copies pieces of `W` into the order in which tiles read them. Both
 //! compute a [`part`]: the rows and columns of the output that one thread computes.
 
+mod bf16;
 mod direct;
+mod format;
 pub(crate) mod matrix;
 mod pack;
 mod packed;
@@ -17,12 +22,14 @@ mod part;
 use pulp::{Simd, WithSimd};
 use rayon::prelude::*;
 
-use self::direct::is_direct;
+use self::direct::{FEW, is_direct};
+use self::format::F32;
 pub use self::matrix::Matrix;
 use self::packed::PACK_COLUMNS;
 use self::part::{Part, ROWS, SCRATCH, Start, Sums};
 use super::level::arch;
 use crate::memory::arena::CACHE_LINE;
+use crate::precision::has_bf16_matmuls;
 
 /// Number of multiply-adds below which a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 17;
@@ -170,8 +177,10 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             }
         }
     }
+    // The decision must not depend on the number of threads, as the number of rows of a part does.
+    let is_bf16 = has_bf16_matmuls() && m > FEW;
     let run = |mut share: Share<'_>| {
-        compute(Part {
+        let part = Part {
             x,
             first_row: share.first_row,
             w,
@@ -179,7 +188,11 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             start,
             y: &mut share.y,
             sums: share.sums,
-        });
+        };
+        match is_bf16 {
+            true => compute_bf16(part),
+            false => compute(part),
+        }
     };
     if parts.len() == 1 {
         parts.into_iter().for_each(run);
@@ -195,6 +208,15 @@ fn compute(part: Part<'_, '_, '_>) {
     arch().dispatch(part);
 }
 
+/// Computes a part in bfloat16 if the CPU has the instructions, else in f32.
+fn compute_bf16(part: Part<'_, '_, '_>) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(format) = bf16::Bf16::of_level() {
+        return bf16::compute(part, format);
+    }
+    compute(part);
+}
+
 impl WithSimd for Part<'_, '_, '_> {
     type Output = ();
 
@@ -207,7 +229,7 @@ impl WithSimd for Part<'_, '_, '_> {
             // `SCRATCH.with` would need a closure, which would be compiled without the vector
             // instructions.
             let (mut packed_x, mut packed_w) = SCRATCH.take();
-            self.packed(simd, &mut packed_x, &mut packed_w);
+            self.packed(simd, F32, &mut packed_x, &mut packed_w);
             SCRATCH.set((packed_x, packed_w));
         }
     }

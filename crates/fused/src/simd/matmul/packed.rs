@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use pulp::Simd;
 
+use super::format::Format;
 use super::part::{At, Part, ROWS, VECTORS};
 use crate::memory::arena::CACHE_LINE;
 
-/// Maximum number of rows of `W` in a packed piece. With this many rows and [`PACK_COLUMNS`]
-/// columns, a piece fits in the L2 cache. With fewer rows, sums would be stored and loaded more
-/// often.
-const PACK_ROWS: usize = 512;
+/// Maximum number of words in each column of a packed piece of `W`. With this many words and
+/// [`PACK_COLUMNS`] columns, a piece fits in the L2 cache. With fewer words, sums would be stored
+/// and loaded more often.
+const PACK_WORDS: usize = 512;
 
 /// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
@@ -65,6 +66,8 @@ impl Tile for InPlace<'_> {
 /// A packed piece of `W`, in panels of `VECTORS` vectors.
 struct Piece<'a, S: Simd> {
     rows: Range<usize>,
+    /// Number of words in each column.
+    words: usize,
     columns: Range<usize>,
     panels: &'a [[S::f32s; VECTORS]],
 }
@@ -73,7 +76,7 @@ impl<S: Simd> Piece<'_, S> {
     /// Adds all rows of the piece to `sums`.
     #[inline(always)]
     fn add_sums(&self, simd: S, sums: &mut [f32]) {
-        let panels = self.panels.chunks_exact(self.rows.len());
+        let panels = self.panels.chunks_exact(self.words);
         for (panel, sums) in panels.zip(sums.chunks_mut(VECTORS * S::F32_LANES)) {
             let mut found = [simd.splat_f32s(0.0); VECTORS];
             for row in panel {
@@ -90,30 +93,38 @@ impl<S: Simd> Piece<'_, S> {
 }
 
 impl Part<'_, '_, '_> {
-    /// Returns the maximum number of rows of `W` in a piece of this part.
+    /// Returns the maximum number of rows of `W` in a piece of this part, for a format with
+    /// `elements` elements in a word.
     #[inline(always)]
-    pub(super) fn depth(&self) -> usize {
+    pub(super) fn depth(&self, elements: usize) -> usize {
         let k = self.w.rows;
-        k.div_ceil(k.div_ceil(PACK_ROWS))
+        k.div_ceil(k.div_ceil(PACK_WORDS * elements))
+            .next_multiple_of(elements)
     }
 
     /// Computes the part's output and sums.
     #[inline(always)]
-    pub(super) fn packed<S: Simd>(
+    pub(super) fn packed<S: Simd, F: Format<S>>(
         mut self,
         simd: S,
+        format: F,
         packed_x: &mut Vec<f32>,
         packed_w: &mut Vec<f32>,
     ) {
         let panel = VECTORS * S::F32_LANES;
         let (k, width, m) = (self.w.rows, self.y[0].len(), self.y.len());
-        let in_place = match self.x.column_stride {
-            1 => m / ROWS * ROWS,
+        let in_place = match (F::ELEMENTS, self.x.column_stride) {
+            (1, 1) => m / ROWS * ROWS,
             _ => 0,
         };
-        let depth = self.depth();
-        packed_x.resize((m - in_place).next_multiple_of(ROWS) * depth, 0.0);
-        let size = depth * PACK_COLUMNS.next_multiple_of(panel);
+        let depth = self.depth(F::ELEMENTS);
+        let words = depth / F::ELEMENTS;
+        let tiles = (m - in_place).next_multiple_of(ROWS) * words;
+        // The scratch memory in which words are made is as large as a panel.
+        let scratch = (F::ELEMENTS - 1) * panel * words;
+        packed_x.resize(tiles + scratch, 0.0);
+        let (packed_x, scratch) = packed_x.split_at_mut(tiles);
+        let size = words * PACK_COLUMNS.next_multiple_of(panel);
         packed_w.resize(size + CACHE_LINE, 0.0);
         // The packed piece starts at a cache line, so that each vector is read in one access.
         let begin = packed_w
@@ -122,13 +133,25 @@ impl Part<'_, '_, '_> {
         let packed_w = &mut packed_w[begin.min(CACHE_LINE)..][..size];
         for first in (0..k).step_by(depth) {
             let rows = first..k.min(first + depth);
-            self.pack_x(rows.clone(), in_place, packed_x);
+            let words = rows.len().div_ceil(F::ELEMENTS);
+            match F::ELEMENTS {
+                1 => self.pack_x(rows.clone(), in_place, packed_x),
+                _ => self.pack_x_words(rows.clone(), packed_x, scratch),
+            }
             for begin in (0..width).step_by(PACK_COLUMNS) {
                 let columns = begin..width.min(begin + PACK_COLUMNS);
-                self.pack_w(simd, rows.clone(), columns.clone(), packed_w);
+                let (rows, columns) = (rows.clone(), columns.clone());
+                match F::ELEMENTS {
+                    1 => self.pack_w(simd, rows.clone(), columns.clone(), packed_w),
+                    _ => {
+                        let (rows, columns) = (rows.clone(), columns.clone());
+                        self.pack_w_words(rows, columns, panel, packed_w, scratch);
+                    }
+                }
                 let panels = S::as_simd_f32s(packed_w).0.as_chunks::<VECTORS>().0;
                 let piece = Piece::<S> {
-                    rows: rows.clone(),
+                    rows,
+                    words,
                     columns,
                     panels,
                 };
@@ -137,7 +160,7 @@ impl Part<'_, '_, '_> {
                         piece.add_sums(simd, sums);
                     }
                 }
-                self.add_piece(simd, in_place, packed_x, &piece);
+                self.add_piece(simd, format, in_place, packed_x, &piece);
             }
         }
     }
@@ -147,9 +170,10 @@ impl Part<'_, '_, '_> {
     /// the piece from the L2 cache. The first `in_place` rows are read in place, and all later rows
     /// from `packed_x`.
     #[inline(always)]
-    fn add_piece<S: Simd>(
+    fn add_piece<S: Simd, F: Format<S>>(
         &mut self,
         simd: S,
+        format: F,
         in_place: usize,
         packed_x: &[f32],
         piece: &Piece<'_, S>,
@@ -159,31 +183,38 @@ impl Part<'_, '_, '_> {
             for (i, x) in x.iter_mut().enumerate() {
                 *x = &self.x_row(row + i)[piece.rows.clone()];
             }
-            self.row_of_tiles(simd, row, InPlace(x), piece);
+            self.row_of_tiles(simd, format, row, InPlace(x), piece);
         }
-        let tiles = packed_x.chunks_exact(piece.rows.len() * ROWS);
+        let tiles = packed_x.chunks_exact(piece.words * ROWS);
         for (x, row) in tiles.zip((in_place..self.y.len()).step_by(ROWS)) {
             let x = Packed(x.as_chunks::<ROWS>().0);
-            self.row_of_tiles(simd, row, x, piece);
+            self.row_of_tiles(simd, format, row, x, piece);
         }
     }
 
     /// Adds the product of `ROWS` rows of `x`, from `row` on, and a piece of `W` to the output.
     #[inline(always)]
-    fn row_of_tiles<S: Simd, X: Tile>(&mut self, simd: S, row: usize, x: X, piece: &Piece<'_, S>) {
+    fn row_of_tiles<S: Simd, F: Format<S>, X: Tile>(
+        &mut self,
+        simd: S,
+        format: F,
+        row: usize,
+        x: X,
+        piece: &Piece<'_, S>,
+    ) {
         let first = piece.rows.start;
         let mut column = piece.columns.start;
-        for w in piece.panels.chunks_exact(piece.rows.len()) {
+        for w in piece.panels.chunks_exact(piece.words) {
             let at = At { row, column };
             let left = piece.columns.end - column;
             match (left / S::F32_LANES, left % S::F32_LANES) {
                 (0, 0) => return,
-                (0, _) => self.tile::<S, X, 1, false>(simd, first, at, x, w),
-                (1, 0) => self.tile::<S, X, 1, true>(simd, first, at, x, w),
-                (1, _) => self.tile::<S, X, 2, false>(simd, first, at, x, w),
-                (2, 0) => self.tile::<S, X, 2, true>(simd, first, at, x, w),
-                (2, _) => self.tile::<S, X, VECTORS, false>(simd, first, at, x, w),
-                _ => self.tile::<S, X, VECTORS, true>(simd, first, at, x, w),
+                (0, _) => self.tile::<S, F, X, 1, false>(simd, format, first, at, x, w),
+                (1, 0) => self.tile::<S, F, X, 1, true>(simd, format, first, at, x, w),
+                (1, _) => self.tile::<S, F, X, 2, false>(simd, format, first, at, x, w),
+                (2, 0) => self.tile::<S, F, X, 2, true>(simd, format, first, at, x, w),
+                (2, _) => self.tile::<S, F, X, VECTORS, false>(simd, format, first, at, x, w),
+                _ => self.tile::<S, F, X, VECTORS, true>(simd, format, first, at, x, w),
             }
             column = piece.columns.end.min(column + VECTORS * S::F32_LANES);
         }
@@ -191,19 +222,20 @@ impl Part<'_, '_, '_> {
 
     /// Adds the product of a tile of `x` and the first `V` vectors of each row of a panel.
     #[inline(always)]
-    fn tile<S: Simd, X: Tile, const V: usize, const WHOLE: bool>(
+    fn tile<S: Simd, F: Format<S>, X: Tile, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
+        format: F,
         first: usize,
         at: At,
         x: X,
         w: &[[S::f32s; VECTORS]],
     ) {
         if S::F32_LANES == 8 {
-            self.tile_rows::<S, X, 0, 4, V, WHOLE>(simd, first, at, x, w);
-            self.tile_rows::<S, X, 4, 4, V, WHOLE>(simd, first, at, x, w);
+            self.tile_rows::<S, F, X, 0, 4, V, WHOLE>(simd, format, first, at, x, w);
+            self.tile_rows::<S, F, X, 4, 4, V, WHOLE>(simd, format, first, at, x, w);
         } else {
-            self.tile_rows::<S, X, 0, ROWS, V, WHOLE>(simd, first, at, x, w);
+            self.tile_rows::<S, F, X, 0, ROWS, V, WHOLE>(simd, format, first, at, x, w);
         }
     }
 
@@ -212,6 +244,7 @@ impl Part<'_, '_, '_> {
     #[inline(always)]
     fn tile_rows<
         S: Simd,
+        F: Format<S>,
         X: Tile,
         const H: usize,
         const R: usize,
@@ -220,6 +253,7 @@ impl Part<'_, '_, '_> {
     >(
         &mut self,
         simd: S,
+        format: F,
         first: usize,
         At { row, column }: At,
         x: X,
@@ -235,7 +269,7 @@ impl Part<'_, '_, '_> {
             for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(H + row, i));
                 for (sum, &w) in sums.iter_mut().zip(w) {
-                    *sum = simd.mul_add_e_f32s(x, w, *sum);
+                    *sum = format.multiply_add(simd, x, w, *sum);
                 }
             }
         }

@@ -217,3 +217,102 @@ fn empty_matrices_have_empty_products() {
         [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]
     );
 }
+
+#[test]
+fn bf16_rounds_both_factors_and_nothing_else() {
+    use burn::tensor::bf16;
+
+    let round = |x: f32| match crate::has_bf16_instructions() {
+        true => bf16::from_f32(x).to_f32(),
+        false => x,
+    };
+    for (k, n) in SIZES {
+        let (w, bias) = (elements(k * n, 1), elements(n, 2));
+        let rounded: Vec<f32> = w.iter().map(|&w| round(w)).collect();
+        let all = elements(200 * k, 3);
+        let mut first = None;
+        // With at most 16 rows, matmuls stay in f32. The other numbers cover threads that split
+        // columns, and threads that split rows.
+        for m in [1, 16, 17, 24, 40, 130, 200] {
+            let x = &all[..m * k];
+            let exact = run(x, &w, k, n, Some(&bias), false);
+            let _bf16 = crate::bf16_matmuls(true);
+            let y = run(x, &w, k, n, Some(&bias), false);
+            if m <= 16 {
+                assert!(y == exact, "{m} {k} {n}");
+                continue;
+            }
+            for (row, y) in x.chunks(k).zip(y.chunks(n)) {
+                for (column, &y) in y.iter().enumerate() {
+                    let terms = (0..k)
+                        .map(|i| f64::from(round(row[i])) * f64::from(rounded[i * n + column]));
+                    let expected = terms.sum::<f64>() + f64::from(bias[column]);
+                    let difference = (f64::from(y) - expected).abs();
+                    assert!(difference < 1e-4, "{m} {k} {n}: {y}, not {expected}");
+                }
+            }
+            // A row does not depend on the others.
+            let first = first.get_or_insert(y[..n].to_vec());
+            assert!(y[..n] == first[..], "{m} rows, [{k}, {n}]");
+        }
+    }
+}
+
+#[test]
+fn bf16_keeps_nan_and_infinity() {
+    let _bf16 = crate::bf16_matmuls(true);
+    let largest = f32::from_bits(0x7f7f_0000);
+    // The bits of the second NaN would be rounded to those of zero.
+    let nans = [
+        f32::NAN,
+        f32::from_bits(0xffff_ffff),
+        f32::from_bits(0x7f80_0001),
+    ];
+    for (x, expected) in nans
+        .map(|x| (x, f32::NAN))
+        .into_iter()
+        .chain([f32::INFINITY, f32::NEG_INFINITY, largest].map(|x| (x, x)))
+    {
+        let mut factors = vec![1.0; 20];
+        factors[7] = x;
+        let y = run(&factors, &[1.0], 1, 1, None, false);
+        for (row, y) in y.into_iter().enumerate() {
+            let expected = if row == 7 { expected } else { 1.0 };
+            assert!(y == expected || y.is_nan() && expected.is_nan(), "{y}");
+        }
+        let y = run(&[1.0; 20], &[x], 1, 1, None, false);
+        assert!(
+            y.iter()
+                .all(|&y| y == expected || y.is_nan() && expected.is_nan())
+        );
+    }
+}
+
+#[cfg(feature = "autodiff")]
+#[test]
+fn bf16_sums_of_rows_are_those_of_f32() {
+    for (k, n) in SIZES {
+        let w = elements(k * n, 1);
+        for m in [20, 150] {
+            let x = elements(m * k, 3);
+            for strides in [[n, 1], [1, k]] {
+                let w = Matrix {
+                    data: &w,
+                    rows: k,
+                    columns: n,
+                    row_stride: strides[0],
+                    column_stride: strides[1],
+                };
+                let x = Matrix::contiguous(&x, m, k);
+                let [exact, rounded] = [false, true].map(|is_bf16| {
+                    let _bf16 = crate::bf16_matmuls(is_bf16);
+                    let (mut y, mut sums) = (vec![f32::NAN; m * n], vec![f32::NAN; n]);
+                    matmul_and_sums(x, w, &mut y, &mut sums);
+                    assert!(y == multiply(x, w, None), "{m} {k} {n}");
+                    sums
+                });
+                assert!(rounded == exact, "{m} {k} {n}");
+            }
+        }
+    }
+}

@@ -9,7 +9,6 @@ use std::cell::Cell;
 
 use anyhow::Result;
 use training::error::UsageError;
-use training::trainer::configure;
 
 use crate::args::{BenchArgs, Measured, Shape, name_of, needs, reject};
 use crate::device::{Backend, DeviceName};
@@ -45,7 +44,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                 shape: name_of(shape),
                 sizes: sizes(args, shape)?,
                 name,
-                device: name.open_as(|device| configure(precision, device))?,
+                device: name.open_for(precision)?,
                 header: &header,
             };
             match args.what {

@@ -111,25 +111,25 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     );
     bench.print(batch, &figures, &columns)?;
     match bench.args.operations && !bench.args.json {
-        true => print_operations(&figures, mean_ms, !bench.args.no_fused),
+        true => print_operations(&figures, mean_ms, &bench.device),
         false => Ok(()),
     }
 }
 
 /// Prints a line for each kind of operation, the slowest first. A last line has the remaining time
 /// of a mean step.
-fn print_operations(figures: &Figures, mean_ms: f64, is_fused: bool) -> Result<()> {
+fn print_operations(figures: &Figures, mean_ms: f64, device: &Device) -> Result<()> {
     let lines = figures.operations_ms.iter();
     let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
     if lines.is_empty() {
-        let why = match is_fused {
+        let why = match fused::has_fast_paths() {
             true => "this backend has no fast paths, and",
             false => "without fast paths,",
         };
         let what = "Burn's operations are not measured one by one";
         return output::result(&format!("       ({why} {what})"));
     }
-    if figures.precision != Precision::F32 {
+    if figures.precision != Precision::F32 && !fused::takes_bf16_matmuls(device) {
         let which = "(only operations in f32 are measured one by one)";
         output::result(&format!("       {which}"))?;
     }

@@ -1,0 +1,78 @@
+//! The number format of matmuls, as a setting of a thread.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use burn::tensor::Device;
+
+thread_local! {
+    static IS_BF16: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets the matmuls of the calling thread round their inputs to bfloat16, or not, until the guard is
+/// dropped. The default is not to round.
+///
+/// The setting holds for matmuls of f32 tensors on flex, forward and backward, in
+/// [`linear`](crate::linear()) and
+/// [`linear_cross_entropy`](crate::linear_cross_entropy()). Products are summed in f32, and all
+/// tensors stay f32. Inputs keep 8 bits of precision, so that an output has a relative error of
+/// about 1/256 of its largest product. Attention stays f32, and so do matmuls of at most 16 rows:
+/// both take their time for other work than multiplication.
+///
+/// The setting has no effect on a CPU without [bfloat16 instructions](crate::has_bf16_instructions()), where
+/// rounding would cost time and gain nothing. Like [`fast_paths`](crate::fast_paths()), it holds
+/// for the calling thread and for operations that it runs through [`in_pool`](crate::in_pool()).
+/// A backward pass follows the setting of the thread that calls it.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+///
+/// let (x, weight) = (Tensor::<2>::ones([32, 2], &Device::flex()), [[1.001], [1.0]]);
+/// let weight = Tensor::from_data(weight, &Device::flex());
+/// let y = {
+///     let _bf16 = fused::bf16_matmuls(true);
+///     fused::linear(x, weight, None).into_data()
+/// };
+/// let y = y.iter::<f32>().next().unwrap();
+/// assert_eq!(y, if fused::has_bf16_instructions() { 2.0 } else { 2.001 });
+/// ```
+#[must_use = "the previous setting is restored when the guard is dropped"]
+pub fn bf16_matmuls(is_enabled: bool) -> Bf16Matmuls {
+    Bf16Matmuls {
+        before: IS_BF16.replace(is_enabled),
+        not_send: PhantomData,
+    }
+}
+
+/// Returns whether the matmuls of the calling thread may round their inputs to bfloat16.
+pub fn has_bf16_matmuls() -> bool {
+    IS_BF16.get()
+}
+
+/// Returns whether [`bf16_matmuls`] holds for f32 tensors of this device: fast paths are on, and the
+/// device is flex, with or without autodiff.
+#[must_use]
+pub fn takes_bf16_matmuls(device: &Device) -> bool {
+    #[cfg(feature = "flex")]
+    return crate::has_fast_paths() && device.clone().without_autodiff() == Device::flex();
+    #[cfg(not(feature = "flex"))]
+    {
+        let _ = device;
+        false
+    }
+}
+
+/// Guard of [`bf16_matmuls`] that restores the previous setting when it is dropped. Guards must be
+/// dropped in the reverse order of their creation, as the variables of a scope are.
+#[derive(Debug)]
+pub struct Bf16Matmuls {
+    before: bool,
+    /// Makes the guard `!Send`, since the setting belongs to the thread that created it.
+    not_send: PhantomData<*const ()>,
+}
+
+impl Drop for Bf16Matmuls {
+    fn drop(&mut self) {
+        IS_BF16.set(self.before);
+    }
+}

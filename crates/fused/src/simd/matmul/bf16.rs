@@ -1,0 +1,246 @@
+//! Matmuls of elements that are rounded to bfloat16 while they are packed. Sums are f32.
+
+use std::ops::Range;
+
+use super::matrix::Matrix;
+use super::part::{Part, ROWS};
+use crate::simd::transpose::copy_transposed;
+
+/// Number of tiles that are packed at the same time if each column of `x` is contiguous in memory.
+const SIDE_BY_SIDE: usize = 4;
+
+/// Returns the bits of `x` after rounding to the nearest bfloat16, ties to even. The lower 16 bits
+/// are arbitrary.
+#[inline(always)]
+fn round(x: f32) -> u32 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
+    // Rounding could carry a NaN to infinity or to zero, so its highest bit is set instead.
+    match x.is_nan() {
+        true => bits | 0x0040_0000,
+        false => rounded,
+    }
+}
+
+/// Returns the word of two elements.
+#[inline(always)]
+fn word(first: f32, second: f32) -> f32 {
+    f32::from_bits(round(first) >> 16 | round(second) & 0xffff_0000)
+}
+
+/// Stores the words of two rows of elements. A missing second row is zeros.
+#[inline(always)]
+fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
+    match second {
+        Some(second) => {
+            for ((&first, &second), to) in first.iter().zip(second).zip(words) {
+                *to = word(first, second);
+            }
+        }
+        None => {
+            for (&first, to) in first.iter().zip(words) {
+                *to = word(first, 0.0);
+            }
+        }
+    }
+}
+
+/// Stores the words of consecutive elements. A missing last element is zero.
+#[inline(always)]
+fn pair_elements(elements: &[f32], words: &mut [f32]) {
+    let (pairs, rest) = elements.as_chunks::<2>();
+    for (&[first, second], to) in pairs.iter().zip(&mut *words) {
+        *to = word(first, second);
+    }
+    if let [last] = rest {
+        words[pairs.len()] = word(*last, 0.0);
+    }
+}
+
+/// Returns the word of elements `2 index` and `2 index + 1` of a line whose elements are `stride`
+/// apart. `len` is the number of elements of the line.
+#[inline(always)]
+fn strided_word(line: &[f32], stride: usize, index: usize, len: usize) -> f32 {
+    let at = |i: usize| if i < len { line[i * stride] } else { 0.0 };
+    word(at(2 * index), at(2 * index + 1))
+}
+
+impl Part<'_, '_, '_> {
+    /// Packs `columns` of `x` into tiles `[words, ROWS]`. In the last tile, rows beyond the end of
+    /// `x` are arbitrary. `scratch` has room for a tile.
+    #[inline(always)]
+    pub(super) fn pack_x_words(
+        &self,
+        columns: Range<usize>,
+        packed: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let (x, m, depth) = (self.x, self.y.len(), columns.len());
+        let words = depth.div_ceil(2);
+        let groups = packed.chunks_mut(words * SIDE_BY_SIDE * ROWS);
+        for (tiles, row) in groups.zip((0..m).step_by(SIDE_BY_SIDE * ROWS)) {
+            let rows = (m - row).min(SIDE_BY_SIDE * ROWS);
+            let begin = (self.first_row + row) * x.row_stride + columns.start * x.column_stride;
+            let from = &x.data[begin..];
+            if x.row_stride == 1 && rows == SIDE_BY_SIDE * ROWS {
+                let line = |i: usize| &from[i * x.column_stride..][..SIDE_BY_SIDE * ROWS];
+                for i in 0..words {
+                    let second = (2 * i + 1 < depth).then(|| line(2 * i + 1));
+                    let mut found = [0.0; SIDE_BY_SIDE * ROWS];
+                    pair_rows(line(2 * i), second, &mut found);
+                    for (tile, found) in found.as_chunks::<ROWS>().0.iter().enumerate() {
+                        tiles.as_chunks_mut::<ROWS>().0[tile * words + i] = *found;
+                    }
+                }
+                continue;
+            }
+            let tiles = tiles.chunks_exact_mut(words * ROWS);
+            for (tile, row) in tiles.zip((0..rows).step_by(ROWS)) {
+                let from = &from[row * x.row_stride..];
+                pack_tile(from, x, ROWS.min(rows - row), depth, tile, scratch);
+            }
+        }
+    }
+
+    /// Packs `rows` and `columns` of `W` into panels of `[words, panel]`. In the last panel, words
+    /// beyond the last column are arbitrary. `scratch` has room for a panel.
+    #[inline(always)]
+    pub(super) fn pack_w_words(
+        &self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        panel: usize,
+        packed: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let (w, depth) = (self.w, rows.len());
+        let words = depth.div_ceil(2);
+        let from = |row: usize, column: usize| {
+            (rows.start + row) * w.row_stride + (self.first_column + column) * w.column_stride
+        };
+        if w.column_stride == 1 {
+            let line = |row: usize| &w.data[from(row, columns.start)..][..columns.len()];
+            for i in 0..words {
+                let first = line(2 * i);
+                let second = (2 * i + 1 < depth).then(|| line(2 * i + 1));
+                for begin in (0..columns.len()).step_by(panel) {
+                    let of = begin..columns.len().min(begin + panel);
+                    let to = &mut packed[begin * words + i * panel..][..of.len()];
+                    pair_rows(&first[of.clone()], second.map(|row| &row[of]), to);
+                }
+            }
+            return;
+        }
+        let panels = packed.chunks_exact_mut(words * panel);
+        for (to, first) in panels.zip(columns.clone().step_by(panel)) {
+            let n = panel.min(columns.end - first);
+            for (column, scratch) in scratch.chunks_exact_mut(words).take(n).enumerate() {
+                let from = &w.data[from(0, first + column)..];
+                if w.row_stride == 1 {
+                    pair_elements(&from[..depth], scratch);
+                } else {
+                    for (i, to) in scratch.iter_mut().enumerate() {
+                        *to = strided_word(from, w.row_stride, i, depth);
+                    }
+                }
+            }
+            copy_transposed(scratch, words, [n, words], to, panel);
+        }
+    }
+}
+
+/// Packs one tile with `rows` rows and `depth` columns of a matrix that has any strides.
+#[inline(always)]
+fn pack_tile(
+    from: &[f32],
+    x: Matrix<'_>,
+    rows: usize,
+    depth: usize,
+    tile: &mut [f32],
+    scratch: &mut [f32],
+) {
+    let words = depth.div_ceil(2);
+    for (row, scratch) in scratch.chunks_exact_mut(words).take(rows).enumerate() {
+        let from = &from[row * x.row_stride..];
+        if x.column_stride == 1 {
+            pair_elements(&from[..depth], scratch);
+        } else {
+            for (i, to) in scratch.iter_mut().enumerate() {
+                *to = strided_word(from, x.column_stride, i, depth);
+            }
+        }
+    }
+    copy_transposed(scratch, words, [rows, words], tile, ROWS);
+}
+
+#[cfg(target_arch = "x86_64")]
+pub(super) use avx512::{Bf16, compute};
+
+#[cfg(target_arch = "x86_64")]
+mod avx512 {
+    use std::arch::x86_64::{__m512bh, __m512i, _mm512_dpbf16_ps};
+    use std::mem::transmute;
+
+    use pulp::Arch;
+    use pulp::x86::V4;
+
+    use crate::simd::level::{arch, has_bf16_instructions};
+    use crate::simd::matmul::format::Format;
+    use crate::simd::matmul::part::{Part, SCRATCH};
+
+    /// Two bfloat16 in a word. A value of this type proves that the CPU has AVX-512 BF16.
+    #[derive(Clone, Copy)]
+    pub(in super::super) struct Bf16(V4);
+
+    impl Bf16 {
+        /// Returns the format if the process's instruction-set level and the CPU have it.
+        pub fn of_level() -> Option<Self> {
+            match arch() {
+                Arch::V4(simd) if has_bf16_instructions() => Some(Self(simd)),
+                _ => None,
+            }
+        }
+    }
+
+    impl Format<V4> for Bf16 {
+        const ELEMENTS: usize = 2;
+
+        #[inline(always)]
+        #[allow(unsafe_code)] // An instruction that the CPU has.
+        fn multiply_add(
+            self,
+            _: V4,
+            x: pulp::f32x16,
+            w: pulp::f32x16,
+            sum: pulp::f32x16,
+        ) -> pulp::f32x16 {
+            let [x, w]: [__m512i; 2] = [pulp::cast(x), pulp::cast(w)];
+            // SAFETY: the types have the same size and no invalid bits; `self` proves that the CPU
+            // has the instruction.
+            let sum = unsafe {
+                let x = transmute::<__m512i, __m512bh>(x);
+                let w = transmute::<__m512i, __m512bh>(w);
+                _mm512_dpbf16_ps(pulp::cast(sum), x, w)
+            };
+            pulp::cast(sum)
+        }
+    }
+
+    /// Computes a part.
+    #[allow(unsafe_code)] // Instructions that the CPU has.
+    pub(in super::super) fn compute(part: Part<'_, '_, '_>, format: Bf16) {
+        // SAFETY: `format` proves that the CPU has the instructions.
+        unsafe { packed(part, format) }
+    }
+
+    #[target_feature(
+        enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16"
+    )]
+    fn packed(mut part: Part<'_, '_, '_>, format: Bf16) {
+        part.direct_sums();
+        part.sums.clear();
+        let (mut packed_x, mut packed_w) = SCRATCH.take();
+        part.packed(format.0, format, &mut packed_x, &mut packed_w);
+        SCRATCH.set((packed_x, packed_w));
+    }
+}
