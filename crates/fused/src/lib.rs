@@ -83,10 +83,10 @@
 //!
 //! # Settings
 //!
-//! [`fast_paths`], [`bf16_matmuls`] and [`Profile`] are scoped: until their guard is dropped, they hold for the
-//! calling thread and for operations that it runs through [`in_pool`]. Two environment variables are
-//! for tests: `FUSED_SIMD` forces a level, and `FUSED_FAST_PATHS` (`on`, `off`) has the setting with
-//! which threads start. [`check_environment`] reports wrong values of both.
+//! [`fast_paths`], [`bf16_matmuls`] and [`Profile`] are scoped: until their guard is dropped, they
+//! hold for the calling thread and for operations that it runs through [`in_pool`]. Two environment
+//! variables are for tests: `FUSED_SIMD` forces a level, and `FUSED_FAST_PATHS` (`on`, `off`) has
+//! the setting with which threads start. [`check_environment`] reports wrong values of both.
 //!
 //! # Files
 //!
@@ -277,7 +277,7 @@ pub use ops::adam::{Adam, AdamState, sum_of_squares};
 pub use ops::attention::{CacheIndex, attention_step, cross_attention, self_attention};
 pub use ops::cross_entropy::{cross_entropy, linear_cross_entropy};
 pub use ops::dropout::dropout;
-pub use ops::int8::{embedding, quantize_int8, takes_int8};
+pub use ops::int8::{embedding, int8_data, quantize_int8, quantize_int8_data, takes_int8};
 pub use ops::layer_norm::layer_norm;
 pub use ops::linear::{linear, linear_transposed};
 pub use ops::residual::{residual, residual_and_norm, residual_norm};

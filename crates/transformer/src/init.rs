@@ -13,7 +13,8 @@ use rand::{RngExt, SeedableRng};
 /// Draws the initial parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
-    rng: ChaCha8Rng,
+    /// `None` if all parameters that would be drawn are 0.
+    rng: Option<ChaCha8Rng>,
     /// Sinusoidal position table, shared by encoder and decoder; `None` until it is computed.
     pub sinusoid: Option<Tensor<2>>,
 }
@@ -33,7 +34,17 @@ impl<'a> Init<'a> {
     pub fn seeded(seed: u64, device: &'a Device) -> Self {
         Self {
             device,
-            rng: ChaCha8Rng::seed_from_u64(seed),
+            rng: Some(ChaCha8Rng::seed_from_u64(seed)),
+            sinusoid: None,
+        }
+    }
+
+    /// Creates an initialiser of parameters that will be replaced: it draws nothing, and their zeros
+    /// take no memory where the operating system gives pages when they are first written.
+    pub fn zeros(device: &'a Device) -> Self {
+        Self {
+            device,
+            rng: None,
             sinusoid: None,
         }
     }
@@ -45,9 +56,13 @@ impl<'a> Init<'a> {
 
     /// Draws a tensor whose elements are uniform in `[-bound, bound)`.
     fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
+        let Some(rng) = &mut self.rng else {
+            let zeros = Tensor::zeros(shape, self.device);
+            return Param::from_tensor(zeros);
+        };
         let bound = bound as f32;
         let values: Vec<f32> = (0..shape.iter().product())
-            .map(|_| self.rng.random_range(-bound..bound))
+            .map(|_| rng.random_range(-bound..bound))
             .collect();
         Param::from_data(TensorData::new(values, shape), self.device)
     }

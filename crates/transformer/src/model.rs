@@ -37,6 +37,18 @@ impl TransformerConfig {
         self.validate()?;
         Ok(Transformer::build(self, &mut Init::seeded(seed, device)))
     }
+
+    /// Builds a model whose parameters will be replaced by
+    /// [`with_parameters`](crate::weights::with_parameters()): matrices and biases are zeros, which is
+    /// faster than drawing them.
+    ///
+    /// # Errors
+    ///
+    /// The configuration is not valid: see [`validate`](Self::validate).
+    pub fn init_zeros(&self, device: &Device) -> Result<Transformer, ConfigError> {
+        self.validate()?;
+        Ok(Transformer::build(self, &mut Init::zeros(device)))
+    }
 }
 
 /// The encoder-decoder Transformer.

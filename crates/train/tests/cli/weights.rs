@@ -365,3 +365,31 @@ fn int8_weights_are_almost_as_good() {
     let arguments = ["eval", "trained", "--int8", "--eval-lengths", "1..3"];
     refused(folder, &arguments, &["--int8", "--eval-lengths"]);
 }
+
+#[test]
+fn int8_files_give_what_the_flag_gives() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let task = "--symbols 9 --max-length 5";
+    run(folder, &format!("fit {TINY} {task} --run-dir trained"));
+    let export = "export trained --layout native --dtype int8 --output small.safetensors";
+    run(folder, export);
+    assert!(run(folder, "inspect small.safetensors").contains("int8"));
+    let import = "import small.safetensors --run-dir small";
+    run(folder, &format!("{import} {task}"));
+    let small = evaluation(folder, "small");
+    assert_eq!(small, evaluation(folder, "trained --int8"));
+    assert_eq!(small, evaluation(folder, "small --int8"));
+    assert_ne!(small, evaluation(folder, "trained"));
+
+    // What a quantised run exports again has the same bytes.
+    run(
+        folder,
+        "export small --layout native --output again.safetensors",
+    );
+    let read = |name| std::fs::read(folder.join(name)).unwrap();
+    assert_eq!(read("small.safetensors"), read("again.safetensors"));
+    let other = "export trained --layout paper --dtype int8 --output other.safetensors";
+    let arguments: Vec<&str> = other.split(' ').collect();
+    refused(folder, &arguments, &["--dtype int8", "--layout native"]);
+}

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::tensor::TensorData;
 
-use super::error::WeightsError;
+use super::error::{WeightsError, check_finite};
 use super::file::{WeightsFile, check_float};
 use super::layout::{Kind, Layout, Rule};
 use super::metadata;
@@ -155,7 +155,8 @@ impl Recognised {
 /// The rules for one parameter, each with the name of its tensor in the file.
 pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
 
-/// Reads one parameter of the given shape from the tensors in `pieces`.
+/// Reads one parameter of the given shape from the tensors in `pieces`. A quantised matrix in this
+/// crate's arrangement stays quantised.
 ///
 /// # Errors
 ///
@@ -166,6 +167,12 @@ pub(super) fn read(
     pieces: &Pieces,
     shape: &[usize],
 ) -> Result<TensorData, WeightsError> {
+    if let &[(rule, name)] = &pieces[..]
+        && rule.is_identity()
+        && let Some(matrix) = file.read_int8(name)?
+    {
+        return Ok(matrix);
+    }
     let mut values = vec![0f32; shape.iter().product()];
     let mut filled: BTreeMap<usize, &String> = BTreeMap::new();
     for &(rule, name) in pieces {
@@ -189,20 +196,4 @@ pub(super) fn read(
         }
     }
     Ok(TensorData::new(values, shape.to_vec()))
-}
-
-/// Rejects elements that are infinite or NaN.
-///
-/// # Errors
-///
-/// An element is infinite or NaN: [`WeightsError::NotFinite`].
-pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsError> {
-    match elements.iter().filter(|x| !x.is_finite()).count() {
-        0 => Ok(()),
-        count => Err(WeightsError::NotFinite {
-            name: name.into(),
-            count,
-            total: elements.len(),
-        }),
-    }
 }

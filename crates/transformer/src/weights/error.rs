@@ -154,3 +154,19 @@ fn and_more(others: usize) -> String {
         n => format!(" (and {n} more)"),
     }
 }
+
+/// Rejects elements that are infinite or NaN.
+///
+/// # Errors
+///
+/// An element is infinite or NaN: [`WeightsError::NotFinite`].
+pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsError> {
+    match elements.iter().filter(|x| !x.is_finite()).count() {
+        0 => Ok(()),
+        count => Err(WeightsError::NotFinite {
+            name: name.into(),
+            count,
+            total: elements.len(),
+        }),
+    }
+}

@@ -6,6 +6,7 @@ use burn::tensor::TensorData;
 
 use super::contents::Contents;
 use super::error::WeightsError;
+use super::int8::{Int8, dequantize};
 use super::layout::{self, CORE, Kind, Layout};
 use super::parameters::Parameters;
 use super::tying::transposed;
@@ -17,7 +18,8 @@ use crate::position::sinusoidal;
 /// `parameters` must have the names that [`parameters`](super::parameters()) gives them in a whole
 /// model (`encoder.layers.0..`), even if they belong to a single stack. In the result, a single
 /// stack has the names that the layout gives it outside a model. If `positions` is true, the result
-/// includes sinusoidal position tables, because PyTorch classes keep them in their state.
+/// includes sinusoidal position tables, because PyTorch classes keep them in their state. Quantised
+/// matrices stay quantised in the native layout, and are dequantised in others.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -36,8 +38,8 @@ use crate::position::sinusoidal;
 ///
 /// # Errors
 ///
-/// The layout cannot represent the model, or a parameter is missing, is not f32, or does not have
-/// the shape that `config` gives it.
+/// The layout cannot represent the model, or a parameter is missing, is neither f32 nor quantised by
+/// [`quantize_int8`](super::quantize_int8()), or does not have the shape that `config` gives it.
 pub fn export(
     config: &TransformerConfig,
     contents: Contents,
@@ -68,6 +70,7 @@ pub fn export(
     let is_bare = contents != Contents::Model;
     let shared = shared(parameters);
     let mut all: BTreeMap<String, (Vec<usize>, Vec<f32>)> = BTreeMap::new();
+    let mut quantized = Parameters::new();
     for rule in layout::expand(layout, n_layers, is_bare) {
         let name = &rule.theirs[0];
         let name = if is_bare {
@@ -88,6 +91,11 @@ pub fn export(
         let Some(data) = own else {
             continue;
         };
+        if layout == Layout::Native && Int8::of(data).is_some() {
+            quantized.insert(name.to_string(), data.clone());
+            continue;
+        }
+        let data = dequantize(data);
         let shape = data.shape().to_vec();
         let values = data.as_slice::<f32>().map_err(|_| WeightsError::Dtype {
             name: rule.ours.clone(),
@@ -103,7 +111,8 @@ pub fn export(
     }
     check_whole(config, contents, parameters)?;
     let tensor = |(name, (shape, values))| (name, TensorData::new(values, shape));
-    Ok(all.into_iter().map(tensor).collect())
+    quantized.extend(all.into_iter().map(tensor));
+    Ok(quantized)
 }
 
 /// Checks that all parameters of the model are given and have the right shapes.

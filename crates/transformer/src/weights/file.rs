@@ -11,7 +11,8 @@ use std::time::SystemTime;
 use burn::tensor::{TensorData, bf16, f16};
 
 use super::error::WeightsError;
-use super::header::{ForeignObject, TensorInfo};
+use super::header::{ForeignObject, INT8, TensorInfo};
+use super::int8::dequantize;
 #[cfg(feature = "pytorch")]
 use super::pytorch::PyTorchFile;
 use super::safetensors::SafetensorsFile;
@@ -136,7 +137,7 @@ impl WeightsFile {
         &self.foreign
     }
 
-    /// Reads a tensor as f32. Elements in f16 or bf16 are converted exactly; elements in f64 are
+    /// Reads a tensor as f32. Elements in f16, bf16 or int8 are converted exactly; elements in f64 are
     /// rounded.
     ///
     /// # Errors
@@ -147,6 +148,9 @@ impl WeightsFile {
         let info = self.tensors.get(name);
         let info = info.ok_or_else(|| WeightsError::missing([name]))?;
         check_float(name, &info.dtype)?;
+        if let Some(matrix) = self.read_int8(name)? {
+            return Ok(dequantize(&matrix).into_owned());
+        }
         let bytes = match &self.source {
             Source::Safetensors(file) => file.read(name)?,
             #[cfg(feature = "pytorch")]
@@ -154,6 +158,16 @@ impl WeightsFile {
         };
         let elements = to_f32(&info.dtype, &bytes);
         Ok(TensorData::new(elements, info.shape.clone()))
+    }
+
+    /// Reads a tensor as a quantised matrix. Returns `None` if it is not one.
+    pub(super) fn read_int8(&self, name: &str) -> Result<Option<TensorData>, WeightsError> {
+        match &self.source {
+            Source::Safetensors(file) if self.tensors[name].dtype == INT8 => {
+                file.read_int8(name, &self.tensors[name].shape).map(Some)
+            }
+            _ => Ok(None),
+        }
     }
 }
 
@@ -166,11 +180,11 @@ fn is_pytorch(start: &[u8]) -> bool {
 /// Checks that a tensor has floating-point elements.
 pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     match dtype {
-        "f64" | "f32" | "f16" | "bf16" => Ok(()),
+        "f64" | "f32" | "f16" | "bf16" | INT8 => Ok(()),
         _ => Err(WeightsError::Dtype {
             name: name.into(),
             dtype: dtype.into(),
-            expected: "f32, f16, bf16 or f64",
+            expected: "f32, f16, bf16 or f64, or i8 with scales in f32",
         }),
     }
 }

@@ -1,9 +1,13 @@
 //! The contents of a file of weights, as its header describes them.
 
+/// Element type of a matrix of 8-bit integers with scales.
+pub(super) const INT8: &str = "int8";
+
 /// A tensor in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
-    /// Element type: `f32`, `bf16`, `i64` and so on.
+    /// Element type: `f32`, `bf16`, `i64` and so on. `int8` is a matrix of 8-bit integers together
+    /// with its scales, which are not listed as a tensor of their own.
     pub dtype: String,
     /// Shape, as in the file.
     pub shape: Vec<usize>,

@@ -47,7 +47,7 @@ impl Imported {
             let what = format!("holds {}, not a whole model", self.contents);
             return Err(WeightsError::File(what));
         }
-        let model = Transformer::build(&self.config, &mut Init::new(device));
+        let model = Transformer::build(&self.config, &mut Init::zeros(device));
         with_parameters(&model, self.parameters)
     }
 
@@ -67,7 +67,7 @@ impl Imported {
             WeightTying::All
         };
         let config = self.config.with_weight_tying(tying);
-        with_parameters(&Encoder::build(&config, &mut Init::new(device)), own)
+        with_parameters(&Encoder::build(&config, &mut Init::zeros(device)), own)
     }
 
     /// Builds the decoder with the imported weights.
@@ -77,7 +77,7 @@ impl Imported {
     /// The file holds an encoder alone.
     pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
         let own = self.stack("decoder.", Contents::Encoder)?;
-        let decoder = Decoder::build(&self.config, true, &mut Init::new(device));
+        let decoder = Decoder::build(&self.config, true, &mut Init::zeros(device));
         with_parameters(&decoder, own)
     }
 

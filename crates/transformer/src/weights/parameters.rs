@@ -6,6 +6,7 @@ use burn::module::{Module, Param};
 use burn::tensor::{Tensor, TensorData};
 
 use super::error::WeightsError;
+use super::int8::{Int8, axis, dequantize};
 use super::named::{MapNamed, VisitNamed, map_named, visit_named};
 
 /// Parameters by name, in alphabetical order.
@@ -26,6 +27,9 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
 
 /// Returns a copy of `module` with the given parameters, on the module's device and in its
 /// precision.
+///
+/// A quantised matrix stays quantised if operations on the device have fast paths for it
+/// ([`fused::takes_int8`]). Elsewhere, it is dequantised.
 ///
 /// # Errors
 ///
@@ -69,6 +73,14 @@ impl MapNamed for Replace {
             .remove(&name)
             .expect("the names were compared before");
         param.map(|tensor| {
+            let device = tensor.device();
+            // Gradients belong to floats.
+            let stays = fused::takes_int8(&device) && !tensor.device().is_autodiff();
+            let matrix = Int8::of(&data);
+            if stays && matrix.is_some_and(|matrix| axis(&name) == Some(matrix.axis())) {
+                return Tensor::from_data(data, &device);
+            }
+            let data = dequantize(&data).into_owned();
             let is_trained = tensor.is_require_grad();
             let precision = tensor.dtype();
             Tensor::from_data(data, (&tensor.device(), precision)).set_require_grad(is_trained)

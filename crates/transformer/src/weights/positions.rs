@@ -2,8 +2,7 @@
 
 use burn::tensor::TensorData;
 
-use super::assemble::check_finite;
-use super::error::WeightsError;
+use super::error::{WeightsError, check_finite};
 use super::file::WeightsFile;
 use super::options::ImportOptions;
 use super::parameters::Parameters;

@@ -4,6 +4,7 @@ use burn::module::{Module, Param, ParamGroup, Quantizer};
 use burn::tensor::quantization::{Calibration, QuantValue};
 use burn::tensor::{Device, Tensor};
 
+use super::int8::axis;
 use super::named::{MapNamed, map_named};
 
 /// Returns the module with its large matrices quantised to 8 bits.
@@ -37,16 +38,6 @@ impl MapNamed for Int8 {
             }),
             None => param,
         }
-    }
-}
-
-/// Returns the axis along which a parameter's blocks lie, or `None` if it is not quantised.
-fn axis(name: &str) -> Option<usize> {
-    let mut path = name.rsplit('.');
-    match (path.next()?, path.next()?) {
-        ("weight", "embedding") => Some(1),
-        ("weight", layer) if layer == "generator" || layer.starts_with("w_") => Some(0),
-        _ => None,
     }
 }
 

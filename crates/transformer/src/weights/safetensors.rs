@@ -1,5 +1,6 @@
 //! Safetensors files: a header in JSON, followed by the tensors' elements.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,12 +9,16 @@ use ::safetensors::tensor::{Dtype as FileDtype, Metadata, SafeTensors, TensorVie
 use burn::tensor::{DType, TensorData, bf16, f16};
 
 use super::error::WeightsError;
-use super::header::TensorInfo;
+use super::header::{INT8, TensorInfo};
+use super::int8::{self, Int8, axis, scales_of};
 use super::parameters::Parameters;
 use crate::choice::choices;
 
 /// Maximum header length in bytes, the same as in the reader of the `safetensors` crate.
 const MAX_HEADER: u64 = 100_000_000;
+
+/// A tensor as the file holds it: the type of its elements, its shape and its bytes.
+type Encoded<'a> = (FileDtype, Vec<usize>, Cow<'a, [u8]>);
 
 /// An open safetensors file whose header has been checked.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(super) struct SafetensorsFile {
     file: File,
     /// Offset in the file and length of each tensor, both in bytes.
     locations: BTreeMap<String, (u64, usize)>,
+    /// Shapes of the scales of quantised matrices, by the names of the matrices.
+    scales: BTreeMap<String, Vec<usize>>,
 }
 
 type Opened = (
@@ -83,9 +90,15 @@ impl SafetensorsFile {
                 locations.insert(name.clone(), location);
             }
         }
+        let scales = take_scales(&mut tensors);
         let metadata = header.metadata().iter().flatten();
         let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
-        Ok((Self { file, locations }, tensors, metadata.collect()))
+        let file = Self {
+            file,
+            locations,
+            scales,
+        };
+        Ok((file, tensors, metadata.collect()))
     }
 
     /// Reads the bytes of a tensor, which must be in the file.
@@ -98,6 +111,36 @@ impl SafetensorsFile {
             .map_err(|error| WeightsError::io(&error))?;
         Ok(bytes)
     }
+
+    /// Reads a quantised matrix, which must be in the file.
+    pub fn read_int8(&self, name: &str, shape: &[usize]) -> Result<TensorData, WeightsError> {
+        let scales = self.read(&scales_of(name))?;
+        int8::from_file(name, self.read(name)?, shape, &scales, &self.scales[name])
+    }
+}
+
+/// Marks the matrices of 8-bit integers that have scales, and removes their scales from `tensors`.
+/// Returns the shapes of the scales, by the names of the matrices.
+fn take_scales(tensors: &mut BTreeMap<String, TensorInfo>) -> BTreeMap<String, Vec<usize>> {
+    let is_matrix = |name: &String| {
+        let scales = tensors.get(&scales_of(name));
+        tensors[name].dtype == "i8" && scales.is_some_and(|scales| scales.dtype == "f32")
+    };
+    let names: Vec<String> = tensors
+        .keys()
+        .filter(|name| is_matrix(name))
+        .cloned()
+        .collect();
+    let mut shapes = BTreeMap::new();
+    for name in names {
+        if let (Some(scales), Some(matrix)) =
+            (tensors.remove(&scales_of(&name)), tensors.get_mut(&name))
+        {
+            matrix.dtype = INT8.into();
+            shapes.insert(name, scales.shape);
+        }
+    }
+    shapes
 }
 
 /// Element type of the tensors that are written to a file.
@@ -110,62 +153,78 @@ pub enum Dtype {
     F16,
     /// Elements are rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
     BF16,
+    /// The weights of linear layers and the embedding tables are quantised to 8 bits, as by
+    /// [`quantize_int8`](super::quantize_int8()). They are found by the names that this crate gives
+    /// them. Other parameters are written exactly.
+    Int8,
 }
 
 choices!(Dtype, "dtype", {
     F32: "f32", "Exact";
     F16: "f16", "Half the size, values up to 65,504";
     BF16: "bf16", "Half the size, 3 significant digits";
+    Int8: "int8", "A quarter of the size: 8 bits with a scale for each block; layout native only";
 });
 
-/// Returns the bytes of a safetensors file with these parameters.
+/// Returns the bytes of a safetensors file with these parameters. Quantised matrices stay quantised.
 ///
 /// # Errors
 ///
-/// A parameter is not f32.
+/// A parameter is neither f32 nor quantised by [`quantize_int8`](super::quantize_int8()).
 pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
     to_bytes_with(parameters, Dtype::F32, &BTreeMap::new())
 }
 
 /// Returns the bytes of a safetensors file with these parameters, rounded to `dtype`, and with
-/// `metadata`.
+/// `metadata`. Quantised matrices stay quantised.
 ///
 /// # Errors
 ///
-/// A parameter is not f32.
+/// A parameter is neither f32 nor quantised by [`quantize_int8`](super::quantize_int8()).
 pub fn to_bytes_with(
     parameters: &Parameters,
     dtype: Dtype,
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>, WeightsError> {
-    let mut rounded = Vec::with_capacity(parameters.len());
+    let mut tensors: Vec<(String, Encoded)> = Vec::new();
     for (name, data) in parameters {
+        let quantized = match axis(name) {
+            Some(axis) if dtype == Dtype::Int8 && data.dtype() == DType::F32 => {
+                fused::quantize_int8_data(data, axis)
+            }
+            _ => None,
+        };
+        if let Some(matrix) = Int8::of(quantized.as_ref().unwrap_or(data)) {
+            let (shape, of_scales) = (matrix.shape.to_vec(), matrix.scales_shape().to_vec());
+            let integers = matrix.integers.to_vec().into();
+            let scales = matrix.scales.to_vec().into();
+            tensors.push((name.clone(), (FileDtype::I8, shape, integers)));
+            tensors.push((scales_of(name), (FileDtype::F32, of_scales, scales)));
+            continue;
+        }
         if data.dtype() != DType::F32 {
             return Err(WeightsError::Dtype {
                 name: name.clone(),
                 dtype: data.dtype().name().into(),
-                expected: "f32",
+                expected: "f32, or a matrix of quantize_int8",
             });
         }
         let elements = || data.iter::<f32>();
-        rounded.push(match dtype {
-            Dtype::F32 => data.as_bytes().into(),
-            Dtype::F16 => elements()
-                .flat_map(|x| f16::from_f32(x).to_le_bytes())
-                .collect(),
-            Dtype::BF16 => elements()
-                .flat_map(|x| bf16::from_f32(x).to_le_bytes())
-                .collect(),
-        });
+        let (file_dtype, bytes) = match dtype {
+            Dtype::F32 | Dtype::Int8 => (FileDtype::F32, data.as_bytes().into()),
+            Dtype::F16 => {
+                let rounded = elements().flat_map(|x| f16::from_f32(x).to_le_bytes());
+                (FileDtype::F16, rounded.collect())
+            }
+            Dtype::BF16 => {
+                let rounded = elements().flat_map(|x| bf16::from_f32(x).to_le_bytes());
+                (FileDtype::BF16, rounded.collect())
+            }
+        };
+        tensors.push((name.clone(), (file_dtype, data.shape().to_vec(), bytes)));
     }
-    let file_dtype = match dtype {
-        Dtype::F32 => FileDtype::F32,
-        Dtype::F16 => FileDtype::F16,
-        Dtype::BF16 => FileDtype::BF16,
-    };
-    let bytes: Vec<std::borrow::Cow<[u8]>> = rounded;
-    let views = parameters.iter().zip(&bytes).map(|((name, data), bytes)| {
-        let view = TensorView::new(file_dtype, data.shape().to_vec(), bytes);
+    let views = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+        let view = TensorView::new(*dtype, shape.clone(), bytes);
         Ok((name, view.map_err(file)?))
     });
     let views = views.collect::<Result<Vec<_>, _>>()?;
@@ -183,24 +242,49 @@ pub fn to_bytes_with(
 ///
 /// # Errors
 ///
-/// The bytes are not a safetensors file, are truncated, or have a tensor that is not f32.
+/// The bytes are not a safetensors file, are truncated, or have a tensor that is neither f32 nor a
+/// quantised matrix.
 pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
-    let tensor = |(name, view): (String, TensorView<'_>)| {
-        if view.dtype() != FileDtype::F32 {
-            let dtype = format!("{:?}", view.dtype()).to_lowercase();
-            let expected = "f32";
-            return Err(WeightsError::Dtype {
-                name,
-                dtype,
-                expected,
-            });
-        }
+    let mut views: BTreeMap<String, TensorView<'_>> = file.tensors().into_iter().collect();
+    let is_matrix = |(_, view): &(&String, &TensorView<'_>)| view.dtype() == FileDtype::I8;
+    let matrices: Vec<String> = views
+        .iter()
+        .filter(is_matrix)
+        .map(|(name, _)| name.clone())
+        .collect();
+    let mut parameters = Parameters::new();
+    for name in matrices {
+        let matrix = views
+            .remove(&name)
+            .expect("the names are those of the views");
+        let of_scales = scales_of(&name);
+        let scales = views.remove(&of_scales);
+        let scales = scales.ok_or_else(|| WeightsError::missing([&of_scales]))?;
+        check_f32(&of_scales, &scales)?;
+        let (integers, shape) = (matrix.data().to_vec(), matrix.shape());
+        let data = int8::from_file(&name, integers, shape, scales.data(), scales.shape())?;
+        parameters.insert(name, data);
+    }
+    for (name, view) in views {
+        check_f32(&name, &view)?;
         let elements = view.data().as_chunks::<4>().0.iter();
         let elements: Vec<f32> = elements.map(|&bytes| f32::from_le_bytes(bytes)).collect();
-        Ok((name, TensorData::new(elements, view.shape().to_vec())))
-    };
-    file.tensors().into_iter().map(tensor).collect()
+        parameters.insert(name, TensorData::new(elements, view.shape().to_vec()));
+    }
+    Ok(parameters)
+}
+
+/// Rejects a tensor whose elements are not f32.
+fn check_f32(name: &str, view: &TensorView<'_>) -> Result<(), WeightsError> {
+    match view.dtype() {
+        FileDtype::F32 => Ok(()),
+        other => Err(WeightsError::Dtype {
+            name: name.into(),
+            dtype: format!("{other:?}").to_lowercase(),
+            expected: "f32",
+        }),
+    }
 }
 
 /// Converts an error of the format's reader or writer.

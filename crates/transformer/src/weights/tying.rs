@@ -5,6 +5,7 @@ use burn::tensor::TensorData;
 
 use super::contents::Contents;
 use super::error::WeightsError;
+use super::int8::{Int8, transpose};
 use super::options::ImportOptions;
 use super::parameters::Parameters;
 use crate::config::{TransformerConfig, WeightTying};
@@ -72,9 +73,11 @@ pub(super) fn tie(
 
 /// Returns the transpose, `[D, V]`, of a table `[V, D]`.
 pub(super) fn transposed(table: &TensorData) -> TensorData {
+    if let Some(table) = Int8::of(table) {
+        return table.transposed();
+    }
     let [rows, columns] = [table.shape()[0], table.shape()[1]];
     let values = table.as_slice::<f32>().expect("the table was read as f32");
-    let column = |c: usize| (0..rows).map(move |r| values[r * columns + c]);
-    let values: Vec<f32> = (0..columns).flat_map(column).collect();
+    let values = transpose(values, [rows, columns]);
     TensorData::new(values, [columns, rows])
 }

@@ -8,7 +8,7 @@ pub(crate) mod flex;
 
 use burn::tensor::module::embedding as lookup;
 use burn::tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Maximum number of elements in a block. Smaller blocks are more precise, and cost more scales.
 const MAX_BLOCK: usize = 128;
@@ -30,7 +30,7 @@ pub fn takes_int8(device: &Device) -> bool {
 ///
 /// A block has at most 128 elements: as many as divide the matrix's size along `axis`. `axis` is 0
 /// for a weight of [`linear`](super::super::linear()), and 1 for an embedding table. A matrix whose
-/// size has no divisor from 8 to 128 is returned as it is.
+/// size has no divisor from 8 to 128 is returned as it is, and so is a quantised matrix.
 ///
 /// The result is one of Burn's quantised tensors. The linear layer and the embedding have fast paths
 /// for it on the backend flex.
@@ -50,20 +50,35 @@ pub fn takes_int8(device: &Device) -> bool {
 /// ```
 #[must_use]
 pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
-    let [rows, columns] = matrix.dims();
-    let size = matrix.dims()[axis];
+    if matches!(matrix.dtype(), DType::QFloat(_)) {
+        return matrix;
+    }
+    let device = matrix.device();
+    match quantize_int8_data(&matrix.clone().into_data(), axis) {
+        Some(data) => Tensor::from_data(data, &device),
+        None => matrix,
+    }
+}
+
+/// Quantises the elements of a matrix as [`quantize_int8`] does. Returns `None` for a matrix without
+/// elements, or whose size along `axis` has no divisor from 8 to 128.
+///
+/// # Panics
+///
+/// If `matrix` does not have two axes, or `axis` is not 0 or 1.
+#[must_use]
+pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData> {
+    let [rows, columns] = [matrix.shape()[0], matrix.shape()[1]];
+    let size = [rows, columns][axis];
     let divides = |block: &usize| size.is_multiple_of(*block);
     let block = (MIN_BLOCK..=MAX_BLOCK).rev().find(divides);
-    let Some(block) = block.filter(|_| rows * columns > 0) else {
-        return matrix;
-    };
+    let block = block.filter(|_| rows * columns > 0)?;
     // A band is a number of rows that share their scales.
     let (height, n_scales, sizes) = match axis {
-        0 => (block, columns, [block as u8, 1]),
-        _ => (1, columns / block, [1, block as u8]),
+        0 => (block, columns, [block, 1]),
+        _ => (1, columns / block, [1, block]),
     };
-    let device = matrix.device();
-    let elements: Vec<f32> = matrix.into_data().iter().collect();
+    let elements: Vec<f32> = matrix.iter().collect();
     let mut scales = vec![0.0; rows / height * n_scales];
     let mut integers = vec![0; rows * columns];
     let bands = elements
@@ -72,13 +87,32 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     for ((elements, integers), scales) in bands.zip(scales.chunks_mut(n_scales)) {
         quantise_band(elements, columns, scales, integers);
     }
+    Some(int8_data(integers, [rows, columns], sizes, &scales))
+}
+
+/// Returns a quantised matrix as data of Burn's tensors, given its integers, the shape of a block, and
+/// the scale of each block, in row-major order.
+///
+/// # Panics
+///
+/// If the numbers of integers or scales do not fit the shapes, or a block has more than 255 rows or
+/// columns.
+#[must_use]
+pub fn int8_data(
+    integers: Vec<i8>,
+    shape: [usize; 2],
+    block: [usize; 2],
+    scales: &[f32],
+) -> TensorData {
+    let n_blocks = shape[0] / block[0] * (shape[1] / block[1]);
+    assert_eq!(scales.len(), n_blocks, "the number of scales");
+    let block = block.map(|size| u8::try_from(size).expect("a block has at most 255 rows"));
     let scheme = QuantScheme::default()
         .with_value(QuantValue::Q8S)
         .with_store(QuantStore::Native)
         .with_mode(QuantMode::Symmetric)
-        .per_block(sizes, ScaleDtype::F32);
-    let data = TensorData::quantized(integers, [rows, columns], scheme, &scales, None);
-    Tensor::from_data(data, &device)
+        .per_block(block, ScaleDtype::F32);
+    TensorData::quantized(integers, shape, scheme, scales, None)
 }
 
 /// Computes the scales and integers of a band of rows with `columns` elements each.

@@ -8,7 +8,7 @@ use training::error::UsageError;
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::TransformerConfig;
 use transformer::weights::{
-    self, Contents, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
+    self, Contents, Dtype, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
 };
 
 use super::error::wrong;
@@ -26,6 +26,10 @@ use crate::terminal::output;
 ///
 /// A run that cannot be read, a model that the layout cannot hold, a file that cannot be written.
 pub fn run(args: &ExportArgs) -> Result<()> {
+    if args.dtype == Dtype::Int8 && args.layout != Layout::Native {
+        let expected = "needs --layout native: other layouts have no 8-bit integers";
+        return Err(UsageError::new("--dtype", args.dtype, expected).into());
+    }
     check_output(&args.output, args.force)?;
     let Source {
         config,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use burn::tensor::{Device, TensorData};
 use transformer::Transformer;
-use transformer::weights::Parameters;
+use transformer::weights::{self, Parameters};
 
 use super::contents::at_step;
 use super::{
@@ -76,7 +76,7 @@ pub fn load_model(
     selector: CheckpointSelector,
     device: &Device,
 ) -> Result<(usize, Transformer), UsageError> {
-    let model = config.model.init_seeded(config.seed, device);
+    let model = config.model.init_zeros(device);
     let model = model.map_err(|error| unusable(&folder.join(CONFIG), error.to_string()))?;
     let checkpoints = Checkpoints::of(folder);
     let (step, files) = match selector {
@@ -103,6 +103,7 @@ pub fn load_model(
     };
     check_config(&files, config)?;
     let (path, parameters) = learned(&files)?;
+    drop(files);
     Ok((step, with_parameters(&model, parameters, &path)?))
 }
 
@@ -141,7 +142,7 @@ fn mean_of_last(
             let shape = data.shape().to_vec();
             let zeros = || (shape, vec![0.0; data.num_elements()]);
             let (_, sum) = sums.entry(name).or_insert_with(zeros);
-            for (sum, x) in sum.iter_mut().zip(data.iter::<f64>()) {
+            for (sum, x) in sum.iter_mut().zip(weights::dequantize(&data).iter::<f64>()) {
                 *sum += x;
             }
         }

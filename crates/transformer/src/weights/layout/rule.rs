@@ -91,6 +91,11 @@ impl Rule {
         shape
     }
 
+    /// Returns whether the layout's tensor is arranged as the parameter.
+    pub fn is_identity(&self) -> bool {
+        self.kind == Kind::Same && self.their_part == Part::WHOLE && self.our_part == Part::WHOLE
+    }
+
     /// Calls `pair(there, here)` for each element of the parts in this rule.
     ///
     /// `there` is the index of the element in the layout's tensor, and `here` its index in this
