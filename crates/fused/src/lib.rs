@@ -69,9 +69,9 @@
 //!   Masked padding keys change no bit of the output of [`self_attention`].
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
-//! - Results are reproducible for one instruction-set level (AVX-512, AVX2, NEON or scalar code).
+//! - Results are reproducible for one instruction-set level (AMX, AVX-512, AVX2, NEON or scalar code).
 //!   The level is the best that the CPU supports; the environment variable `FUSED_SIMD` (`scalar`,
-//!   `avx2`, `avx512`, `neon`) forces another one for tests, and [`simd_levels`] lists those of the
+//!   `avx2`, `avx512`, `amx`, `neon`) forces another one for tests, and [`simd_levels`] lists those of the
 //!   CPU. The level holds for the whole process, since all threads must use the same one.
 //!
 //! # Memory and unsafe code
@@ -79,7 +79,8 @@
 //! Results on flex are stored in an arena, which keeps freed memory for later results;
 //! [`free_buffers`] returns it to the system. The arena and its casts to bytes are unsafe code
 //! (`memory/`), as are calls of instructions that `pulp` does not have (`simd/int8/`,
-//! `simd/matmul/bf16.rs`). Other vector code is written in `pulp`'s safe traits.
+//! `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX (`simd/level.rs`). Other
+//! vector code is written in `pulp`'s safe traits.
 //!
 //! # Settings
 //!

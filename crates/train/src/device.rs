@@ -169,8 +169,8 @@ impl DeviceName {
             && !fused::has_bf16_instructions()
         {
             output::note(
-                "this CPU has no bfloat16 instructions (AVX-512 BF16): --precision bf16 computes in \
-                 f32, which is as fast as --precision f32",
+                "this CPU has no bfloat16 instructions (AVX-512 BF16 or AMX): --precision bf16 \
+                 computes in f32, which is as fast as --precision f32",
             );
         }
         Ok(device)

@@ -2,8 +2,8 @@
 //!
 //! By default, the level is the best that the CPU supports, chosen at the first use. The
 //! environment variable `FUSED_SIMD` forces a lower one, so that tests can run all code paths on
-//! one machine. Its values are `scalar`, on x86-64 also `avx2` and `avx512`, and on aarch64 also
-//! `neon`.
+//! one machine. Its values are `scalar`, on x86-64 also `avx2`, `avx512` and `amx`, and on aarch64
+//! also `neon`. The level `amx` is `avx512` with matmuls of bfloat16 elements in AMX's tiles.
 //!
 //! The level holds for the whole process. All threads must use the same one, since results are
 //! reproducible bit by bit only within a level. A setting of the calling thread would not reach the
@@ -76,7 +76,7 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
 }
 
 /// Returns whether the level and the CPU have instructions that multiply bfloat16 numbers (AVX-512
-/// BF16), so that [`bf16_matmuls`](crate::bf16_matmuls()) has an effect.
+/// BF16 or AMX), so that [`bf16_matmuls`](crate::bf16_matmuls()) has an effect.
 ///
 /// # Panics
 ///
@@ -84,7 +84,8 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
 #[must_use]
 pub fn has_bf16_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return matches!(arch(), Arch::V4(_)) && is_x86_feature_detected!("avx512bf16");
+    return Amx::of_level().is_some()
+        || matches!(arch(), Arch::V4(_)) && is_x86_feature_detected!("avx512bf16");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
 }
@@ -108,12 +109,87 @@ fn available() -> Vec<Level> {
         ("avx2", pulp::x86::V3::try_new().map(Arch::V3)),
         #[cfg(target_arch = "x86_64")]
         ("avx512", pulp::x86::V4::try_new().map(Arch::V4)),
+        #[cfg(target_arch = "x86_64")]
+        (
+            AMX,
+            pulp::x86::V4::try_new()
+                .filter(|_| amx::is_usable())
+                .map(Arch::V4),
+        ),
         #[cfg(target_arch = "aarch64")]
         ("neon", pulp::aarch64::Neon::try_new().map(Arch::Neon)),
     ];
     all.into_iter()
         .filter_map(|(name, arch)| Some((name, arch?)))
         .collect()
+}
+
+/// The name of the level with AMX.
+#[cfg(target_arch = "x86_64")]
+const AMX: &str = "amx";
+
+/// A value of this type proves that the level, the CPU and the system have AMX for bfloat16.
+#[cfg(target_arch = "x86_64")]
+#[derive(Clone, Copy)]
+pub(crate) struct Amx(());
+
+#[cfg(target_arch = "x86_64")]
+impl Amx {
+    /// Returns the proof if the process's level has AMX.
+    #[inline]
+    pub fn of_level() -> Option<Self> {
+        (level().0 == AMX).then_some(Self(()))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+mod amx {
+    use std::arch::asm;
+    use std::arch::x86_64::__cpuid_count;
+    use std::sync::LazyLock;
+
+    /// Number of the system call `arch_prctl` of Linux.
+    const ARCH_PRCTL: i64 = 158;
+
+    /// The request of a process to use an extended part of the processor's state.
+    const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
+
+    /// The part of the state that has AMX's tiles.
+    const TILE_DATA: i64 = 18;
+
+    /// Returns whether the CPU has AMX for bfloat16, and Linux lets this process use it. Linux asks
+    /// for a request since the state of a thread grows by 8 KiB.
+    pub(super) fn is_usable() -> bool {
+        static IS_USABLE: LazyLock<bool> = LazyLock::new(|| has_amx() && is_allowed());
+        *IS_USABLE
+    }
+
+    fn has_amx() -> bool {
+        const BF16_AND_TILES: u32 = 1 << 22 | 1 << 24;
+        __cpuid_count(0, 0).eax >= 7 && __cpuid_count(7, 0).edx & BF16_AND_TILES == BF16_AND_TILES
+    }
+
+    #[allow(unsafe_code)] // A system call that changes no memory.
+    fn is_allowed() -> bool {
+        if !cfg!(target_os = "linux") {
+            return false;
+        }
+        let result: i64;
+        // SAFETY: these are the call's arguments, and the registers that it changes. It changes no
+        // memory of the process.
+        unsafe {
+            asm!(
+                "syscall",
+                inout("rax") ARCH_PRCTL => result,
+                in("rdi") ARCH_REQ_XCOMP_PERM,
+                in("rsi") TILE_DATA,
+                out("rcx") _,
+                out("r11") _,
+                options(nostack),
+            );
+        }
+        result == 0
+    }
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ fn word(first: f32, second: f32) -> f32 {
 
 /// Stores the words of two rows of elements. A missing second row is zeros.
 #[inline(always)]
-fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
+pub(super) fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
     match second {
         Some(second) => {
             for ((&first, &second), to) in first.iter().zip(second).zip(words) {
@@ -47,7 +47,7 @@ fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
 
 /// Stores the words of consecutive elements. A missing last element is zero.
 #[inline(always)]
-fn pair_elements(elements: &[f32], words: &mut [f32]) {
+pub(super) fn pair_elements(elements: &[f32], words: &mut [f32]) {
     let (pairs, rest) = elements.as_chunks::<2>();
     for (&[first, second], to) in pairs.iter().zip(&mut *words) {
         *to = word(first, second);
@@ -60,7 +60,7 @@ fn pair_elements(elements: &[f32], words: &mut [f32]) {
 /// Returns the word of elements `2 index` and `2 index + 1` of a line whose elements are `stride`
 /// apart. `len` is the number of elements of the line.
 #[inline(always)]
-fn strided_word(line: &[f32], stride: usize, index: usize, len: usize) -> f32 {
+pub(super) fn strided_word(line: &[f32], stride: usize, index: usize, len: usize) -> f32 {
     let at = |i: usize| if i < len { line[i * stride] } else { 0.0 };
     word(at(2 * index), at(2 * index + 1))
 }
@@ -102,25 +102,27 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Packs `rows` and `columns` of `W` into panels of `[words, panel]`. In the last panel, words
-    /// beyond the last column are arbitrary. `scratch` has room for a panel.
+    /// Packs `rows` and `columns` of `W` into panels of `[words, panel]`. Words beyond the last row
+    /// are zeros. In the last panel, words beyond the last column are arbitrary. `scratch` has room
+    /// for a panel.
     #[inline(always)]
     pub(super) fn pack_w_words(
         &self,
         rows: Range<usize>,
         columns: Range<usize>,
+        words: usize,
         panel: usize,
         packed: &mut [f32],
         scratch: &mut [f32],
     ) {
         let (w, depth) = (self.w, rows.len());
-        let words = depth.div_ceil(2);
+        let filled = depth.div_ceil(2);
         let from = |row: usize, column: usize| {
             (rows.start + row) * w.row_stride + (self.first_column + column) * w.column_stride
         };
         if w.column_stride == 1 {
             let line = |row: usize| &w.data[from(row, columns.start)..][..columns.len()];
-            for i in 0..words {
+            for i in 0..filled {
                 let first = line(2 * i);
                 let second = (2 * i + 1 < depth).then(|| line(2 * i + 1));
                 for begin in (0..columns.len()).step_by(panel) {
@@ -128,6 +130,9 @@ impl Part<'_, '_, '_> {
                     let to = &mut packed[begin * words + i * panel..][..of.len()];
                     pair_rows(&first[of.clone()], second.map(|row| &row[of]), to);
                 }
+            }
+            for to in packed.chunks_exact_mut(words * panel) {
+                to[filled * panel..].fill(0.0);
             }
             return;
         }
@@ -138,6 +143,7 @@ impl Part<'_, '_, '_> {
                 let from = &w.data[from(0, first + column)..];
                 if w.row_stride == 1 {
                     pair_elements(&from[..depth], scratch);
+                    scratch[filled..].fill(0.0);
                 } else {
                     for (i, to) in scratch.iter_mut().enumerate() {
                         *to = strided_word(from, w.row_stride, i, depth);

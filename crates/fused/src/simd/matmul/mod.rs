@@ -5,12 +5,14 @@
 //! rows.
 //!
 //! While [`bf16_matmuls`](crate::bf16_matmuls()) are on, the packed path rounds the elements of `x`
-//! and `W` to [`bf16`], and multiplies two of them at a time.
+//! and `W` to [`bf16`], and multiplies two of them at a time; with [`amx`], a tile at a time.
 //!
 //! Few rows of `x` take the [`direct`] path, which reads `W` in place. Many rows take the
 //! [`packed`] path, which copies pieces of `W` into the order in which tiles read them. Both
 //! compute a [`part`]: the rows and columns of the output that one thread computes.
 
+#[cfg(target_arch = "x86_64")]
+mod amx;
 mod bf16;
 mod direct;
 mod format;
@@ -210,6 +212,10 @@ fn compute(part: Part<'_, '_, '_>) {
 
 /// Computes a part in bfloat16 if the CPU has the instructions, else in f32.
 fn compute_bf16(part: Part<'_, '_, '_>) {
+    #[cfg(target_arch = "x86_64")]
+    if let Some(amx) = super::level::Amx::of_level() {
+        return amx::compute(part, amx);
+    }
     #[cfg(target_arch = "x86_64")]
     if let Some(format) = bf16::Bf16::of_level() {
         return bf16::compute(part, format);

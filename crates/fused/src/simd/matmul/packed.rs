@@ -145,7 +145,7 @@ impl Part<'_, '_, '_> {
                     1 => self.pack_w(simd, rows.clone(), columns.clone(), packed_w),
                     _ => {
                         let (rows, columns) = (rows.clone(), columns.clone());
-                        self.pack_w_words(rows, columns, panel, packed_w, scratch);
+                        self.pack_w_words(rows, columns, words, panel, packed_w, scratch);
                     }
                 }
                 let panels = S::as_simd_f32s(packed_w).0.as_chunks::<VECTORS>().0;

@@ -1,6 +1,6 @@
 use super::*;
 
-fn elements(n: usize, seed: usize) -> Vec<f32> {
+pub(super) fn elements(n: usize, seed: usize) -> Vec<f32> {
     (0..n)
         .map(|i| ((i * 7919 + seed * 104_729) % 2003) as f32 / 1001.0 - 1.0)
         .collect()

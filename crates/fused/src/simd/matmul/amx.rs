@@ -1,0 +1,393 @@
+//! Matmuls of bfloat16 elements with AMX, whose registers are tiles of 16 rows of 64 bytes. Sums are
+//! f32.
+//!
+//! The intrinsics are not stable, so instructions are written in assembly. A block of the output has
+//! 2 x 2 tiles, so that each tile of `x` or `W` that is loaded is multiplied twice.
+
+use std::arch::asm;
+use std::ops::Range;
+
+use super::bf16::{pair_elements, pair_rows, strided_word};
+use super::packed::PACK_COLUMNS;
+use super::part::{Part, SCRATCH, Start};
+use crate::simd::level::Amx;
+use crate::simd::transpose::copy_transposed;
+
+/// Rows of a tile, and words in each of them.
+const TILE: usize = 16;
+
+/// Rows and columns of a block of the output.
+const BLOCK: usize = 2 * TILE;
+
+/// Maximum number of words in each row of a packed piece of `x`. With this many, a block's rows fit
+/// in the L1 cache.
+const WORDS: usize = 256;
+
+/// A block of the output, row after row.
+type Block = [[f32; BLOCK]; BLOCK];
+
+/// A tile, row after row.
+type Tile = [[f32; TILE]; TILE];
+
+fn as_tiles(words: &[f32]) -> &[Tile] {
+    words.as_chunks().0.as_chunks().0
+}
+
+/// Computes a part.
+#[allow(unsafe_code)] // Instructions that the CPU has.
+pub(super) fn compute(part: Part<'_, '_, '_>, amx: Amx) {
+    // SAFETY: AMX is used only if the level has AVX-512.
+    unsafe { in_blocks(part, amx) }
+}
+
+#[target_feature(
+    enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt,avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
+)]
+fn in_blocks(part: Part<'_, '_, '_>, amx: Amx) {
+    let tiles = Tiles::new(amx);
+    by_blocks(part, |x, w| tiles.multiply(x, w));
+}
+
+/// Computes a part by a function that multiplies two blocks: 32 rows of words, given as two tiles
+/// for every 16 words, by 32 columns, given as two panels one after the other with a tile for every
+/// 16 words.
+#[inline(always)]
+fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> Block) {
+    part.direct_sums();
+    let (k, width, m) = (part.w.rows, part.y[0].len(), part.y.len());
+    let depth = k.div_ceil(k.div_ceil(2 * WORDS)).next_multiple_of(2 * TILE);
+    let (mut packed_x, mut packed_w) = SCRATCH.take();
+    let x_size = m.next_multiple_of(BLOCK) * depth / 2;
+    // The scratch memory in which words are made is as large as a block's rows.
+    packed_x.resize((x_size + BLOCK * depth / 2).max(packed_x.len()), 0.0);
+    let (x, scratch) = packed_x.split_at_mut(x_size);
+    let w_size = PACK_COLUMNS.next_multiple_of(BLOCK) * depth / 2;
+    packed_w.resize(w_size.max(packed_w.len()), 0.0);
+    for first in (0..k).step_by(depth) {
+        let rows = first..k.min(first + depth);
+        let words = rows.len().div_ceil(2).next_multiple_of(TILE);
+        part.pack_x_tiles(rows.clone(), words, x, scratch);
+        let x = as_tiles(&x[..m.next_multiple_of(BLOCK) * words]);
+        for begin in (0..width).step_by(PACK_COLUMNS) {
+            let columns = begin..width.min(begin + PACK_COLUMNS);
+            let n_blocks = columns.len().div_ceil(BLOCK);
+            let w = &mut packed_w[..n_blocks * BLOCK * words];
+            part.pack_w_words(rows.clone(), columns, words, TILE, w, scratch);
+            let w = as_tiles(w);
+            for (x, row) in x.chunks_exact(2 * words / TILE).zip((0..).step_by(BLOCK)) {
+                let w = w.chunks_exact(2 * words / TILE);
+                for (w, column) in w.zip((begin..).step_by(BLOCK)) {
+                    part.add_block(first, row, column, &multiply(x, w));
+                }
+            }
+        }
+    }
+    SCRATCH.set((packed_x, packed_w));
+}
+
+impl Part<'_, '_, '_> {
+    /// Packs `columns` of `x` into tiles. The rows of a block have two tiles for every 16 words. Rows
+    /// beyond the end of `x` are arbitrary, words beyond the last column are zeros. `scratch` has
+    /// room for the rows of a block.
+    #[inline(always)]
+    fn pack_x_tiles(
+        &self,
+        columns: Range<usize>,
+        words: usize,
+        packed: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let (x, m, depth) = (self.x, self.y.len(), columns.len());
+        for (first, tiles) in (0..m)
+            .step_by(BLOCK)
+            .zip(packed.chunks_exact_mut(BLOCK * words))
+        {
+            let rows = BLOCK.min(m - first);
+            let begin = (self.first_row + first) * x.row_stride + columns.start * x.column_stride;
+            let from = &x.data[begin..];
+            if x.row_stride == 1 {
+                let line = |i: usize| &from[i * x.column_stride..][..rows];
+                for (i, to) in scratch.chunks_exact_mut(BLOCK).take(words).enumerate() {
+                    match 2 * i < depth {
+                        true => {
+                            let second = (2 * i + 1 < depth).then(|| line(2 * i + 1));
+                            pair_rows(line(2 * i), second, to);
+                        }
+                        false => to.fill(0.0),
+                    }
+                }
+                let steps = scratch.chunks_exact(TILE * BLOCK);
+                for (scratch, to) in steps.zip(tiles.chunks_exact_mut(TILE * BLOCK)) {
+                    copy_transposed(scratch, BLOCK, [TILE, rows], to, TILE);
+                }
+                continue;
+            }
+            for row in 0..rows {
+                let from = &from[row * x.row_stride..];
+                let line = &mut scratch[..words];
+                match x.column_stride {
+                    1 => pair_elements(&from[..depth], line),
+                    stride => {
+                        for (i, to) in line.iter_mut().enumerate() {
+                            *to = strided_word(from, stride, i, depth);
+                        }
+                    }
+                }
+                line[depth.div_ceil(2)..].fill(0.0);
+                for (step, line) in line.as_chunks::<TILE>().0.iter().enumerate() {
+                    tiles[(step * BLOCK + row) * TILE..][..TILE].copy_from_slice(line);
+                }
+            }
+        }
+    }
+
+    /// Adds a block of a product to the output. `first` is the first row of `W` in the product; with
+    /// `first` 0, the block is added to the start values. Rows and columns beyond the part's last
+    /// ones are skipped.
+    #[inline(always)]
+    fn add_block(&mut self, first: usize, row: usize, column: usize, product: &Block) {
+        let start = match first {
+            0 => self.start,
+            _ => Start::Output,
+        };
+        for (y, product) in self.y[row..].iter_mut().zip(product) {
+            let end = y.len().min(column + BLOCK);
+            let y = &mut y[column..end];
+            match start {
+                Start::Zero => y.copy_from_slice(&product[..y.len()]),
+                Start::Bias(bias) => {
+                    let bias = &bias[self.first_column + column..];
+                    for ((y, product), bias) in y.iter_mut().zip(product).zip(bias) {
+                        *y = bias + product;
+                    }
+                }
+                Start::Output => {
+                    for (y, product) in y.iter_mut().zip(product) {
+                        *y += product;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The shapes of the tile registers, as the instruction that sets them reads them: the format, which
+/// is 1, and the bytes in a row and the number of rows of each register.
+#[repr(C, align(64))]
+struct Shapes {
+    format: [u8; 16],
+    row_bytes: [u16; 16],
+    rows: [u8; 16],
+}
+
+/// The tile registers of the calling thread, until it is dropped.
+struct Tiles;
+
+impl Tiles {
+    #[allow(unsafe_code)] // Instructions that the CPU has.
+    fn new(_: Amx) -> Self {
+        let mut shapes = Shapes {
+            format: [0; 16],
+            row_bytes: [0; 16],
+            rows: [0; 16],
+        };
+        shapes.format[0] = 1;
+        shapes.row_bytes[..8].fill((TILE * size_of::<f32>()) as u16);
+        shapes.rows[..8].fill(TILE as u8);
+        // SAFETY: `Amx` proves that the CPU has the instruction and that the system allows it. The
+        // shapes are valid, and 64 bytes long.
+        unsafe {
+            asm!("ldtilecfg [{}]", in(reg) &raw const shapes, options(readonly, nostack, preserves_flags));
+        }
+        Self
+    }
+
+    /// Multiplies two blocks, laid out as for [`by_blocks`].
+    #[inline(always)]
+    #[allow(unsafe_code)] // Instructions that the CPU has.
+    fn multiply(&self, x: &[Tile], w: &[Tile]) -> Block {
+        assert!(x.len() == w.len() && !x.is_empty() && x.len().is_multiple_of(2));
+        let steps = x.len() / 2;
+        let mut product = [[0.0; BLOCK]; BLOCK];
+        // SAFETY: `self` proves that the registers have their shapes. Each step reads two tiles of
+        // `x`, and one of each half of `w`, which have as many. Four tiles are stored in `product`.
+        unsafe {
+            asm!(
+                "tilezero tmm0",
+                "tilezero tmm1",
+                "tilezero tmm2",
+                "tilezero tmm3",
+                "2:",
+                "tileloadd tmm4, [{x} + {row}]",
+                "tileloadd tmm6, [{w} + {row}]",
+                "tileloadd tmm7, [{right} + {row}]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tileloadd tmm5, [{x} + {row} + 1024]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {x}, 2048",
+                "add {w}, 1024",
+                "add {right}, 1024",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{product} + 2 * {row}], tmm0",
+                "tilestored [{product} + 2 * {row} + 64], tmm1",
+                "tilestored [{product} + 2 * {row} + 2048], tmm2",
+                "tilestored [{product} + 2 * {row} + 2112], tmm3",
+                x = inout(reg) x.as_ptr() => _,
+                w = inout(reg) w.as_ptr() => _,
+                right = inout(reg) w[steps..].as_ptr() => _,
+                steps = inout(reg) steps => _,
+                row = in(reg) TILE * size_of::<f32>(),
+                product = in(reg) product.as_mut_ptr(),
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack),
+            );
+        }
+        product
+    }
+}
+
+impl Drop for Tiles {
+    /// Leaves the registers empty, so that the system need not save them when it switches threads.
+    #[allow(unsafe_code)] // An instruction that the CPU has.
+    fn drop(&mut self) {
+        // SAFETY: `self` proves that the CPU has the instruction.
+        unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::matmul::matrix::Matrix;
+    use crate::simd::matmul::tests::elements;
+
+    /// What AMX computes, in plain code, so that packing is tested on every processor.
+    fn plain(x: &[Tile], w: &[Tile]) -> Block {
+        let steps = x.len() / 2;
+        let mut product = [[0.0; BLOCK]; BLOCK];
+        for (row, sums) in product.iter_mut().enumerate() {
+            for (column, sum) in sums.iter_mut().enumerate() {
+                for step in 0..steps {
+                    let x = &x[2 * step + row / TILE][row % TILE];
+                    let w = &w[column / TILE * steps + step];
+                    for (x, w) in x.iter().zip(w) {
+                        *sum += dot(*x, w[column % TILE]);
+                    }
+                }
+            }
+        }
+        product
+    }
+
+    /// The dot product of two words of two bfloat16 each.
+    fn dot(x: f32, w: f32) -> f32 {
+        let halves = |word: f32| {
+            let bits = word.to_bits();
+            [bits << 16, bits & 0xffff_0000].map(f32::from_bits)
+        };
+        let ([x0, x1], [w0, w1]) = (halves(x), halves(w));
+        x0 * w0 + x1 * w1
+    }
+
+    /// Elements that bfloat16 represents exactly.
+    fn exact(n: usize, seed: usize) -> Vec<f32> {
+        let whole = elements(n, seed).into_iter();
+        whole.map(|x| (x * 16.0).round()).collect()
+    }
+
+    fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
+        let places = 0..rows * columns;
+        places
+            .map(|i| data[i % rows * columns + i / rows])
+            .collect()
+    }
+
+    /// The matrix of `data`, whose elements are stored by rows, or by columns if `by_columns`.
+    fn matrix(data: &[f32], rows: usize, columns: usize, by_columns: bool) -> Matrix<'_> {
+        Matrix {
+            data,
+            rows,
+            columns,
+            row_stride: if by_columns { 1 } else { columns },
+            column_stride: if by_columns { rows } else { 1 },
+        }
+    }
+
+    #[test]
+    fn blocks_of_every_shape_and_layout_have_exact_sums() {
+        let sizes = [
+            (1, 1, 1),
+            (17, 3, 5),
+            (32, 32, 32),
+            (33, 31, 33),
+            (40, 70, 300),
+            (65, 513, 47),
+            (31, 1100, 210),
+        ];
+        for (m, k, n) in sizes {
+            let (x, w, bias) = (exact(m * k, 1), exact(k * n, 2), exact(n, 3));
+            let (x_t, w_t) = (transposed(&x, m, k), transposed(&w, k, n));
+            for (x_by_columns, w_by_columns) in
+                [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let old = exact(m * n, 4);
+                for start in [Start::Zero, Start::Bias(&bias), Start::Output] {
+                    let mut y = match start {
+                        Start::Zero | Start::Bias(_) => vec![f32::NAN; m * n],
+                        Start::Output => old.clone(),
+                    };
+                    by_blocks(
+                        Part {
+                            x: matrix(if x_by_columns { &x_t } else { &x }, m, k, x_by_columns),
+                            first_row: 0,
+                            w: matrix(if w_by_columns { &w_t } else { &w }, k, n, w_by_columns),
+                            first_column: 0,
+                            start,
+                            y: &mut y.chunks_mut(n).collect::<Vec<_>>(),
+                            sums: Vec::new(),
+                        },
+                        plain,
+                    );
+                    for (place, y) in y.into_iter().enumerate() {
+                        let (row, column) = (place / n, place % n);
+                        let before = match start {
+                            Start::Zero => 0.0,
+                            Start::Bias(bias) => bias[column],
+                            Start::Output => old[place],
+                        };
+                        let products = (0..k).map(|i| x[row * k + i] * w[i * n + column]);
+                        let expected = before + products.sum::<f32>();
+                        assert_eq!(y, expected, "{m} {k} {n} {x_by_columns} {w_by_columns}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// The instructions themselves, where the CPU has them; elsewhere there is nothing to compare.
+    #[test]
+    fn instructions_multiply_as_plain_code_does() {
+        let Some(amx) = Amx::of_level() else {
+            eprintln!("no AMX at this level: its instructions are not tested");
+            return;
+        };
+        let tiles = Tiles::new(amx);
+        for steps in [1, 2, 16] {
+            let size = 2 * steps * TILE * TILE;
+            let words = |seed| -> Vec<f32> {
+                let (low, high) = (exact(size, seed), exact(size, seed + 1));
+                let pairs = low.into_iter().zip(high);
+                pairs
+                    .map(|(low, high)| f32::from_bits(low.to_bits() >> 16 | high.to_bits()))
+                    .collect()
+            };
+            let (x, w) = (words(1), words(3));
+            let (x, w) = (as_tiles(&x), as_tiles(&w));
+            assert_eq!(tiles.multiply(x, w), plain(x, w), "{steps} steps");
+        }
+    }
+}
