@@ -201,7 +201,7 @@ impl Transformer {
         }
         let config = config.clone().with_max_len(max_len);
         let device = self.decoder.input.table().device();
-        let mut init = Init::new(&device);
+        let mut init = Init::zeros(&device);
         for input in [&mut self.encoder.input, &mut self.decoder.input] {
             input.position = PositionEncoding::build(&config, &mut init);
         }

@@ -25,8 +25,6 @@ struct Toy {
     vocab_size: usize,
     seed: u64,
     rows: Vec<Vec<u32>>,
-    steps: usize,
-    fed: usize,
 }
 
 impl Toy {
@@ -36,8 +34,6 @@ impl Toy {
             seed,
             // A row begins with the index of its source, so that sources have different logits.
             rows: (0..n_sources as u32).map(|source| vec![source]).collect(),
-            steps: 0,
-            fed: 0,
         }
     }
 
@@ -98,8 +94,6 @@ impl Autoregressive for Toy {
             row
         };
         self.rows = parents.iter().zip(tokens).map(row).collect();
-        self.steps += 1;
-        self.fed += tokens.len();
         self.rows.iter().flat_map(|row| self.logits(row)).collect()
     }
 }

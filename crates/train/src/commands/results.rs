@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::Device;
-use training::config::{BestBy, RunConfig};
+use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
 use training::data::{DataConfig, Dataset, Decoded};
 use training::evaluation::{ByLength, LengthSettings, TestResult, decode_greedily};
@@ -16,7 +16,7 @@ use transformer::Transformer;
 use super::lengths;
 use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
-use crate::terminal::{Paint, loss_text, output};
+use crate::terminal::{Paint, measure_text, output};
 
 /// Maximum number of decoded sequences that are printed first, and of further sequences with wrong
 /// outputs.
@@ -140,11 +140,7 @@ pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best
 
 fn best_text(config: &RunConfig, best: Best) -> String {
     let Best { step, value } = best;
-    let value = match config.evaluation.best_by {
-        BestBy::Loss => format!("loss {}", loss_text(value)),
-        BestBy::ExactMatch => format!("exact match {value:.4}"),
-        BestBy::Bleu => format!("BLEU {value:.2}"),
-    };
+    let value = measure_text(config.evaluation.best_by, value);
     format!("{value} at step {step}, kept as --checkpoint best")
 }
 
@@ -159,6 +155,8 @@ fn shell_word(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use training::config::BestBy;
+
     use super::*;
 
     #[test]

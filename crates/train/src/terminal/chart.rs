@@ -103,12 +103,20 @@ impl Widget for Chart<'_> {
         let block = Block::new()
             .borders(Borders::TOP)
             .title(self.title(is_log, area.width));
-        let Some(bounds) = Bounds::of(values(), self.steps, self.range, is_log) else {
+        let y_count = match area.height {
+            ..8 => 2,
+            8..14 => 3,
+            _ => 5,
+        };
+        let Some(mut bounds) = Bounds::of(values(), self.steps, self.range, is_log) else {
             let inner = block.inner(area);
             block.render(area, buffer);
             Paragraph::new(self.empty).centered().render(inner, buffer);
             return;
         };
+        if !is_log {
+            bounds.y = round_outwards(bounds.y, y_count - 1);
+        }
         let scaled: Vec<Vec<(f64, f64)>> = self
             .curves
             .iter()
@@ -134,11 +142,6 @@ impl Widget for Chart<'_> {
         let x_labels = labels(bounds.x, if area.width < 60 { 2 } else { 3 }, |x| {
             grouped(x.round().max(0.0) as usize)
         });
-        let y_count = match area.height {
-            ..8 => 2,
-            8..14 => 3,
-            _ => 5,
-        };
         let y_labels = labels(bounds.y, y_count, |y| {
             let label = short(if is_log { 10_f64.powf(y) } else { y });
             format!("{label:>8}")
@@ -206,6 +209,21 @@ fn scale(value: f64, is_log: bool) -> f64 {
     if is_log { value.log10() } else { value }
 }
 
+/// Returns the narrowest bounds around `bounds` that make round labels: `intervals` labels apart by
+/// 1, 2, 2.5 or 5 times a power of ten, from a multiple of half of it on.
+fn round_outwards(bounds: [f64; 2], intervals: usize) -> [f64; 2] {
+    let (low, high, n) = (bounds[0], bounds[1], intervals as f64);
+    let power = 10_f64.powf(((high - low) / n).log10().floor());
+    let distances = [1.0, 2.0, 2.5, 5.0, 10.0, 20.0].map(|multiple| multiple * power);
+    let around = |distance: f64| {
+        // Rounding errors must not add an interval to bounds that are round already.
+        let begin = (2.0 * low / distance + 1e-9).floor() * distance / 2.0;
+        let end = begin + n * distance;
+        (high <= end + 1e-9 * distance).then_some([begin, end])
+    };
+    distances.into_iter().find_map(around).unwrap_or(bounds)
+}
+
 /// Returns `count` labels at equal distances. The first and the last label are at the bounds.
 fn labels(bounds: [f64; 2], count: usize, label: impl Fn(f64) -> String) -> Vec<String> {
     let [low, high] = bounds;
@@ -239,6 +257,24 @@ mod tests {
             let value = scale(2.0, is_log);
             assert!(bounds.x[0] < bounds.x[1]);
             assert!(bounds.y[0] < value && value < bounds.y[1]);
+        }
+    }
+
+    #[test]
+    fn round_bounds_are_the_narrowest_ones() {
+        for (bounds, intervals, round) in [
+            ([0.0, 1.0], 4, [0.0, 1.0]),
+            ([0.0, 1.0], 1, [0.0, 1.0]),
+            ([0.0, 0.001_49], 2, [0.0, 0.002]),
+            ([0.0, 13_420.0], 4, [0.0, 20_000.0]),
+            ([31.2, 48.7], 2, [30.0, 50.0]),
+            ([-0.3, 0.3], 2, [-0.5, 0.5]),
+            ([97.0, 103.0], 1, [95.0, 105.0]),
+            ([99.0, 101.0], 1, [99.0, 101.0]),
+        ] {
+            let found = round_outwards(bounds, intervals);
+            let close = |i: usize| (found[i] - round[i]).abs() < 1e-9 * round[1].abs();
+            assert!(close(0) && close(1), "{bounds:?}: {found:?}");
         }
     }
 

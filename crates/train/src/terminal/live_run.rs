@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use training::run::{Evaluation, Event, StepMetrics};
+use training::config::BestBy;
+use training::run::{Best, Evaluation, Event, StepMetrics};
 
 use super::series::Series;
 
@@ -27,8 +28,8 @@ pub(super) struct LiveRun {
     /// Target tokens and time since the last measurement of the speed.
     since: (usize, Duration),
     pub(super) evaluation: Option<Evaluation>,
-    /// Step and score of the best evaluation, see [`score`].
-    pub(super) best: Option<(usize, f64)>,
+    /// The best evaluation, and the measure that decides which one it is.
+    pub(super) best: Option<(BestBy, Best)>,
     /// Step of the last checkpoint, and when it was written.
     pub(super) checkpoint: Option<(usize, Instant)>,
     pub(super) curves: Curves,
@@ -92,6 +93,7 @@ impl LiveRun {
                 self.metrics = Some(*metrics);
             }
             Event::Evaluation(evaluation) => self.evaluation(*evaluation),
+            Event::Best { by, best } => self.best = Some((by, best)),
             Event::Checkpoint { step, .. } => self.checkpoint = Some((step, Instant::now())),
             _ => {}
         }
@@ -120,9 +122,6 @@ impl LiveRun {
         curves.token_accuracy.push(step, evaluation.token_accuracy);
         if let Some((_, value)) = score(&evaluation) {
             curves.score.push(step, value);
-            if self.best.is_none_or(|(_, best)| value > best) {
-                self.best = Some((step, value));
-            }
         }
         self.evaluation = Some(evaluation);
     }
@@ -171,13 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn the_best_evaluation_is_the_first_of_the_best_score() {
+    fn the_best_evaluation_is_that_of_the_run() {
         let mut run = LiveRun::new(0, 100);
-        for (step, score) in [(10, 0.2), (20, 0.7), (30, 0.7), (40, 0.1)] {
+        let best = Best {
+            step: 20,
+            value: 0.7,
+        };
+        let by = BestBy::ExactMatch;
+        run.event(Event::Best { by, best });
+        for (step, score) in [(30, 0.6), (40, 0.8)] {
             run.event(Event::Evaluation(&evaluation(step, score)));
         }
-        assert_eq!(run.best, Some((20, 0.7)));
-        assert_eq!(run.curves.score.points().len(), 4);
+        assert_eq!(run.best, Some((by, best)));
+        assert_eq!(run.curves.score.points().len(), 2);
         assert_eq!(run.evaluation.unwrap().step, 40);
     }
 

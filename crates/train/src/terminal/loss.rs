@@ -1,4 +1,6 @@
-//! Formats losses as text.
+//! Formats losses and other measures as text.
+
+use training::config::BestBy;
 
 /// Returns a loss with four decimal places. A very small or very large loss has three significant
 /// digits instead: `2.3126`, `0.00312`, `3.12e-5`.
@@ -12,6 +14,15 @@ pub fn loss_text(loss: f64) -> String {
         format!("{loss:.5}")
     } else {
         format!("{loss:.4}")
+    }
+}
+
+/// Returns the name and the value of a measure: `loss 0.1235`, `exact match 0.7500`, `BLEU 31.42`.
+pub fn measure_text(measure: BestBy, value: f64) -> String {
+    match measure {
+        BestBy::Loss => format!("loss {}", loss_text(value)),
+        BestBy::ExactMatch => format!("exact match {value:.4}"),
+        BestBy::Bleu => format!("BLEU {value:.2}"),
     }
 }
 

@@ -26,7 +26,7 @@ pub mod table;
 pub use about::About;
 pub use color::{ColorChoice, Paint};
 pub use line_progress::LineProgress;
-pub use loss::loss_text;
+pub use loss::{loss_text, measure_text};
 pub use notes::end_progress;
 pub use number::{bytes, grouped};
 pub use output::Verbosity;

@@ -22,7 +22,7 @@ use super::runs::{Kind, copy, essence, files, renew};
 /// - `weights.safetensors` is in a format without checksums.
 ///
 /// `config.json` and `metrics.jsonl` are free only for the commands that show them.
-const FREE: [(&str, &[&str]); 6] = [
+const FREE: [(&str, &[&str]); 7] = [
     (
         "config.json",
         &["eval", "generate", "plot", "report", "runs", "resume"],
@@ -31,6 +31,7 @@ const FREE: [(&str, &[&str]); 6] = [
     ("summary.json", &["report", "runs"]),
     ("lengths.json", &["plot", "report"]),
     ("status.json", &["report", "runs"]),
+    ("environment.json", &["report"]),
     ("weights.safetensors", &["import", "inspect"]),
 ];
 

@@ -87,7 +87,7 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
         }
     };
     let from = presets.iter().map(|(name, preset)| {
-        let preset = settings(&as_file(preset));
+        let preset = settings(&preset.to_json());
         let paths = differing(&[&own, &preset]).into_iter();
         let is_free = [
             "data.train.",
@@ -103,19 +103,12 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     from.min_by_key(|(_, changed)| changed.len())
 }
 
-/// Returns a configuration as the JSON value of its `config.json`. In the file, an `f32` number has
-/// fewer digits than after a conversion to `f64`.
-fn as_file(config: &RunConfig) -> Value {
-    let json = serde_json::to_string(config).expect("it is plain data");
-    serde_json::from_str(&json).expect("it is JSON")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn changed(config: &RunConfig) -> (&'static str, Vec<String>) {
-        let (preset, changed) = from_preset(&as_file(config)).unwrap();
+        let (preset, changed) = from_preset(&config.to_json()).unwrap();
         let shown = changed
             .iter()
             .map(|(path, value)| format!("{path} {value}"));

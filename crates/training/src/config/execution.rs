@@ -74,7 +74,10 @@ impl ExecutionConfig {
         match self.precision {
             Precision::F32 => false,
             Precision::F16 => true,
-            Precision::Bf16 => !(self.fused && self.backend == "flex"),
+            Precision::Bf16 => {
+                let is_flex = self.backend.split(':').next() == Some("flex");
+                !(self.fused && is_flex)
+            }
         }
     }
 

@@ -108,8 +108,8 @@ impl<'a> Predictor<'a> {
         Ok(results)
     }
 
-    /// Passes the text of an output to `print` token by token, and then a line break. A score is
-    /// passed as a whole. The generation ends early if `print` returns `Break`.
+    /// Passes the text of an output to `print` token by token, and then a line break. Scores, the
+    /// outputs of a beam search, and several outputs of a source are passed as a whole. The generation ends early if `print` returns `Break`.
     ///
     /// ```
     /// use std::cell::RefCell;
@@ -157,9 +157,9 @@ impl<'a> Predictor<'a> {
         request: &Request,
         print: impl Fn(&str) -> Result<ControlFlow<()>>,
     ) -> Result<ControlFlow<()>> {
-        let Work::Generate(generation) = &self.work else {
-            let result = self.predict(std::slice::from_ref(request))?;
-            return print(&result.concat());
+        let generation = match &self.work {
+            Work::Generate(generation) if generation.config.rows_per_source() == 1 => generation,
+            _ => return print(&self.predict(std::slice::from_ref(request))?.concat()),
         };
         let config = generation.config_at(request.line, self.max_output(request));
         let prefix = &generation.prefix;

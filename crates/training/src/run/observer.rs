@@ -6,7 +6,9 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::records::{Evaluation, StepMetrics};
+use super::state::Best;
 use super::status::EndReason;
+use crate::config::BestBy;
 
 /// Something that happened in a training run.
 #[derive(Clone, Copy, Debug)]
@@ -31,6 +33,14 @@ pub enum Event<'a> {
     Metrics(&'a StepMetrics),
     /// The model was evaluated on the validation split.
     Evaluation(&'a Evaluation),
+    /// The best evaluation so far: after each evaluation that is the best, and at the beginning of a
+    /// resumed run that was evaluated before.
+    Best {
+        /// Measure that decides which evaluation is the best.
+        by: BestBy,
+        /// Step of the evaluation, and value of the measure.
+        best: Best,
+    },
     /// A checkpoint was written.
     Checkpoint {
         /// Number of steps taken.

@@ -200,6 +200,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let (first, steps) = (self.state.step, config.optimization.steps);
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
+        self.tell_best(observer)?;
         let (stop, waited) = std::thread::scope(|scope| {
             // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let optimization = &config.optimization;
@@ -353,6 +354,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
         };
         let is_best = self.state.evaluated(config.best_by, value);
+        if is_best {
+            self.tell_best(observer)?;
+        }
         let exact_match = scores.exact_match;
         let reached = config.target.filter(|&target| exact_match >= target);
         let reached = reached.map(|target| EndReason::TargetReached {
@@ -364,5 +368,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             best: self.state.best.map_or(0, |best| best.step),
         });
         Ok((is_best, reached.or(out_of_patience)))
+    }
+
+    /// Tells the observer the best evaluation so far, if there is one.
+    fn tell_best(&self, observer: &mut dyn Observer) -> Result<()> {
+        let by = self.config.evaluation.best_by;
+        let best = self.state.best;
+        best.map_or(Ok(()), |best| observer.event(Event::Best { by, best }))
     }
 }

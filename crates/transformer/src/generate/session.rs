@@ -153,7 +153,7 @@ impl Decoder {
             let expected = format!("at most the model's max_len ({max_len})");
             return Err(ConfigError::new("max_length", config.max_length, expected).into());
         }
-        let max_rows = prefixes.len() * config.rows_per_source();
+        let max_rows = prefixes.len().saturating_mul(config.rows_per_source());
         let session = DecoderSession::new(self, memory, max_rows, config.max_length);
         Search::new(session, prefixes, config.clone())
     }

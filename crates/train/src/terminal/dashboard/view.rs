@@ -8,10 +8,12 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 use training::memory::peak_rss_bytes;
+use training::run::Best;
 
 use super::super::about::About;
 use super::super::chart::MIN_SIZE;
 use super::super::live_run::{LiveRun, score};
+use super::super::loss::measure_text;
 use super::super::number::{bytes, clock, grouped, short};
 use super::super::quantity::Quantity;
 use super::controls::Controls;
@@ -125,14 +127,7 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
         Some(evaluation) => {
             let mut items = Vec::new();
             if let Some((name, value)) = score(evaluation) {
-                let value = format!("{name} {}", short(value));
-                match run.best.filter(|(step, _)| *step != evaluation.step) {
-                    None => items.push(format!("{value}, the best so far")),
-                    Some((step, best)) => {
-                        items.push(value);
-                        items.push(format!("best {} at step {}", short(best), grouped(step)));
-                    }
-                }
+                items.push(format!("{name} {}", short(value)));
             }
             items.push(format!("loss {}", short(evaluation.valid_loss)));
             items.push(format!(
@@ -140,6 +135,16 @@ fn values(run: &LiveRun, width: usize, now: Instant) -> Vec<String> {
                 short(evaluation.token_accuracy)
             ));
             items.extend(evaluation.chrf.map(|chrf| format!("chrF {}", short(chrf))));
+            items.extend(run.best.map(|(by, Best { step, value })| {
+                match step == evaluation.step {
+                    true => "the best so far".into(),
+                    false => format!(
+                        "best: {} at step {}",
+                        measure_text(by, value),
+                        grouped(step)
+                    ),
+                }
+            }));
             let title = format!("evaluation at step {}: ", grouped(evaluation.step));
             flow(&title, &items, width)
         }

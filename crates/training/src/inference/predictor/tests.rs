@@ -1,6 +1,6 @@
 use burn::tensor::Device;
 use serde_json::{Value, json};
-use transformer::generate::GenerateConfig;
+use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 
 use super::*;
 use crate::config::RunConfig;
@@ -88,4 +88,35 @@ fn scores_are_of_the_target_after_the_tab() {
     let error = request("3").unwrap_err();
     let rejected: Value = serde_json::from_str(&predictor.rejected(1, &error).unwrap()).unwrap();
     assert_eq!(rejected, json!({"line": 1, "error": error.to_string()}));
+}
+
+#[test]
+fn a_beam_search_is_streamed_as_a_whole() {
+    let run = run();
+    let bos_id = run.dataset.codec().vocabularies().bos_id;
+    let method = Method::Beam {
+        width: 3,
+        length_penalty: LengthPenalty::None,
+    };
+    let config = GenerateConfig::new(bos_id, 4)
+        .with_method(method)
+        .with_n_best(2);
+    let generation = Generation {
+        config,
+        prefix: Vec::new(),
+        alignments: false,
+        extends: false,
+    };
+    let predictor = Predictor::new(&run, Work::Generate(generation), false);
+    let request = predictor.request(&line(1, "3 1 2")).unwrap().unwrap();
+    let parts = std::cell::RefCell::new(Vec::new());
+    let print = |part: &str| {
+        parts.borrow_mut().push(part.to_owned());
+        Ok(ControlFlow::Continue(()))
+    };
+    assert!(predictor.stream(&request, print).unwrap().is_continue());
+    assert_eq!(
+        parts.into_inner(),
+        [predictor.predict(&[request]).unwrap().concat()]
+    );
 }
