@@ -112,7 +112,7 @@ impl GenerateArgs {
     ///
     /// # Errors
     ///
-    /// A wrong value, or flags that cannot be combined.
+    /// A value that is out of range, or flags that cannot be combined.
     pub fn check(&self) -> Result<(), UsageError> {
         let alignments = self.alignments.then_some("");
         needs("--alignments", alignments, "--json", self.json)?;

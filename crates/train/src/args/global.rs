@@ -1,4 +1,4 @@
-//! Flags that go with every command.
+//! Flags that every command has.
 
 use clap::{ArgAction, Args};
 use training::error::UsageError;

@@ -11,7 +11,7 @@ use super::trained::load;
 use crate::args::GenerateArgs;
 use crate::terminal::{LineProgress, output};
 
-/// Default number of lines in a batch if the input is a file or a pipe.
+/// Default number of lines in a batch. At a terminal and with `--stream`, the default is 1.
 const BATCH_SIZE: usize = 64;
 
 /// Runs the command.

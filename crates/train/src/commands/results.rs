@@ -18,8 +18,8 @@ use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, loss_text, output};
 
-/// Maximum number of decoded sequences that are printed. Of the sequences after them, as many again
-/// are printed if their outputs are wrong.
+/// Maximum number of decoded sequences that are printed. Up to this number of further sequences are
+/// printed if their outputs are wrong.
 const SHOWN: usize = 5;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,

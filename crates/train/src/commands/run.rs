@@ -11,7 +11,7 @@ use crate::args::{Cli, Command};
 use crate::exit::Exit;
 use crate::terminal::output;
 
-/// Runs the command of a command line, and returns its exit code.
+/// Runs the command of a command line, and returns how it ended.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ use training::run::read_config;
 use crate::args::{Side, TokenizeArgs, name_of};
 use crate::terminal::output;
 
-/// Number of bytes of collected output from which on it is printed.
+/// Number of bytes of output that are collected before they are printed.
 const CHUNK: usize = 1 << 16;
 
 /// Maximum size of a text in bytes. A tokeniser needs some hundred bytes of memory for each byte of

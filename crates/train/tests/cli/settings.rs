@@ -257,7 +257,7 @@ fn errors_name_the_flag_of_their_file() {
         ),
     ] {
         let mut arguments: Vec<&str> = line.split(' ').collect();
-        // The folder `run` must not be created, but the folder of caches may be.
+        // The folder `run` is not created, but a folder of caches may be created beside it.
         arguments.extend(["--run-dir", "run"]);
         let output = train(path).args(&arguments).output().unwrap();
         let stderr = text(&output.stderr);

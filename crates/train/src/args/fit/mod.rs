@@ -78,7 +78,7 @@ impl FitArgs {
     ///
     /// # Errors
     ///
-    /// A backend that is not usable, or flags that cannot be combined.
+    /// A backend that cannot be used, or flags that cannot be combined.
     pub fn config(&self) -> Result<RunConfig, UsageError> {
         let mut config = match &self.settings.config {
             Some(path) => file::read(path)?,
