@@ -1,11 +1,11 @@
 //! Measures a training step of burn-nn's own encoder and decoder, to compare it with
 //! `train bench --what train`.
 //!
-//! Both programs use the same shapes, random batches of full length, dropout 0.1 and Adam. This one
-//! prints the median of at least five steps after three warm-up steps. It uses no label smoothing
-//! and the system's allocator, because burn-nn is faster that way.
+//! Both programs use the same shapes, random batches without padding, dropout 0.1 and Adam. This
+//! program prints the median time of at least five steps after three warm-up steps. It uses no
+//! label smoothing and the system's allocator, because burn-nn is faster that way.
 //!
-//! Run with `cargo run --release -p examples --example burn_nn -- tiny`. The shapes are `tiny`,
+//! Run it with `cargo run --release -p examples --example burn_nn -- tiny`. The shapes are `tiny`,
 //! `copy` and `base`.
 
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! A module of your own that contains the encoder: a classifier of sequences. It is trained for a
-//! few steps to tell whether a sequence contains token 7.
+//! A custom module that contains the encoder: a classifier of sequences. It is trained for a few
+//! steps to tell whether a sequence contains token 7.
 //!
 //!     cargo run --release -p examples --example custom_module
 
@@ -33,8 +33,8 @@ impl Classifier {
         })
     }
 
-    /// Returns the logits of the two classes, `[B, 2]`, for token ids `[B, S]`. They are computed
-    /// from the mean of the encoder's output.
+    /// Returns the logits of the two classes, `[B, 2]`, for token ids `[B, S]`. The logits are
+    /// computed from the mean of the encoder's output over the positions.
     fn forward(&self, ids: Tensor<2, Int>) -> Tensor<2> {
         let mask = AttentionMask::padding(&ids, 0);
         let memory = self.encoder.forward(ids, Some(&mask));

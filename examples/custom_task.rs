@@ -1,5 +1,5 @@
-//! A task of your own, trained for a few seconds: the model writes the vowels of a word, and then
-//! the consonants. The vowels may be in any order, and so may the consonants.
+//! A custom task, trained for a few seconds: the model writes the vowels of a word, and then the
+//! consonants. The vowels may be in any order, and so may the consonants.
 //!
 //!     cargo run --release -p examples --example custom_task
 
@@ -21,7 +21,7 @@ impl VowelsFirst {
         ["a", "e", "i", "o", "u"].contains(&self.0.target_token(id).as_str())
     }
 
-    /// Returns the number of vowels at the beginning, and all letters in alphabetical order.
+    /// Returns the number of vowels at the beginning of `ids`, and all ids in increasing order.
     fn letters(&self, ids: &[u32]) -> (usize, Vec<u32>) {
         let vowels = ids.iter().take_while(|&&id| self.is_vowel(id)).count();
         let mut sorted = ids.to_vec();

@@ -1,5 +1,5 @@
-//! Runs the decoder alone on a random memory, in one pass and step by step. Prints the likeliest
-//! next tokens.
+//! Runs the decoder alone on a random encoder output, in one pass and step by step. Prints the most
+//! likely next tokens.
 //!
 //!     cargo run --release -p examples --example decoder
 

@@ -1,5 +1,5 @@
-//! Runs the encoder alone on token ids. Prints the shapes of the memory and of the attention
-//! weights, and statistics of the memory.
+//! Runs the encoder alone on token ids. Prints the shapes of the encoder's output (memory) and of
+//! the attention weights, and statistics of the memory.
 //!
 //!     cargo run --release -p examples --example encoder
 

@@ -1,5 +1,5 @@
-//! Builds the whole model at the paper's base size. Prints the number of parameters, and the shapes
-//! of inputs and outputs.
+//! Builds the whole model at the base size of the paper "Attention Is All You Need". Prints the
+//! number of parameters, and the shapes of inputs and outputs.
 //!
 //!     cargo run --release -p examples --example full_model
 

@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("largest difference of a logit: {difference:.1e}");
     assert!(difference < 1e-5);
 
-    // Export the weights under PyTorch's names again. When `back` is saved as a safetensors file, the
-    // PyTorch module loads it by `load_state_dict(safetensors.torch.load_file(..))`.
+    // Export the weights under PyTorch's names again. If `back` is saved as a safetensors file,
+    // `load_state_dict(safetensors.torch.load_file(..))` loads the file into the PyTorch module.
     let own = weights::parameters(&model);
     let (config, layout) = (&imported.config, imported.layout);
     let back = weights::export(config, Contents::Model, &own, layout, true)?;

@@ -1,12 +1,13 @@
-//! Two invented languages and translations between them, for trials without a corpus.
+//! Two invented languages and translations between them, for experiments without a corpus.
 //!
-//! Both languages say the same in different ways. The word order of the first is `when? subject
-//! verb object where? not?`, with adjectives after their nouns. That of the second is `subject
-//! object where? verb+not when?`, with adjectives before their nouns. Nouns of the second language
-//! have one of three classes, with which articles and adjectives agree; objects and places have
-//! their own endings; a verb is one word for tense, number and negation.
+//! Both languages express the same sentences with different grammar. The word order of the first is
+//! `when? subject verb object where? not?`, with adjectives after their nouns. The word order of
+//! the second is `subject object where? verb+not when?`, with adjectives before their nouns. Nouns
+//! of the second language have one of three classes, and articles and adjectives agree with the
+//! class. Objects and places have endings of their own. The verb is a single word that also
+//! expresses tense, number and negation.
 //!
-//! The examples and tests include this file; it is not a part of any library.
+//! The examples and tests include this file. It is not part of any library.
 
 use rand::rngs::ChaCha8Rng;
 use rand::{RngExt, SeedableRng};
@@ -20,7 +21,8 @@ pub struct Pair {
     pub target: String,
 }
 
-/// Words of the first language and the second. Nouns of the same class are next to each other.
+/// Nouns of the first language and of the second. In the second language, each block of 12 nouns is
+/// a class.
 const NOUNS: [[&str; 2]; 36] = [
     ["balo", "tirun"],
     ["keme", "solik"],
@@ -138,7 +140,8 @@ impl Phrase {
         }
     }
 
-    /// Returns the phrase in the first language: `lo balo abi`, or `los balos abis`.
+    /// Returns the phrase in the first language, such as `lo balo abi`, or `los balos abis` in the
+    /// plural.
     fn first(&self) -> String {
         let s = if self.is_plural { "s" } else { "" };
         let adjective = self.adjective.map(|index| ADJECTIVES[index][0]);
@@ -146,8 +149,8 @@ impl Phrase {
         format!("lo{s} {}{s}{adjective}", NOUNS[self.noun][0])
     }
 
-    /// Returns the phrase in the second language: `der sneler tirun`, and the ending of the noun,
-    /// which marks objects and places.
+    /// Returns the phrase in the second language, such as `der sneler tirun`. `ending` is appended
+    /// to the noun. It marks objects and places.
     fn second(&self, ending: &str) -> String {
         let class = self.noun / 12;
         let (article, agreement) = match (class, self.is_plural) {
@@ -168,7 +171,7 @@ impl Phrase {
     }
 }
 
-/// Returns a sentence and its translation: a function of (seed, index).
+/// Returns a sentence and its translation. Both depend only on `seed` and `index`.
 pub fn pseudo_language(seed: u64, index: u64) -> Pair {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Chooses and opens the backend and the device that compute.
+//! Chooses and opens the backend and the device that run the computations.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,8 @@ use training::trainer::configure;
 
 use crate::terminal::output;
 
-/// A backend, which a feature flag builds in. A build with several chooses the first as its default.
+/// A backend, which a feature flag builds in. A build with several chooses the first as its
+/// default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// NVIDIA GPU
@@ -34,25 +35,26 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Returns the name, which is also the feature flag, and the hardware in words.
+    /// Returns the name, which is also the name of the feature flag, and a description of the
+    /// hardware.
     pub fn describe(self) -> [String; 2] {
         let value = self.to_possible_value().expect("no backend is hidden");
         let hardware = value.get_help().expect("every backend has a comment");
         [value.get_name().into(), hardware.to_string()]
     }
 
-    /// Returns the name, which is also the feature flag.
+    /// Returns the name, which is also the name of the feature flag.
     pub fn name(self) -> String {
         let [name, _] = self.describe();
         name
     }
 
-    /// Whether the CPU computes, in the machine's own memory.
+    /// Returns whether the backend computes on the CPU and keeps tensors in the machine's memory.
     pub fn is_cpu(self) -> bool {
         matches!(self, Self::Ndarray | Self::Flex)
     }
 
-    /// Whether this build has the backend.
+    /// Returns whether this build includes the backend.
     pub fn is_built_in(self) -> bool {
         match self {
             Self::Cuda => cfg!(feature = "cuda"),
@@ -65,8 +67,8 @@ impl Backend {
         }
     }
 
-    /// Returns the backends of this build, GPU before CPU and flex last. The first one is the
-    /// default.
+    /// Returns the backends of this build: GPU backends before CPU backends, and flex last. The
+    /// first one is the default.
     pub fn built_in() -> impl Iterator<Item = Self> {
         let all = Self::value_variants().iter().copied();
         all.filter(|backend| backend.is_built_in())
@@ -157,11 +159,12 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device for models of a precision, with the fast paths of the calling thread.
+    /// Opens the device and configures it for computations in `precision`. The fast paths of the
+    /// calling thread must already be on or off, as for the computations.
     ///
     /// # Errors
     ///
-    /// If the hardware or its driver does not work, or does not compute in the precision.
+    /// If the hardware or its driver does not work, or does not support the precision.
     pub fn open_for(self, precision: Precision) -> Result<Device> {
         let device = self.open_as(|device| configure(precision, device))?;
         if precision == Precision::Bf16
@@ -193,7 +196,7 @@ impl DeviceName {
             Ok((device, sum.iter::<f32>().sum::<f32>()))
         };
         // A backend without a driver panics, in most cases in a thread of its own. The first panic
-        // of any thread gives the reason.
+        // of any thread is reported as the reason.
         let first_panic = Arc::new(OnceLock::new());
         let hook = std::panic::take_hook();
         std::panic::set_hook(Box::new({

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use training::error::{DivergedError, UsageError};
 use transformer::generate::GenerateError;
 
-/// How a command ended. Each value is the exit code. After a signal, it is 128 plus the number of
-/// the signal, as in a shell.
+/// How a command ended. The value of each variant is the exit code. If a signal stopped a run, the
+/// code is 128 plus the number of the signal, as in a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
@@ -31,7 +31,7 @@ impl Exit {
         Self::Terminated,
     ];
 
-    /// Returns the exit of a command that failed with `error`.
+    /// Returns the variant for a command that failed with `error`.
     pub fn of_error(error: &anyhow::Error) -> Self {
         if error.is::<UsageError>() {
             Self::Usage
@@ -42,8 +42,8 @@ impl Exit {
         }
     }
 
-    /// Returns the exit of a run that was stopped by `name`: a signal such as `SIGTERM`, or the
-    /// dashboard.
+    /// Returns the variant for a run that was stopped by `name`, which is a signal such as
+    /// `SIGTERM`, or the dashboard.
     pub fn stopped_by(name: &str) -> Self {
         match name {
             "SIGHUP" => Self::HungUp,
@@ -72,7 +72,7 @@ impl Exit {
     }
 }
 
-/// Whether a model computed NaN or infinity.
+/// Returns whether the error is that a model computed NaN or infinity.
 fn is_not_finite(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<GenerateError>();
     matches!(error, Some(GenerateError::NotFinite { .. }))

@@ -1,26 +1,27 @@
 //! The program `train`: command line, terminal output and plots for the library `training`.
 //!
-//! Three parts handle a call. [`args`] parses the command line into the arguments of a command,
-//! which become a `training::config::RunConfig` or a search configuration. [`commands`] runs the
-//! command with the library. [`terminal`] prints results on stdout and everything else on stderr,
-//! so that `train generate RUN < lines > outputs` works as a pipe.
+//! Three modules handle a call. [`args`] parses the command line into the arguments of a command.
+//! The arguments of `fit` become a `training::config::RunConfig`, and those of `generate` a
+//! `GenerateConfig`. [`commands`] runs the command with the library. [`terminal`] prints results on
+//! stdout and everything else on stderr, so that `train generate RUN < lines > outputs` works as a
+//! pipe.
 //!
-//! Errors are returned to `main`. The error about a wrong setting names a path such as
-//! `optimization.steps`, and [`args::flags`] turns the path into the flag that sets it. [`exit`]
-//! has the exit codes.
+//! Errors are returned to `main`. An error about a wrong setting contains the path of the setting,
+//! such as `optimization.steps`, and [`args::flags`] replaces the path by the flag that sets it.
+//! [`exit`] has the exit codes.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`args`] | the flags of each command, the values that they take, which flag sets which setting |
-//! | [`commands`] | a file for each command; `fit` and `resume` share `train`, which is the main job |
-//! | [`device`] | the backends of this build, and which one runs |
+//! | [`args`] | the flags of each command and their values, and the map from settings to flags |
+//! | [`commands`] | one file for each command; `fit` and `resume` share the file `train` |
+//! | [`device`] | the backends of this build, and the choice of one of them |
 //! | [`exit`] | the exit codes |
-//! | [`plot`] | curves, attention maps and the paper's figures, as SVG and PNG |
+//! | [`plot`] | curves, attention maps and figures of the Transformer paper, as SVG and PNG |
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
 //!
 //! A new command needs a file in `args` and one in `commands`, a variant of `args::Command` and an
-//! arm in `commands::run`; `docs/architecture.md` has the steps.
+//! arm in `commands::run`. `docs/architecture.md` describes the steps.
 
 #![recursion_limit = "256"]
 
@@ -40,16 +41,17 @@ use exit::Exit;
 use terminal::{Verbosity, output};
 
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
-// pages to the kernel, and each new tensor would fault them in again.
+// memory pages to the kernel, and each new tensor would cause page faults again.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Makes the allocator keep freed pages, because the next step needs all of them again and the
-/// kernel would have to clear each one. The environment variable `MIMALLOC_PURGE_DELAY` takes
-/// precedence.
+/// Makes the allocator keep freed pages, because the next step needs all of them again. Otherwise
+/// the kernel would have to clear each page again. The environment variable `MIMALLOC_PURGE_DELAY`
+/// takes precedence.
 #[allow(unsafe_code)]
 fn keep_freed_pages() {
-    /// The option `mi_option_purge_delay`, in milliseconds. A negative value means never.
+    /// Number of the option `mi_option_purge_delay`. Its value is a delay in milliseconds, and a
+    /// negative value means never.
     const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
     // SAFETY: the call only sets a number that the allocator reads. No other thread is running yet.
     unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, -1) };

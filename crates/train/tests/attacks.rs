@@ -1,14 +1,17 @@
 //! Attacks on the program: kills, damaged files, a full disk, random command lines, hostile files.
 //!
-//! An attack is a function of a seed and a number, so that each one can be repeated alone:
+//! An attack depends only on a seed and the number of the attack, so that each one can be repeated
+//! alone:
 //!
-//! - `ATTACK_ROUNDS=10` makes ten times as many attacks (default 1: about three minutes);
+//! - `ATTACK_ROUNDS=10` makes ten times as many attacks (the default 1 takes about three
+//!   minutes);
 //! - `ATTACK_SEED=7` makes other attacks (default 1);
-//! - `ATTACK_CASE=12` makes only the attack of this number, in each of the tests that run.
+//! - `ATTACK_CASE=12` makes only attack number 12 of each test that runs.
 //!
-//! A test runs all its attacks and then lists all findings, each with the variables that repeat it.
+//! A test runs all its attacks, and then lists all findings with the variables that repeat them.
 //!
-//! The program runs by `prlimit` of util-linux, which limits its memory and the size of its files.
+//! The program runs under `prlimit` of util-linux, which limits its memory and the size of its
+//! files.
 #![cfg(target_os = "linux")]
 
 #[path = "attacks/answer.rs"]

@@ -91,7 +91,7 @@ fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Whether the tests run under `nohup`. The programs that they start then ignore SIGHUP.
+/// Returns whether the tests run under `nohup`. The programs that they start then ignore SIGHUP.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -406,8 +406,8 @@ fn help_and_version_are_printed_on_stdout() {
     );
 }
 
-/// Checks that a wrong command ends with code 2, and that stderr is one line with all `expected`
-/// texts.
+/// Checks that a wrong command ends with code 2 and leaves no folder `runs`. Stdout must be empty,
+/// and stderr must be one line with all `expected` texts.
 fn refused(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);
@@ -527,7 +527,8 @@ fn sizes_beyond_any_machine_are_rejected() {
                 continue; // long, but possible
             }
             let arguments = ["--heads", "1", flag, value];
-            // The message names the value, even if it is wrong only together with another flag.
+            // The message names the value, even if the value is wrong only together with another
+            // flag.
             refused(folder.path(), &arguments, &["must be at", value]);
         }
     }
@@ -629,7 +630,8 @@ fn unusable_run_folders_are_rejected() {
     );
     assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
 
-    // The test puts a file in place of the folder, because root can write even without permissions.
+    // A file takes the place of the folder. Missing permissions would not work, because root can
+    // write without them.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     for name in [file.clone(), file.join("below")] {
@@ -643,7 +645,8 @@ fn unusable_run_folders_are_rejected() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
-/// Checks that 20 steps without dropout have the same losses on another backend as on flex.
+/// Checks that 20 steps without dropout have the same losses on another backend as on flex, up to
+/// `tolerance`.
 #[cfg(any(feature = "ndarray", feature = "wgpu"))]
 fn assert_losses_of(backend: &str, tolerance: f64) {
     let folder = tempfile::tempdir().unwrap();

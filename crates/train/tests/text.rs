@@ -1,4 +1,4 @@
-//! Trains on text and scores with BLEU: the program learns to translate an invented language.
+//! Trains on an invented language, and checks with BLEU that the model learns to translate it.
 
 use std::path::Path;
 

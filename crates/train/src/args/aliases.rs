@@ -1,8 +1,9 @@
-//! Names of our flags and commands in other programs: PyTorch's examples, fairseq, Joey NMT,
-//! Hugging Face. The names are not accepted, but the error names our flag or command.
+//! Names that other programs (PyTorch's examples, fairseq, Joey NMT, Hugging Face) use for flags
+//! and commands of `train`. The program does not accept these names, but its error messages suggest
+//! the flag or command of `train`.
 
-/// Our flags, each with the names that other programs have for it. If several flags have the same
-/// name elsewhere, the first one that the command has is meant.
+/// Flags of `train`, each with its names in other programs, without dashes. If several flags list
+/// the same name, the first one that the command has is suggested.
 const FLAGS: &[(&str, &str)] = &[
     ("--learning-rate", "lr peak-lr max-lr learningrate base-lr"),
     ("--weight-decay", "wd decay l2"),
@@ -190,7 +191,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("--symbols", "n-symbols vocab vocab-size num-symbols"),
 ];
 
-/// Our commands, each with the names that other programs have for it.
+/// Commands of `train`, each with its names in other programs.
 const COMMANDS: &[(&str, &str)] = &[
     ("fit", "train learn start new"),
     ("resume", "continue restart restore"),
@@ -213,7 +214,8 @@ const COMMANDS: &[(&str, &str)] = &[
     ("completions", "completion complete"),
 ];
 
-/// Returns our flag that does the same as the flag `name` of another program. `is_known` says which
+/// Returns the flag of `train` that corresponds to the flag `name` of another program, followed by
+/// a value in some cases, such as `--precision f16`. `name` has no dashes. `is_known` says which
 /// flags the command has.
 pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str> {
     let found = FLAGS.iter().filter(|(_, names)| has(names, name));
@@ -222,7 +224,7 @@ pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str>
     found.next().map(|(flag, _)| *flag)
 }
 
-/// Returns our command that does the same as the command `name` of another program.
+/// Returns the command of `train` that corresponds to the command `name` of another program.
 pub fn command(name: &str) -> Option<&'static str> {
     let mut found = COMMANDS.iter().filter(|(_, names)| has(names, name));
     found.next().map(|(command, _)| *command)

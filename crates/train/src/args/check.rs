@@ -11,12 +11,13 @@ pub fn set<T>(setting: &mut T, value: Option<T>) {
     }
 }
 
-/// Rejects a flag if it is given. `expected` completes the message.
+/// Rejects a flag if it is given. The error message consists of the flag, its value and `expected`.
 pub fn reject(flag: &str, value: Option<impl Display>, expected: &str) -> Result<(), UsageError> {
     value.map_or(Ok(()), |value| Err(UsageError::new(flag, value, expected)))
 }
 
-/// Rejects `flag`, which has no effect without `other`, if only `flag` is given.
+/// Rejects `flag` if it is given without the flag `other`, because it would have no effect.
+/// `is_given` says whether `other` is given.
 pub fn needs(
     flag: &str,
     value: Option<impl Display>,

@@ -99,12 +99,13 @@ pub enum Command {
 }
 
 impl Cli {
-    /// Parses the words of a command line, without the name of the program. Flags without a command
+    /// Parses the words of a command line, without the program's name. Flags without a command
     /// belong to `fit`.
     ///
     /// # Errors
     ///
-    /// A mistake in the command line, or a request for help or the version.
+    /// A mistake in the command line, or a request for help or the version, which clap also returns
+    /// as an error.
     pub fn parse_words(words: &[OsString]) -> Result<Self, clap::Error> {
         let program = OsString::from("train");
         Self::try_parse_from(std::iter::once(program).chain(complete(words).0))
@@ -132,8 +133,8 @@ pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
     (words, at)
 }
 
-/// Returns the number of words before the command. These words are flags that go with every
-/// command, and values of such flags.
+/// Returns the number of words before the command: flags that every command has, and the values of
+/// such flags.
 fn leading_global_flags(words: &[OsString]) -> usize {
     let cli = Cli::command();
     let mut count = 0;

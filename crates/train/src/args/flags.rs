@@ -1,10 +1,10 @@
-//! Finds the flags that set a setting.
+//! Maps the paths of settings to the command-line flags that set them.
 
 use std::ffi::OsString;
 
 use training::error::{DivergedError, UsageError};
 
-/// Paths of settings and the flags that set them.
+/// Paths of settings, and the flag or flags that set each of them.
 const FLAGS: &[(&str, &str)] = &[
     // Arguments of library functions.
     ("run", "RUN"),
@@ -111,7 +111,8 @@ const FLAGS: &[(&str, &str)] = &[
     ("generation.alpha", "--alpha"),
 ];
 
-/// Settings whose flag is one of `import` and not of `fit`, which sets them with `--set`.
+/// Settings that have a flag in `import`, but not in `fit`. On the command line of `fit`, `--set`
+/// sets them.
 const OF_IMPORT: &[&str] = &[
     "model.max_len",
     "model.norm_epsilon",
@@ -120,8 +121,8 @@ const OF_IMPORT: &[&str] = &[
     "model.scale_embeddings",
 ];
 
-/// Further flags that set a setting. If such a flag is given, errors name it instead of the flag in
-/// [`FLAGS`].
+/// Further flags that set a setting. If such a flag is on the command line, errors name it instead
+/// of the flag in [`FLAGS`].
 const OTHERS: &[(&str, &str)] = &[
     ("run", "--resume"),
     ("data.train.source", "--train"),
@@ -132,7 +133,7 @@ const OTHERS: &[(&str, &str)] = &[
 ];
 
 /// Returns the flag that sets the setting at a path. If several flags set it, returns the one on
-/// the command line.
+/// the command line of this process, or the one in [`FLAGS`] if none of them is given.
 pub fn flag_of(path: &str) -> Option<&str> {
     let given: Vec<_> = std::env::args_os().skip(1).collect();
     flag_among(&given, path)
@@ -143,8 +144,8 @@ pub fn fit_flag_of(path: &str) -> Option<&str> {
     flag_of(path).filter(|flag| flag.starts_with("--") && !OF_IMPORT.contains(&path))
 }
 
-/// Returns what sets a setting on the command line of `fit`: its flag, or `--set PATH=VALUE` for a
-/// setting that only `import` has a flag for. `None` for a setting without a flag.
+/// Returns the words that set a setting on the command line of `fit`: its flag, or `--set
+/// PATH=VALUE` if only `import` has a flag for it. `None` for a setting without a flag.
 pub fn fit_words(path: &str) -> Option<String> {
     match OF_IMPORT.contains(&path) {
         true => Some(format!("--set {path}=VALUE")),
@@ -164,7 +165,7 @@ fn flag_among<'a>(given: &[OsString], path: &'a str) -> Option<&'a str> {
     entry.map(|(_, flag)| *flag)
 }
 
-/// Describes an error and its causes in one line, in which flags name the settings.
+/// Describes an error and its causes in one line. Settings are named by their flags.
 pub fn describe(error: &anyhow::Error) -> String {
     let causes = error.chain().map(|cause| {
         if let Some(error) = cause.downcast_ref::<UsageError>() {

@@ -1,4 +1,4 @@
-//! Flags of `generate`, and the settings of the generation that they stand for.
+//! Flags of `generate`, and their conversion into the settings of a generation.
 
 use std::path::PathBuf;
 
@@ -72,8 +72,8 @@ pub struct GenerateArgs {
     /// [default: 1]
     #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub repetition_penalty: Option<f64>,
-    /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token is
-    /// forbidden ends early [default: 0]
+    /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token
+    /// is forbidden ends early [default: 0]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
@@ -108,11 +108,11 @@ pub struct GenerateArgs {
 }
 
 impl GenerateArgs {
-    /// Checks the flags that can be checked without the run.
+    /// Checks the flags as far as possible before the run is loaded.
     ///
     /// # Errors
     ///
-    /// A wrong value, or flags that cannot be combined.
+    /// A value that is out of range, or flags that cannot be combined.
     pub fn check(&self) -> Result<(), UsageError> {
         let alignments = self.alignments.then_some("");
         needs("--alignments", alignments, "--json", self.json)?;
@@ -138,12 +138,12 @@ impl GenerateArgs {
         })
     }
 
-    /// Returns the settings of the generation that these flags stand for, with this model and data
-    /// set.
+    /// Returns the generation settings for this data set and model. Checks that a batch of
+    /// `batch_size` sources fits into memory.
     ///
     /// # Errors
     ///
-    /// The first wrong flag.
+    /// The first flag with a value that is not possible.
     pub fn config(
         &self,
         dataset: &dyn Dataset,

@@ -1,4 +1,4 @@
-//! Flags that go with every command.
+//! Flags that every command has.
 
 use clap::{ArgAction, Args};
 use training::error::UsageError;
@@ -6,7 +6,7 @@ use training::error::UsageError;
 use super::parse::whole_number;
 use crate::terminal::ColorChoice;
 
-/// Maximum number of threads, far more than any machine has cores.
+/// Maximum value of `--threads`. A larger number is probably a mistake.
 const MAX_THREADS: usize = 1024;
 
 /// Flags that go with every command.
@@ -38,11 +38,12 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Sets the number of threads that compute.
+    /// Sets the number of threads of rayon's global thread pool.
     ///
     /// # Errors
     ///
-    /// A number of threads that is 0 or too large.
+    /// A number of threads that is 0 or larger than [`MAX_THREADS`], or a pool that cannot be
+    /// created.
     pub fn apply(&self) -> Result<(), UsageError> {
         let Some(threads) = self.threads else {
             return Ok(());

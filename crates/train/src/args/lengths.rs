@@ -28,12 +28,11 @@ pub struct LengthArgs {
 }
 
 impl LengthArgs {
-    /// Returns the settings of the evaluation that these flags ask for; `None` without
-    /// `--eval-lengths`.
+    /// Returns the settings of the evaluation by length; `None` without `--eval-lengths`.
     ///
     /// # Errors
     ///
-    /// A wrong number.
+    /// A number of sequences that is out of range, or `--sequences` without `--eval-lengths`.
     pub fn config(&self) -> Result<Option<LengthsConfig>, UsageError> {
         let is_given = self.eval_lengths.is_some();
         needs("--sequences", self.sequences, "--eval-lengths", is_given)?;
@@ -49,11 +48,12 @@ impl LengthArgs {
     }
 }
 
-/// Returns the settings of an evaluation by length.
+/// Returns the settings of an evaluation by length on `split`. Checks that the search fits into
+/// memory.
 ///
 /// # Errors
 ///
-/// A data set whose sequences cannot have any length, or a search that no machine can do.
+/// A data set that is read from files instead of generated, or a search that needs too much memory.
 pub fn length_settings(
     asked: &LengthsConfig,
     run: &RunConfig,
@@ -79,8 +79,8 @@ pub fn length_settings(
     })
 }
 
-/// Parses lengths: a list `4,8,16`, a range `1..32`, or both `1..8,16`. Returns them in increasing
-/// order and without repetitions.
+/// Parses lengths: a list `4,8,16`, a range `1..32` that includes both ends, or both `1..8,16`.
+/// Returns the lengths in increasing order and without repetitions.
 fn lengths(text: &str) -> Result<Box<[usize]>, String> {
     let number = |word: &str| -> Result<usize, String> {
         let number = word.trim().parse().map_err(|_| {

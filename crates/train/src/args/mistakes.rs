@@ -1,4 +1,4 @@
-//! Explains mistakes in a command line, each in one line.
+//! Turns clap's errors about a command line into messages of one line.
 
 use std::ffi::OsString;
 
@@ -10,8 +10,8 @@ use training::error::shortened;
 use super::aliases;
 use super::cli::{Cli, complete};
 
-/// Describes a mistake in a command line in one line: the mistake, what would be right, and the
-/// help to read. `words` is the command line without the program's name.
+/// Describes a mistake in a command line in one line: the mistake, a suggestion, and the help
+/// command to run. `words` is the command line without the program's name.
 pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let cli = Cli::command();
     let (words, at) = complete(words);
@@ -27,7 +27,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let mut parts: Vec<String> = lines.map(String::from).collect();
     if let Some(hint) = hint(error, &cli, command, &words) {
-        // The hint replaces the suggestions of clap, which only compare letters.
+        // The hint replaces clap's suggestions, which only compare spellings.
         parts.retain(|part| !part.starts_with("tip:"));
         parts.push(hint);
     }
@@ -35,7 +35,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     shortened(format!("{message}; see `{help}`"))
 }
 
-/// Returns what would be right instead, if this program knows more about it than clap.
+/// Returns a suggestion if the program has a better one than clap.
 fn hint(
     error: &clap::Error,
     cli: &Command,
@@ -48,7 +48,7 @@ fn hint(
             if let Some(flag) = known_flag(given, cli, command, words) {
                 return Some(format!("use {flag}"));
             }
-            // A flag of `fit` is a setting, which a resumed run has already.
+            // Flags of `fit` change settings, but a resumed run keeps its settings.
             let is_resume = command.is_some_and(|command| command.get_name() == "resume");
             let fit = cli.find_subcommand("fit").filter(|_| is_resume);
             let flag = known_flag(given, cli, Some(fit?), words)?;
@@ -66,7 +66,7 @@ fn hint(
             Some(format!("use `train {name}`"))
         }
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
-            // For a flag without its value, the hint is the help of the flag.
+            // If a flag has no value, the hint is the help of the flag.
             let given = context(error, ContextKind::InvalidArg)?;
             let flag = given.split([' ', '=']).next()?.trim_start_matches("--");
             let mut args = command?.get_arguments().chain(cli.get_arguments());
@@ -77,7 +77,7 @@ fn hint(
     }
 }
 
-/// Returns our flag that the unknown flag `given` probably means.
+/// Returns the flag of `train` that the user probably means by the unknown flag `given`.
 fn known_flag(
     given: &str,
     cli: &Command,
@@ -90,8 +90,8 @@ fn known_flag(
         let mut args = of_command.chain(cli.get_arguments());
         args.any(|arg| arg.get_long() == Some(name))
     };
-    // clap takes `-lr` for several flags of one letter, and names only the first. Here the whole
-    // word counts.
+    // clap parses `-lr` as the short flags `-l` and `-r`, and reports only the first. The lookup
+    // needs the whole word.
     let whole = words.iter().map(|word| word.to_string_lossy());
     let mut whole = whole.filter(|word| !given.starts_with("--") && word.starts_with(given));
     let given = whole.next().unwrap_or(given.into());

@@ -1,4 +1,4 @@
-//! The command line: flags, and the settings that they stand for.
+//! The command line: the flags of each command, and their conversion into settings.
 
 mod aliases;
 mod backend;

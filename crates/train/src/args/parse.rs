@@ -24,14 +24,14 @@ pub const POSITIVE: &str = "a number above 0, such as 1.5 or 2e-3";
 /// Description of a number that is not negative, such as a weight decay.
 pub const NOT_NEGATIVE: &str = "0 or a number above 0, such as 0.01";
 
-/// Description of a probability that must not be 1.
+/// Description of a probability that is less than 1.
 pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1";
 
 /// Description of the decay of a moving average.
 pub const DECAY: &str = "a number above 0 and less than 1, such as 0.999";
 
-/// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does not
-/// check the range of the number.
+/// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does
+/// not check the range of the number.
 pub fn number<N: FromStr>(
     expected: &'static str,
 ) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static {
@@ -65,8 +65,8 @@ pub fn described(choices: Choices) -> impl Iterator<Item = (&'static str, &'stat
     choices.iter().map(split)
 }
 
-/// Returns the parser of a flag with these choices, each a name and its help. `read` turns a name
-/// into the flag's value.
+/// Returns the parser of a flag with these choices, each a pair of a name and a help text. `read`
+/// turns a name into the flag's value.
 pub fn parser<T: Clone + Send + Sync + 'static>(
     choices: impl Iterator<Item = (&'static str, &'static str)>,
     read: impl Fn(String) -> T + Clone + Send + Sync + 'static,
@@ -75,8 +75,8 @@ pub fn parser<T: Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(values).map(read)
 }
 
-/// Returns the parser of a flag with these choices. The choices have the same names in
-/// `config.json`.
+/// Returns the parser of a flag with these choices. The names of the choices are also the names of
+/// `T`'s variants in `config.json`.
 pub fn listed<T>(choices: Choices) -> impl TypedValueParser<Value = T>
 where
     T: DeserializeOwned + Clone + Send + Sync + 'static,
@@ -98,7 +98,7 @@ pub fn named<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
     )
 }
 
-/// Returns the name of a choice that clap derives from an enum.
+/// Returns the name that clap derives for a variant of an enum.
 pub fn name_of(choice: impl ValueEnum) -> String {
     let value = choice.to_possible_value().expect("no choice is hidden");
     value.get_name().into()
@@ -119,7 +119,7 @@ pub fn preset() -> impl TypedValueParser<Value = String> {
     let value = |preset: Preset| {
         let value = PossibleValue::new(preset.name).help(preset.summary);
         match preset.name {
-            // The name of this preset in earlier versions and in the article.
+            // Earlier versions called this preset `annotated`.
             "annotated-copy" => value.alias("annotated"),
             _ => value,
         }
@@ -141,7 +141,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Returns the names of the flags of `group` that are given, with their dashes.
+/// Returns the flags of `group` that are given, such as `--lossy`.
 ///
 /// # Errors
 ///

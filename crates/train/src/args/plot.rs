@@ -23,10 +23,12 @@ pub struct PlotArgs {
     /// Horizontal axis of the curves [default: steps]
     #[arg(long, value_name = "AXIS")]
     pub x: Option<Progress>,
-    /// Draw a line for every run [default: runs that differ only in their seed have one line, their mean, with an area of one standard deviation on either side]
+    /// Draw a line for every run [default: runs that differ only in their seed have one line, their
+    /// mean, with an area of one standard deviation on either side]
     #[arg(long)]
     pub each_seed: bool,
-    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 of the test split with at most 32 tokens]
+    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 of the
+    /// test split with at most 32 tokens]
     #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
     /// Draw the attention of these layers only, such as 1,6 [default: all]
@@ -93,8 +95,8 @@ impl PlotArgs {
         Ok(())
     }
 
-    /// Whether a plot of the runs is wanted: `--only` names it or, without `--only`, it is drawn by
-    /// default.
+    /// Returns whether to draw a plot: `--only` names it or, without `--only`, it is one of the
+    /// default plots.
     pub fn wants(&self, plot: RunPlot) -> bool {
         self.only.contains(&plot) || (self.only.is_empty() && plot.is_default())
     }

@@ -34,7 +34,7 @@ pub struct ReportArgs {
     pub backend: BackendArgs,
 }
 
-/// Maximum number of examples of a page.
+/// Maximum value of `--examples`.
 const EXAMPLES: usize = 1000;
 
 impl ReportArgs {

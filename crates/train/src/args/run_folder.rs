@@ -8,8 +8,8 @@ use clap::{Arg, Command, Error};
 use training::run::find_run;
 use training::run::layout::{CHECKPOINTS, CONFIG};
 
-/// Returns the parser of a flag that names the folder of an existing run. The name `latest` becomes
-/// the path of the run that was changed last in the folder `runs`.
+/// Returns the parser of an argument that names the folder of an existing run. The name `latest`
+/// becomes the path of the most recently changed run in the folder `runs`.
 pub fn run_folder() -> impl TypedValueParser<Value = PathBuf> {
     RunFolderParser
 }
@@ -40,8 +40,9 @@ impl TypedValueParser for RunFolderParser {
     }
 }
 
-/// Returns the error for the folder of a checkpoint, which is given instead of its run to the command
-/// `name`; `None` for another path. `has_flag` says whether the command has `--checkpoint`.
+/// Returns an error message if `path` is the folder of a checkpoint instead of the folder of a run;
+/// otherwise `None`. The message suggests a call of the command `name`. `has_flag` says whether
+/// this command has `--checkpoint`.
 fn of_checkpoint(path: &Path, name: &str, has_flag: bool) -> Option<String> {
     let step = path.file_name()?.to_str()?.strip_prefix("step-")?;
     let step: usize = step.parse().ok()?;
@@ -50,7 +51,7 @@ fn of_checkpoint(path: &Path, name: &str, has_flag: bool) -> Option<String> {
     if !whole.ends_with(CHECKPOINTS) || !whole.parent()?.join(CONFIG).exists() {
         return None;
     }
-    // A relative path such as `step-12` does not have the folder of the run.
+    // A relative path such as `step-12` does not contain the folder of the run.
     let given = given.parent().filter(|run| !run.as_os_str().is_empty());
     let run = given.or(whole.parent())?.display();
     Some(match has_flag {

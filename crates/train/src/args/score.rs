@@ -11,7 +11,7 @@ use super::check::needs;
 use super::parse::{described, parser, seed, whole_number};
 use super::values::BLEU_TOKENIZER;
 
-/// Maximum number of samples of a bootstrap, because of the memory and time that they take.
+/// Maximum number of bootstrap samples. It limits the memory and the time that they take.
 const MAX_SAMPLES: usize = 1_000_000;
 
 /// Flags of `score`.
@@ -30,8 +30,8 @@ pub struct ScoreArgs {
     /// File of another model's outputs, which is scored, too; may be given several times
     #[arg(long, value_name = "FILE")]
     pub compare: Vec<PathBuf>,
-    /// Test by paired bootstrap resampling whether BLEU and chrF of each --compare differ from those
-    /// of HYPOTHESES, the baseline; needs --compare
+    /// Test by paired bootstrap resampling whether BLEU and chrF of each --compare differ from
+    /// those of HYPOTHESES, the baseline; needs --compare
     #[arg(long)]
     pub paired_bs: bool,
     /// Samples of the bootstrap; needs --paired-bs [default: 1000]
@@ -58,12 +58,11 @@ pub struct Bootstrap {
 }
 
 impl ScoreArgs {
-    /// Returns the settings of the bootstrap that these flags ask for; `None` without
-    /// `--paired-bs`.
+    /// Returns the settings of the paired bootstrap; `None` without `--paired-bs`.
     ///
     /// # Errors
     ///
-    /// A wrong number, or flags that cannot be combined.
+    /// A number of samples that is out of range, or flags that cannot be combined.
     pub fn bootstrap(&self) -> Result<Option<Bootstrap>, UsageError> {
         let (is_given, is_compared) = (self.paired_bs, !self.compare.is_empty());
         needs("--paired-bs-n", self.paired_bs_n, "--paired-bs", is_given)?;

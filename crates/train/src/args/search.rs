@@ -65,17 +65,18 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
     reject("--batch-size", zero, "must be at least 1")
 }
 
-/// Checks the settings of a generation, and whether its cache fits into the memory of a machine.
+/// Checks the settings of a generation. Rejects a beam, a number of samples or a batch size whose
+/// decoder cache would need too much memory.
 ///
 /// # Errors
 ///
-/// The first wrong setting.
+/// The first setting that is out of range.
 pub fn check_generation(
     config: &GenerateConfig,
     model: &TransformerConfig,
     batch_size: usize,
 ) -> Result<(), UsageError> {
-    /// Maximum number of elements of a cache. They take 16 GB as f32.
+    /// Maximum number of elements of a decoder cache. In f32 they take 16 GB.
     const MOST: usize = 4_000_000_000;
     config.validate().map_err(|error| wrong(&error))?;
     let length = model.max_len.max(config.max_length);
@@ -99,8 +100,8 @@ pub fn check_generation(
     Ok(())
 }
 
-/// Converts an error about a setting of a generation. The message names this setting and the
-/// settings that limit it by their flags.
+/// Converts an error about a generation setting. The message names this setting, and the settings
+/// that limit it, by their flags.
 fn wrong(error: &ConfigError) -> UsageError {
     let flag = |field: &str| {
         let path = format!("generation.{field}");

@@ -1,4 +1,4 @@
-//! Flags of the task.
+//! Flags that choose the task and its settings.
 
 use clap::Args;
 use training::config::RunConfig;
@@ -50,7 +50,7 @@ impl TaskArgs {
     ///
     /// # Errors
     ///
-    /// A flag of another task.
+    /// A flag that the task does not have.
     pub fn apply(&self, data: &mut DataConfig) -> Result<(), UsageError> {
         let task = data.name().to_owned();
         for (setting, value) in self.given() {
@@ -71,7 +71,7 @@ impl TaskArgs {
     }
 }
 
-/// Returns the flags of this group that set one of the `settings` of a task.
+/// Returns the flags of [`TaskArgs`] that set one of the `settings` of a task.
 fn flags_of(settings: &serde_json::Value) -> Vec<String> {
     let all = ["symbols", "min_length", "max_length", "max_digits"];
     let known = all.into_iter().filter(|key| settings.get(key).is_some());

@@ -1,4 +1,4 @@
-//! Values of flags with a fixed set of choices.
+//! Choices of flags that accept a fixed set of values.
 
 use clap::ValueEnum;
 
@@ -88,8 +88,8 @@ mod tests {
         described(choices).map(|(name, _)| name.into()).collect()
     }
 
-    /// Returns the names of the variants of an enum in `config.json`, in their order. serde lists
-    /// them in its error about an unknown variant.
+    /// Returns the names of the variants of an enum in `config.json`, in order. serde lists them in
+    /// its error about an unknown variant.
     fn variants<T: DeserializeOwned>() -> Vec<String> {
         let error = serde_json::from_str::<T>("\"?\"")
             .err()

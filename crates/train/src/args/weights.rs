@@ -138,11 +138,11 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Rejects flags that write nothing, and flags of a task without a run.
+    /// Rejects an import that writes nothing, and flags of a task without `--run-dir`.
     ///
     /// # Errors
     ///
-    /// The first wrong flag.
+    /// The first flag that is missing or has no effect.
     pub fn check(&self) -> Result<(), UsageError> {
         if self.output.is_none() && self.run_dir.is_none() {
             let expected = "is missing: name a file to write, or give --run-dir FOLDER";

@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use crate::device::Backend;
 use crate::terminal::output;
 
-/// Prints a line for each backend, which one is the default, and the vector instructions of the CPU.
+/// Prints a line for each backend, which says whether it is built in or the default. Then prints
+/// the vector instructions of the CPU.
 ///
 /// # Errors
 ///

@@ -11,11 +11,11 @@ use training::run::checkpoint::TrainedRun;
 use crate::args::GenerateArgs;
 use crate::terminal::{Prompt, Reply, output};
 
-/// Asks for lines and prints the result of each one, until the user ends the input.
+/// Asks for lines, and prints the result of each line until the user ends the input.
 ///
 /// # Errors
 ///
-/// A terminal that cannot be used, a stdout that cannot be written.
+/// A terminal that cannot be used, or a stdout that cannot be written.
 pub(super) fn run(args: &GenerateArgs, run: &TrainedRun, predictor: &Predictor) -> Result<()> {
     let mut prompt = Prompt::open()?;
     output::note(&hint(args, run));
@@ -52,7 +52,7 @@ fn ask(prompt: &mut Prompt, has_target: bool) -> Result<Reply> {
     })
 }
 
-/// Prints the result for a line, or an error that says what is wrong with it.
+/// Prints the result for a line, or the error that the line causes.
 fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<ControlFlow<()>> {
     match predictor.request(line) {
         Ok(Some(request)) if args.stream => predictor.stream(&request, output::stream),
@@ -68,7 +68,7 @@ fn answer(args: &GenerateArgs, predictor: &Predictor, line: &Line) -> Result<Con
     }
 }
 
-/// Returns a note that says what to type.
+/// Returns a note that tells the user what to type.
 fn hint(args: &GenerateArgs, run: &TrainedRun) -> String {
     let source = match run.config.data {
         DataConfig::Text(_) => "a text".into(),

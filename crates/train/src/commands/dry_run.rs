@@ -12,7 +12,8 @@ use training::trainer::Learner;
 
 use crate::terminal::{bytes, grouped, output};
 
-/// Number of steps before the measurement, in which backends tune themselves and allocators fill.
+/// Number of steps before the measurement. During them, backends tune their kernels and allocators
+/// reserve memory.
 const WARM_UP: usize = 1;
 
 /// Number of measured steps.
@@ -118,7 +119,7 @@ fn memory(config: &RunConfig, parameters: usize) -> String {
     }
 }
 
-/// Formats seconds in a suitable unit.
+/// Formats a duration, given in seconds, in milliseconds, seconds, minutes or hours.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 1.0 => format!("{:.1} ms", 1e3 * s),

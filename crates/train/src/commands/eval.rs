@@ -16,7 +16,7 @@ use super::{lengths, translations};
 use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
 use crate::terminal::{loss_text, output};
 
-/// Scores on a split.
+/// Scores of a model on a split.
 #[derive(Clone, Debug, Serialize)]
 struct Evaluation {
     task: String,
@@ -36,7 +36,7 @@ struct Evaluation {
 ///
 /// # Errors
 ///
-/// Wrong flags, a run that cannot be read, a device that is not usable.
+/// Wrong flags, a run that cannot be read, or a device that cannot be used.
 pub(super) fn run(args: &EvalArgs) -> Result<()> {
     check_batch_size(args.batch_size)?;
     let method = args.beam.method()?;

@@ -15,8 +15,8 @@ use crate::terminal::{end_progress, output};
 ///
 /// # Errors
 ///
-/// Wrong flags, a device that is not usable, a folder that cannot be written, a loss that is not
-/// finite.
+/// Wrong flags, a device that cannot be used, a folder that cannot be written, or a loss that is
+/// not finite.
 pub(super) fn run(args: &FitArgs) -> Result<Exit> {
     if let Some(run) = &args.run.resume {
         return resume::run(&args.resume_args(run)?);
@@ -37,8 +37,8 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
         Some(folder) => folder.path().into(),
         None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
     };
-    // For texts, `--print-config` works without the corpora, and leaves out settings that follow
-    // from them.
+    // For texts, `--print-config` works without the corpora. It then does not compute the settings
+    // that depend on them, such as the vocabulary sizes.
     let dataset = match args.settings.print_config && text.is_some() {
         true => None,
         false => config.check()?,

@@ -11,15 +11,15 @@ use super::trained::load;
 use crate::args::GenerateArgs;
 use crate::terminal::{LineProgress, output};
 
-/// Number of lines in a batch.
+/// Default number of lines in a batch. At a terminal and with `--stream`, the default is 1.
 const BATCH_SIZE: usize = 64;
 
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// Wrong flags, a run that cannot be read, a device that is not usable, wrong lines, a stdout that
-/// cannot be written.
+/// Wrong flags, a run that cannot be read, a device that cannot be used, wrong lines, or a stdout
+/// that cannot be written.
 pub(super) fn run(args: &GenerateArgs) -> Result<()> {
     args.check()?;
     let trained = load(&args.trained, args.int8)?;
@@ -28,7 +28,7 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
     // A user who types a line waits for its output, so each batch has one line.
     let is_interactive = args.stream || input.is_terminal();
     let default = if is_interactive { 1 } else { BATCH_SIZE };
-    // With --stream, --batch-size is not allowed, so that the batch size is the default of 1.
+    // `--stream` does not allow `--batch-size`, so its batch size is the default of 1.
     let batch_size = args.batch_size.unwrap_or(default);
     let config = args.config(run.dataset.as_ref(), &run.config.model, batch_size)?;
     let work = match args.score {
@@ -63,7 +63,7 @@ struct Batch {
     entries: Vec<Entry>,
     /// Number of wrong lines.
     wrong: usize,
-    /// How the input ended; `None` while there may be more lines.
+    /// Whether the input ended or failed; `None` while there may be more lines.
     end: Option<Result<(), UsageError>>,
 }
 
@@ -101,8 +101,8 @@ fn predict_all(
     Ok(())
 }
 
-/// Reads up to `size` lines. It stops at the first wrong line, unless `keep_going` is set: then it
-/// prints the error and continues.
+/// Reads up to `size` lines. Stops at the first wrong line, unless `keep_going` is set. In that
+/// case, it prints the error and continues.
 fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool) -> Result<Batch> {
     let mut batch = Batch::default();
     while batch.entries.len() < size && batch.end.is_none() {

@@ -27,8 +27,8 @@ struct Record<'a> {
 }
 
 impl HypothesesFile {
-    /// Creates the file at `path`, the value of the flag; returns `None` without the flag. `inputs`
-    /// are the files that the command reads.
+    /// Creates the file at `path`, the value of the flag `--hypotheses`. Returns `None` if the flag
+    /// is not given. `inputs` are the files that the command reads.
     ///
     /// # Errors
     ///
@@ -60,7 +60,8 @@ impl HypothesesFile {
         }))
     }
 
-    /// Writes a line with the hypothesis; in JSON Lines, also with source and reference.
+    /// Writes a line for an example. It has the hypothesis and, in JSON Lines, also the source and
+    /// the reference.
     ///
     /// # Errors
     ///

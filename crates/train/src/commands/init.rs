@@ -9,8 +9,8 @@ use crate::args::flags::flag_of;
 use crate::args::{Cli, InitArgs};
 use crate::terminal::output;
 
-/// Descriptions of settings that have no flag, or whose flag has a help text that does not fit
-/// here.
+/// Descriptions of settings that have no flag, or whose flag has a help text that does not fit a
+/// file of settings.
 const DESCRIPTIONS: &[(&str, &str)] = &[
     ("data.task", "Task to learn"),
     (
@@ -116,8 +116,8 @@ pub(super) fn run(args: &InitArgs) -> Result<()> {
     output::result(file_of(&config, &call).trim_end())
 }
 
-/// Returns the text of a TOML file of settings. Its heading names `call`, the flags of `train fit`
-/// that have the same effect.
+/// Returns the text of a TOML file of settings. Its heading contains `call`, the flags of `train
+/// fit` that give the same settings.
 fn file_of(config: &RunConfig, call: &str) -> String {
     let mut text = format!(
         "# Settings of `train fit {call}`. Train with them:\n#\n#     train fit --config FILE\n#\n\
@@ -155,7 +155,8 @@ fn group_of(path: &str) -> &str {
     path.rsplit_once('.').map_or("", |(group, _)| group)
 }
 
-/// Formats a value as TOML. Objects are the only values that differ from JSON.
+/// Formats a value as TOML. Objects become inline tables, and all other values have the same form
+/// as in JSON.
 fn toml(value: &Value) -> String {
     match value {
         Value::Object(keys) => {
@@ -183,7 +184,8 @@ fn description(path: &str) -> String {
     }
 }
 
-/// Returns the help of a flag of `fit`, without its default.
+/// Returns the help of a flag of `fit`, without its default. Returns an empty text if `fit` does
+/// not have the flag.
 fn help_of(flag: &str) -> String {
     let cli = Cli::command();
     let fit = cli.find_subcommand("fit").expect("it is a command");

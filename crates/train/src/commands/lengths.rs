@@ -5,7 +5,8 @@ use training::evaluation::{ByLength, LengthScore, LengthSettings};
 
 use crate::terminal::output;
 
-/// Evaluates each length, prints a row for it, and returns the scores of all lengths.
+/// Evaluates the model on each length, prints a row for each, and returns the scores of all
+/// lengths.
 ///
 /// # Errors
 ///

@@ -106,8 +106,8 @@ fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error of a plot that cannot be written. A wrong folder that the user named is wrong
-/// usage.
+/// Returns the error for a plot that cannot be written. If the user chose the folder with
+/// `--output` and another folder would help, it is a usage error about that flag.
 fn cannot_write(args: &PlotArgs, path: &Path, error: anyhow::Error) -> anyhow::Error {
     let Some(folder) = &args.output else {
         return error;

@@ -45,7 +45,7 @@ fn print_one(config: &RunConfig) -> Result<()> {
     Ok(())
 }
 
-/// Prints a table of synthetic tasks and a table of the presets for texts.
+/// Prints a table of the presets of synthetic tasks and a table of the presets for texts.
 fn print_all() -> Result<()> {
     let presets = Preset::all().into_iter().map(|preset| {
         let rows = rows_of(&config(preset.name));
@@ -64,8 +64,8 @@ fn print_all() -> Result<()> {
     output::result("\n`train presets NAME` lists all settings of a preset.")
 }
 
-/// Settings of a preset as pairs of a label and a value. The label is the flag, or the last part of
-/// the path if there is no flag.
+/// Settings of a preset as pairs of a label and a value. The label is the flag that sets the
+/// setting. Without such a flag, the label is the last part of the setting's path.
 type Rows = Vec<(String, String)>;
 
 fn rows_of(config: &RunConfig) -> Rows {
@@ -78,8 +78,8 @@ fn rows_of(config: &RunConfig) -> Rows {
     };
     let mut rows: Rows = Vec::new();
     for (path, value) in config.settings() {
-        // The settings in `of_sides` are equal for source and target in all presets, so the table has
-        // one line for both sides.
+        // The settings in `of_sides` are equal for source and target in all presets, so the table
+        // has one line for both sides.
         let (parent, side) = path.rsplit_once('.').unwrap_or(("", &path));
         let is_side = ["source", "target"].contains(&side);
         let of_sides = ["max_length", "vocab_size", "or_fewer"];
@@ -103,7 +103,7 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
 }
 
 /// Prints a line for each setting whose values differ between `presets`, or between `presets` and
-/// those of `others` that have the setting.
+/// those `others` that have the setting.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {
@@ -139,7 +139,7 @@ fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)])
     Ok(())
 }
 
-/// Formats a value in the form that `--set` reads.
+/// Formats a value in the form that `--set` reads, or as `-` if it is null or empty.
 fn words(value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "-".into(),

@@ -17,7 +17,7 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// The flags are wrong, a run cannot be read, a device that was asked for does not start, or the
+/// The flags are wrong, a run cannot be read, a device given by `--backend` does not start, or the
 /// page cannot be written.
 pub(super) fn run(args: &ReportArgs) -> Result<()> {
     args.check()?;

@@ -18,11 +18,11 @@ use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, measure_text, output};
 
-/// Maximum number of decoded sequences that are printed first, and of further sequences with wrong
-/// outputs.
+/// Maximum number of decoded sequences that are printed. Up to this number of further sequences are
+/// printed if their outputs are wrong.
 const SHOWN: usize = 5;
 
-/// Reports a finished run. It prints some outputs (unless the program is quiet) and the scores,
+/// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
 /// evaluates by length, and plots curves and attention.
 ///
 /// # Errors
@@ -84,7 +84,8 @@ pub(super) fn report(
     draw_attention(config, dataset, finished)
 }
 
-/// Plots the attention weights for a source of the test split into the folder of the run.
+/// Plots the attention weights for one source of the test split. The plots are written to the
+/// folder of the run.
 fn draw_attention(
     config: &RunConfig,
     dataset: &dyn Dataset,
@@ -126,7 +127,8 @@ fn print_sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &s
     output::result(&format!("decoded  {text}{mark}"))
 }
 
-/// Prints the best evaluation of a finished run, the folder of the run, and commands that use it.
+/// Prints the best evaluation of a finished run, the folder of the run, and the commands that the
+/// user may run next.
 pub(super) fn say_what_next(config: &RunConfig, folder: &Path, best: Option<Best>) {
     if let Some(best) = best {
         output::note(&format!("best evaluation: {}", best_text(config, best)));

@@ -45,7 +45,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
         .is_new()
         .map_err(|error| unusable(checkpoints.folder(), format!("cannot be read ({error})")))?;
     let files = if is_new && folder.ended_at().is_none() {
-        // The process ended before it wrote the first checkpoint.
+        // The previous process ended before it wrote the first checkpoint.
         output::note("the run has no checkpoint yet: it begins again");
         None
     } else {

@@ -15,7 +15,7 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// The command's errors.
+/// The errors of the command, and a wrong environment variable.
 pub fn run(cli: &Cli) -> Result<Exit> {
     cli.global.apply()?;
     check_environment()?;
@@ -44,7 +44,8 @@ pub fn run(cli: &Cli) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-/// Checks the environment variables of the fast paths, which would panic in the first operation.
+/// Checks the environment variables of the fast paths. Without this check, a wrong value would
+/// cause a panic in the first operation.
 fn check_environment() -> Result<(), UsageError> {
     fused::check_environment().map_err(|error| {
         let allowed = error.allowed.join(", ");

@@ -15,7 +15,7 @@ use super::text_scorer::{Scores, Signatures, TextScorer};
 use crate::args::{Bootstrap, ScoreArgs};
 use crate::terminal::output;
 
-/// Largest p-value of a difference that is marked as significant.
+/// Significance level: a difference with a smaller p-value is marked as significant.
 const SIGNIFICANT: f64 = 0.05;
 
 /// The outputs of a model: the name of their file, their scores, and the counts of each segment.
@@ -26,7 +26,7 @@ struct System {
     chrf: Vec<ChrfCounts>,
 }
 
-/// Scores of a system as JSON, if there are several systems.
+/// Scores of a system in the form of their JSON output, if there are several systems.
 #[derive(Serialize)]
 struct Record<'a> {
     system: &'a str,

@@ -5,7 +5,7 @@ use training::metrics::{BleuCounts, ChrfCounts, Counts, EditCounts};
 
 use crate::args::MetricArgs;
 
-/// Scores of texts against their references.
+/// Scores of texts against their references. BLEU, its precisions and chrF are from 0 to 100.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Scores {
     segments: u64,
@@ -34,7 +34,7 @@ pub(super) struct TextScorer {
     segments: u64,
 }
 
-/// Signatures in the form of sacreBLEU, which say how scores were computed.
+/// Signatures in the format of sacreBLEU, which describe how scores were computed.
 #[derive(Clone, Debug)]
 pub(super) struct Signatures {
     pub(super) bleu: String,
@@ -76,7 +76,7 @@ impl TextScorer {
         }
     }
 
-    /// Adds a segment, and returns its counts.
+    /// Adds a segment, and returns the counts of this segment.
     pub(super) fn add(
         &mut self,
         hypothesis: &str,
@@ -121,7 +121,7 @@ impl TextScorer {
 }
 
 impl Scores {
-    /// Formats the scores for people.
+    /// Formats the scores as readable text.
     pub(super) fn text(&self) -> String {
         let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
         let [one, two, three, four] = self.precisions;

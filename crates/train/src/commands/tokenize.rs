@@ -12,18 +12,19 @@ use training::run::read_config;
 use crate::args::{Side, TokenizeArgs, name_of};
 use crate::terminal::output;
 
-/// Size in bytes from which the collected output is printed.
+/// Number of bytes of output that are collected before they are printed.
 const CHUNK: usize = 1 << 16;
 
-/// Maximum size of a text in bytes. A tokeniser takes some hundred bytes of memory for each.
+/// Maximum size of a text in bytes. A tokeniser needs some hundred bytes of memory for each byte of
+/// text.
 const LONGEST: usize = 1 << 20;
 
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// A folder or file that has no tokeniser, a line that cannot be used, a stdout that cannot be
-/// written.
+/// A folder or file that has no tokeniser, a line that cannot be converted, or a stdout that cannot
+/// be written.
 pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     let vocabulary = Vocabulary::open(args)?;
     let pieces = vocabulary.pieces();

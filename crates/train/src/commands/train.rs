@@ -23,7 +23,7 @@ use crate::terminal::{About, RunView, grouped, output};
 ///
 /// # Errors
 ///
-/// A device that is not usable, or does not compute in the precision.
+/// A device that cannot be used, or that does not support the precision.
 pub(super) fn open_device(config: &RunConfig) -> Result<Device> {
     let execution = &config.execution;
     let name: DeviceName = execution.backend.parse()?;
@@ -31,12 +31,12 @@ pub(super) fn open_device(config: &RunConfig) -> Result<Device> {
     name.open_for(execution.precision)
 }
 
-/// Returns the settings of the evaluation by length at the end of training; `None` if the run has
-/// none. `dataset` is `None` for data that are read from files.
+/// Returns the settings of the evaluation by length at the end of training; `None` if the run does
+/// not have one. `dataset` is `None` for texts, which are not read yet.
 ///
 /// # Errors
 ///
-/// A data set whose sequences cannot have any length, or lengths that no machine can hold.
+/// An evaluation by length of texts, or lengths for which the search needs too much memory.
 pub(super) fn check_lengths(
     config: &RunConfig,
     dataset: Option<&dyn Dataset>,
@@ -52,12 +52,12 @@ pub(super) fn check_lengths(
     length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
 
-/// Checks that training fits into the memory of the machine, if its CPU computes. Warns if too
-/// little is free.
+/// Checks that training fits into the machine's memory, if the backend runs on the CPU. Prints a
+/// warning if too little memory is free.
 ///
 /// # Errors
 ///
-/// A model or a batch that needs more memory than there is.
+/// A model or a batch that needs more memory than the machine has.
 pub(super) fn check_memory(config: &RunConfig, dataset: &dyn Dataset) -> Result<(), UsageError> {
     let name: DeviceName = config.execution.backend.parse()?;
     let (true, Some(machine)) = (name.backend.is_cpu(), MachineMemory::read()) else {
@@ -79,12 +79,13 @@ pub(super) struct Shown {
     pub(super) tensorboard: bool,
 }
 
-/// Trains a model, from checkpoint `from` if there is one, and reports its scores. Returns how the
-/// run ended.
+/// Trains a model, starting at the checkpoint `from` if there is one, and reports its scores.
+/// Returns how the run ended.
 ///
 /// # Errors
 ///
-/// A loss that is not finite, a checkpoint that does not fit, or a folder that cannot be written.
+/// A loss that is not finite, a checkpoint that does not match the run, or a folder that cannot be
+/// written.
 pub(super) fn train(
     config: &RunConfig,
     dataset: &dyn Dataset,

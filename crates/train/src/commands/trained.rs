@@ -15,15 +15,16 @@ pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
     pub(super) device: Device,
-    /// Guard that keeps the fast paths as the run has set them, until the command ends.
+    /// Guard that keeps the fast paths on or off, as the run's settings say, until the command
+    /// ends.
     _fast_paths: FastPaths,
 }
 
-/// Loads a trained model. If `int8`, its weights are quantised to 8 bits.
+/// Loads a trained model. If `int8` is true, its weights are quantised to 8 bits.
 ///
 /// # Errors
 ///
-/// A device that is not usable, or a run that cannot be read.
+/// A device that cannot be used, or a run that cannot be read.
 pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
     let backend = args.backend.choose()?;
     let device = backend.open()?;

@@ -164,7 +164,7 @@ pub(super) fn run(
     })
 }
 
-/// Changes an error about a corpus so that it names the flag of the file.
+/// Changes the subject of an error about a corpus to the flag that names the file.
 fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
     let files = [
         ("--source", &args.source),
@@ -180,8 +180,8 @@ fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
     error
 }
 
-/// Decodes the sources of examples. As in `train generate`, sources longer than those of training
-/// may have longer outputs.
+/// Decodes the sources of examples. As in `train generate`, a source that is longer than those of
+/// training may have a longer output.
 fn decode(
     run: &TrainedRun,
     examples: &[Example],
@@ -217,7 +217,8 @@ fn decode(
     Ok(decoded.expect("every example is in a group"))
 }
 
-/// Returns a pair as token ids, and whether a side had to be truncated to `longest` tokens.
+/// Converts a pair to token ids. Also returns whether a side had to be truncated to `longest`
+/// tokens.
 fn example(codec: &dyn Codec, pair: &Pair, longest: usize) -> (Example, bool) {
     let valid = "every text has tokens";
     let mut source = codec.encode_source(&pair.source).expect(valid);

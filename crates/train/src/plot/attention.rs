@@ -9,13 +9,14 @@ use super::heat_map::{AttentionMaps, HeadMap};
 use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
 
-/// Maximum number of source tokens. More tokens could not be told apart in a plot.
+/// Maximum number of source tokens and of target tokens. More tokens could not be told apart in a
+/// plot.
 const MAX_TOKENS: usize = 512;
 
-/// Maximum number of tokens for which a plot labels every token.
+/// Number of tokens up to which a map labels every token.
 const EASILY_READ: usize = 32;
 
-/// Options that select the attention maps to draw.
+/// Options that choose the attention maps to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapOptions {
     /// Numbers of the layers, counted from 1; empty for all.
@@ -24,12 +25,13 @@ pub struct MapOptions {
     pub is_head_mean: bool,
 }
 
-/// Returns the attention weights while the model decodes a source greedily: encoder self-attention,
-/// decoder self-attention and cross-attention.
+/// Decodes a source greedily, and returns the attention weights for the source and the decoded
+/// output: encoder self-attention, decoder self-attention and cross-attention. `run` is the name of
+/// the run in the titles.
 ///
 /// # Errors
 ///
-/// The source is empty or longer than the model or a plot can take, or a layer does not exist.
+/// The source is empty, or longer than the model or a plot allows, or a layer does not exist.
 pub fn attention_maps(
     model: &Transformer,
     dataset: &dyn Dataset,
@@ -132,9 +134,9 @@ pub fn attention_maps(
     Ok(maps.filter(|maps| !maps.layers.is_empty()).collect())
 }
 
-/// Returns a source that fits a plot well, from the first eight examples of the test split: the
-/// longest source of at most [`EASILY_READ`] tokens, or the shortest if all sources are longer.
-/// `None` without examples.
+/// Returns a source that fits a plot well, chosen from the first eight examples of the test split.
+/// It is the longest source of at most [`EASILY_READ`] tokens, or the shortest source if all are
+/// longer. `None` without examples.
 pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     let examples = dataset.held_out(seed, Split::Test, 8);
     let sources = examples.into_iter().map(|example| example.source);
@@ -151,7 +153,8 @@ pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     })
 }
 
-/// Returns a map for each head, or one map of their mean. `weights` is of a single sequence.
+/// Returns a map for each head, or one map of the mean of the heads. `weights` has the shape `[1,
+/// heads, rows, columns]`.
 fn head_maps(layer: usize, weights: Tensor<4>, is_mean: bool) -> Vec<HeadMap> {
     let [_, heads, rows, columns] = weights.dims();
     let weights = if is_mean {

@@ -13,7 +13,7 @@ pub struct MeanCurve {
     pub spread: Vec<(f64, f64)>,
 }
 
-/// Returns the mean of the curves, with their sample standard deviation as the spread.
+/// Returns the mean of the curves. The spread is one sample standard deviation on each side.
 pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
     if let [curve] = curves {
         return MeanCurve {
@@ -21,7 +21,8 @@ pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
             spread: Vec::new(),
         };
     }
-    // Steps are sorted by their bits, which have the same order because steps are not negative.
+    // The keys are the bits of the steps. Bits of floats that are not negative have the same order
+    // as the floats.
     let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for &(step, value) in curves.iter().flatten() {
         steps.entry(step.to_bits()).or_default().push(value);
@@ -41,8 +42,8 @@ pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
     MeanCurve { points, spread }
 }
 
-/// Returns for each point the mean of the finite values up to `radius` points before and after it.
-/// Values that are not finite stay gaps.
+/// Returns for each point the mean of the finite values from `radius` points before it to `radius`
+/// points after it. A value that is not finite becomes NaN, which leaves a gap in the line.
 pub fn running_mean(points: &[Point], radius: usize) -> Vec<Point> {
     // Sum and number of the finite values before each point.
     let mut before = vec![(0.0, 0.0)];

@@ -5,9 +5,9 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
-/// An axis of a chart. Values outside its range are drawn at the nearer end. It replaces the
-/// logarithmic axis of plotters, which has ticks at whole decades only. A loss often spans just one
-/// decade.
+/// An axis of a chart. Values outside its range are drawn at the nearer end. This type replaces the
+/// logarithmic axis of plotters, which has ticks at powers of 10 only. A loss often spans just one
+/// power of 10.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// Name of the quantity, with its unit.
@@ -18,8 +18,8 @@ pub struct Axis {
     is_log: bool,
 }
 
-/// Maximum numbers of ticks: of a linear axis in general, and of an axis of whole numbers, which is
-/// horizontal.
+/// Maximum number of ticks of a linear axis, and of an axis of whole numbers. The latter is
+/// horizontal and has room for more.
 const TICKS: usize = 9;
 const WHOLE_TICKS: usize = 12;
 
@@ -67,10 +67,11 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick: a decimal number from 0.001 on, and below it a power such as
-    /// `2e-4`. On a logarithmic axis, a label has the decimal places that it needs, and values above
-    /// 9,999 are powers too. The decimal labels of a linear axis all have the same number of decimal
-    /// places, except beside powers.
+    /// Returns the label of a tick. Values below 0.001 have an exponent, as in `2e-4`. Values above
+    /// 9,999 on a logarithmic axis also have one. Other labels are decimal numbers with commas
+    /// between thousands. On a linear axis that reaches 10 million, they are in millions, as in
+    /// `20M`. The labels of a linear axis have the same number of decimal places, unless one of
+    /// them has an exponent.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.fold(0.0, f64::max);
@@ -100,7 +101,7 @@ impl Axis {
     }
 }
 
-/// Returns a number without the zeros at the end of its decimal places.
+/// Returns a number without trailing zeros in its decimal places.
 fn without_zeros(number: &str) -> &str {
     match number.contains('.') {
         true => number.trim_end_matches('0').trim_end_matches('.'),
@@ -128,8 +129,8 @@ pub fn grouped(number: f64, decimals: i32) -> String {
     grouped
 }
 
-/// Returns round numbers at about equal ratios, from the last below `smallest` to the first above
-/// `largest`.
+/// Returns round numbers whose ratios are about equal, from the last one below `smallest` to the
+/// first one above `largest`.
 fn log_ticks(smallest: f64, largest: f64) -> Vec<f64> {
     let decades = (largest / smallest).log10();
     let (factors, every): (&[f64], _) = match decades {

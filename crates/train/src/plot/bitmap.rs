@@ -1,4 +1,4 @@
-//! The bitmap backend of plotters, changed so that it draws as the SVG backend does.
+//! A wrapper of plotters' bitmap backend that draws lines and text as the SVG backend does.
 
 use plotters::backend::{BitMapBackend, DrawingBackend};
 use plotters::style::RGBColor;
@@ -11,8 +11,8 @@ use super::font;
 
 type Outcome = Result<(), DrawingErrorKind<<BitMapBackend<'static> as DrawingBackend>::ErrorType>>;
 
-/// An RGB image in memory. plotters draws thick bitmap lines with gaps and spikes where they bend,
-/// and draws bitmap text larger and higher than the same text in SVG. This backend corrects both.
+/// An RGB image in memory. plotters' bitmap backend draws thick lines with gaps and spikes at their
+/// bends, and draws text larger and higher than in SVG. This backend corrects both.
 pub struct Bitmap<'a>(pub BitMapBackend<'a>);
 
 impl DrawingBackend for Bitmap<'_> {
@@ -72,8 +72,8 @@ impl DrawingBackend for Bitmap<'_> {
         let em = style.size() / font::EM;
         let anchor = style.anchor();
         // Distance in ems from the anchor down to the baseline at which the SVG backend draws the
-        // letters. An ex of the font is 0.547 em. The bitmap backend would draw them half a line
-        // below the anchor, so the text is moved by the difference.
+        // letters. The x-height (ex) of the font is 0.547 em. The bitmap backend would draw the
+        // letters half a line below the anchor, so the text is moved by the difference.
         let baseline = match anchor.v_pos {
             VPos::Top => 0.76,
             VPos::Center => 0.5 * 0.547,

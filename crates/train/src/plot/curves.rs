@@ -29,8 +29,8 @@ impl RunPlot {
         let chosen: Vec<Chosen> = chosen.collect();
         let with_data: Vec<&Group> = chosen.iter().map(|(group, _)| *group).collect();
         with_data.first()?;
-        // If all groups were trained on the same lengths, these lengths are shaded. Otherwise the
-        // labels name them.
+        // If all groups were trained on the same lengths, the chart shades these lengths. Otherwise
+        // the labels of the lines name the lengths.
         let band = band(&with_data).filter(|_| self == Self::Lengths);
         let mut title = title(what, &with_data);
         let series = if let [group] = with_data[..] {
@@ -47,8 +47,8 @@ impl RunPlot {
             self.one_curve_each(&chosen, &texts, band.is_some(), options)
         };
         let points = || series.iter().flat_map(|series| &series.points);
-        // The lower end of an area can be near 0, which a logarithmic axis cannot show, so only
-        // upper ends count.
+        // The lower end of a spread can be near 0, which a logarithmic axis cannot show. So only
+        // the upper ends determine the axis.
         let highest = series.iter().flat_map(|series| &series.spread);
         let highest = highest.map(|bounds| bounds.1);
         let values: Vec<f64> = points().map(|point| point.1).chain(highest).collect();
@@ -79,8 +79,8 @@ impl RunPlot {
         for (index, curve) in curves.iter().enumerate() {
             let mut lines = self.lines(group, curve, legend(group, curve), index, options);
             lines.iter_mut().for_each(|line| line.dash = 0);
-            // Of two lines without noise, the first is dashed, so that both are visible where they
-            // meet.
+            // If there are two lines without noise, the first one is dashed, so that both are
+            // visible where they meet.
             if let ([below], false) = (&mut series[..], lines.is_empty() || curves[0].is_noisy) {
                 below.dash = 1;
             }
@@ -89,8 +89,8 @@ impl RunPlot {
         series
     }
 
-    /// Returns a line for each group; groups with equal curves share a line. A line's label is the
-    /// group's label, followed by the group's entry in `texts` unless that is empty.
+    /// Returns a line for each group. Groups with equal curves share a line. The label of a line is
+    /// the group's label, followed by the group's entry in `texts` unless the entry is empty.
     fn one_curve_each(
         self,
         chosen: &[Chosen],
@@ -108,8 +108,8 @@ impl RunPlot {
             if let Some((from, to)) = trained {
                 label += &format!(", trained on {from} to {to}");
             }
-            // Only the last line is drawn. With a running mean, the line before it has the raw
-            // values, which would hide other runs.
+            // Only the last line of each group is drawn. If there is a running mean, the line
+            // before it has the raw values, which would hide other runs.
             let line = self.lines(group, curve, label, index, options).pop();
             let Some(line) = line else { continue };
             // Equal curves, such as learning rates, share one line.
@@ -137,7 +137,7 @@ impl RunPlot {
     }
 }
 
-/// Returns the text of the legend for a curve of a group.
+/// Returns the legend text of a curve of a group.
 fn legend(group: &Group, curve: &Curve) -> String {
     let smoothing = group.runs[0].label_smoothing();
     let floor = group.runs[0].loss_floor();
@@ -151,7 +151,7 @@ fn legend(group: &Group, curve: &Curve) -> String {
     }
 }
 
-/// Returns a text of the legend without its explanation in parentheses.
+/// Returns a legend text without the explanation in parentheses.
 fn short(text: &str) -> &str {
     text.split(" (").next().unwrap_or(text)
 }
@@ -217,7 +217,7 @@ mod tests {
         ] {
             assert!(loss.contains(text), "{text}");
         }
-        // One of the two lines is the key in the legend.
+        // The chart has one line of this colour, and its key in the legend is the second one.
         assert_eq!(loss.matches(&stroke(0)).count(), 2);
         assert_eq!(loss.matches(&stroke(1)).count(), 2);
         let accuracy = svg(RunPlot::Accuracy, &run);

@@ -12,19 +12,20 @@ use super::bitmap::Bitmap;
 use super::font;
 use training::files::write_whole;
 
-/// A drawing area of the crate `plotters`, which covers a plot or a part of it. The crate rounds all
-/// coordinates to whole units.
+/// A drawing area of the crate `plotters`, which covers a plot or a part of it. The crate rounds
+/// all coordinates to whole units.
 pub type Area<B> = DrawingArea<B, Shift>;
 
 /// The outcome of drawing on a backend.
 pub type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
 
-/// Units of an SVG file per pixel. plotters rounds coordinates to whole units.
+/// Units of an SVG file per pixel. plotters rounds coordinates to whole units, so more units make
+/// the drawing more precise.
 const SVG_SCALE: u32 = 4;
 
-/// Scales of PNG files: PNG pixels per pixel of the plot, and how many times finer the plot is
-/// drawn before pixels are averaged. The first pair for which the drawing takes at most
-/// [`PNG_BYTES`] is used.
+/// Scales of PNG files. The first number is the number of PNG pixels per pixel of the plot. The
+/// second number says how many times finer the plot is drawn before pixels are averaged. The first
+/// pair for which the drawing takes at most [`PNG_BYTES`] bytes is used.
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 
@@ -57,8 +58,8 @@ pub trait Plot {
             area.present()?;
         }
         // The <svg> element of the backend is replaced, because it has another size and no title.
-        // Default attributes that each mark repeats are removed. This leaves texts unchanged,
-        // because quotation marks are escaped in texts.
+        // Attributes with default values, which every element repeats, are removed. This leaves
+        // texts unchanged, because quotation marks are escaped in texts.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
         let family = format!(" font-family=\"{}\"", font::FAMILY);
         let body = body.replace(&family, "");
@@ -77,8 +78,8 @@ pub trait Plot {
         Ok(svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}"))
     }
 
-    /// Returns the plot as the bytes of a PNG file with twice its width and height in pixels. A
-    /// very large plot keeps its own width and height.
+    /// Returns the plot as the bytes of a PNG file. The image has twice the width and height of the
+    /// plot in pixels, or the same width and height if the plot is very large.
     ///
     /// # Errors
     ///
@@ -109,11 +110,11 @@ pub trait Plot {
     }
 
     /// Writes the plot as a PNG file if the path ends in `.png`, else as an SVG file. The folder is
-    /// created if it is missing. The file appears whole or not at all.
+    /// created if it is missing. If the write fails, no partial file is left.
     ///
     /// # Errors
     ///
-    /// The plot cannot be drawn, or the file cannot be written; the message names it.
+    /// The plot cannot be drawn, or the file cannot be written. The message names the file.
     fn save(&self, path: &Path) -> Result<()> {
         let is_png = path.extension().is_some_and(|extension| extension == "png");
         let bytes = if is_png {
@@ -348,7 +349,7 @@ pub(crate) mod tests {
         assert!((bottom - top).abs_diff(29) <= 2, "{top} to {bottom}");
         let columns = dark.iter().map(|i| i % width);
         let middle = columns.clone().min().unwrap() + columns.max().unwrap();
-        // plotters leaves out the space before a letter, a tenth of an em.
+        // plotters does not draw the space before a letter, which is a tenth of an em.
         assert!(middle.abs_diff(80) <= 8, "{middle}");
     }
 

@@ -1,16 +1,16 @@
-//! The font of all plots. It is part of the program, because a bare machine has no fonts.
+//! The font of all plots. It is embedded in the program, because some machines have no fonts.
 
 use std::sync::Once;
 
 use plotters::style::{FontDesc, FontFamily, FontStyle, RGBColor, TextStyle, register_font};
 
-/// Name of the font in SVG files, followed by fonts for viewers that do not have it.
+/// Name of the font in SVG files, followed by alternatives for viewers that do not have it.
 pub const FAMILY: &str = "DejaVu Sans, Verdana, sans-serif";
 
 /// Height of a line in ems.
 pub const LINE: f64 = 1.164;
 
-/// Font size of plotters that gives an em of one pixel. The SVG backend divides font sizes by this
+/// Font size in plotters that gives an em of one pixel. The SVG backend divides font sizes by this
 /// number.
 pub const EM: f64 = 1.24;
 
@@ -34,7 +34,8 @@ pub fn width(text: &str, size: f64) -> f64 {
     f64::from(width) * size / FINE
 }
 
-/// Returns the text, truncated with an ellipsis if it is wider than `max_width` pixels.
+/// Returns the text, truncated with an ellipsis if it is wider than `max_width` pixels. An em has
+/// `size` pixels.
 pub fn fit(text: &str, size: f64, max_width: f64) -> String {
     let mut fitting = text.to_owned();
     let mut kept: Vec<char> = text.chars().collect();

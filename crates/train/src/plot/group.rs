@@ -1,4 +1,4 @@
-//! Groups runs that share a line because they differ in their seed only.
+//! Groups runs that differ in their seed only. They share a line in a plot.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,8 @@ pub struct Group<'a> {
     pub runs: Vec<&'a Run>,
 }
 
-/// Returns groups of runs that differ in the seed only. If `is_each_alone`, each run is a group.
+/// Groups runs that differ in their seed only. If `is_each_alone` is true, each run is a group of
+/// its own.
 pub fn groups(runs: &[Run], is_each_alone: bool) -> Vec<Group<'_>> {
     let mut groups: Vec<Vec<&Run>> = Vec::new();
     for run in runs {

@@ -43,7 +43,7 @@ pub struct HeadMap {
     pub weights: Vec<f32>,
 }
 
-/// Font size of tokens.
+/// Font size of tokens, in pixels.
 const TOKEN: f64 = 10.5;
 
 /// Sizes of the layout in pixels.
@@ -59,8 +59,8 @@ const SCALE_HEIGHT: f64 = 160.0;
 
 const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
 const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
-/// Weights below this fraction of the largest are not drawn, because they are as white as the
-/// background.
+/// Weights below this fraction of the end of the colour scale are not drawn, because their colour
+/// is almost the white of the background.
 const MIN_WEIGHT: f32 = 0.004;
 /// Maximum width of a token in pixels. Longer tokens are truncated.
 const TOKEN_WIDTH: f64 = 110.0;
@@ -80,8 +80,8 @@ struct Panel {
 }
 
 impl AttentionMaps {
-    /// Returns the scale of all maps: from 0 to 1, or to a round number above the largest weight if
-    /// all weights are small, as in long sequences.
+    /// Returns the colour scale of all maps. It goes from 0 to 1, or to a round number above the
+    /// largest weight if all weights are small, as in long sequences.
     fn scale(&self) -> Axis {
         let weights = self.layers.iter().flatten().flat_map(|map| &map.weights);
         let largest = weights.copied().fold(0.0, f32::max);
@@ -120,15 +120,16 @@ impl AttentionMaps {
         }
     }
 
-    /// Returns the right end and the lower end of the area that all maps take, in pixels.
+    /// Returns the right edge and the lower edge of the area that all maps take, in pixels.
     fn end(&self, panel: &Panel) -> (f64, f64) {
         let (width, height) = panel.size;
         let (layers, heads) = (self.layers.len() as f64, self.layers[0].len() as f64);
         (LEFT + width * heads, HEAD + height * layers)
     }
 
-    /// Draws one map and its labels. plotters centres rotated labels on their axis, where they
-    /// would cover the map, so the labels are drawn by hand.
+    /// Draws one map and its labels. `largest` is the weight with the darkest colour. The labels
+    /// are drawn here, because plotters would centre rotated labels on their axis, where they would
+    /// cover the map.
     fn draw_map<B: DrawingBackend>(
         &self,
         area: &Area<B>,
@@ -138,8 +139,8 @@ impl AttentionMaps {
         largest: f32,
     ) -> Drawn<B> {
         let (rows, columns) = (self.rows.len(), self.columns.len());
-        // Returns the upper left corner of a cell, in units of the area. Half indices give the
-        // middle of a cell.
+        // Returns the upper left corner of a cell, in units of the area. An index plus 0.5 gives
+        // the middle of a cell.
         let at = |column: f64, row: f64| {
             let x = panel.tokens.0 + panel.cell * column;
             let y = PANEL_TITLE + panel.cell * row;
@@ -269,8 +270,9 @@ fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> 
         .draw()
 }
 
-/// Returns the colour of a fraction of the largest weight: white to blue to almost black, changing
-/// faster at first, because most weights are small.
+/// Returns the colour for a weight, given as a fraction of the end of the scale. The colours go
+/// from white to blue to almost black. They change faster at small fractions, because most weights
+/// are small.
 fn ramp(fraction: f32) -> RGBColor {
     const STOPS: [[f32; 3]; 5] = [
         [255.0, 255.0, 255.0],

@@ -28,8 +28,9 @@ pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
     ranges.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
 }
 
-/// Returns the shortest and the longest length that a run was trained on. They come from its
-/// settings or, if an earlier version wrote the settings, from the measured lengths.
+/// Returns the shortest and the longest length that a run was trained on. They come from the run's
+/// settings. If an earlier version wrote the settings in another form, they come from the lengths
+/// that were measured.
 fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     configured(run.data()).or_else(|| {
         let scores = run.lengths.iter().flatten();

@@ -16,7 +16,7 @@ use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE, lighter};
 /// A shaded part of the x axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Band {
-    /// Text of the legend.
+    /// Legend text.
     pub label: String,
     /// First shaded value of the x axis.
     pub from: f64,
@@ -24,8 +24,8 @@ pub struct Band {
     pub to: f64,
 }
 
-/// A chart of lines. The lines have a legend above the chart, or labels at their ends if there are
-/// many.
+/// A chart of lines. The chart has a legend above it or, if there are many lines, labels at the
+/// ends of the lines.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LineChart {
     /// Title above the legend.
@@ -36,9 +36,9 @@ pub struct LineChart {
     pub y: Axis,
     /// Lines. Later lines are drawn over earlier lines, and dashed lines over solid lines.
     pub series: Vec<Series>,
-    /// Shaded part below all lines.
+    /// Shaded part of the x axis, drawn behind all lines.
     pub band: Option<Band>,
-    /// Text of the legend for the rings around points; empty without rings.
+    /// Legend text for the rings around points; empty without rings.
     pub ring_label: String,
 }
 
@@ -195,8 +195,8 @@ impl Plot for LineChart {
             draw_ring(area, scale, chart.backend_coord(ring))?;
         }
 
-        // plotters would draw a legend over the data, with one entry in each row. This legend is
-        // drawn by hand instead.
+        // plotters would draw a legend over the data, with one entry in each row. So the legend is
+        // drawn here instead.
         let style = labels.pos(Pos::new(HPos::Left, VPos::Center));
         let ends = layout.beside.iter().map(|series| {
             let end = series.points.iter().rfind(|point| point.1.is_finite());

@@ -1,4 +1,4 @@
-//! Plots of runs, and two figures of the paper, as SVG and PNG files.
+//! Plots of runs, and two figures of the paper "Attention Is All You Need", as SVG and PNG files.
 
 mod average;
 mod axis;
@@ -32,8 +32,8 @@ pub use paper::{positional_encoding, warmup};
 pub use run::{Progress, Run, differ_in_seed_only};
 pub use run_plot::{RunPlot, readings};
 
-/// Draws the default curves of a run as SVG files in the folder `pictures` of the run. Curves
-/// without data are left out.
+/// Draws the default curves of a run as SVG files in the run's folder `pictures`. Curves without
+/// data are skipped.
 ///
 /// # Errors
 ///

@@ -1,5 +1,5 @@
-//! Two figures that need no run: the paper's positional encoding (section 3.5) and its learning
-//! rate (section 5.3).
+//! Two figures that need no run: the positional encoding (section 3.5) and the learning rate
+//! (section 5.3) of the paper "Attention Is All You Need".
 
 use std::ops::Range;
 
@@ -25,8 +25,8 @@ const STEPS: usize = 20_000;
 /// Number of steps between two points. It divides each warm-up, so that the peaks are points.
 const STRIDE: usize = 20;
 
-/// Draws dimensions 4 to 7 of a sinusoidal encoding with 20 dimensions over 100 positions, with the
-/// values that the model uses.
+/// Draws dimensions 4 to 7 of a sinusoidal encoding with 20 dimensions over 100 positions. The
+/// values come from the implementation that models use.
 pub fn positional_encoding(device: &Device) -> LineChart {
     let curves = DIMENSIONS.zip(encoding_curves(device));
     let series = curves.enumerate().map(|(index, (dimension, points))| {
@@ -46,8 +46,8 @@ pub fn positional_encoding(device: &Device) -> LineChart {
     }
 }
 
-/// Draws the learning rate of the paper over 20,000 steps, for two widths of the model and two
-/// lengths of the warm-up, as the Annotated Transformer shows it.
+/// Draws the learning rate of the paper over 20,000 steps for three pairs of model width and
+/// warm-up, as in the Annotated Transformer.
 pub fn warmup() -> LineChart {
     let series = WARMUPS.into_iter().enumerate();
     let series = series.map(|(index, (d_model, warmup))| {

@@ -68,7 +68,7 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// The folder is not a run folder, or its files are damaged; the message names the path.
+    /// The folder is not a run folder, or its files are damaged. The message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let json = read_config_json(folder)?;
         let config: Option<Value> = serde_json::from_slice(&json).ok();
@@ -94,18 +94,18 @@ impl Run {
         })
     }
 
-    /// Returns the points of a field of `metrics.jsonl`. A loss that was not finite is NaN. Empty
-    /// if the run has no finite value.
+    /// Returns the points of a field of `metrics.jsonl`. A loss that was not finite is NaN. Returns
+    /// an empty slice if the run has no finite value.
     pub fn metric(&self, name: &str) -> &[Point] {
         self.metrics.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the run has values of this measure of progress.
+    /// Returns whether the run has values of this measure of progress.
     pub fn has_progress(&self, progress: Progress) -> bool {
         self.at(progress, f64::INFINITY).is_some()
     }
 
-    /// Returns the progress after a step; `None` if `metrics.jsonl` does not have it.
+    /// Returns the progress after a step; `None` if `metrics.jsonl` does not record it.
     pub fn at(&self, progress: Progress, step: f64) -> Option<f64> {
         let curve = match progress {
             Progress::Steps => return Some(step),
@@ -131,7 +131,7 @@ impl Run {
         best.map(|point| point.0)
     }
 
-    /// Whether two runs have different seeds, and otherwise the same settings.
+    /// Returns whether two runs have different seeds, and otherwise the same settings.
     pub fn differs_in_seed_only(&self, other: &Self) -> bool {
         differ_in_seed_only(&self.config, &other.config)
     }
@@ -170,7 +170,8 @@ impl Run {
     }
 }
 
-/// Whether two contents of `config.json` have different seeds, and otherwise the same settings.
+/// Returns whether two contents of `config.json` have different seeds, and otherwise the same
+/// settings.
 pub fn differ_in_seed_only(one: &Value, other: &Value) -> bool {
     let mut same = other.clone();
     same["seed"] = one["seed"].clone();

@@ -12,7 +12,8 @@ use training::evaluation::LengthScore;
 pub enum RunPlot {
     /// Training and validation loss
     Loss,
-    /// Perplexity: the exponential of the validation loss, and of a training loss without label smoothing
+    /// Perplexity: the exponential of the validation loss, and of a training loss without label
+    /// smoothing
     Perplexity,
     /// Token accuracy and exact match on the validation split
     Accuracy,
@@ -33,11 +34,11 @@ pub enum RunPlot {
 /// A curve of a plot.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Curve {
-    /// Name of the field in the files of the run.
+    /// Name of the field in `metrics.jsonl` or `lengths.json`.
     pub field: &'static str,
-    /// Text of the legend.
+    /// Legend text.
     pub label: &'static str,
-    /// Whether the field has a value at every step or reading, not only at evaluations or lengths.
+    /// Whether the field has a value for every step. Fields of evaluations and of lengths do not.
     pub is_per_step: bool,
     /// Whether values of neighbouring steps differ by chance, so that their running mean is drawn
     /// over them.
@@ -45,7 +46,8 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Returns what the points of the curve are called in a legend.
+    /// Returns the noun for the points of the curve in a legend: `steps`, or `readings` for the
+    /// throughput.
     pub fn unit(&self) -> &'static str {
         match *self == SPEED {
             true => "readings",
@@ -82,25 +84,26 @@ const RATE: Curve = Curve::per_step("learning_rate", "learning rate", false);
 const NORM: Curve = Curve::per_step("gradient_norm", "gradient norm", true);
 const SPEED: Curve = Curve::per_step("tokens_per_second", "throughput", true);
 
-/// An axis is logarithmic if the largest value is at least this many times the median. On a linear
-/// axis, half of the values would then lie in the lowest fifth.
+/// A vertical axis is logarithmic if the largest value is at least this many times the median. On a
+/// linear axis, half of the values would then lie in the lowest fifth.
 const LOG_RATIO: f64 = 5.0;
 
 impl RunPlot {
     /// Returns the name of the file without extension, such as `learning_rate`. The files of
-    /// attention have names of their own.
+    /// attention maps have other names.
     pub fn name(self) -> String {
         let name = self.to_possible_value().expect("no plot is skipped");
         name.get_name().replace('-', "_")
     }
 
-    /// Whether the plot is drawn by default. Perplexity is not, because it shows the loss again.
+    /// Returns whether the plot is drawn by default. Perplexity is not, because it shows the same
+    /// data as the loss.
     pub fn is_default(self) -> bool {
         self != Self::Perplexity
     }
 
-    /// Whether every run should have data for the plot. Only runs on texts have BLEU, and runs of
-    /// earlier versions have no throughput.
+    /// Returns whether every run should have data for the plot. Only runs on texts have BLEU, and
+    /// runs of earlier versions have no throughput.
     pub fn is_expected(self) -> bool {
         !matches!(self, Self::Bleu | Self::Throughput)
     }
@@ -150,7 +153,7 @@ impl RunPlot {
         }
     }
 
-    /// Returns the vertical axis for some values.
+    /// Returns the vertical axis for a plot of these values.
     pub fn y_axis(self, values: &[f64]) -> Axis {
         let positive = values
             .iter()
@@ -176,8 +179,8 @@ impl RunPlot {
     }
 }
 
-/// Returns the last point of each range of equal values. The throughput is measured when losses are
-/// read, and all steps since the reading before have the same value.
+/// Returns the last point of each range of equal values. The throughput is measured whenever losses
+/// are read from the device, and all steps since the previous reading have the same value.
 pub fn readings<S: Copy>(points: &[(S, f64)]) -> Vec<(S, f64)> {
     let ranges = points.chunk_by(|a, b| a.1 == b.1);
     ranges.filter_map(|range| range.last().copied()).collect()

@@ -15,7 +15,7 @@ pub type Point = (f64, f64);
 /// A line of a chart.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Text of the legend; empty for a line without an entry.
+    /// Legend text; empty for a line without an entry.
     pub label: String,
     /// Values in drawing order. A value that is not finite leaves a gap.
     pub points: Vec<Point>,
@@ -27,8 +27,8 @@ pub struct Series {
     pub width: f64,
     /// Number of the dash pattern in [`DASHES`], counted from 1; 0 for a solid line.
     pub dash: usize,
-    /// Index of the marker at each point, by which lines can be told apart without colours; `None`
-    /// for no markers.
+    /// Index of the shape in [`MARKERS`] that is drawn at each point; `None` for no markers.
+    /// Markers tell lines apart without colours.
     pub marker: Option<usize>,
     /// Point that has a ring around it, if any.
     pub ring: Option<Point>,
@@ -49,7 +49,7 @@ impl Series {
         }
     }
 
-    /// Whether another line has the same points and area.
+    /// Returns whether another line has the same points and the same spread.
     pub fn is_same(&self, other: &Self) -> bool {
         self.points == other.points && self.spread == other.spread
     }
@@ -111,8 +111,8 @@ impl Series {
     }
 }
 
-/// Keeps the first, lowest, highest and last point in each column of `column` units, which look the
-/// same as all points.
+/// Keeps the first, lowest, highest and last point in each column of `column` units. The line
+/// through these points looks the same as the line through all points.
 fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
     let columns = points.chunk_by(|a, b| a.0.div_euclid(column) == b.0.div_euclid(column));
     let kept = columns.flat_map(|points| {

@@ -23,16 +23,16 @@ const SERIES: [RGBColor; 7] = [
     INK,
 ];
 
-/// Font size of a title.
+/// Font size of a title, in pixels.
 pub const TITLE: f64 = 17.0;
-/// Font size of axes and legends.
+/// Font size of axes and legends, in pixels.
 pub const LABEL: f64 = 13.0;
 
 /// Pixels by which texts are moved down, because plotters centres letters half an ex above their
 /// baseline.
 pub const DOWN: f64 = 1.0;
 
-/// Returns the colour of the series number `index`.
+/// Returns the colour of series `index`. The colours repeat after the last one.
 pub fn series_color(index: usize) -> RGBColor {
     SERIES[index % SERIES.len()]
 }

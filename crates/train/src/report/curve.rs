@@ -1,4 +1,4 @@
-//! Thins the curves of a page, so that a long run makes a small page.
+//! Reduces the number of points of curves, so that the page of a long run stays small.
 
 use serde::Serialize;
 
@@ -18,14 +18,15 @@ pub struct Curve {
     x: Vec<u64>,
     /// Values; NaN, which is null in JSON, leaves a gap.
     y: Vec<f64>,
-    /// Mean of each range of a thinned curve, from which the page computes the smoothed curve.
+    /// Mean of each range of a thinned curve. The page computes the smoothed curve from these
+    /// means. `None` if the curve has all its points.
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Box<Curve>>,
 }
 
 impl Curve {
-    /// Thins a curve. Each range of points keeps its first, smallest, largest and last point, and a
-    /// gap if a value is not finite.
+    /// Thins a curve that has more than 4 * [`RANGES`] points. Each range of points keeps its
+    /// first, smallest, largest and last point, and a gap if a value is not finite.
     pub fn new(points: &[Point]) -> Self {
         let size = points.len().div_ceil(RANGES);
         if size <= 4 {
@@ -38,7 +39,8 @@ impl Curve {
         }
     }
 
-    /// Thins a curve that only increases, such as time: the last point of each range is enough.
+    /// Thins a curve that only increases, such as time. It keeps the first point, and the last
+    /// point of each range.
     pub fn increasing(points: &[Point]) -> Self {
         let ranges = points.chunks(points.len().div_ceil(RANGES).max(1));
         let last = ranges.filter_map(|range| range.last().copied());
@@ -82,7 +84,7 @@ fn mean(range: &[Point]) -> Option<Point> {
     (n > 0.0).then(|| ((x / n).round() as u64, y / n))
 }
 
-/// Rounds a value to `digits` significant digits. JSON then writes at most as many digits.
+/// Rounds a value to `digits` significant digits, so that its JSON is short.
 pub fn rounded(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;

@@ -19,7 +19,7 @@ use crate::plot::{AttentionMaps, HeadMap};
 /// Maximum number of examples whose attention a page shows.
 const MAPS: usize = 8;
 
-/// Maximum number of attention weights of a run. A weight takes two bytes.
+/// Maximum number of attention weights of a run. Each weight takes two bytes in the page.
 const WEIGHTS: usize = 600_000;
 
 /// Maximum number of source tokens of an example whose attention a page shows.
@@ -75,7 +75,8 @@ impl Examined {
     ///
     /// # Errors
     ///
-    /// A run without the selected checkpoint, with files that cannot be used, or without examples.
+    /// A run that does not have the selected checkpoint, has no examples, or has files that cannot
+    /// be used.
     pub fn of(
         folder: &Path,
         selector: CheckpointSelector,
@@ -124,14 +125,14 @@ impl Examined {
         })
     }
 
-    /// Whether there are attention weights for at least one example.
+    /// Returns whether there are attention weights for at least one example.
     pub fn has_attention(&self) -> bool {
         !self.attention.is_empty()
     }
 }
 
-/// Reads the first `n` validation pairs that the model can take. A data set of text has no examples
-/// itself if it was opened for inference.
+/// Reads the first `n` validation pairs that are not too long for the model. A data set of texts
+/// that was opened for inference does not hold examples, so this function reads the corpus.
 fn first_pairs(config: &TextConfig, dataset: &dyn Dataset, n: usize) -> Result<Vec<Example>> {
     let (codec, limits) = (dataset.codec(), dataset.limits());
     let vocabularies = codec.vocabularies();
@@ -189,7 +190,7 @@ impl From<AttentionMaps> for Map {
     }
 }
 
-/// Encodes weights from 0 to 1 as thousandths, with two digits of base 36 for each weight.
+/// Encodes weights from 0 to 1 as thousandths. Each weight becomes two digits in base 36.
 fn encode(weights: &[f32]) -> String {
     let digit = |value: u32| char::from_digit(value, 36).expect("it is below 36");
     let digits = weights.iter().flat_map(|weight| {

@@ -22,19 +22,20 @@ pub struct Facts {
     pub parameters: Option<u64>,
     /// Number of steps taken.
     pub step: u64,
-    /// Number of steps of the configuration.
+    /// Number of steps in the configuration.
     pub steps: Option<u64>,
     /// Seconds of training, without evaluations.
     pub seconds: Option<f64>,
     /// Label smoothing of the training loss.
     pub label_smoothing: f64,
-    /// Maximum global gradient norm.
+    /// Global norm to which gradients are clipped.
     pub clip_norm: Option<f64>,
     /// Step of the best evaluation, by the run's own measure.
     pub best_step: Option<u64>,
     /// Scores, the most important first.
     pub scores: Vec<Score>,
-    /// Names and values of the environment.
+    /// Names and values that describe the environment of the run, such as host, threads and
+    /// version.
     pub environment: Vec<(String, String)>,
 }
 
@@ -45,10 +46,10 @@ pub struct Score {
     pub label: &'static str,
     /// The score.
     pub value: f64,
-    /// Kind of score, from which its unit and the better direction follow: `share`, `points` or
-    /// `loss`.
+    /// Kind of score: `share`, `points` or `loss`. The page derives from it the unit, and whether a
+    /// larger score is better.
     pub kind: &'static str,
-    /// What the score was measured on.
+    /// Number of test sequences, or the step of the best evaluation.
     pub detail: String,
 }
 
@@ -79,7 +80,7 @@ const SHOWN: [&str; 13] = [
 ];
 
 impl Facts {
-    /// Collects the values of a run folder.
+    /// Collects the facts from the files in a run folder.
     pub fn of(folder: &Path, config: &Value, metrics: &Metrics) -> Self {
         let summary = read(&folder.join(SUMMARY));
         let checkpoints = Checkpoints::of(folder);
@@ -116,15 +117,16 @@ impl Facts {
     }
 }
 
-/// Returns the contents of a JSON file; null if it cannot be read, because the page can do without
-/// such a file.
+/// Returns the contents of a JSON file. Returns null if the file cannot be read, because the page
+/// does not need every file.
 fn read(path: &Path) -> Value {
     let json = fs::read(path).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok())
         .unwrap_or_default()
 }
 
-/// Returns the finite point with the best value. Of points with equal values, it is the first.
+/// Returns the finite point with the best value. If several points have this value, returns the
+/// first one.
 fn best(points: &[Point], is_more_better: bool) -> Option<Point> {
     let finite = points.iter().filter(|point| point.1.is_finite());
     finite.copied().reduce(|best, point| {
@@ -170,8 +172,8 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
         }
     }
     for (field, label, kind, is_more_better) in MEASURES {
-        // One measure of quality is enough. A score of the test split comes first, because that
-        // split has more sequences.
+        // One measure of quality besides the loss is enough. A score on the test split takes
+        // precedence, because that split has more sequences.
         if kind != "loss" && !scores.is_empty() {
             continue;
         }
@@ -188,8 +190,9 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
     scores
 }
 
-/// Returns the names and values of the environment. If several arguments have a value, the last one
-/// counts. Values that differ between the processes of a resumed run have an entry for each process.
+/// Returns the names and values that describe the environment. If several files have a value,
+/// `summary` takes precedence over `processes`, and `processes` over the other two. Values that
+/// differ between the processes of a resumed run have an entry for each process.
 fn environment(
     config: &Value,
     state: &Value,
@@ -228,7 +231,7 @@ fn environment(
     entries
 }
 
-/// Returns the words for a name of the environment.
+/// Returns the heading of a value of the environment.
 fn title(name: &str) -> String {
     match name {
         "data_wait" => "time spent waiting for data".into(),

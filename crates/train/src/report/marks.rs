@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-/// A word, and whether it differs between output and reference.
+/// A word, and whether it is marked as a difference between output and reference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Marked(String, #[serde(serialize_with = "as_digit")] bool);
 
-/// Maximum number of words that are compared, because the time grows with the square of this
-/// number.
+/// Maximum number of words of a text that is compared, because the time grows with the square of
+/// this number. In longer texts, all words are marked.
 const WORDS: usize = 1000;
 
 fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {

@@ -34,7 +34,7 @@ impl Metrics {
     }
 
     /// Parses the lines of the file. If a step occurs twice, the later line counts. An incomplete
-    /// last line, which a killed process leaves, is skipped.
+    /// last line, as a killed process leaves it, is skipped.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut fields: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
         for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
@@ -70,8 +70,8 @@ impl Metrics {
         Ok(Self(fields.collect()))
     }
 
-    /// Returns the values of a field by step; NaN where a value was not finite. Empty if there is
-    /// no finite value.
+    /// Returns the values of a field by step. A value that was not finite is NaN. Returns an empty
+    /// slice if the field has no finite value.
     pub fn field(&self, name: &str) -> &[Point] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }

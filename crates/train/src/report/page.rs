@@ -29,11 +29,12 @@ struct Data<'a> {
     version: &'static str,
     runs: &'a [RunReport],
     settings: Vec<Setting>,
-    /// Indices of the runs that share a line, which differ in their seed only.
+    /// Indices of the runs of each group. The runs of a group differ in their seed only and share a
+    /// line.
     groups: Vec<Vec<usize>>,
 }
 
-/// Returns the page of some runs.
+/// Returns the HTML page for these runs.
 ///
 /// # Errors
 ///
@@ -59,8 +60,8 @@ pub fn page(runs: &[RunReport]) -> Result<String> {
     Ok(fill(TEMPLATE, &values))
 }
 
-/// Replaces each placeholder of a template by its value. `values` has the placeholders in the order
-/// of the template. A placeholder inside a value is not replaced.
+/// Replaces each placeholder of a template by its value. `values` lists the placeholders in the
+/// order of the template. Placeholders inside a value are not replaced.
 fn fill(template: &str, values: &[(&str, String)]) -> String {
     let mut rest = template;
     let mut page = String::new();
@@ -136,7 +137,7 @@ mod tests {
         for outside in [
             "http:", "https:", "src=", "@import", "url(", "fetch(", "<link",
         ] {
-            // The only address is the name space of SVG, which nothing loads.
+            // The only URL is the XML namespace of SVG, which is never loaded.
             let text = page.replace("http://www.w3.org/2000/svg", "");
             assert!(!text.contains(outside), "{outside}");
         }

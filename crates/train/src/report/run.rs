@@ -61,11 +61,11 @@ struct StatusText {
 }
 
 impl RunReport {
-    /// Reads the files of a run folder. For missing data, the page gets a note.
+    /// Reads the files of a run folder. If data are missing, the page gets a note.
     ///
     /// # Errors
     ///
-    /// The folder is not a run folder, or its files are damaged; the message names the path.
+    /// The folder is not a run folder, or its files are damaged. The message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let config: Option<Value> = serde_json::from_slice(&read_config_json(folder)?).ok();
         let config = config
@@ -163,7 +163,7 @@ fn shortened(score: LengthScore) -> LengthScore {
     }
 }
 
-/// Returns the status of a run. A run of an earlier version has no `status.json`; it counts as
+/// Returns the status of a run. A run of an earlier version has no `status.json`. It counts as
 /// finished if it has a `summary.json`.
 fn status(folder: &Path) -> Result<StatusText, UsageError> {
     let (name, reason) = match read_status(folder)? {

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::plot::differ_in_seed_only;
 
-/// Returns groups of runs that differ in their seed only, by the indices of their configurations.
-/// Each run is in one group.
+/// Groups runs that differ in their seed only. A group is a list of indices in `configs`. Each run
+/// is in one group.
 pub fn seed_groups(configs: &[&Value]) -> Vec<Vec<usize>> {
     let mut groups: Vec<Vec<usize>> = Vec::new();
     for (index, config) in configs.iter().enumerate() {

@@ -38,16 +38,19 @@ pub struct Setting {
     section: &'static str,
     /// Path in `config.json`, such as `model.d_model`.
     path: String,
-    /// Flag of `fit` that sets the setting, or `--set PATH=VALUE`, if there is one.
+    /// Flag of `fit` that sets the setting, or `--set PATH=VALUE` if only `import` has a flag for
+    /// it.
     #[serde(skip_serializing_if = "Option::is_none")]
     flag: Option<String>,
     /// Value of each run; `None` where a run has no such setting.
     values: Vec<Option<String>>,
-    /// Value that each run's preset has for this setting; `None` if the run has the same value.
+    /// Value that each run's preset has for this setting. `None` if the run has the same value, or
+    /// if the setting is derived.
     presets: Vec<Option<String>>,
 }
 
-/// Compares the settings of runs. Each element of `configs` is the contents of a `config.json`.
+/// Compares the settings of runs with each other and with their presets. Each element of `configs`
+/// is the contents of a `config.json`.
 pub fn settings(configs: &[&Value]) -> Vec<Setting> {
     let flat: Vec<Map<String, Value>> = configs.iter().map(|config| flatten(config)).collect();
     let presets: Vec<_> = flat.iter().map(preset).collect();
@@ -80,7 +83,8 @@ fn section(path: &str) -> &'static str {
     known.copied().unwrap_or("run")
 }
 
-/// Whether a setting of a run follows from other settings, from the data or from the machine.
+/// Returns whether a setting of a run follows from other settings, from the data or from the
+/// machine.
 fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
     let has_epochs = run
         .get("optimization.epochs")
@@ -88,8 +92,8 @@ fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
     DERIVED.contains(&path) || (path == "optimization.steps" && has_epochs)
 }
 
-/// Returns the settings of the preset for the task of a run. Of several presets, it is the one that
-/// differs least from the settings of the run. `None` if the task is unknown.
+/// Returns the settings of the preset for the task of a run. If the task has several presets,
+/// returns the one that differs least from the settings of the run. `None` if the task is unknown.
 fn preset(run: &Map<String, Value>) -> Option<Map<String, Value>> {
     let task = run.get("data.task")?.as_str()?;
     let presets = match task {
@@ -99,8 +103,8 @@ fn preset(run: &Map<String, Value>) -> Option<Map<String, Value>> {
         task => vec![RunConfig::of_task(task)?],
     };
     let presets = presets.iter().map(|preset| {
-        // The preset is written as text and read again. Its f32 numbers then have the same digits
-        // as in config.json; a direct conversion would give them the digits of f64.
+        // The preset is converted to text and parsed again. Its f32 numbers then have the same
+        // digits as in config.json. A direct conversion would give them the digits of f64.
         let text = serde_json::to_string(preset).expect("it is plain data");
         flatten(&serde_json::from_str(&text).expect("it was written as JSON"))
     });
@@ -131,7 +135,7 @@ fn flatten(config: &Value) -> Map<String, Value> {
     found
 }
 
-/// Formats a value for readers. Consecutive whole numbers become a range such as `1..24`.
+/// Formats a value as readable text. Consecutive whole numbers become a range such as `1..24`.
 fn words(value: &Value) -> String {
     match value {
         Value::Null => "none".into(),

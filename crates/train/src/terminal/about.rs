@@ -23,7 +23,7 @@ pub struct About {
 }
 
 impl About {
-    /// Describes the run of `config`, which has already been fitted to `dataset`.
+    /// Describes the run of `config`. The sizes in `config` must already match `dataset`.
     pub fn new(
         config: &RunConfig,
         dataset: &dyn Dataset,
@@ -140,7 +140,7 @@ fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
     lines
 }
 
-/// Describes the memory for parameters, gradients and optimizer state, which does not depend on the
+/// Describes the memory for parameters, gradients and optimizer state. It does not depend on the
 /// batch.
 fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
     let single = 4 * parameters;
@@ -183,7 +183,7 @@ fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
     };
     let held_out = match config.data {
         DataConfig::Text(_) => {
-            // A corpus may have fewer pairs than an evaluation takes.
+            // A corpus may have fewer pairs than `validation_size`.
             let most = evaluation.validation_size;
             let pairs = dataset.held_out(config.seed, Split::Validation, most).len();
             let unit = if pairs == 1 { "pair" } else { "pairs" };

@@ -2,39 +2,39 @@
 
 use std::io::{IsTerminal, stderr, stdin, stdout};
 
-/// Returns the value of an environment variable; `None` if it is not set or empty.
+/// Returns the value of an environment variable; `None` if it is not set or is empty.
 pub(super) fn variable(name: &str) -> Option<String> {
     let value = std::env::var_os(name)?.to_string_lossy().into_owned();
     Some(value).filter(|value| !value.is_empty())
 }
 
-/// Whether the terminal cannot move its cursor.
+/// Returns whether the terminal cannot move its cursor.
 pub(super) fn is_dumb() -> bool {
-    // Windows has no `TERM`.
+    // Windows does not set `TERM`.
     match variable("TERM") {
         Some(term) => term == "dumb",
         None => cfg!(unix),
     }
 }
 
-/// Whether the program runs in continuous integration, where a log would keep every redrawn state
-/// of a progress bar.
+/// Returns whether the program runs in continuous integration, where a log would keep every redrawn
+/// state of a progress bar.
 fn is_ci() -> bool {
     variable("CI").is_some_and(|value| !["0", "false"].contains(&value.as_str()))
 }
 
-/// Whether a progress bar on stderr can be redrawn in place.
+/// Returns whether a progress bar on stderr can be redrawn in place.
 pub(super) fn has_bar() -> bool {
     stderr().is_terminal() && !is_dumb() && !is_ci()
 }
 
-/// Whether the dashboard can take the screen and receive keys.
+/// Returns whether the dashboard can use the whole screen and receive keys.
 pub(super) fn has_screen() -> bool {
     stdin().is_terminal() && stdout().is_terminal() && has_bar() && is_in_foreground()
 }
 
-/// Whether this process is in the foreground of the terminal and receives its keys. The system
-/// stops a background process (`train &`) that changes the modes of the terminal.
+/// Returns whether this process is in the foreground of the terminal and receives its keys. The
+/// system stops a background process (`train &`) that changes the modes of the terminal.
 #[cfg(unix)]
 fn is_in_foreground() -> bool {
     let group = rustix::termios::tcgetpgrp(stdin());

@@ -1,4 +1,4 @@
-//! Charts of curves, drawn with characters.
+//! Charts of curves for the terminal, drawn with characters.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,7 +11,8 @@ use ratatui::widgets::{
 
 use super::number::{grouped, short};
 
-/// Smallest area that has room for axes and a curve.
+/// Minimum width and height of a chart, in columns and rows. A smaller area has no room for axes
+/// and a curve.
 pub(super) const MIN_SIZE: (u16, u16) = (24, 5);
 
 /// A curve of a chart.
@@ -41,7 +42,7 @@ impl Look {
         }
     }
 
-    /// Returns the sample of the curve that the title shows.
+    /// Returns the characters that stand for the curve in the title.
     fn sample(self) -> &'static str {
         match self {
             Self::Line => "⠒⠒",
@@ -155,7 +156,7 @@ impl Widget for Chart<'_> {
     }
 }
 
-/// Bounds of both axes. The values of a logarithmic axis are given as logarithms.
+/// Bounds of both axes. The bounds of a logarithmic axis are logarithms to base 10.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Bounds {
     x: [f64; 2],
@@ -163,7 +164,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Returns the bounds of all points; `None` without points.
+    /// Returns bounds that contain all points, `steps` and `range`; `None` without points.
     fn of<'a>(
         points: impl Iterator<Item = &'a (f64, f64)>,
         steps: [f64; 2],

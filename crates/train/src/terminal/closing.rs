@@ -19,7 +19,8 @@ const GAP: u16 = 2;
 const MIN_VALUES: usize = 3;
 
 /// Returns charts of the loss and of the task's score, side by side, as lines for a terminal of
-/// `width` columns. A run with too few values has no charts.
+/// `width` columns. A narrow terminal gets the chart of the loss only. A run with too few values
+/// has no charts.
 pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> {
     let mut quantities = vec![Quantity::Loss];
     if run.curves.loss.points().len() < MIN_VALUES {
@@ -44,7 +45,7 @@ pub(super) fn charts(run: &LiveRun, width: u16, has_color: bool) -> Vec<String> 
     rows.map(text).filter(|line| !line.is_empty()).collect()
 }
 
-/// Returns the text of a row of cells, with escape sequences for their colours.
+/// Returns the text of a row of cells, with escape sequences for the colours of the cells.
 fn text(cells: &[Cell]) -> String {
     let blank = |cell: &&Cell| cell.symbol() == " ";
     let length = cells.len() - cells.iter().rev().take_while(blank).count();

@@ -62,17 +62,17 @@ impl Paint {
     }
 }
 
-/// Whether lines on stdout have colours.
+/// Returns whether lines on stdout have colours.
 pub(super) fn on_stdout() -> bool {
     Rules::of_process().allow(std::io::stdout().is_terminal())
 }
 
-/// Whether lines on stderr have colours.
+/// Returns whether lines on stderr have colours.
 pub(super) fn on_stderr() -> bool {
     Rules::of_process().allow(std::io::stderr().is_terminal())
 }
 
-/// The flag and the environment, which decide together with the stream whether lines have colours.
+/// The flag and the environment. Together with the stream, they decide whether lines have colours.
 /// Earlier fields take precedence over later ones.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rules {

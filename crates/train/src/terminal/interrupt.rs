@@ -1,4 +1,4 @@
-//! Handles Ctrl-C, SIGTERM and SIGHUP: the first signal stops a run after the current step, the
+//! Handles Ctrl-C, SIGTERM and SIGHUP. The first signal stops a run after the current step. The
 //! second signal stops it at once.
 
 use std::path::{Path, PathBuf};
@@ -26,8 +26,8 @@ struct Run {
     request: Option<(&'static str, Instant)>,
 }
 
-/// Begins to receive signals for the run in `folder`. The training loop gets the requests from
-/// [`requested_by`]. The function can be called only once in a process.
+/// Begins to receive signals for the run in `folder`. The training loop reads requests to stop with
+/// [`requested_by`]. Call this function at most once in a process.
 ///
 /// # Errors
 ///
@@ -72,11 +72,12 @@ fn receive(signal: &'static str) {
     }
 }
 
-/// Ends the process because of `by`, a signal or the dashboard. It restores the screen, prints the
-/// lines that have waited, and records in the run folder that the run was stopped.
+/// Ends the process because of `by`, a signal or the dashboard. Before that, it restores the
+/// screen, prints the lines that were held back, and records in the run folder that the run was
+/// stopped.
 ///
-/// Steps since the last checkpoint are lost. A checkpoint appears whole or not at all, so the last
-/// one is intact.
+/// Steps since the last checkpoint are lost. The last checkpoint is intact, because a checkpoint is
+/// written completely or not at all.
 pub(super) fn stop_at_once(by: &str) -> ! {
     screen::restore();
     if let Some(run) = &*run() {
@@ -84,7 +85,8 @@ pub(super) fn stop_at_once(by: &str) -> ! {
         if let Err(error) = record_stop(&run.folder, by) {
             output::warn(&format!("{error:#}"));
         }
-        // A request from before the end of training stopped the run before its last step.
+        // If there was a request before the end of training, the run was stopped before its last
+        // step.
         let next = match run.is_training || run.request.is_some() {
             true => "stopped at once; resume from the last checkpoint with",
             false => "stopped at once; training has ended, so only test the model with",
@@ -94,9 +96,9 @@ pub(super) fn stop_at_once(by: &str) -> ! {
     std::process::exit(Exit::stopped_by(by).code().into())
 }
 
-/// Guard of a training loop. Until it is dropped, the first request waits for the end of a step.
-/// Afterwards every request ends the process at once, which loses nothing because the trained model
-/// is already saved.
+/// Guard of a training loop. Until it is dropped, the first request waits for the end of the
+/// current step. Afterwards, every request ends the process at once. This loses nothing, because
+/// the trained model is already saved.
 pub(super) struct Listening;
 
 impl Drop for Listening {
@@ -127,8 +129,9 @@ mod signals {
     /// Starts a thread that calls `receive` with the name of every signal.
     pub fn listen(receive: fn(&'static str)) -> io::Result<()> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        // Under `nohup`, SIGHUP stays ignored, so that a run outlives its terminal. SIGINT is
-        // received even if a shell without a terminal makes programs in the background ignore it.
+        // Under `nohup`, SIGHUP stays ignored, so that a run continues when its terminal is closed.
+        // SIGINT is received even if a shell has set it to be ignored, as non-interactive shells do
+        // for background processes.
         let has_nohup = ignores(&status, SIGHUP);
         let heard = SIGNALS
             .iter()
@@ -146,7 +149,7 @@ mod signals {
             .map(drop)
     }
 
-    /// Whether the process was started with a signal ignored. `status` is the text of
+    /// Returns whether the process ignored a signal when it was started. `status` is the text of
     /// `/proc/self/status` on Linux.
     fn ignores(status: &str, signal: i32) -> bool {
         let line = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

@@ -1,4 +1,4 @@
-//! Shows how many items, such as lines of an input, are done.
+//! Shows the number of processed items, such as lines of an input.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use indicatif::ProgressBar;
 
 use super::status::Status;
 
-/// Display of the number of items that are done, and of items per second.
+/// Display of the number of processed items, and of items per second.
 pub struct LineProgress {
     status: Status,
     /// Name of the items, such as "lines".
@@ -26,7 +26,7 @@ impl LineProgress {
         }
     }
 
-    /// Adds `count` items that are done, and updates the display.
+    /// Adds `count` processed items, and updates the display.
     pub fn add(&mut self, count: usize) {
         self.count += count;
         let rate = self.count as f64 / self.begun.elapsed().as_secs_f64();

@@ -1,4 +1,4 @@
-//! State of a run while it trains, collected from its events.
+//! State of a run during training, collected from its events.
 
 use std::time::{Duration, Instant};
 
@@ -7,13 +7,13 @@ use training::run::{Best, Evaluation, Event, StepMetrics};
 
 use super::series::Series;
 
-/// Time over which the speed is measured.
+/// Minimum training time between two measurements of the speed.
 const SPEED_WINDOW: Duration = Duration::from_secs(2);
 
-/// A run while it trains: its progress, its newest values and its curves.
+/// A run during training: its progress, its newest values and its curves.
 #[derive(Clone, Debug)]
 pub(super) struct LiveRun {
-    /// Last step before this process began; 0 for a new run.
+    /// Last step before this process started; 0 for a new run.
     pub(super) first: usize,
     /// Step after which training ends.
     pub(super) steps: usize,
@@ -48,8 +48,8 @@ pub(super) struct Curves {
     pub(super) speed: Series,
 }
 
-/// Returns the name and value of the score of the task: exact match (0 to 1) or BLEU (0 to 100).
-/// `None` if the evaluation has neither.
+/// Returns the name and value of the task's score: exact match (0 to 1) or BLEU (0 to 100). `None`
+/// if the evaluation has neither.
 pub(super) fn score(evaluation: &Evaluation) -> Option<(&'static str, f64)> {
     let exact_match = evaluation.exact_match.map(|value| ("exact match", value));
     exact_match.or_else(|| evaluation.bleu.map(|value| ("BLEU", value)))
@@ -104,8 +104,8 @@ impl LiveRun {
         self.stepped = Instant::now();
         self.since.0 += tokens;
         self.since.1 += elapsed;
-        // The first value does not wait for the window. It covers ten steps, because every tenth
-        // step also reads the losses of ten steps and takes longer than the others.
+        // The first measurement does not wait for the window. It covers ten steps, because every
+        // tenth step also reads the losses of ten steps and takes longer than the others.
         let is_first = self.speed.is_none() && step >= self.first + 10;
         if is_first || self.since.1 >= SPEED_WINDOW {
             let speed = self.since.0 as f64 / self.since.1.as_secs_f64();

@@ -11,7 +11,7 @@ mod system {
         InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr,
     };
 
-    /// Value that switches a special key off.
+    /// Character code that disables a special key of the terminal (`_POSIX_VDISABLE`).
     const NO_KEY: u8 = if cfg!(any(target_os = "linux", target_os = "android")) {
         0
     } else {
@@ -20,9 +20,9 @@ mod system {
 
     static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
-    /// Makes the terminal pass on each key at once, without showing it. Ctrl-C still sends a
-    /// signal, so that it works even if the thread that reads keys does not. Returns whether stdin
-    /// allows this.
+    /// Makes the terminal pass each key to the program at once, without showing it. Ctrl-C still
+    /// sends a signal, so that it works even if the thread that reads keys is blocked. Returns
+    /// whether stdin allows this.
     pub fn pass_keys() -> bool {
         let Ok(before) = tcgetattr(stdin()) else {
             return false;
@@ -56,8 +56,8 @@ mod system {
 mod system {
     use ratatui::crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-    /// Makes the terminal pass on each key at once, without showing it. Returns whether stdin
-    /// allows this.
+    /// Makes the terminal pass each key to the program at once, without showing it. Returns whether
+    /// stdin allows this.
     pub fn pass_keys() -> bool {
         enable_raw_mode().is_ok()
     }

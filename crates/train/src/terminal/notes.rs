@@ -1,5 +1,4 @@
-//! Shows messages and progress of the `training` library, which reports them as events of
-//! `tracing`.
+//! Shows messages and progress of the `training` library, which reports them as `tracing` events.
 
 use std::fmt::Debug;
 use std::io;
@@ -24,8 +23,9 @@ static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 /// other crates.
 const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=info";
 
-/// Begins to show the library's messages and progress. `RUST_LOG` selects the other events that are
-/// shown. Without it, these are errors, and with `--verbose` also the events of this workspace.
+/// Begins to show the library's messages and progress. `RUST_LOG` selects which other events are
+/// shown. Without `RUST_LOG`, errors are shown. With `--verbose`, events of this workspace from
+/// level info on are shown as well.
 pub(super) fn listen() {
     let default = match output::verbosity() {
         Verbosity::Verbose => VERBOSE,
@@ -43,8 +43,8 @@ pub(super) fn listen() {
         .init();
 }
 
-/// A line of the log, which is printed when it is complete. Like other lines, it does not break a
-/// progress bar, and waits while the dashboard has the screen.
+/// A line of the log, which is printed when it is complete. Like other lines, it does not disturb a
+/// progress bar, and is held back while the dashboard owns the screen.
 #[derive(Default)]
 struct LogLine(Vec<u8>);
 
@@ -100,7 +100,7 @@ fn show_progress(what: String, count: usize) {
         .add(count);
 }
 
-/// The fields of an event.
+/// The fields of an event that this layer uses.
 #[derive(Default)]
 struct Fields {
     message: String,

@@ -1,8 +1,9 @@
-//! Formats numbers, times and sizes for people.
+//! Formats numbers, durations and sizes as readable text.
 
 use std::time::Duration;
 
-/// Returns a number with three significant digits, such as `0.0312`, `12.3`, `1230` or `3.12e-5`.
+/// Returns a number with three significant digits, such as `0.0312`, `12.3` or `3.12e-5`. From
+/// 1,000 up to a million, all digits before the decimal point are kept, as in `61234`.
 pub(super) fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || value == 0.0 {
@@ -30,7 +31,7 @@ pub fn grouped(number: usize) -> String {
     text
 }
 
-/// Returns a time, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
+/// Returns a duration as text, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
@@ -41,7 +42,7 @@ pub(super) fn clock(time: Duration) -> String {
     }
 }
 
-/// Returns a size in bytes, such as `484 KiB` or `1.23 GiB`.
+/// Returns a size, given in bytes, as text such as `484 KiB` or `1.23 GiB`.
 pub fn bytes(bytes: usize) -> String {
     let units = ["bytes", "KiB", "MiB", "GiB", "TiB"];
     let mut size = bytes as f64;

@@ -53,17 +53,17 @@ pub(super) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }
 
-/// Whether only warnings, errors and the final result are printed.
+/// Returns whether only warnings, errors and the final result are printed.
 pub fn is_quiet() -> bool {
     verbosity() == Verbosity::Quiet
 }
 
-/// Prints a line of a result. While the dashboard has the screen, the line waits. A closed stdout,
-/// as in `train | head`, is not an error, because the folder of the run has all results.
+/// Prints a line of a result. While the dashboard owns the screen, the line is held back. A closed
+/// stdout, as in `train | head`, is not an error, because the folder of the run has all results.
 ///
 /// # Errors
 ///
-/// If stdout is not closed and cannot be written.
+/// If stdout is open, but cannot be written.
 pub fn result(line: &str) -> Result<()> {
     if screen::hold(Stream::Stdout, line) {
         return Ok(());
@@ -71,11 +71,11 @@ pub fn result(line: &str) -> Result<()> {
     stream(&format!("{line}\n")).map(|_| ())
 }
 
-/// Prints a result as a line of JSON, or in words.
+/// Prints a result: as a line of JSON if `json` is true, else the text that `words` returns.
 ///
 /// # Errors
 ///
-/// If stdout is not closed and cannot be written.
+/// If stdout is open, but cannot be written.
 pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> String) -> Result<()> {
     match json {
         true => result(&serde_json::to_string(value)?),
@@ -87,7 +87,7 @@ pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> Strin
 ///
 /// # Errors
 ///
-/// If stdout is not closed and cannot be written.
+/// If stdout is open, but cannot be written.
 pub fn stream(text: &str) -> Result<ControlFlow<()>> {
     let written = beside_bar(|| {
         let mut stdout = std::io::stdout().lock();
@@ -125,8 +125,8 @@ pub fn error(line: &str) {
     message(&format!("{} {line}", Paint::Bad.on_stderr("error:")));
 }
 
-/// Prints a line on stderr, even if the program is quiet. While the dashboard has the screen, the
-/// line waits. A stderr that cannot be written is not an error.
+/// Prints a line on stderr, even if the program is quiet. While the dashboard owns the screen, the
+/// line is held back. A stderr that cannot be written is not an error.
 pub fn message(line: &str) {
     if !screen::hold(Stream::Stderr, line) {
         let _ = beside_bar(|| writeln!(std::io::stderr(), "{line}"));

@@ -29,12 +29,12 @@ pub enum Reply {
 
 /// Asks for lines at a terminal.
 pub struct Prompt {
-    /// The line editor, which draws on stdout. It is `None` if stdout is not a terminal; then only
-    /// the line editing of the terminal itself is available.
+    /// The line editor, which draws on stdout. It is `None` if stdout is not a terminal. In this
+    /// case, only the line editing of the terminal itself is available.
     editor: Option<DefaultEditor>,
-    /// File of the history; `None` if there is no place for it, or if it cannot be used.
+    /// File of the history; `None` if there is no folder for it, or if it cannot be used.
     history: Option<PathBuf>,
-    /// Lines of a pasted text that `ask` has not returned yet.
+    /// Lines of a pasted text that [`Prompt::ask`] has not returned yet.
     pasted: VecDeque<String>,
 }
 
@@ -96,7 +96,7 @@ impl Prompt {
     }
 
     /// Adds a line to the history. The line is written to the file at once, because Ctrl-C may end
-    /// the program while it computes.
+    /// the program during the computation that follows.
     fn remember(&mut self, line: &str) {
         let Some(editor) = &mut self.editor else {
             return;
@@ -135,7 +135,7 @@ fn ask_plainly(prompt: &str) -> Result<Reply> {
     }
 }
 
-/// Returns the file of the history, in the folder where programs of the user keep their state;
+/// Returns the path of the history file, in the folder where the user's programs keep their state;
 /// `None` if there is no such folder.
 fn history_file() -> Option<PathBuf> {
     let folder = |name| {

@@ -59,8 +59,8 @@ impl RunView {
             "{begins} {task} on {backend}, {steps} {unit}, in {folder}"
         ));
         table.iter().for_each(|line| output::note(line));
-        // Signals are received before the dashboard changes the terminal, so that no signal leaves
-        // it changed.
+        // The program starts to receive signals before the dashboard changes the terminal, so that
+        // no signal leaves the terminal changed.
         let listening = interrupt::listen(Path::new(&self.about.folder))?;
         self.listening = Some(listening);
         let run = Arc::new(Mutex::new(LiveRun::new(first, steps)));
@@ -74,7 +74,7 @@ impl RunView {
         Ok(())
     }
 
-    /// Prints the curves of a run if stderr is a terminal that can show them.
+    /// Prints charts of the run if stderr is a terminal that can show them.
     fn show_curves(&self) {
         let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
             return;

@@ -1,5 +1,5 @@
-//! Gives the screen of the terminal to the dashboard, and keeps lines back until the screen is
-//! restored.
+//! Gives the screen of the terminal to the dashboard, and holds back other output until the screen
+//! is restored.
 
 use std::collections::VecDeque;
 use std::io::{Write, stderr, stdout};
@@ -9,26 +9,26 @@ use std::time::{Duration, Instant};
 
 use super::modes;
 
-/// Whether the dashboard has the screen.
+/// Whether the dashboard owns the screen.
 static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// Lines that wait until the screen is restored.
+/// Lines that are held back until the screen is restored.
 static HELD: Mutex<Held> = Mutex::new(Held {
     lines: VecDeque::new(),
     dropped: 0,
 });
 
-/// Held by the thread that writes to the screen.
+/// Lock that a thread holds while it writes to the screen.
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// Held by the thread that restores the screen.
+/// Lock that a thread holds while it restores the screen.
 static RESTORING: Mutex<()> = Mutex::new(());
 
 /// Maximum time that [`restore`] waits for a lock. A thread that writes to a suspended terminal
 /// keeps its lock, because the terminal accepts no output.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Maximum number of waiting lines. With `RUST_LOG=debug` there would be millions.
+/// Maximum number of lines that are held back. With `RUST_LOG=debug` there would be millions.
 const MAX_HELD: usize = 10_000;
 
 /// Escape sequences that enter the alternate screen, clear it and hide the cursor.
@@ -46,7 +46,8 @@ pub(super) enum Stream {
 
 struct Held {
     lines: VecDeque<(Stream, String)>,
-    /// Number of lines that were dropped because there were too many; the oldest are dropped first.
+    /// Number of lines that were dropped because there were more than [`MAX_HELD`]. The oldest
+    /// lines are dropped first.
     dropped: usize,
 }
 
@@ -60,12 +61,12 @@ pub(super) fn take() -> bool {
     has_keys
 }
 
-/// Whether the dashboard has the screen.
+/// Whether the dashboard owns the screen.
 pub(super) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::SeqCst)
 }
 
-/// Writes `bytes` to the screen if the dashboard has it. A terminal that cannot be written is not
+/// Writes `bytes` to the screen if the dashboard owns it. A terminal that cannot be written is not
 /// an error.
 pub(super) fn draw(bytes: &[u8]) {
     let _writing = lock(&WRITING);
@@ -74,8 +75,8 @@ pub(super) fn draw(bytes: &[u8]) {
     }
 }
 
-/// Keeps a line until the screen is restored. Returns `false` if the dashboard does not have the
-/// screen, so that the line can be printed at once.
+/// Holds back a line until the screen is restored. Returns `false` if the dashboard does not own
+/// the screen, so that the line can be printed at once.
 pub(super) fn hold(stream: Stream, line: &str) -> bool {
     let mut held = lock(&HELD);
     let is_taken = is_taken();
@@ -89,9 +90,9 @@ pub(super) fn hold(stream: Stream, line: &str) -> bool {
     is_taken
 }
 
-/// Restores the terminal as it was before the dashboard, and prints the lines that have waited. It
-/// does nothing without a dashboard. Every way out of the process calls it, even while other
-/// threads are still drawing.
+/// Restores the terminal as it was before the dashboard, and prints the lines that were held back.
+/// It does nothing without a dashboard. It must be called before the process ends in any way, even
+/// while other threads are still drawing.
 pub(super) fn restore() {
     let _restoring = lock_for(&RESTORING, PATIENCE);
     if !IS_TAKEN.swap(false, Ordering::SeqCst) {
@@ -123,7 +124,7 @@ fn write(bytes: &[u8]) {
     let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
-/// Locks a mutex. A panic of a thread that held it does not matter, because no data are left half
+/// Locks a mutex. A panic of a thread that held it does not matter, because it leaves no data half
 /// written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,17 +1,17 @@
-//! A curve that stays small even if it gets values for days.
+//! A curve whose size stays limited even if values are added for days.
 
 /// Maximum number of points, more than the widest terminal shows.
 const CAPACITY: usize = 2048;
 
-/// Values by step. When there are too many points, each pair of neighbours becomes one point, its
-/// mean.
+/// Values by step. When there are [`CAPACITY`] points, each pair of neighbouring points is replaced
+/// by its mean.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Series {
     /// Points, each the mean step and the mean value of `1 << level` values.
     points: Vec<(f64, f64)>,
     level: u32,
-    /// Sum of the steps and sum of the values that do not make a whole point yet. Their number is
-    /// `count`.
+    /// Sum of the steps and sum of the values that are not part of a point yet. `count` is the
+    /// number of these values.
     rest: (f64, f64),
     count: usize,
 }

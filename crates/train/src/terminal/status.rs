@@ -17,7 +17,8 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Shows a bar with an `indicatif` template if stderr is a terminal that can draw it.
+    /// Shows a bar with an `indicatif` template, if stderr is a terminal that can draw the bar and
+    /// the program is not quiet.
     pub(super) fn new(bar: impl FnOnce() -> ProgressBar, template: &str) -> Self {
         let has_bar = capability::has_bar() && !output::is_quiet();
         let bar = has_bar.then(|| {

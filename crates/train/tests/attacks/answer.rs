@@ -1,13 +1,13 @@
-//! How a command ended, and what is wrong with that.
+//! How a command ended, and checks for faults in it.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// Maximum lines on stderr of a command that fails. Notes come before the error.
+/// Maximum number of lines on stderr of a command that fails. Notes may come before the error.
 const LINES: usize = 30;
 
-/// Maximum characters of the error's line.
+/// Maximum number of characters in the line of the error.
 const CHARACTERS: usize = 1500;
 
 /// How a command ended.
@@ -34,14 +34,14 @@ impl Answer {
         }
     }
 
-    /// Notes that the command was killed because it took too long.
+    /// Records that the command was killed because it took too long.
     pub fn late(mut self) -> Self {
         self.is_late = true;
         self
     }
 
-    /// Rejects what no command may do: panic, end by a signal, take too long, or end with an exit
-    /// code that the help does not list.
+    /// Rejects what a command must never do: panic, end by a signal, take too long, or end with an
+    /// exit code that the help does not list.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl Answer {
         Err(self.fault(fault))
     }
 
-    /// Rejects a failure without a short message in its last line.
+    /// Rejects a failure whose last line is not a short message, or that prints too many lines.
     fn check_message(&self) -> Result<(), String> {
         let last = self.stderr.lines().last().unwrap_or_default();
         let fault = if self.code == Some(0) {
@@ -78,7 +78,7 @@ impl Answer {
         Err(self.fault(fault))
     }
 
-    /// Whether a line of stderr has one of these words.
+    /// Returns whether stderr contains one of these words.
     pub fn names(&self, words: &[&str]) -> bool {
         words.iter().any(|word| self.stderr.contains(word))
     }

@@ -1,4 +1,4 @@
-//! Random command lines: never a panic, a signal, or a long wait.
+//! Random command lines. None of them may cause a panic, a signal or a long wait.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,8 +12,8 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{copy, pairs, train_both};
 
-/// Values of all kinds. Numbers are small or larger than any machine can hold: those between would
-/// measure the machine.
+/// Values of all kinds. Numbers are either small or too large for any machine. Numbers between
+/// these would only test the speed and the memory of this machine.
 const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e300 1e999 nan inf -inf \
     1_000 0x10 ٣ 18446744073709551615 18446744073709551616 9223372036854775808 4294967296 \
     99999999999999999999999 a é 猫 . .. / /dev/null ~ - -- = , 1,2 4,8, 1..3 3..1 0..0 1..99999999999999 \
@@ -23,7 +23,8 @@ const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e3
     a=b =b a= a.b.c=1 optimization=3 optimization.schedule.kind=cosine optimization.steps=1e9 \
     evaluation.by_length={} flex flex:0 flex:7 flex: :0 ndarray wgpu:99 cuda";
 
-/// Flags whose small values take long: the time that a benchmark takes is not of interest here.
+/// Flags that make a benchmark slow. They are not used, because the time of a benchmark is not of
+/// interest here.
 const SLOW: [&str; 2] = ["--all", "--operations"];
 
 fn value(flag: &Flag, random: &mut Random) -> OsString {
@@ -40,14 +41,14 @@ fn value(flag: &Flag, random: &mut Random) -> OsString {
         4 => "a\nb\t\u{1b}[31m".into(),
         _ => {
             let values: Vec<&str> = VALUES.split_whitespace().collect();
-            // Half of all values are numbers that most flags take.
+            // In half of all cases, the value is one of the numbers that most flags accept.
             let end = if random.random() { 8 } else { values.len() };
             values[random.random_range(0..end)].into()
         }
     }
 }
 
-/// Arguments with which a command succeeds, and ends fast.
+/// Returns arguments with which a command succeeds and ends fast.
 fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     let fits = [
         "--dry-run",
@@ -75,7 +76,7 @@ fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
-/// Size of the model where the command line does not name another.
+/// Flags of `fit` that make a run small. They are added unless the command line has them already.
 const SIZES: [(&str, &str); 8] = [
     ("--d-model", "8"),
     ("--heads", "2"),
@@ -91,7 +92,7 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
     let mut words = base(command, random);
     let global = &all[0].flags;
     for _ in 0..random.random_range(0..6) {
-        // Sometimes a flag of another command.
+        // In some cases, the flag belongs to another command.
         let flags = match random.random_range(0..20) {
             0 => &all[random.random_range(0..all.len())].flags,
             1 => global,
@@ -106,7 +107,7 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
         }
         if flag.takes_value && random.random_bool(0.9) {
             let value = value(flag, random);
-            // A flag that the base has gets another value.
+            // If the command line has the flag already, its value is replaced.
             let place = words.iter().position(|word| *word == *flag.name);
             if let Some(old) = place.and_then(|at| words.get_mut(at + 1)) {
                 *old = value;
@@ -143,7 +144,7 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
     words
 }
 
-/// Makes the folder in which all commands run.
+/// Fills the folder whose copies the commands run in.
 fn scene(folder: &Path) {
     train_both(folder, "--steps 12 --checkpoint-every 4");
     let export = "export run --layout torch-nn --output weights.safetensors";
@@ -172,13 +173,14 @@ fn no_command_line_panics_or_hangs() {
     scene(&made);
     let all = commands();
     make_attacks("command lines", 150, |_, random| {
-        // Most of the flags are those of `fit`.
+        // `fit` is chosen more often, because most flags are its flags.
         let command = match random.random_range(0..3) {
             0 => all
                 .iter()
                 .find(|command| command.name == "fit")
                 .expect("there is fit"),
-            // The first one is the program without a command, which trains for a while.
+            // The first entry is the program without a command. It is left out, because it trains
+            // for a while.
             _ => &all[random.random_range(1..all.len())],
         };
         let mut words = line(command, &all, random);

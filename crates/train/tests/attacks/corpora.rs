@@ -8,14 +8,14 @@ use flate2::write::GzEncoder;
 use super::hostile::{Hostile, nested};
 use super::runs::pairs;
 
-/// Compresses bytes by gzip, as this many members one after the other.
+/// Compresses bytes by gzip. The result has `members` identical gzip members, one after the other.
 fn gzip(bytes: &[u8], members: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap().repeat(members)
 }
 
-/// Returns a text that is not compressible, with a line break after every 40 bytes.
+/// Returns pseudo-random bytes, of which every 40th is a line break. They cannot be compressed.
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 1_u32;
     let mut next = || {
@@ -27,7 +27,7 @@ fn noise(bytes: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Files that are wrong as pairs: name, bytes, and what they are.
+/// Returns files that are invalid as corpora of pairs: name, contents and description.
 fn wrong_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let megabytes = 1 << 20;
     let whole = gzip(pairs(50).as_bytes(), 1);
@@ -106,7 +106,7 @@ fn wrong_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Files that are unusual, but may be used.
+/// Returns files that are unusual but valid as corpora of pairs: name, contents and description.
 fn unusual_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let good = pairs(50);
     let twice = br#"{"source":"a","source":"b","target":"c","x":"y"}"#;
@@ -176,7 +176,7 @@ pub fn all() -> Vec<Hostile> {
             ("NULs", "nul", vec![0; 5000]),
         ];
         for (what, name, bytes) in files {
-            // A command that reads one input names its line only.
+            // A command with a single input names only the line, not the file.
             let hostile = Hostile::new(what, name, bytes, &format!("{command} {name}"));
             all.push(hostile.or_success().or_naming("error: line "));
         }

@@ -1,4 +1,4 @@
-//! Damaged files: a command gives the result that it gives without the damage, or an error or a
+//! Damaged files. A command must give the result that it gives without the damage, or an error or a
 //! warning that names the file.
 
 use std::collections::BTreeMap;
@@ -12,16 +12,15 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{Kind, copy, essence, files, renew};
 
-/// Files whose content is free. A changed number or word in one of them is another number or word
-/// to the program, which cannot know better:
+/// Files in which the program cannot detect all damage, and the commands whose results may then
+/// change. In these files, a changed number or word can look like another valid number or word:
 ///
-/// - `config.json` has settings, which the user may change (a checkpoint has those that must not);
-/// - `metrics.jsonl`, `summary.json`, `lengths.json` and `status.json` are a log, which `plot`,
-///   `report` and `runs` show as it is;
-/// - `environment.json` and `lock` are notes for people;
-/// - `weights.safetensors` is in a format without checksums.
+/// - `config.json` has settings, which the user may change;
+/// - `metrics.jsonl`, `summary.json`, `lengths.json`, `status.json` and `environment.json` are a
+///   log, which `plot`, `report` and `runs` show unchanged;
+/// - `weights.safetensors` has a format without checksums.
 ///
-/// `config.json` and `metrics.jsonl` are free only for the commands that show them.
+/// Files in a checkpoint have checksums, so damage to them must always be noticed.
 const FREE: [(&str, &[&str]); 7] = [
     (
         "config.json",
@@ -43,7 +42,7 @@ struct Scene {
     results: Vec<Result>,
 }
 
-/// Everything that a command has written, without times.
+/// Everything that a command has written, without times: contents by file name, or by `stdout`.
 type Result = BTreeMap<String, Vec<u8>>;
 
 /// The commands of a scene, by their first word.
@@ -53,7 +52,8 @@ const COMMANDS: [&str; 11] = [
 ];
 
 impl Kind {
-    /// Returns a command in a folder; `None` if this kind of run does not have it.
+    /// Returns the call of a command in a folder; `None` if the command does not apply to this kind
+    /// of run.
     fn command(self, folder: &Path, name: &str) -> Option<Program> {
         let line = match (name, self) {
             ("resume", _) => "resume run --steps 16 --threads 1",
@@ -67,7 +67,7 @@ impl Kind {
             ("inspect", Self::Copy) => "inspect weights.safetensors --json",
             ("fit", Self::Text) => {
                 let fit = self.fit(folder, "--steps 4");
-                // The same cache, another folder of the run.
+                // This run uses the same cache, but another run folder.
                 return Some(fit.replacing("run", "again"));
             }
             ("tokenize", Self::Text) => "tokenize run --ids",
@@ -100,7 +100,7 @@ impl Kind {
             results: Vec::new(),
         };
         for name in COMMANDS {
-            // Twice, since only a result that repeats can be compared.
+            // Each command runs twice, because only a reproducible result can be compared.
             let mut results = [0, 1].map(|_| {
                 let copied = scene.copied();
                 let Some(command) = self.command(&copied, name) else {
@@ -121,7 +121,7 @@ impl Kind {
 }
 
 impl Scene {
-    /// Copies the folder to where all commands run, and returns that place.
+    /// Copies the folder to the place where all commands run, and returns the path of the copy.
     fn copied(&self) -> PathBuf {
         let place = self.folder.with_file_name("place");
         renew(&place);
@@ -148,7 +148,8 @@ fn result(folder: &Path, name: &str, answer: &Answer) -> Result {
     };
     if let Some(stdout) = result.get_mut("stdout") {
         let text = String::from_utf8_lossy(stdout);
-        // When the folder was changed last, which is when it was copied.
+        // The field `changed` is the time of the copy, and fields of seconds differ from run to
+        // run.
         let lines = text
             .split(',')
             .filter(|part| !part.contains("\"changed\"") && !part.contains("seconds\""));
@@ -161,14 +162,14 @@ fn read((name, path): (String, PathBuf)) -> (String, Vec<u8>) {
     (name, fs::read(path).unwrap())
 }
 
-/// Damages bytes, and says how.
+/// Damages bytes, and returns a description of the damage.
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     let length = bytes.len();
     if length == 0 {
         bytes.push(random.random());
         return "a byte added".into();
     }
-    // Headers are at the beginning.
+    // Half of the attacks damage the first 200 bytes, where headers are.
     let near = if random.random() {
         length
     } else {
@@ -211,7 +212,7 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
 fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static str, String> {
     let copied = scene.copied();
     let files = files(&copied);
-    // Corpora are the user's; other ones are other data.
+    // Corpora are not damaged, because a changed corpus is simply another corpus.
     let mut kinds: Vec<&str> = files
         .keys()
         .filter(|name| !name.ends_with(".tsv"))
@@ -270,7 +271,8 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
     }
 }
 
-/// Returns the kind of a file: its name, without the number if it has one.
+/// Returns the kind of a file: its name, or `events` for TensorBoard's event files, whose names
+/// contain a number.
 fn kind(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     match name.starts_with("events.out") {

@@ -1,5 +1,5 @@
-//! Full disks: a write that fails gives an error that names the file, and the run is resumed with
-//! the same bits when there is room.
+//! Full disks. A write that fails must give an error that names the file. When there is room again,
+//! the resumed run must be identical, bit for bit, to an undisturbed run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,8 @@ use super::runs::{Kind, essence, files, renew, same};
 
 const FLAGS: &str = "--steps 20 --checkpoint-every 5 --eval-every 5 --keep 100";
 
-/// A run that was not disturbed: its essence, and the sizes of its files and of those of the cache.
+/// An undisturbed run: the parts of it that must be reproducible (see [`essence`]), and the sizes
+/// of the files in its folder and in the cache, in bytes.
 struct Whole {
     essence: BTreeMap<String, Vec<u8>>,
     sizes: Vec<u64>,
@@ -38,7 +39,8 @@ fn whole(kind: Kind, folder: &Path) -> Whole {
     }
 }
 
-/// Lets the writes beyond a size fail, which is that of a file less one byte, or any size below.
+/// Trains a run in which every write beyond a size limit fails, and then resumes it. The limit is
+/// one byte less than the size of a file, or any smaller size.
 fn attack(
     kind: Kind,
     whole: &Whole,
@@ -108,7 +110,7 @@ fn a_full_disk_is_an_error_and_loses_nothing() {
     });
 }
 
-/// Files that commands write beside the run, by their names.
+/// Commands that write a file outside of the run folder, and the name of this file.
 const OUTPUTS: [(&str, &str); 6] = [
     (
         "plot run --output plots --only loss,throughput --png",
@@ -166,7 +168,9 @@ fn an_output_that_cannot_be_written_is_an_error() {
     });
 }
 
-/// Fits in a file system of this many bytes, then resumes with more room, and copies the run out.
+/// Shell script that trains a run in a file system of a given size, enlarges the file system,
+/// resumes the run, and copies the run out. Its arguments are the folder to mount, the size in
+/// bytes, the folder for the results, and the command that trains.
 const ON_TMPFS: &str = r#"
 set -e
 folder=$1 size=$2 out=$3; shift 3
@@ -181,7 +185,7 @@ fi
 cp -r run "$out/run"
 "#;
 
-/// Whether this process can mount a file system of its own.
+/// Returns whether this process can mount a file system in a namespace of its own.
 fn can_mount(folder: &Path) -> bool {
     let line = "mount -t tmpfs -o size=64k none \"$1\"";
     let mut command = Command::new("unshare");

@@ -1,4 +1,4 @@
-//! The flags of all commands, from the page of the command line.
+//! The flags of all commands, read from the output of `train markdown-help`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use super::program::Program;
 pub struct CommandOf {
     pub name: String,
     pub flags: Vec<Flag>,
-    /// Number of positional arguments in the help.
+    /// Number of positional arguments.
     pub positional: usize,
 }
 
@@ -18,9 +18,9 @@ pub struct CommandOf {
 pub struct Flag {
     /// Name, with its hyphens.
     pub name: String,
-    /// Whether a value follows.
+    /// Whether the flag takes a value.
     pub takes_value: bool,
-    /// The values that it takes; empty if the help does not list them.
+    /// The values that the flag accepts; empty if the help does not list them.
     pub values: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Hostile files: made to exhaust memory, time or the stack, or to reach a panic.
+//! Hostile files, which try to exhaust memory, time or the stack, or to cause a panic.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,18 +16,18 @@ pub struct Hostile {
     pub bytes: Vec<u8>,
     pub command: String,
     pub expected: Expected,
-    /// Words that a message may have instead of the file's name.
+    /// Words that the message may contain instead of the file's name.
     pub words: Vec<String>,
-    /// Other files that belong to it.
+    /// Further files, which are written beside the hostile file: path and contents.
     pub others: Vec<(String, Vec<u8>)>,
 }
 
-/// What a command makes of a hostile file.
+/// The allowed outcomes of a command that reads a hostile file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// An error that names the file.
     Error,
-    /// The error, or success: the file may be unusual, but right.
+    /// An error that names the file, or success. The file is unusual, but may be valid.
     Either,
 }
 
@@ -44,7 +44,7 @@ impl Hostile {
         }
     }
 
-    /// Adds a word that names the fault as well as the name of the file.
+    /// Allows a message that contains `word` instead of the name of the file.
     pub fn or_naming(mut self, word: &str) -> Self {
         self.words.push(word.into());
         self
@@ -88,7 +88,7 @@ impl Hostile {
     }
 }
 
-/// Returns JSON that is this deeply nested.
+/// Returns JSON of `depth` nested arrays.
 pub fn nested(depth: usize) -> String {
     format!("{}{}", "[".repeat(depth), "]".repeat(depth))
 }

@@ -8,10 +8,10 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{Kind, essence, files, renew, same};
 
-/// Kills of a run, before it may end.
+/// Number of times that a run is killed before it may run to its end.
 const KILLS: usize = 6;
 
-/// Flags of the runs. With `--keep` of more checkpoints than there are, all of them are compared.
+/// Flags of the runs. `--keep 100` keeps all checkpoints, so that all of them are compared.
 fn flags(kind: Kind) -> &'static str {
     match kind {
         Kind::Copy => "--steps 60 --checkpoint-every 7 --eval-every 9 --keep 100",
@@ -34,7 +34,7 @@ fn attack(kind: Kind, random: &mut Random) -> Result<&'static str, String> {
     let mut times = Vec::new();
     loop {
         // A process that is killed before it has written config.json leaves a folder that `fit`
-        // takes again.
+        // accepts again.
         let program = match run.join("config.json").exists() {
             false => kind.fit(&place, flags(kind)),
             true => Program::new(&place, "resume run --threads 1"),
@@ -49,7 +49,8 @@ fn attack(kind: Kind, random: &mut Random) -> Result<&'static str, String> {
             Err(_) => times.push(micros / 1000),
             Ok(answer) => {
                 answer.check()?;
-                // A process may be killed when the run is finished, but the process not.
+                // A process may be killed after its run has finished, but before the process has
+                // ended. Then `resume` says that the run has ended.
                 let has_ended = answer.names(&["has ended after step"]);
                 if answer.code != Some(0) && !has_ended {
                     return Err(answer.fault(&format!("after kills at {times:?} ms")));
@@ -61,7 +62,7 @@ fn attack(kind: Kind, random: &mut Random) -> Result<&'static str, String> {
     let differ = same(&whole, &essence(&run));
     differ.map_err(|what| format!("{kind:?} after kills at {times:?} ms: {what}"))?;
     let left = files(&place).into_keys();
-    // Plots are drawn again, under the same names.
+    // Temporary files of plots may remain, because only temporary JSON files are removed at resume.
     let left = left.filter(|name| name.contains(".tmp") && !name.contains("pictures/"));
     let left: Vec<String> = left.collect();
     match left.is_empty() {

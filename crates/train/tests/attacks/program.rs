@@ -1,4 +1,4 @@
-//! The program under limits of time, memory and file size.
+//! Runs the program with limits on time, memory and file size.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use super::answer::Answer;
 
-/// Time that a command may take. The slowest one takes a few seconds on two cores.
+/// Maximum time that a command may take. The slowest command takes a few seconds on two cores.
 const TIME: Duration = Duration::from_secs(60);
 
-/// Address space that a command may use. The program needs less than 2 GiB of it.
+/// Maximum address space of a command, in bytes. The program needs less than 2 GiB of it.
 const MEMORY: u64 = 6 << 30;
 
 /// A call of the program.
@@ -42,7 +42,7 @@ impl Program {
         self
     }
 
-    /// Replaces an argument.
+    /// Replaces each argument that equals `from` by `to`.
     pub fn replacing(mut self, from: &str, to: &str) -> Self {
         for argument in &mut self.arguments {
             if argument == from {
@@ -52,7 +52,7 @@ impl Program {
         self
     }
 
-    /// Returns the path of the program and its arguments, to be run in another way.
+    /// Returns the path of the program and its arguments, for tests that start it in another way.
     pub fn words(&self) -> Vec<OsString> {
         let program = assert_cmd::cargo::cargo_bin("train").into_os_string();
         [program]
@@ -67,18 +67,18 @@ impl Program {
         self
     }
 
-    /// Makes every write fail that would make a file larger than this.
+    /// Makes every write fail that would make a file larger than `bytes`.
     pub fn writing_at_most(mut self, bytes: u64) -> Self {
         self.file_size = Some(bytes);
         self
     }
 
-    /// Starts the program. It has the process id of the returned child.
+    /// Starts the program. The process id of the returned child is that of the program.
     pub fn spawn(&self) -> Child {
         let program = assert_cmd::cargo::cargo_bin("train");
         let mut command = Command::new("sh");
-        // A signal that is ignored here is ignored by the program, too: a write beyond the limit
-        // is then an error of the write.
+        // The program inherits that the signal XFSZ is ignored. So a write beyond the limit fails
+        // with an error instead of ending the process.
         let line = r#"trap "" XFSZ; exec prlimit --core=0 "$@""#;
         command.args(["-c", line, "sh", &format!("--as={MEMORY}")]);
         if let Some(bytes) = self.file_size {
@@ -101,8 +101,8 @@ impl Program {
         self.run_for(TIME).unwrap_or_else(|answer| answer.late())
     }
 
-    /// Runs the program for at most this time, and kills it then. Returns its answer as an error
-    /// if it was killed.
+    /// Runs the program for at most `time`, and then kills it. Returns the answer as an error if
+    /// the program was killed.
     pub fn run_for(&self, time: Duration) -> Result<Answer, Answer> {
         let begun = Instant::now();
         let mut child = self.spawn();

@@ -8,7 +8,7 @@ use training::run::checkpoint::Checkpoints;
 
 use super::hostile::{Hostile, nested};
 
-/// Numbers and other values that are not what a setting or a record has.
+/// Returns values that are invalid or extreme for most settings and records.
 fn values() -> Vec<Value> {
     vec![
         json!(u64::MAX),
@@ -21,7 +21,8 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// Returns the paths of all values in JSON, as pointers.
+/// Adds the JSON pointers of all numbers, texts, booleans and nulls in `value` to `found`. `path`
+/// is the pointer of `value` itself.
 fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
         Value::Object(map) => {
@@ -38,14 +39,15 @@ fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Replaces each value of a file in turn.
+/// Returns a changed copy of a file for each of its values: a description and the contents. One
+/// value is replaced in each copy.
 fn changed(good: &Value) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     pointers(good, "", &mut found);
     let mut all = Vec::new();
     for (index, pointer) in found.iter().enumerate() {
         let values = values();
-        // One value for each place; another one in another place.
+        // The replacements are used in turn, one for each copy.
         let value = values[index % values.len()].clone();
         let mut text = value.to_string();
         text.truncate(30);
@@ -63,8 +65,8 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Returns a copy of the folder of a checkpoint whose state has these bytes, under their right
-/// checksum, as files of the attack.
+/// Returns path and contents of the files of a checkpoint that differ if its state is `state`: the
+/// manifest, with correct checksums, and the state.
 fn with_state(scene: &Path, state: Vec<u8>) -> Vec<(String, Vec<u8>)> {
     let good = scene.join("run/checkpoints/step-4");
     let names = [
@@ -147,7 +149,7 @@ pub fn all(scene: &Path) -> Vec<Hostile> {
         let path = "settings.json";
         let command = "fit --config settings.json --dry-run";
         let hostile = Hostile::new(&what, path, bytes.clone(), command).or_success();
-        // An error about a setting names its flag, or its path.
+        // An error about a setting names the flag or the path of the setting.
         let setting = what.split(' ').next().unwrap_or_default()[1..].replace('/', ".");
         all.push(hostile.or_naming("error: --").or_naming(&setting));
         let path = "run/config.json";

@@ -1,11 +1,11 @@
-//! The number of attacks, and the list of findings.
+//! Runs the attacks of a test, and lists the findings.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
-/// Random numbers of an attack.
+/// Random number generator of an attack.
 pub type Random = ChaCha8Rng;
 
 /// Reads a number from the environment.
@@ -19,21 +19,23 @@ fn seed() -> u64 {
     variable("ATTACK_SEED").unwrap_or(1)
 }
 
-/// Returns how many times as many attacks as usual are made.
+/// Returns the factor for the number of attacks, `ATTACK_ROUNDS`, which is at least 1.
 pub fn rounds() -> u64 {
     variable("ATTACK_ROUNDS").unwrap_or(1).max(1)
 }
 
-/// Returns the random numbers of an attack. They depend on the name of the test, too, and they are
-/// the same in all releases of Rust that have the same `DefaultHasher`.
+/// Returns the random number generator of an attack. Its seed depends on the name of the test,
+/// `ATTACK_SEED` and the number of the attack. Another release of Rust may give other numbers if
+/// its `DefaultHasher` differs.
 fn random(test: &str, case: u64) -> Random {
     let mut hasher = DefaultHasher::new();
     (test, seed(), case).hash(&mut hasher);
     Random::seed_from_u64(hasher.finish())
 }
 
-/// Makes the attacks of a test, `cases` in each round, and fails with all findings. `attack`
-/// returns what it found wrong, or `Ok` with a word for the kind of result, which is counted.
+/// Makes the attacks of a test, `cases` in each round, and panics with a list of all findings.
+/// `attack` returns a finding as an error, or `Ok` with a word for the kind of result. The kinds
+/// are counted and printed.
 pub fn make_attacks(
     test: &str,
     cases: u64,

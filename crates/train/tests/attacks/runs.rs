@@ -1,4 +1,4 @@
-//! Small runs to attack, and what makes two of them the same.
+//! Small runs to attack, and the comparison of two runs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,12 +8,13 @@ use serde_json::Value;
 
 use super::program::Program;
 
-/// Flags of a run that takes about half a second: with dropout, a moving average and checkpoints.
+/// Arguments that train a run of the copy task in about half a second, with dropout, a moving
+/// average and event files.
 const COPY: &str = "fit --task copy --batch-size 8 --d-model 16 --heads 2 --d-ff 16 --layers 1 \
     --symbols 9 --max-length 5 --dropout 0.1 --ema 0.9 --eval-lengths 2,4 --sequences 4 \
     --tensorboard --threads 1 --run-dir run";
 
-/// Flags of a run on texts, with its tokenisers and a cache.
+/// Arguments that train a run on texts, with its own tokenisers and a cache.
 const TEXT: &str = "fit --task text --preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 \
     --train pairs.tsv --valid valid.tsv --schedule noam --batch-tokens 400 \
     --threads 1 --run-dir run";
@@ -26,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns `fit` in a folder, for a run named `run`.
+    /// Returns the call of `fit` that trains the run `run` in a folder. `more` has further flags.
     pub fn fit(self, folder: &Path, more: &str) -> Program {
         let line = match self {
             Self::Copy => COPY,
@@ -52,8 +53,8 @@ pub fn train_both(folder: &Path, copy: &str) {
     Kind::Copy.fit(folder, copy).succeed();
 }
 
-/// Returns lines `SOURCE<TAB>TARGET` of an invented language: the target has the words and their
-/// letters backwards.
+/// Returns lines `SOURCE<TAB>TARGET` of an invented language. The target is the source, reversed
+/// letter by letter.
 pub fn pairs(n: usize) -> String {
     const WORDS: [&str; 8] = [
         "balo", "keme", "duna", "fira", "goli", "hesa", "ñandú", "kula",
@@ -68,7 +69,7 @@ pub fn pairs(n: usize) -> String {
     (0..n).map(line).collect()
 }
 
-/// Returns all files under a folder, by their paths below it.
+/// Returns all files in a folder and its subfolders, by their paths relative to the folder.
 pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -86,8 +87,8 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     found
 }
 
-/// Makes a folder empty. The paths of corpora are settings of a run, so that runs that are compared
-/// must have been in the same folder.
+/// Creates an empty folder, in place of an existing one. Runs that are compared must be trained in
+/// the same folder, because the paths of corpora are settings of a run.
 pub fn renew(folder: &Path) {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir(folder).unwrap();
@@ -102,8 +103,9 @@ pub fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// Returns what must be the same in two runs of the same seed: weights, moments, tokenisers and
-/// settings byte for byte; metrics, states and results without times and places.
+/// Returns the parts of a run that must be reproducible with the same seed, by their paths.
+/// Weights, optimizer moments, tokenisers and settings are returned byte for byte. Metrics, states
+/// and results are returned without times and machine-dependent fields.
 pub fn essence(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut essence = BTreeMap::new();
     for (path, file) in files(run) {
@@ -124,7 +126,8 @@ pub fn essence(run: &Path) -> BTreeMap<String, Vec<u8>> {
     essence
 }
 
-/// Removes times, sizes and places from lines of JSON, or from one object of several lines.
+/// Keeps only the reproducible fields of JSON objects, which may be on one line or on several
+/// lines.
 fn without_times(bytes: &[u8]) -> Vec<u8> {
     const KEPT: [&str; 24] = [
         "step",
@@ -155,7 +158,7 @@ fn without_times(bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     for value in serde_json::Deserializer::from_slice(bytes).into_iter::<Value>() {
         let Ok(Value::Object(mut object)) = value else {
-            // What cannot be read is compared as it is.
+            // A file that cannot be parsed is compared unchanged.
             return bytes.to_vec();
         };
         object.retain(|name, _| KEPT.contains(&name.as_str()));
@@ -165,11 +168,11 @@ fn without_times(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Names the files that differ between two runs.
+/// Compares the [`essence`] of two runs.
 ///
 /// # Errors
 ///
-/// The names, if there are any.
+/// The names of the files that differ.
 pub fn same(
     one: &BTreeMap<String, Vec<u8>>,
     other: &BTreeMap<String, Vec<u8>>,

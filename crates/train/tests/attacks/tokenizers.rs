@@ -1,4 +1,4 @@
-//! Hostile tokenisers: files in the format of Hugging Face whose parts do not fit together.
+//! Hostile tokenisers: files in the format of Hugging Face whose parts contradict each other.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::hostile::{Hostile, nested};
 
-/// Changes of a trained tokeniser, by the paths of their values.
+/// Returns changes of a trained tokeniser: a description, the JSON pointer of the changed value,
+/// and the new value.
 fn changes() -> Vec<(&'static str, &'static str, Value)> {
     let words =
         |n: u64| json!({ "type": "WordLevel", "vocab": { "<unk>": n }, "unk_token": "<unk>" });
@@ -146,7 +147,7 @@ fn changes() -> Vec<(&'static str, &'static str, Value)> {
     ]
 }
 
-/// Returns all hostile tokenisers, each for a command that encodes and one that trains.
+/// Returns all hostile tokenisers, each for a command that encodes and for a command that trains.
 pub fn all(scene: &Path) -> Vec<Hostile> {
     let good = fs::read_to_string(scene.join("text/source.tokenizer.json")).unwrap();
     let good: Value = serde_json::from_str(&good).unwrap();
@@ -181,7 +182,7 @@ pub fn all(scene: &Path) -> Vec<Hostile> {
     let mut all = Vec::new();
     for (what, json) in files {
         for command in commands {
-            // A tokeniser may work although a part of it is strange.
+            // A tokeniser may still work although one of its parts is invalid.
             all.push(Hostile::new(&what, "hostile.json", json.clone(), command).or_success());
         }
     }

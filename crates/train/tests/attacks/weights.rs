@@ -5,7 +5,8 @@ use std::path::Path;
 
 use super::hostile::{Hostile, nested};
 
-/// Returns a safetensors file with this header and some data.
+/// Returns a safetensors file with this header and `data` bytes of zeros. `length` is the length
+/// that the file states for its header.
 fn safetensors(header: &str, length: u64, data: usize) -> Vec<u8> {
     let mut bytes = length.to_le_bytes().to_vec();
     bytes.extend(header.as_bytes());
@@ -19,16 +20,17 @@ fn fixture(name: &str) -> Vec<u8> {
     fs::read(folder.join(name)).unwrap()
 }
 
-/// Returns the header of one tensor.
+/// Returns a safetensors header with one tensor.
 fn tensor(dtype: &str, shape: &str, offsets: &str) -> String {
     let name = "encoder.layers.0.self_attn.w_q.weight";
     format!(r#"{{"{name}":{{"dtype":"{dtype}","shape":{shape},"data_offsets":{offsets}}}}}"#)
 }
 
-/// Returns the header of a ZIP archive whose first file says that it has 4 GiB.
+/// Returns a ZIP archive that states a size of about 4 GiB for its first file.
 fn large_in_archive() -> Vec<u8> {
     let mut bytes = fixture("paper.pt");
-    // Sizes in the local header of the first file: compressed, then whole.
+    // Sizes in the local header of the first file: compressed, then uncompressed. Its entry in the
+    // central directory has both sizes, too.
     bytes[18..26].fill(0xff);
     let directory = bytes
         .windows(4)
@@ -38,7 +40,7 @@ fn large_in_archive() -> Vec<u8> {
     bytes
 }
 
-/// Returns a pickle that builds a list in a list, this many times.
+/// Returns a pickle of `depth` nested lists.
 fn nested_pickle(depth: usize) -> Vec<u8> {
     let mut pickle = vec![0x80, 2];
     pickle.extend(b"]".repeat(depth));
@@ -47,10 +49,11 @@ fn nested_pickle(depth: usize) -> Vec<u8> {
     pickle
 }
 
-/// Returns a pickle whose tuples hold the tuple before twice, so that it doubles at each step.
+/// Returns a pickle in which each tuple contains the previous tuple twice, so that the size doubles
+/// at each step.
 fn doubling_pickle(steps: usize) -> Vec<u8> {
     let mut pickle = vec![0x80, 2, b')'];
-    // Duplicate the top of the stack, and make a tuple of the two.
+    // These opcodes duplicate the top of the stack, and make a tuple of the two copies.
     pickle.extend(b"2\x86".repeat(steps));
     pickle.push(b'.');
     pickle
@@ -109,7 +112,7 @@ pub fn all() -> Vec<Hostile> {
                 _ => format!("inspect {name} --json"),
             };
             let hostile = Hostile::new(what, name, bytes.clone(), &line);
-            // What a file lists may be seen, even if it is not a model.
+            // `inspect` may list the contents of a file that is not a model.
             let may_succeed = command == "inspect";
             all.push(if may_succeed {
                 hostile.or_success()

@@ -1,4 +1,4 @@
-//! Environment variables that choose what computes.
+//! Environment variables that select fast paths and vector instructions.
 
 use super::{succeed, text, train};
 

@@ -1,5 +1,5 @@
-//! What the program does when files are damaged, disappear or have no end, and when a model computes
-//! NaN: a clear error, or the same results as before.
+//! Damaged, missing and endless files, and models that compute NaN. The program must give a clear
+//! error, or the same results as without the fault.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ fn run(folder: &Path, arguments: &[&str]) -> Output {
     train(folder).args(arguments).output().unwrap()
 }
 
-/// Checks that a command fails with a code and one message that has these parts.
+/// Checks that a command fails with this exit code and a message that contains these parts.
 fn fails(output: &Output, code: i32, parts: &[&str]) {
     let stderr = text(&output.stderr);
     assert_eq!(output.status.code(), Some(code), "{stderr}");
@@ -33,7 +33,7 @@ fn small(folder: &Path) {
     succeed(&train(folder).args(SMALL).args(flags).output().unwrap());
 }
 
-/// Goes back to the checkpoint of step 8, as if the process had been killed after it.
+/// Goes back to the checkpoint of step 8, as if the process had been killed after step 8.
 fn back_to_step_8(run: &Path) {
     fs::remove_dir_all(run.join("checkpoints/step-12")).unwrap();
     fs::remove_file(run.join("summary.json")).unwrap();
@@ -182,7 +182,8 @@ fn checkpoints_that_a_kill_left_are_removed_at_resume() {
     let path = folder.path();
     small(path);
     let run_folder = path.join("runs/copy-1");
-    // As if the process had been killed between saving the last checkpoint and removing the first.
+    // The run now looks as if the process had been killed between saving the last checkpoint and
+    // removing the first one.
     let mut config = json(&run_folder.join("config.json"));
     config["checkpointing"]["keep"] = 2.into();
     fs::write(run_folder.join("config.json"), config.to_string()).unwrap();
@@ -292,7 +293,7 @@ fn settings_and_tables_are_read_without_guesses() {
         2,
         &["wide.tsv", "line 2 has 3 columns", "SOURCE<TAB>TARGET"],
     );
-    // 98 GB of activations.
+    // A batch of this size needs 98 GB for its activations.
     if MachineMemory::read().is_some_and(|machine| machine.total < 90_000_000_000) {
         let many = ["fit", "--batch-size", "790000", "--dry-run"];
         let parts = ["--batch-size 790000", "GB", "fit", "--accumulate"];

@@ -176,7 +176,7 @@ fn length_penalties_divide_the_log_probability() {
 
 #[test]
 fn a_beam_finds_more_likely_outputs_than_greedy_decoding() {
-    // There are so many sources that greedy decoding misses the most likely output of some.
+    // With this many sources, greedy decoding misses the most likely output of at least one.
     let digit = |i: usize| i % 9 + 1;
     let source = |i: usize| {
         let digits = [i, i / 2, i / 3, i / 5, i / 7].map(digit);

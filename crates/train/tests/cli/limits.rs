@@ -22,7 +22,8 @@ fn generate(folder: &Path, flags: &str, input: &str) -> (String, String, Option<
 fn generate_takes_the_lengths_that_eval_takes() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // A model that copies; sinusoidal positions extend beyond the trained lengths of 1 to 5.
+    // This model learns to copy. Its sinusoidal positions extend beyond the trained lengths of 1 to
+    // 5.
     let size = "--layers 1 --batch-size 32 --d-model 32 --heads 2 --d-ff 64 --steps 600";
     run(
         folder,

@@ -144,7 +144,8 @@ fn attention_is_drawn_for_the_given_source() {
     assert_eq!(paths.len(), 3);
     let encoder = svg(folder, &paths[0]);
     assert!(encoder.contains("\nsource 7 8 9\n"), "{encoder}");
-    // Each of the four maps has the tokens twice: as labels of its rows and of its columns.
+    // Each of the four maps shows each token twice: as the label of a row and as the label of a
+    // column.
     assert_eq!(encoder.matches("\n8\n").count(), 8);
     let decoder = svg(folder, &paths[1]);
     assert!(decoder.contains("source 7 8 9  →  target "), "{decoder}");
@@ -434,8 +435,8 @@ fn plots_that_cannot_be_written_are_errors() {
         &["plot", "--warmup", "--output", "file"],
         &["--output file: cannot be written", "folder that can"],
     );
-    // The temporary file is a device that is always full. Its name has the process's number, which
-    // `exec` keeps.
+    // The temporary file is a link to a device that is always full. Its name contains the process
+    // id, which stays the same after `exec`.
     #[cfg(target_os = "linux")]
     {
         fs::create_dir(folder.join("full")).unwrap();

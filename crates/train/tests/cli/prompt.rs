@@ -19,7 +19,7 @@ const UP: &str = "\x1b[A";
 const CTRL_C: &str = "\x03";
 const CTRL_D: &str = "\x04";
 
-/// A program at a pseudo-terminal.
+/// A program that runs at a pseudo-terminal.
 struct Terminal {
     keyboard: File,
     child: Child,
@@ -71,9 +71,9 @@ impl Terminal {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// Waits until the program writes a text after the last text that was waited for. Before it
-    /// sends a key that has a meaning at the prompt, a test must wait for the prompt: between
-    /// prompts the system itself reads the keys.
+    /// Waits until the program writes `expected` after the last text that was waited for. A test
+    /// must wait for the prompt before it sends a key that has a special meaning there. Between
+    /// prompts, the terminal itself handles such keys.
     fn wait_for(&mut self, expected: &str) {
         let deadline = Instant::now() + LONGEST;
         loop {

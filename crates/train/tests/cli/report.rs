@@ -25,7 +25,7 @@ fn trained() -> &'static Path {
     })
 }
 
-/// Makes a run folder without checkpoints, as left by a process that was killed early.
+/// Creates a run folder without checkpoints, like that of a process that was killed early.
 fn killed(folder: &Path, name: &str) -> PathBuf {
     let run = folder.join(name);
     fs::create_dir(&run).unwrap();

@@ -90,8 +90,8 @@ fn json_lines(folder: &Path, arguments: &[&str]) -> Vec<serde_json::Value> {
     lines.iter().map(parse).collect()
 }
 
-/// Checks that a wrong command ends with code 2, and that stderr is one line with all `expected`
-/// texts.
+/// Checks that a wrong command ends with code 2 and an empty stdout, and that stderr is one line
+/// with all `expected` texts.
 fn rejected(folder: &Path, arguments: &[&str], expected: &[&str]) {
     let output = train(folder).args(arguments).output().unwrap();
     let stderr = text(&output.stderr);
@@ -194,7 +194,7 @@ fn runs_are_listed_and_compared() {
     assert_eq!(b["metrics"]["test_exact_match"], summary["exact_match"]);
     assert_eq!(b["seconds"], summary["train_seconds"]);
 
-    // A single run can be named by its folder or as the latest.
+    // A single run can be named by its folder, or by `latest`.
     assert_eq!(
         names(&json_lines(folder, &["runs", "runs/a-2", "--json"])),
         ["a-2"]

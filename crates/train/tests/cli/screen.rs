@@ -1,4 +1,4 @@
-//! The program on a terminal: the dashboard, its keys, colours, and how it leaves the screen.
+//! The program on a terminal: the dashboard, its keys, colours, and the restored screen.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -14,9 +14,9 @@ const LEAVE: &str = "\x1b[?1049l";
 /// Maximum time that a test waits for something to appear.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Shell script that runs the program on a terminal of the given size. It writes the id of the
-/// process, the path of the terminal, and the modes of the terminal before and after the program
-/// into files. Ctrl-C must not end the shell.
+/// Shell script that runs the program on a terminal of the given size. It writes four files: the id
+/// of the process, the path of the terminal, and the modes of the terminal before and after the
+/// program. Ctrl-C does not end the shell.
 const SHELL: &str = r#"trap : INT
 stty cols "$COLUMNS_WANTED" rows "$ROWS_WANTED"
 tty > tty
@@ -26,7 +26,7 @@ code=$?
 stty -g > after
 exit $code"#;
 
-/// A program on a terminal of its own, which the command `script` of util-linux creates.
+/// A program on a terminal of its own. The command `script` of util-linux creates the terminal.
 struct OnTerminal<'a> {
     folder: &'a Path,
     script: Child,
@@ -117,8 +117,8 @@ impl<'a> OnTerminal<'a> {
         assert!(status.unwrap().success());
     }
 
-    /// Waits for the end of the program. Checks that the terminal is as it was before. Returns the
-    /// exit code, all of the output, and the output after the dashboard.
+    /// Waits for the end of the program. Checks that the terminal has the same modes as before.
+    /// Returns the exit code, the whole output, and the output after the dashboard.
     fn end(mut self) -> (i32, String, String) {
         let begun = Instant::now();
         let status = loop {
@@ -306,7 +306,7 @@ fn no_color_and_the_flag_leave_no_colours() {
     }
 }
 
-/// Whether some text has a foreground colour other than the terminal's own.
+/// Returns whether some text has a foreground colour other than the terminal's default.
 fn has_color(output: &str) -> bool {
     let sequences = output.split("\x1b[").skip(1);
     let styles = sequences.filter_map(|text| text.split_once('m').map(|(codes, _)| codes));

@@ -257,7 +257,7 @@ fn errors_name_the_flag_of_their_file() {
         ),
     ] {
         let mut arguments: Vec<&str> = line.split(' ').collect();
-        // The folder of the run is not created, but the folder of caches may be.
+        // The folder `run` is not created, but a folder of caches may be created beside it.
         arguments.extend(["--run-dir", "run"]);
         let output = train(path).args(&arguments).output().unwrap();
         let stderr = text(&output.stderr);
@@ -324,7 +324,7 @@ fn any_setting_can_be_set_by_its_path() {
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
     assert_eq!(config["model"]["d_model"], 16);
     assert!(config["checkpointing"]["seconds"].is_null());
-    // The factor belongs to the final width of the model, 16.
+    // The factor is computed from the final width of the model, 16.
     let factor = config["optimization"]["schedule"]["factor"]
         .as_f64()
         .unwrap();
@@ -525,7 +525,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     assert!(stderr.contains(expected), "{stderr}");
 }
 
-/// Checks a file with another program, if the machine has it.
+/// Checks a file with another program, if the machine has this program.
 fn check_by(program: &str, arguments: &[&str], file: &Path) {
     match Command::new(program).args(arguments).arg(file).output() {
         Ok(output) => {

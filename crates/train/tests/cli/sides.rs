@@ -33,7 +33,7 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
         found["data"]["max_length"],
         json!({"source": 90, "target": 60})
     );
-    // A flag for both sides is a short form, and a flag for one side overrides it.
+    // A flag without a side sets both sides, and a flag for one side overrides it.
     let both = "--vocab-size 300 --max-length 60 --source-max-length 90 --overlong cut";
     succeed(&fit(folder, "both", "2", &with(both)));
     let found = config("both");

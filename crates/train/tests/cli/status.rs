@@ -200,8 +200,7 @@ mod signals {
 
     use super::*;
 
-    /// Begins a long run in the folder `run`. `before` is the start of the shell line, in front of
-    /// the program.
+    /// Starts a long run in the folder `run`. `before` is shell code that runs before the program.
     fn begin(before: &str) -> (TempDir, Child) {
         let folder = tempfile::tempdir().unwrap();
         let line = format!(

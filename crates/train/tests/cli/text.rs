@@ -1,4 +1,4 @@
-//! `train fit --task text`, as a user types it.
+//! `train fit --task text` and the commands that use its runs.
 
 use std::fs;
 use std::io::Write;
@@ -30,7 +30,7 @@ pub fn corpus(folder: &Path, pairs: u64) -> Vec<String> {
     flags
 }
 
-/// Flags of a model that is too small to learn anything.
+/// Arguments that train a model that is too small to learn much.
 pub const TINY: [&str; 13] = [
     "fit",
     "--task",
@@ -427,7 +427,8 @@ fn skipped_pairs_and_replaced_bytes_are_counted() {
         "{stderr}"
     );
     assert!(stderr.contains("\n51 pairs, "), "{stderr}");
-    // The second run reads the pairs from the cache, and prints the same notes.
+    // The second run takes the tokenisers from the cache, and prints the notes about skipped pairs,
+    // too.
     let again = with(&["--lossy", "--max-length", "20"]);
     let output = fit(path, "again", "4", &again);
     succeed(&output);
@@ -474,7 +475,7 @@ fn a_damaged_cache_is_made_again() {
         changed(&tokens, &|bytes| bytes.truncate(20)),
         changed(&tokens, &|bytes| bytes.clear()),
         changed(&tokens, &|bytes| bytes[10..12].fill(0xff)),
-        // Another valid id, and another valid length.
+        // The next two changes give another valid token id and another valid length.
         changed(&tokens, &|bytes| bytes[20] ^= 1),
         changed(&index, &|bytes| bytes[8] ^= 1),
         changed(&index, &|bytes| bytes[..8].fill(0xff)),
@@ -504,7 +505,7 @@ fn a_damaged_cache_is_made_again() {
     for (number, folder) in tokenizers.enumerate() {
         let file = folder.path().join("tokenizer.json");
         let json = fs::read_to_string(&file).unwrap();
-        // One cannot be parsed, and the other is valid, but has two ids swapped.
+        // The first file cannot be parsed. The other one is valid, but two of its ids are swapped.
         let swapped = json.replacen(":4,", ":X,", 1).replacen(":5,", ":4,", 1);
         let swapped = swapped.replacen(":X,", ":5,", 1);
         assert_ne!(swapped, json);
@@ -593,7 +594,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
         flags.extend(others.iter().map(ToString::to_string));
         flags
     };
-    // With two accumulated batches per step, an epoch of three batches has two steps.
+    // With two batches per step, two epochs have as many steps as one epoch has batches.
     let mut command = train(path);
     command
         .args(TINY)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::{SMALL, json, losses, refused, succeed, text, train};
 
-/// Begins a run in the background.
+/// Starts a command in the background.
 fn spawn(folder: &Path, arguments: &[&str]) -> Child {
     Process::new(assert_cmd::cargo::cargo_bin("train"))
         .args(arguments)
@@ -72,7 +72,7 @@ fn assert_survives_kills(backend: &str) {
     succeed(&train(folder.path()).args(begin("whole")).output().unwrap());
 
     let run = folder.path().join("broken");
-    // State of the random numbers for the time before each kill.
+    // State of a pseudo-random generator, which gives the delay before each kill.
     let mut random = 20_261_123_u32;
     for kill in 1..=KILLS {
         let mut child = match kill {
@@ -183,8 +183,8 @@ fn a_run_killed_before_its_first_checkpoint_starts_again() {
     let (folder, run) = small_run(&[]);
     let whole = everything(&run, 12);
     std::fs::remove_dir_all(run.join("checkpoints")).unwrap();
-    // A finished run does not start again without checkpoints, because these may just have been
-    // moved elsewhere.
+    // A finished run without checkpoints does not start again, because its checkpoints may have
+    // been moved elsewhere.
     refused(
         folder.path(),
         &["resume", "run"],
@@ -432,7 +432,7 @@ fn a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_checkpoint() {
     ] {
         assert!(stderr.contains(part), "{stderr}");
     }
-    // The checkpoint whose loss was NaN gives no answers.
+    // `eval` fails on the checkpoint whose loss was not finite.
     let output = train(folder.path()).args(["eval", "runs/copy-1"]).output();
     assert_eq!(output.unwrap().status.code(), Some(3));
 }

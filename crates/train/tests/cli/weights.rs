@@ -382,7 +382,7 @@ fn int8_files_give_what_the_flag_gives() {
     assert_eq!(small, evaluation(folder, "small --int8"));
     assert_ne!(small, evaluation(folder, "trained"));
 
-    // What a quantised run exports again has the same bytes.
+    // If the quantised run is exported again, the file has the same bytes.
     run(
         folder,
         "export small --layout native --output again.safetensors",

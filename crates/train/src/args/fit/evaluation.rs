@@ -35,7 +35,7 @@ impl EvaluationArgs {
     ///
     /// # Errors
     ///
-    /// A wrong number, or a flag of other tasks.
+    /// A number that is out of range, or a flag that the task does not have.
     pub fn apply(
         &self,
         evaluation: &mut EvaluationConfig,

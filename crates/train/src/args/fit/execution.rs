@@ -34,7 +34,7 @@ impl ExecutionArgs {
     ///
     /// # Errors
     ///
-    /// A backend that is not usable.
+    /// A backend that cannot be used.
     pub fn apply(&self, execution: &mut ExecutionConfig) -> Result<(), UsageError> {
         if self.backend.backend.is_some() || execution.backend.is_empty() {
             execution.backend = self.backend.choose()?.to_string();

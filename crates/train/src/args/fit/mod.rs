@@ -1,4 +1,4 @@
-//! Flags of `fit`, and the settings that they stand for.
+//! Flags of `fit`, and their conversion into the settings of a run.
 
 mod evaluation;
 mod execution;
@@ -29,7 +29,7 @@ use settings::SettingsArgs;
 use text::TextArgs;
 use tokenizer::TokenizerArgs;
 
-/// Sentences at the end of the help.
+/// Text at the end of the help of `fit`.
 pub const HINT: &str = "\
 Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.";
 
@@ -74,11 +74,11 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// Returns the settings that these flags stand for. They are not checked yet.
+    /// Returns the settings of the run that the flags describe. The settings are not checked yet.
     ///
     /// # Errors
     ///
-    /// A backend that is not usable, or flags that cannot be combined.
+    /// A backend that cannot be used, or flags that cannot be combined.
     pub fn config(&self) -> Result<RunConfig, UsageError> {
         let mut config = match &self.settings.config {
             Some(path) => file::read(path)?,
@@ -110,7 +110,8 @@ impl FitArgs {
         Ok(config)
     }
 
-    /// Returns the settings that the other flags override without a file of settings.
+    /// Returns the settings that the flags override if `--config` is not given: those of the
+    /// preset, else those of the task.
     fn defaults(&self) -> Result<RunConfig, UsageError> {
         let Some(preset) = &self.preset else {
             return Ok(match &self.task.task {
@@ -129,7 +130,7 @@ impl FitArgs {
         }
     }
 
-    /// Returns the flags of `resume` that `--resume` stands for.
+    /// Returns the arguments of `train resume` that have the same effect as `fit --resume`.
     ///
     /// # Errors
     ///

@@ -61,7 +61,7 @@ impl OptimizationArgs {
     ///
     /// # Errors
     ///
-    /// A flag without effect, or a flag of other tasks.
+    /// A flag that has no effect with the other settings, or that the task does not have.
     pub fn apply(
         &self,
         optimization: &mut OptimizationConfig,
@@ -100,9 +100,9 @@ impl OptimizationArgs {
         needs("--weight-decay", self.weight_decay, adamw, is_adamw)
     }
 
-    /// Applies `--learning-rate`, the peak of the learning rate. The configuration stores it as a
-    /// factor, which also depends on the width of the model and on the warm-up. Both must already
-    /// be final.
+    /// Applies `--learning-rate`, the peak of the learning rate. The configuration stores the peak
+    /// as a factor, which also depends on the width of the model and on the warm-up. Both must
+    /// already be final.
     ///
     /// # Errors
     ///

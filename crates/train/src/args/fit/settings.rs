@@ -8,7 +8,7 @@ use training::error::{Subject, UsageError};
 
 use crate::args::parse::assignment;
 
-/// Error for `--set` with a path that ends in `lr` or `learning_rate`, which no setting has.
+/// Error for `--set` with a path that ends in `lr` or `learning_rate`. No setting has such a path.
 const LEARNING_RATE: &str =
     "is not a setting; use --learning-rate, or set optimization.schedule.factor";
 
@@ -38,7 +38,7 @@ impl SettingsArgs {
     ///
     /// # Errors
     ///
-    /// The first path that does not name a setting, or value of the wrong type.
+    /// The first assignment whose path does not name a setting or whose value has the wrong type.
     pub fn apply(&self, config: &mut RunConfig) -> Result<(), UsageError> {
         for (path, value) in &self.set {
             *config = config.with(path, value).map_err(|error| UsageError {

@@ -21,8 +21,8 @@ pub struct TextArgs {
     /// Translations of --train-source, line by line
     #[arg(long, value_name = "FILE", requires = "train_source")]
     pub train_target: Option<PathBuf>,
-    /// Pairs to train on in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines if its name ends with
-    /// .jsonl
+    /// Pairs to train on in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines if its name ends
+    /// with .jsonl
     #[arg(long, value_name = "FILE", conflicts_with_all = ["train_source", "train_target"])]
     pub train: Option<PathBuf>,
     /// Source texts of the validation split, in the format of --train-source
@@ -69,7 +69,7 @@ impl TextArgs {
         given(self)
     }
 
-    /// Whether a corpus to train on is given.
+    /// Returns whether a training corpus is given.
     pub fn has_corpus(&self) -> bool {
         self.train_source.is_some() || self.train.is_some()
     }

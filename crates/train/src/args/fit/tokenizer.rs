@@ -64,7 +64,8 @@ impl TokenizerArgs {
     ///
     /// # Errors
     ///
-    /// A path that cannot be made absolute, or a flag without effect.
+    /// A path that cannot be made absolute, or a flag that has no effect because a tokeniser comes
+    /// from a file.
     pub fn apply(&self, tokenizer: &mut TokenizerConfig) -> Result<(), UsageError> {
         set(&mut tokenizer.kind, self.tokenizer);
         let sizes = &mut tokenizer.vocab_size;

@@ -14,7 +14,7 @@ use super::shape::{BOS, EOS, Sizes};
 use super::table::Bench;
 use crate::args::check_generation;
 
-/// Number of measured runs, after one run to warm up. The fastest run counts.
+/// Number of measured repetitions, after one repetition to warm up. The fastest one counts.
 const RUNS: usize = 3;
 
 /// Results of a measurement of generation.
@@ -30,7 +30,7 @@ struct Figures {
 
 pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  backend";
 
-/// Measures a shape, and prints a line for each batch size and beam width.
+/// Measures generation with a shape, and prints a line for each batch size and beam width.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let (args, sizes) = (bench.args, &bench.sizes);
     let mut model = sizes.model.init_seeded(0, &bench.device)?;
@@ -76,7 +76,7 @@ fn generation(sizes: &Sizes, beam: usize) -> GenerateConfig {
         .with_method(method)
 }
 
-/// Returns the target tokens per second of the fastest run.
+/// Returns the target tokens per second of the fastest repetition.
 fn speed(model: &Transformer, sizes: &Sizes, batch: usize, config: &GenerateConfig) -> Result<f64> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let sources: Vec<Vec<u32>> = (0..batch).map(|_| sizes.sequence(&mut rng)).collect();

@@ -19,7 +19,7 @@ use table::Bench;
 ///
 /// # Errors
 ///
-/// Wrong flags, or a device that is not usable.
+/// Wrong flags, or a device that cannot be used.
 pub fn run(args: &BenchArgs) -> Result<()> {
     check(args)?;
     let _fast_paths = fused::fast_paths(!args.no_fused);

@@ -10,7 +10,7 @@ use crate::args::{BenchArgs, Shape, name_of, set};
 /// Id of the begin symbol.
 pub(super) const BOS: u32 = 1;
 
-/// Id of the padding of sources and targets.
+/// Id of the padding token of sources and targets.
 pub(super) const PAD: u32 = 0;
 
 /// Id of the end symbol. Sources consist of larger ids only.
@@ -52,7 +52,7 @@ impl Shape {
 }
 
 impl Sizes {
-    /// Returns a sequence of `length` random token ids, none of them special.
+    /// Returns a sequence of `length` random token ids without special tokens.
     pub(super) fn sequence(&self, rng: &mut ChaCha8Rng) -> Vec<u32> {
         let ids = EOS + 1..self.model.source_vocab_size as u32;
         (0..self.length)
@@ -68,7 +68,7 @@ const MOST_TOKENS: usize = 1 << 20;
 ///
 /// # Errors
 ///
-/// More tokens in a batch than any machine can hold.
+/// A batch of more than [`MOST_TOKENS`] tokens.
 pub(super) fn sizes(args: &BenchArgs, shape: Shape) -> Result<Sizes, UsageError> {
     let mut sizes = shape.sizes();
     set(&mut sizes.batch, args.batch_size);

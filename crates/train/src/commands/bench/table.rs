@@ -24,7 +24,7 @@ pub(super) struct Bench<'a> {
     pub(super) header: &'a Cell<Option<&'static str>>,
 }
 
-/// A measurement as it is written in JSON.
+/// A measurement in the form of its JSON output.
 #[derive(Serialize)]
 struct Measurement<'a, F> {
     what: String,

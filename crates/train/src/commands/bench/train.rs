@@ -18,10 +18,11 @@ use super::shape::{BOS, PAD, Sizes};
 use super::table::Bench;
 use crate::terminal::output;
 
-/// Number of steps before the measurement, in which backends tune themselves and allocators fill.
+/// Number of steps before the measurement. During them, backends tune their kernels and allocators
+/// reserve memory.
 const WARM_UP: usize = 3;
 
-/// Minimum duration of a measurement.
+/// Minimum duration of a measurement, in seconds.
 const SECONDS: f64 = 5.0;
 
 /// Minimum number of measured steps.
@@ -31,26 +32,27 @@ const STEPS: usize = 5;
 #[derive(Serialize)]
 struct Figures {
     precision: Precision,
-    /// Median time of a step.
+    /// Median time of a step, in milliseconds.
     step_ms: f64,
-    /// Median time of a forward pass.
+    /// Median time of a forward pass, in milliseconds.
     forward_ms: f64,
-    /// Median time of a backward pass.
+    /// Median time of a backward pass, in milliseconds.
     backward_ms: f64,
-    /// Median time of an update.
+    /// Median time of an update by the optimizer, in milliseconds.
     optimizer_ms: f64,
-    /// Mean time of each kind of operation in a step, forward and backward pass together. Empty
-    /// where operations are not measured.
+    /// Mean time of each kind of operation in a step, in milliseconds. Forward and backward pass
+    /// are added up. Empty if operations are not measured one by one.
     operations_ms: BTreeMap<&'static str, f64>,
     /// Target tokens per second.
     tokens_per_second: f64,
-    /// Billions of floating-point operations per second, counted from the shapes.
+    /// Billions of floating-point operations per second. The operations are computed from the
+    /// shapes of the matmuls.
     gflops: f64,
 }
 
 pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
 
-/// Measures training steps with one size of model and batch, and prints a line with the results.
+/// Measures training steps with one shape, and prints a line with the results.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let sizes = &bench.sizes;
     let batch = sizes.batch;
@@ -116,8 +118,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     }
 }
 
-/// Prints a line for each kind of operation, the slowest first. A last line has the remaining time
-/// of a mean step.
+/// Prints a line for each kind of operation, the slowest first. The last line has the rest of the
+/// mean time of a step.
 fn print_operations(figures: &Figures, mean_ms: f64, device: &Device) -> Result<()> {
     let lines = figures.operations_ms.iter();
     let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
@@ -151,8 +153,8 @@ fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
     Example { source, target }
 }
 
-/// Takes a step. Returns four times in seconds: the whole step, its forward pass, its backward pass
-/// and its update.
+/// Takes a training step. Returns four durations in seconds: the whole step, its forward pass, its
+/// backward pass and its update.
 fn step(
     learner: &mut Learner<Transformer>,
     examples: &[Example],
@@ -178,8 +180,8 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Returns the number of floating-point operations of a step. Only matmuls count; a backward pass
-/// has twice as many as a forward pass.
+/// Returns the number of floating-point operations in a step. Only matmuls count. A backward pass
+/// has twice as many operations as a forward pass.
 fn step_operations(sizes: &Sizes, batch: usize) -> f64 {
     let (model, length) = (&sizes.model, sizes.length);
     let (v, n) = (model.target_vocab_size, model.n_encoder_layers);
@@ -199,8 +201,9 @@ mod tests {
 
     #[test]
     fn step_operations_count_the_matmuls() {
-        // Counted by hand: 3 attentions with 4 matmuls of [8, 8] and two of [16, 8], 2 feed-forward
-        // networks with 2 matmuls of [8, 32], and the logits of 16 vocabulary tokens.
+        // Multiplications for each token, counted by hand: 3 attentions with 4 matmuls of [8, 8]
+        // and two of [16, 8], 2 feed-forward networks with 2 matmuls of [8, 32], and the logits of
+        // 16 vocabulary tokens.
         let model = TransformerConfig::new(16, 16)
             .with_d_model(8)
             .with_n_encoder_layers(1)

@@ -50,7 +50,7 @@ struct Compared<'a> {
     metrics: BTreeMap<&'static str, Spread>,
 }
 
-/// Statistics of a metric over the runs of a group that have it.
+/// Statistics of a metric over those runs of a group that have it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct Spread {
     mean: f64,
@@ -100,9 +100,9 @@ fn is_same_folder(a: &Path, b: &Path) -> bool {
     whole(a) == whole(b)
 }
 
-/// Puts runs that differ in their seed, and in nothing else, into groups, as plots do. Runs of the
-/// same seed are apart, because their mean would not be a mean over seeds. The groups are in the
-/// order of their first runs.
+/// Groups runs that differ in their seed only, as plots do. Runs with the same seed are never in
+/// one group, because the mean of a group must be a mean over seeds. The groups are in the order of
+/// their first runs.
 fn grouped(runs: Vec<Overview>) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     for run in runs {
@@ -132,8 +132,8 @@ impl Group {
         }
     }
 
-    /// Returns the value of a setting. For the seed of several runs, it is a list with the seed of
-    /// each run.
+    /// Returns the value of a setting. For the seed of a group of several runs, the value is a list
+    /// with the seed of each run.
     fn value(&self, path: &str) -> Value {
         match &self.runs[..] {
             [_, _, ..] if path == SEED => self.runs.iter().map(Overview::seed).collect(),
@@ -199,8 +199,8 @@ impl Spread {
     }
 }
 
-/// Prints the comparison. Groups that do not fit the width of the terminal follow in further tables
-/// below.
+/// Prints the comparison. Groups that do not fit the width of the terminal are printed in further
+/// tables below.
 fn print(comparison: &Comparison, headings: &[String]) -> Result<()> {
     let width = stdout_width();
     let fits = |count: &usize| {

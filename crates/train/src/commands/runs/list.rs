@@ -21,11 +21,12 @@ use crate::terminal::table::{Align, Table, stdout_width};
 /// A run in the list.
 struct Listed {
     run: Overview,
-    /// The nearest preset and the settings that differ from it; `None` for a task without a preset.
+    /// The nearest preset and the settings that differ from the preset; `None` for a task without a
+    /// preset.
     from_preset: Option<(&'static str, Settings)>,
 }
 
-/// A run as JSON.
+/// A run in the form of its JSON output.
 #[derive(Serialize)]
 struct Record<'a> {
     name: &'a str,
@@ -46,7 +47,7 @@ struct Record<'a> {
     metrics: Metrics,
 }
 
-/// The best evaluation as JSON.
+/// The best evaluation in the form of its JSON output.
 #[derive(Serialize)]
 struct Best {
     metric: &'static str,
@@ -194,7 +195,7 @@ impl Listed {
         ]
     }
 
-    /// Returns the settings that differ from the preset, as flags where they have one.
+    /// Returns the settings that differ from the preset, as flags if possible.
     fn settings(&self) -> String {
         let Some((preset, changed)) = &self.from_preset else {
             return String::new();

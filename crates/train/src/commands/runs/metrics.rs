@@ -30,8 +30,8 @@ impl Metrics {
         "test_chrf",
     ];
 
-    /// Returns the metrics of a run. Metrics of the test come from `summary.json`, those of
-    /// training and validation from the last step or evaluation. If `summary.json` has
+    /// Returns the metrics of a run. Metrics of the final test come from `summary.json`. Metrics of
+    /// training and validation come from the last step or evaluation. If `summary.json` has
     /// `tokens_per_second` or `valid_loss`, its value takes precedence.
     pub(super) fn of(run: &Overview) -> Self {
         let best = run.best.as_ref();

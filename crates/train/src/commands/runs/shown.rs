@@ -4,14 +4,14 @@ use serde_json::Value;
 
 use crate::args::flags::fit_flag_of;
 
-/// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag, or
-/// several.
+/// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag,
+/// or more than one.
 pub(super) fn flag(path: &str) -> Option<&str> {
     fit_flag_of(path).filter(|flag| !flag.contains(' '))
 }
 
-/// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` if no single flag gives
-/// the setting this value.
+/// Formats a setting as on the command line: `--warmup 200`, or `PATH=VALUE` if no single flag
+/// gives the setting this value.
 pub(super) fn setting(path: &str, setting: &Value) -> String {
     match (flag(path), setting) {
         (Some(flag), Value::Bool(is_on)) if *is_on != flag.starts_with("--no-") => flag.into(),
@@ -22,7 +22,7 @@ pub(super) fn setting(path: &str, setting: &Value) -> String {
     }
 }
 
-/// Formats the value of a setting, or `-` if the run does not have it.
+/// Formats the value of a setting. A null, or a setting that the run does not have, becomes `-`.
 pub(super) fn value(value: &Value) -> String {
     match value {
         Value::Null => "-".into(),

@@ -8,7 +8,8 @@ use transformer::weights::WeightsError;
 
 use crate::args::flags::flag_of;
 
-/// Converts an error about a file of weights. The message names a flag that helps, if there is one.
+/// Converts an error about a file of weights. If a flag or a command can help, the message names
+/// it.
 pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
     let hint = match &error {
         WeightsError::Config(error) => return wrong_model(error),
@@ -24,8 +25,8 @@ pub(super) fn wrong(path: &Path, error: WeightsError) -> UsageError {
     UsageError::new("FILE", path.display(), shown(&format!("{error}{hint}")))
 }
 
-/// Converts an error about a model, whose fields are named by their flags. The width has no flag,
-/// because it follows from the file.
+/// Converts an error about a setting of the model. The message names the setting by its flag. The
+/// width has no flag, because it follows from the file.
 fn wrong_model(error: &ConfigError) -> UsageError {
     let name = |field: &str| match field {
         "d_model" => "the width".into(),
@@ -37,8 +38,8 @@ fn wrong_model(error: &ConfigError) -> UsageError {
     UsageError::new(name(error.field), &error.value, expected)
 }
 
-/// Returns text from a file in a form that is safe for a terminal. Control characters are escaped,
-/// and what follows after about 600 bytes is cut off.
+/// Returns text from a file in a form that is safe to print on a terminal. Control characters are
+/// escaped. After about 600 bytes, the text ends with `...`.
 pub(super) fn shown(text: &str) -> String {
     const MOST: usize = 600;
     let mut shown = String::new();

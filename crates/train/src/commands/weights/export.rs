@@ -24,7 +24,8 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// A run that cannot be read, a model that the layout cannot hold, a file that cannot be written.
+/// A run that cannot be read, a model that the layout cannot represent, or a file that cannot be
+/// written.
 pub fn run(args: &ExportArgs) -> Result<()> {
     if args.dtype == Dtype::Int8 && args.layout != Layout::Native {
         let expected = "needs --layout native: other layouts have no 8-bit integers";
@@ -102,11 +103,11 @@ fn unrepresentable(error: WeightsError) -> UsageError {
 /// The model to export.
 struct Source {
     config: TransformerConfig,
-    /// The parts of the model that the source holds.
+    /// The part of the model that the source contains: the whole model, the encoder or the decoder.
     contents: Contents,
-    /// Parameters by the names that they have in a whole model.
+    /// Parameters by their names in a whole model.
     parameters: Parameters,
-    /// Special tokens; `None` for a file of weights, which does not have them.
+    /// Special tokens; `None` for a file of weights, which does not list them.
     vocabularies: Option<Vocabularies>,
 }
 

@@ -35,8 +35,8 @@ pub struct Config {
 }
 
 impl Config {
-    /// Compares these settings, which were read from `path`, with the configuration that follows
-    /// from the weights.
+    /// Compares these settings, which were read from `path`, with the configuration that was
+    /// derived from the weights.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Config {
 ///
 /// # Errors
 ///
-/// A file that describes a model that the `transformer` crate cannot represent.
+/// A file with settings of a model that the `transformer` crate cannot represent.
 pub fn complete(
     options: &mut ImportOptions,
     file: &WeightsFile,

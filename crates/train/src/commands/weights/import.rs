@@ -22,7 +22,7 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// Wrong flags, a file that cannot be read or does not fit, a folder that cannot be written.
+/// Wrong flags, a file that cannot be read or imported, or a folder that cannot be written.
 pub fn run(args: &ImportArgs) -> Result<()> {
     args.check()?;
     if let Some(path) = &args.output {
@@ -56,8 +56,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Prints what the file holds, and the settings that were assumed because the file does not name
-/// them.
+/// Prints the contents of the file, and the settings that do not follow from the weights.
 fn describe(imported: &Imported) {
     for warning in &imported.warnings {
         output::warn(&shown(warning));
@@ -81,7 +80,7 @@ fn describe(imported: &Imported) {
     output::note(&format!("taken to be: {}", flags_of(config)));
 }
 
-/// Returns the flags of `import` for the settings that weights do not show.
+/// Returns the flags of `import` for the settings that do not follow from the weights.
 pub(super) fn flags_of(config: &TransformerConfig) -> String {
     format!(
         "--norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
@@ -97,8 +96,8 @@ pub(super) fn flags_of(config: &TransformerConfig) -> String {
     )
 }
 
-/// Returns the settings of the run to create. Rejects a model that does not fit the sequences of
-/// the task.
+/// Returns the settings of the run that is created. Rejects a model that does not fit the sequences
+/// of the task.
 fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
     let reject = |what: String| Err(UsageError::new("--run-dir", "", what));
     if imported.contents != Contents::Model {
@@ -136,7 +135,7 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
     Ok(config)
 }
 
-/// Creates the folder of a run with a checkpoint of step 0, and returns its path.
+/// Creates the folder of a run with a checkpoint of step 0, and returns the path of the folder.
 fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<PathBuf> {
     let mut folder = RunFolder::create(Some(folder), config)?;
     let state = TrainingState {

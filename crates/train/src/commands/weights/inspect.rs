@@ -15,10 +15,15 @@ struct Report<'a> {
     tensors: Vec<Tensor<'a>>,
     layout: Option<&'static str>,
     contents: Option<String>,
+    /// Entry of the checkpoint that holds the weights.
     group: Option<&'a str>,
+    /// Prefix of all names of the layout, such as `module.`.
     prefix: Option<&'a str>,
+    /// Names that the layout requires and the file lacks.
     missing: &'a [String],
+    /// Names of tensors in `group` that the layout does not have.
     unused: &'a [String],
+    /// Names of tensors outside `group`, such as those of an optimizer.
     beside: &'a [String],
     other_objects: Vec<Object<'a>>,
     /// Names of the entries that hold weights, if there are several; `--entry` selects one.

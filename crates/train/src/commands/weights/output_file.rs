@@ -11,7 +11,7 @@ use transformer::weights::{self, Dtype, Parameters};
 
 use crate::terminal::output;
 
-/// Rejects a path that cannot be written, or an existing file unless `force`.
+/// Rejects a path that cannot be written. Also rejects an existing file unless `force` is true.
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
     if path.is_dir() {
@@ -30,9 +30,9 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     }
 }
 
-/// Writes parameters to a file, and returns the size of the file as text. The file appears whole or
-/// not at all, and a symbolic link is followed. Warns of elements that become infinite in half
-/// precision.
+/// Writes parameters to a file, and returns the size of the file as text. If the write fails, no
+/// partial file is left. A symbolic link is followed. Prints a warning about elements that become
+/// infinite in f16.
 pub(super) fn write(
     path: &Path,
     parameters: &Parameters,

@@ -1,4 +1,4 @@
-//! Writes Python code that builds the PyTorch module for an exported file.
+//! Generates Python code that builds the PyTorch module for an exported file.
 
 use std::path::Path;
 
@@ -23,8 +23,10 @@ pub(super) struct Exported<'a> {
 }
 
 impl Exported<'_> {
-    /// Returns lines of Python that build the module and load the file. `None` for the native
-    /// layout, and for a single stack in any layout but `torch-nn`.
+    /// Returns Python code that builds the module and loads the file. For a single encoder or
+    /// decoder, the code only builds the module. For the layout `paper`, it is a comment with the
+    /// hyper-parameters. `None` for the native layout, and for a single encoder or decoder in any
+    /// layout but `torch-nn`.
     pub(super) fn code(&self) -> Option<String> {
         if self.contents != Contents::Model {
             return (self.layout == Layout::TorchNn).then(|| self.torch_nn_stack());
@@ -39,7 +41,7 @@ impl Exported<'_> {
         }
     }
 
-    /// Returns code for `torch.nn.Transformer`, with embeddings and generator as further modules.
+    /// Returns code for `torch.nn.Transformer`. Embeddings and generator are separate modules.
     fn torch_nn(&self) -> String {
         let c = self.config;
         let (d, source, target) = (c.d_model, c.source_vocab_size, c.target_vocab_size);
@@ -70,8 +72,8 @@ impl Exported<'_> {
                 "model[\"src_tok_emb\"][\"embedding\"].weight = {table}"
             ));
         }
-        // The module has no tables of positions. It can load the file strictly only if the file has
-        // none.
+        // The module has no tables of positions. `load_state_dict` can be strict only if the file
+        // has none.
         lines.push(self.load(!self.has_positions));
         lines.push(format!(
             "# input of both stacks: embedding(ids) * {d} ** 0.5 + positions, a sinusoidal table [{}, {d}]",
@@ -80,7 +82,7 @@ impl Exported<'_> {
         lines.join("\n")
     }
 
-    /// Returns code for an encoder or a decoder of `torch.nn`.
+    /// Returns code for `nn.TransformerEncoder` or `nn.TransformerDecoder`.
     fn torch_nn_stack(&self) -> String {
         let (stack, layers) = match self.contents {
             Contents::Decoder => ("Decoder", self.config.n_decoder_layers),
@@ -227,13 +229,13 @@ impl Exported<'_> {
             numbers.join(", "),
             c.activation,
             c.pad_id,
-            // The file has shared matrices only once, so the model cannot load it strictly.
+            // The file has shared matrices only once, so `load_state_dict` cannot be strict.
             self.load(false)
         )
     }
 
-    /// Returns the hyper-parameters as a comment, because models with the names of the paper have
-    /// no common class.
+    /// Returns the hyper-parameters as a comment, because there is no standard class for the layout
+    /// `paper`.
     fn paper(&self) -> String {
         let c = self.config;
         format!(

@@ -11,7 +11,7 @@ pub(super) struct Controls {
     pub(super) chart: usize,
     /// Whether charts use a logarithmic scale where they can.
     pub(super) is_log: bool,
-    /// Whether the dialog is open that asks whether training should stop.
+    /// Whether the dialog is open. It asks whether training should stop.
     pub(super) asks: bool,
     /// Whether training stops after the current step.
     pub(super) stops: bool,
@@ -28,7 +28,7 @@ impl Default for Controls {
     }
 }
 
-/// Request of a key that does more than change the view.
+/// Request that a key makes in addition to changing the view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Request {
     /// Save a checkpoint after the current step, and stop.
@@ -38,7 +38,7 @@ pub(super) enum Request {
 }
 
 impl Controls {
-    /// Handles a key, and returns its request if it has one.
+    /// Handles a key, and returns the request of the key if it has one.
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Request> {
         if key.kind == KeyEventKind::Release {
             return None;

@@ -25,7 +25,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// Time between two frames while no key is pressed.
 const FRAME: Duration = Duration::from_millis(250);
 
-/// Dashboard of a run, which a thread of its own draws. Dropping it restores the screen.
+/// Dashboard of a run. A separate thread draws it. Dropping the value restores the screen.
 pub(super) struct Dashboard {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
@@ -67,8 +67,8 @@ impl Dashboard {
         })
     }
 
-    /// Returns who asked to stop training: `Some("the dashboard")` if the user did so in the
-    /// dashboard, else `None`.
+    /// Returns `Some("the dashboard")` if the user asked in the dashboard to stop training, else
+    /// `None`.
     pub(super) fn wants_to_stop(&self) -> Option<&'static str> {
         let is_asked = self.shared.wants_to_stop.load(Ordering::SeqCst);
         is_asked.then_some("the dashboard")
@@ -109,8 +109,8 @@ fn show(shared: &Shared, about: &About) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits for a tick, and handles the keys that are pressed meanwhile. Returns whether there was an
-/// event that a frame should show, such as a key or a resize.
+/// Waits for [`TICK`], and handles the keys that are pressed meanwhile. Returns whether there was
+/// an event that a frame should show, such as a key or a resize.
 fn receive(shared: &Shared, controls: &mut Controls) -> bool {
     let begun = Instant::now();
     let mut has_key = false;
@@ -143,8 +143,7 @@ fn receive(shared: &Shared, controls: &mut Controls) -> bool {
     }
 }
 
-/// Collects the output of a frame, and writes it in one piece if the dashboard still has the
-/// screen.
+/// Collects the output of a frame. Writes it in one piece if the dashboard still owns the screen.
 #[derive(Default)]
 struct Output(Vec<u8>);
 

@@ -22,11 +22,12 @@ use super::dialog;
 /// Minimum width of the progress bar, in columns.
 const MIN_BAR: usize = 10;
 
-/// Minimum width for two charts side by side, and minimum height for two rows of charts.
+/// Minimum width for two charts side by side, in columns, and minimum height for two rows of
+/// charts, in rows.
 const TWO_CHARTS: (u16, u16) = (140, 24);
 
-/// Draws the dashboard. If there is too little room, it leaves out the charts first, then the lower
-/// lines.
+/// Draws the dashboard. If there is too little room, the charts are left out first, and then the
+/// lower lines of text.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     run: &LiveRun,
