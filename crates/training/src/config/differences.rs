@@ -68,9 +68,9 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
     a == b || number(a).is_some() && number(a) == number(b)
 }
 
-/// Compares a configuration with the most similar preset of its task. Returns the preset's name,
-/// and the settings that differ with their values in `config`. A value is `null` if only the preset
-/// has the setting. Returns `None` for a task without presets.
+/// Compares the JSON of a `config.json` with the presets of its task. Returns the name of the most
+/// similar preset, and the settings that differ from it with their values in `config`. A value is
+/// `null` if only the preset has the setting. Returns `None` for a task without presets.
 ///
 /// Ignores the paths of data files and the backend, because no preset has them.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
@@ -103,8 +103,8 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     from.min_by_key(|(_, changed)| changed.len())
 }
 
-/// Returns a configuration as the JSON value of its `config.json`. In the file, an `f32` number has
-/// fewer digits than after a conversion to `f64`.
+/// Returns a configuration as the JSON value of its `config.json`. An `f32` number keeps the digits
+/// that the file has. A direct conversion to `f64` would add digits.
 fn as_file(config: &RunConfig) -> Value {
     let json = serde_json::to_string(config).expect("it is plain data");
     serde_json::from_str(&json).expect("it is JSON")
