@@ -7,7 +7,7 @@ use std::path::Path;
 
 use transformer::ConfigError;
 
-/// Subject of a [`UsageError`]: the thing that is wrong.
+/// Subject of a [`UsageError`]: what the error is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
     /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`.
@@ -33,7 +33,7 @@ pub enum Subject {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.describe(|_| None))]
 pub struct UsageError {
-    /// The thing that is wrong.
+    /// What the error is about: a setting, or anything else.
     pub subject: Subject,
     /// The value that was given; empty if there is none.
     pub value: String,
@@ -114,8 +114,8 @@ impl UsageError {
         self
     }
 
-    /// Returns the message. A setting is named by what `name` returns for its path, or by the path
-    /// itself if `name` returns `None`.
+    /// Returns the message. `name` returns the name of a setting by its path, such as the name of a
+    /// flag. If it returns `None`, the message has the path.
     pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
         let mut text = match &self.subject {
             Subject::Setting(path) => name(path).unwrap_or(path).to_owned(),
@@ -130,8 +130,9 @@ impl UsageError {
     }
 }
 
-/// Removes the middle of a message that is too long to be read, such as one that repeats a damaged
-/// file. Paths and reasons are at the beginning and at the end.
+/// Shortens a message of more than 900 characters, such as one that repeats a damaged file. Keeps
+/// the first 700 and the last 200 characters, because paths and reasons are at the beginning and at
+/// the end.
 pub fn shortened(text: String) -> String {
     const BEGIN: usize = 700;
     const END: usize = 200;
@@ -143,8 +144,8 @@ pub fn shortened(text: String) -> String {
     }
 }
 
-/// Returns the error of a file or folder that cannot be written. It is `usage` if another path
-/// would help; a disk that is full or broken is not wrong usage.
+/// Returns the error of a file or folder that cannot be written. Returns `usage` if another path
+/// would help. Otherwise, as for a full disk, returns an error with the cause.
 pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::Error {
     match error.kind() {
         ErrorKind::NotFound
@@ -191,8 +192,8 @@ pub struct DivergedError {
 }
 
 impl DivergedError {
-    /// Returns the message. A setting is named by what `name` returns for its path, or by the path
-    /// itself if `name` returns `None`.
+    /// Returns the message. `name` returns the name of a setting by its path, such as the name of a
+    /// flag. If it returns `None`, the message has the path.
     pub fn describe<'a>(&'a self, name: impl Fn(&'a str) -> Option<&'a str>) -> String {
         format!(
             "{}: {}",

@@ -1,5 +1,5 @@
-//! Writes files and folders whole or not at all: neither a reader nor the next process after a
-//! crash of the machine sees half of one.
+//! Writes files and folders whole or not at all. No process sees an incomplete file or folder, even
+//! after a crash of the machine.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -72,7 +72,8 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Waits until a folder's list of names is on the disk. Does nothing on systems other than Unix.
+/// Waits until the names of a folder's entries are on the disk. Does nothing on systems other than
+/// Unix.
 pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
     File::open(path)?.sync_all()?;
@@ -111,7 +112,7 @@ impl TemporaryFolder {
     ///
     /// # Errors
     ///
-    /// If a folder cannot be renamed, or its names cannot be written to the disk.
+    /// If a folder cannot be renamed, or if the new names cannot be written to the disk.
     pub(crate) fn becomes(self, path: &Path) -> io::Result<()> {
         sync_folder(&self.path)?;
         let replaced = self.path.with_extension("old");

@@ -77,15 +77,17 @@
 //!
 //! # Map
 //!
-//! Each module imports only from modules above it. The one exception is `config::Schedule`, which
-//! synthetic tasks in `data` use.
+//! Apart from its tests, each module imports only from modules above it. The exceptions are
+//! `config::Schedule` and `config::ScheduleKind`, which synthetic tasks in `data` use.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`error`], [`notes`], [`files`], [`memory`] | wrong settings, messages, files that appear whole, memory of the process |
+//! | [`error`], [`notes`], [`files`] | wrong settings, messages, files that appear whole |
+//! | [`contain`] | panics of a dependency as errors |
 //! | [`metrics`] | BLEU, chrF, error rates |
 //! | [`data`] | data sets, text and token ids, batches |
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
+//! | [`memory`] | memory of the process, of the machine and of training |
 //! | [`model`] | the interface between training and a model |
 //! | [`positions`] | limits on tokens, beyond the lengths of training |
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |

@@ -1,4 +1,4 @@
-//! Memory: what this process uses, what the machine has, and what training takes.
+//! Memory that this process uses, that the machine has, and that training needs.
 
 use std::fs;
 
@@ -18,7 +18,7 @@ pub fn reset_peak_rss() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Returns the value of a line such as `VmHWM: 12 kB`, in bytes.
+/// Returns the value of a line of `file` that begins with `name`, such as `VmHWM: 12 kB`, in bytes.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -29,7 +29,7 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
 /// Memory of the machine that processes can use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// All memory and swap space, or less if the process has a limit (its control group).
+    /// All memory and swap space, or the limit of the process's control group if that is less.
     pub total: u64,
     /// Memory that is free now.
     pub free: u64,
@@ -52,19 +52,19 @@ impl MachineMemory {
     }
 }
 
-/// Estimate of the memory that training takes on a CPU, in bytes. Small things are left out, so
-/// that training takes at least about as much.
+/// Estimate of the memory that training takes on a CPU, in bytes. The estimate ignores small
+/// allocations, so that it is about the minimum that training takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingMemory {
     /// Parameters, gradients, moments of the optimizer, and the average of the parameters if there
     /// is one.
     pub state: u64,
-    /// Activations of a batch.
+    /// Activations and logits of a batch.
     pub batch: u64,
 }
 
-/// Returns the memory of a parameter with its gradient, its moments and its average if there is one,
-/// in bytes.
+/// Returns the memory of one parameter in bytes: its value, gradient and two moments in f32, and
+/// its moving average if the run has one.
 pub fn bytes_per_parameter(config: &RunConfig) -> usize {
     4 * (4 + usize::from(config.optimization.ema.is_some()))
 }
@@ -78,7 +78,7 @@ impl TrainingMemory {
         let (encoder, decoder) = (encoder as f64, decoder as f64);
         let [source, target] = [model.source_vocab_size, model.target_vocab_size];
         let vocabularies = source.max(target) as f64;
-        // A gated activation has two inner layers.
+        // A feed-forward network with a gated activation has two inner projections.
         let inner = d_ff
             * if model.activation.is_gated() {
                 2.0
@@ -100,7 +100,7 @@ impl TrainingMemory {
             false => 4.0,
             true => 2.0,
         };
-        // Activations that the backward pass needs: the inputs of the products and norms of a block.
+        // Activations that the backward pass needs: the inputs of the matmuls and norms of a block.
         let kept = match config.execution.gradient_checkpointing {
             true => 0.0,
             false => sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner),
@@ -115,8 +115,8 @@ impl TrainingMemory {
         }
     }
 
-    /// Rejects a run that cannot fit into the machine's memory. Returns a warning if the free memory
-    /// is too small.
+    /// Rejects a run that cannot fit into the machine's memory. Returns a warning if the free
+    /// memory is too small.
     ///
     /// # Errors
     ///
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn the_estimate_is_near_what_was_measured() {
-        // `train bench --what train --shape base` takes 1,290 MiB at its peak, 60 of them for the
-        // program itself.
+        // `train bench --what train --shape base` takes 1,290 MiB at its peak. The program itself
+        // takes 60 MiB of them.
         let mut config = RunConfig::copy();
         config.model = transformer::TransformerConfig::new(10_000, 10_000);
         config.optimization.batch_size = 16;

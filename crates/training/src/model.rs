@@ -13,8 +13,8 @@ pub trait SequenceModel: Module + Sync {
     ///
     /// # Shapes
     ///
-    /// - batch: sources `[B, S]`, targets `[B, T]`
-    /// - output: `[B, T, V]`
+    /// - batch: sources `[B, S]`, targets `[B, T]`, as in [`Batch`]
+    /// - output: `[B, T, V]`, where `V` is the size of the target vocabulary
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
     /// Returns the sum of the losses of all labels that are not padding, `[1]`. `chunk` is the

@@ -13,10 +13,10 @@ mod allocations;
 
 use allocations::allocated;
 
-/// Maximum cost of a step of the default copy task on flex with two threads: allocations, their
-/// KiB, and the KiB of results in `fused`'s own memory. The limits are 3 % above the measured
-/// counts. Lower them when a change needs less. Do not raise them without a measurement that gives
-/// the reason.
+/// Maximum cost of a step of the default copy task on flex with two threads. The three counts are
+/// the number of allocations, their size in KiB, and the size in KiB of results for which `fused`
+/// uses its own memory. The limits are 3 % above the measured counts. Lower them when a change
+/// needs less. Do not raise them without a measurement that gives the reason.
 const MOST: [usize; 3] = [8_280, 2_456, 17_770];
 
 // This file has only one test, so that no other test allocates at the same time.

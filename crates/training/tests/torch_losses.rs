@@ -1,8 +1,8 @@
 //! A hundred training steps have the same losses as PyTorch's steps with the same batches and
 //! initial weights, in f32 and in bf16.
 //!
-//! `fixtures/torch_losses/losses.json` has the losses of PyTorch, and `losses_bf16.json` those under
-//! `torch.autocast`. The script `torch_losses.py` beside them computed both with
+//! `fixtures/torch_losses/losses.json` has the losses of PyTorch, and `losses_bf16.json` has its
+//! losses under `torch.autocast`. The script `torch_losses.py` beside them computed both with
 //! `torch.nn.Transformer` and `torch.optim.Adam`, from files that this crate's
 //! `examples/torch_losses.rs` wrote.
 
@@ -19,7 +19,7 @@ mod small;
 
 use small::{STEPS, small};
 
-/// Returns our losses, and PyTorch's from a file.
+/// Returns the losses of this crate, and the losses of PyTorch that the JSON text `theirs` has.
 fn losses(precision: Precision, theirs: &str) -> [Vec<f64>; 2] {
     let folder = tempfile::tempdir().unwrap();
     let (mut config, dataset) = small(folder.path());
@@ -44,7 +44,7 @@ fn losses(precision: Precision, theirs: &str) -> [Vec<f64>; 2] {
     losses
 }
 
-/// Returns the largest difference between losses of a step.
+/// Returns the largest absolute difference between two losses of the same step.
 fn largest_difference([left, right]: [&[f64]; 2]) -> f64 {
     let differences = left
         .iter()
@@ -71,7 +71,8 @@ fn losses_in_bf16_are_close_to_those_of_autocast() {
     );
     let exact: Vec<f64> =
         serde_json::from_str(include_str!("fixtures/torch_losses/losses.json")).unwrap();
-    // Measured: 0.007 from autocast, 0.007 from f32; autocast is 0.006 from f32.
+    // The measured largest differences are 0.007 between ours and autocast, 0.007 between ours and
+    // f32, and 0.006 between autocast and f32.
     for theirs in [&autocast, &exact] {
         let largest = largest_difference([&ours, theirs]);
         assert!(largest < 0.02, "{largest}");

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::RunConfig;
 use crate::error::UsageError;
 
-/// Path of the setting that decides which other settings of the data exist.
+/// Path of the task's name. It decides which other settings the section `data` has.
 pub(super) const TASK: &str = "data.task";
 
 /// Paths of settings that cannot be set, because they follow from the data.
@@ -106,7 +106,7 @@ impl RunConfig {
         })
     }
 
-    /// Returns the configuration as a JSON value, with the numbers that a configuration file has.
+    /// Returns the configuration as a JSON value, with each number as a configuration file has it.
     pub fn to_json(&self) -> Value {
         // `serde_json::to_value` would convert `f32` numbers to `f64`, so that 0.98 would become
         // 0.9800000190734863.
@@ -115,7 +115,7 @@ impl RunConfig {
     }
 
     /// Returns the path and the value of each setting, in the order of the configuration's
-    /// sections. Settings that follow from the data are left out.
+    /// sections. Skips settings that follow from the data.
     pub fn settings(&self) -> Vec<(String, Value)> {
         let mut settings = Vec::new();
         collect(&self.to_json(), String::new(), &mut settings);

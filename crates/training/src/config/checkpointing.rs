@@ -9,9 +9,9 @@ use crate::error::UsageError;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CheckpointingConfig {
-    /// Number of steps between checkpoints; `None` for no checkpoints by steps.
+    /// Interval of regular checkpoints, in steps; `None` for no regular checkpoints.
     pub every: Option<usize>,
-    /// Number of seconds between checkpoints; `None` for no checkpoints by time.
+    /// Maximum time between checkpoints, in seconds; `None` for no maximum.
     pub seconds: Option<f64>,
     /// Number of newest checkpoints that are kept, in addition to the best one.
     pub keep: usize,

@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 use super::checks::{MANY, check_count};
 use crate::error::UsageError;
 
-/// Settings of evaluations, and of the early end of training.
+/// Settings of evaluations, and of early stopping.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Number of steps between evaluations on the validation split. `None` stands for the length of an
-    /// epoch, but at most 5,000 steps; for data sets without epochs, it stands for 100 steps.
+    /// Number of steps between evaluations on the validation split. `None` stands for the length of
+    /// an epoch, but at most 5,000 steps; for data sets without epochs, it stands for 100 steps.
     pub every: Option<usize>,
     /// Number of validation sequences in an evaluation.
     pub validation_size: usize,
     /// Number of test sequences that are decoded after training.
     pub test_size: usize,
-    /// Measure that decides which evaluation is the best.
+    /// Metric that decides which evaluation is the best.
     pub best_by: BestBy,
     /// Exact match on the validation split, from 0 to 1, at which training ends; `None` if no exact
     /// match ends it.
@@ -27,7 +27,7 @@ pub struct EvaluationConfig {
     pub by_length: Option<LengthsConfig>,
 }
 
-/// Measure that decides which evaluation is the best.
+/// Metric that decides which evaluation is the best.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum BestBy {
@@ -54,14 +54,14 @@ impl BestBy {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LengthsConfig {
-    /// The lengths to evaluate, in increasing order, in the unit of the task.
+    /// Lengths to evaluate, in the unit of the task, such as symbols or digits.
     pub lengths: Vec<usize>,
     /// Maximum number of different sequences of each length.
     pub sequences: usize,
 }
 
-/// Maximum sequence length in an evaluation by length. For longer sequences, attention needs a
-/// gigabyte of memory per sequence.
+/// Maximum length in an evaluation by length. For a sequence of 10,000 tokens, the attention
+/// weights of a single head take 400 MB in f32.
 pub const MAX_LENGTH: usize = 10_000;
 
 impl LengthsConfig {
@@ -69,7 +69,8 @@ impl LengthsConfig {
     ///
     /// # Errors
     ///
-    /// If a number is wrong. The error names the first one.
+    /// If there is no length, or if a number is out of its bounds. The error names the first wrong
+    /// setting.
     pub fn check(&self) -> Result<(), UsageError> {
         check_count("evaluation.by_length.sequences", self.sequences, 1_000_000)?;
         let path = "evaluation.by_length.lengths";

@@ -10,13 +10,14 @@ use crate::error::UsageError;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExecutionConfig {
-    /// Name of the backend, with the device's number if one was given.
+    /// Name of the backend, such as `flex`. If a device was chosen, its index follows after a
+    /// colon, such as `cuda:1`.
     pub backend: String,
-    /// Number format of the model's computations; parameters and moments stay f32.
+    /// Number format of the model's computations. Parameters and optimizer moments stay f32.
     pub precision: Precision,
-    /// Whether activations are computed again in the backward pass instead of being kept.
+    /// Whether the backward pass computes activations again instead of keeping them in memory.
     pub gradient_checkpointing: bool,
-    /// Whether operations use their fast paths, on backends that have them.
+    /// Whether operations use the fast paths of the crate `fused`, on backends that have them.
     pub fused: bool,
     /// Number of tokens whose logits are held in memory at a time during training; `None` for a
     /// whole batch.
@@ -24,7 +25,8 @@ pub struct ExecutionConfig {
 }
 
 impl Default for ExecutionConfig {
-    /// Returns settings with fast paths and f32, on a backend that is not chosen yet.
+    /// Returns settings with fast paths and f32. `backend` is empty, so that the caller must set
+    /// it.
     fn default() -> Self {
         Self {
             backend: String::new(),
@@ -61,15 +63,16 @@ impl Precision {
 }
 
 impl ExecutionConfig {
-    /// Switches the fast paths of the calling thread on or off, as `fused` says, until the returned
-    /// guard is dropped. Hold the guard while you compute with the run's model. A trainer, and the
-    /// trained run that it returns, hold such a guard themselves.
+    /// Switches the fast paths of the calling thread on or off, according to `fused`. The setting
+    /// holds until the returned guard is dropped. Hold the guard while you compute with the run's
+    /// model. [`Trainer::train`](crate::trainer::Trainer::train) and the
+    /// [`Finished`](crate::trainer::Finished) run that it returns hold such a guard themselves.
     pub fn fast_paths(&self) -> fused::FastPaths {
         fused::fast_paths(self.fused)
     }
 
-    /// Returns whether the model's tensors have 16 bits. With bf16 on flex, they do not: only the
-    /// inputs of matmuls are rounded.
+    /// Returns whether the model's tensors have 16 bits. In bf16 with fast paths on flex, all
+    /// tensors stay f32, and matmuls round their inputs.
     pub fn has_16_bit_tensors(&self) -> bool {
         match self.precision {
             Precision::F32 => false,

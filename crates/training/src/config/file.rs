@@ -109,8 +109,8 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     })
 }
 
-/// In a file with settings of texts, replaces a single value for both sides by an object with the
-/// keys `source` and `target`.
+/// In a file for the task `text`, replaces a single value for both sides by an object with the keys
+/// `source` and `target`.
 fn with_both_sides(mut file: Object) -> Object {
     fn write_out(mut section: Option<&mut Value>, keys: &[&str]) {
         for key in keys {

@@ -1,4 +1,4 @@
-//! Settings of the updates: the section `optimization` of a run's configuration.
+//! Settings of the parameter updates: the section `optimization` of a run's configuration.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub struct OptimizationConfig {
     pub optimizer: OptimizerConfig,
     /// Schedule of the learning rate.
     pub schedule: Schedule,
-    /// Label smoothing `ε` of the loss (paper, section 5.4).
+    /// Label smoothing `ε` of the loss (Vaswani et al. 2017, section 5.4).
     pub label_smoothing: f64,
     /// Decay of an exponential moving average of the parameters; `None` for no average. Evaluations
     /// and trained models use the average.
@@ -33,7 +33,7 @@ pub struct OptimizationConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OptimizerKind {
-    /// Adam, as in the paper (section 5.3).
+    /// Adam, as in Vaswani et al. 2017, section 5.3.
     Adam,
     /// Adam with decoupled weight decay.
     AdamW,
@@ -59,7 +59,7 @@ pub struct OptimizerConfig {
 }
 
 impl Default for OptimizerConfig {
-    /// Returns settings of Adam with the paper's betas and epsilon (section 5.3).
+    /// Returns settings of Adam with the betas and the epsilon of Vaswani et al. 2017, section 5.3.
     fn default() -> Self {
         Self {
             kind: OptimizerKind::Adam,

@@ -13,18 +13,18 @@ use crate::data::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 /// Size of a model for texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSize {
-    /// For several thousand sentences: `d_model` 128, 2 layers per side.
+    /// For several thousand sentence pairs: `d_model` 128, 2 layers per side.
     Tiny,
-    /// For tens of thousands of sentences: `d_model` 256, 3 layers per side.
+    /// For tens of thousands of sentence pairs: `d_model` 256, 3 layers per side.
     Small,
-    /// The paper's base model: `d_model` 512, 6 layers per side.
+    /// The base model of Vaswani et al. 2017: `d_model` 512, 6 layers per side.
     Base,
 }
 
 /// Name and description of a preset.
 #[derive(Clone, Copy, Debug)]
 pub struct Preset {
-    /// Name of a task, or of a size of models for texts.
+    /// Name of a task, or of a model size for texts.
     pub name: &'static str,
     /// One-line description of the preset.
     pub summary: &'static str,
@@ -67,8 +67,8 @@ impl Preset {
 }
 
 impl RunConfig {
-    /// Returns the default settings of the task with this name in `config.json`; `None` if there is
-    /// none.
+    /// Returns the default settings of the task that has this name in `config.json`; `None` if
+    /// there is no such task.
     pub fn of_task(name: &str) -> Option<Self> {
         if name == "text" {
             return Some(Self::text(TextSize::Small));
@@ -77,7 +77,7 @@ impl RunConfig {
         Some(Self::synthetic(task))
     }
 
-    /// Returns the settings of the preset with this name; `None` if there is none.
+    /// Returns the settings of the preset with this name; `None` if there is no such preset.
     pub fn of_preset(name: &str) -> Option<Self> {
         match TEXT.iter().find(|(_, preset)| preset.name == name) {
             Some((size, _)) => Some(Self::text(*size)),

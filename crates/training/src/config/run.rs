@@ -9,8 +9,8 @@ use crate::error::UsageError;
 
 /// The settings of a run, in sections.
 ///
-/// The [`presets`](super::presets) are settings that work. Change what you need, and then call
-/// [`check`](Self::check).
+/// Begin with one of the [`presets`](super::presets), change the settings that you need to change,
+/// and then call [`check`](Self::check).
 ///
 /// ```
 /// use training::config::RunConfig;
@@ -41,7 +41,7 @@ pub struct RunConfig {
 
 impl RunConfig {
     /// Checks all settings that can be checked without reading a file. If the data set needs no
-    /// file, this also fits the model to the data set and returns it.
+    /// file, this also fits the model to the data set, and returns the data set.
     ///
     /// # Errors
     ///
@@ -96,8 +96,8 @@ impl RunConfig {
     }
 
     /// Rejects models and batches that are too large for any machine, before memory runs out.
-    /// `batch_tokens` is the maximum number of tokens in a batch; `None` if batches are limited by
-    /// their number of sequences.
+    /// `batch_tokens` is the maximum number of tokens on each side of a batch; `None` if batches
+    /// are limited by their number of sequences.
     fn check_size(&self, batch_tokens: Option<usize>) -> Result<(), UsageError> {
         const MOST: f64 = 4e9;
         let model = &self.model;

@@ -1,17 +1,16 @@
-//! Learning rates as functions of the step (paper, section 5.3).
+//! Learning rates as functions of the step (Vaswani et al. 2017, section 5.3).
 
 use serde::{Deserialize, Serialize};
 
 use super::checks::{check_count, check_positive};
 use crate::error::UsageError;
 
-/// Shape of the learning rate's fall after its linear rise.
+/// Shape of the learning-rate decay after the linear warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
-    /// The learning rate falls with the inverse square root of the step (paper, section 5.3,
-    /// equation 3):
-    /// `factor * D^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
+    /// The learning rate falls with the inverse square root of the step (Vaswani et al. 2017,
+    /// equation 3): `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
     Noam,
     /// The learning rate falls linearly to almost 0 at the last step. The rise and the peak are
     /// those of `Noam`.
@@ -25,11 +24,11 @@ pub enum ScheduleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
-    /// Shape of the learning rate's fall after its linear rise.
+    /// Shape of the learning-rate decay after the linear warm-up.
     pub kind: ScheduleKind,
     /// Factor that multiplies the learning rate.
     pub factor: f64,
-    /// Number of steps in which the learning rate rises linearly.
+    /// Number of warm-up steps, in which the learning rate rises linearly.
     pub warmup: usize,
 }
 
@@ -44,7 +43,7 @@ impl Schedule {
     }
 
     /// Returns the learning rate of step `step`, counted from 1. `steps` is the total number of
-    /// steps.
+    /// steps, and `d_model` is the width of the model.
     ///
     /// ```
     /// use training::config::{Schedule, ScheduleKind};
@@ -75,7 +74,7 @@ impl Schedule {
         self.factor / (d_model as f64 * self.warmup as f64).sqrt()
     }
 
-    /// Returns the schedule with another factor, with which the largest learning rate is `peak`.
+    /// Returns this schedule with `factor` changed, so that the largest learning rate is `peak`.
     ///
     /// ```
     /// use training::config::{Schedule, ScheduleKind};

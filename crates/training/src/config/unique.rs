@@ -1,12 +1,12 @@
-//! JSON whose objects have each key once.
+//! JSON values in which no object has the same key twice.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// A JSON value whose objects have each key once. Reading a [`Value`] instead would silently drop all
-/// but the last value of a key.
+/// A JSON value in which no object has the same key twice. Reading a plain [`Value`] would silently
+/// keep only the last value of a repeated key.
 pub(super) struct Unique(pub(super) Value);
 
 impl<'de> Deserialize<'de> for Unique {

@@ -68,7 +68,7 @@ macro_rules! data_config {
 data_config! {
     /// Random sequences; the target is the source.
     Copy(SequenceConfig) = sequence::COPY;
-    /// Random sequences; the target is the source backwards.
+    /// Random sequences; the target is the reversed source.
     Reverse(SequenceConfig) = sequence::REVERSE;
     /// Random sequences; the target has the symbols of the source in increasing order.
     Sort(SequenceConfig) = sequence::SORT;

@@ -107,7 +107,7 @@ pub trait Dataset: Send + Sync {
     fn scorer(&self) -> &dyn Scorer;
 
     /// Returns the number of batches in an epoch, in which every training example occurs once;
-    /// `None` if the data set has no end.
+    /// `None` if the data set has no epochs.
     fn batches_per_epoch(&self) -> Option<usize> {
         None
     }

@@ -12,7 +12,8 @@ use super::{DataConfig, Dataset};
 pub enum Purpose<'a> {
     /// A new run.
     NewRun {
-        /// Default folder of tokenised corpora; the setting `data.cache` overrides it.
+        /// Default folder of cached tokenisers and tokenised corpora; the setting `data.cache`
+        /// overrides it.
         caches: &'a Path,
         /// Maximum number of examples for validation.
         eval_size: usize,
@@ -21,7 +22,8 @@ pub enum Purpose<'a> {
     Resume {
         /// The run's folder.
         run: &'a Path,
-        /// Default folder of tokenised corpora; the setting `data.cache` overrides it.
+        /// Default folder of cached tokenisers and tokenised corpora; the setting `data.cache`
+        /// overrides it.
         caches: &'a Path,
         /// Maximum number of examples for validation.
         eval_size: usize,

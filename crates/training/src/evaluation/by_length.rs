@@ -40,7 +40,7 @@ pub struct LengthSettings {
     pub sequences: usize,
     /// Decoding method.
     pub method: Method,
-    /// Number of sequences per forward pass; `None` chooses it by the length.
+    /// Number of sequences per forward pass; `None` chooses the number by the length.
     pub batch_size: Option<usize>,
 }
 

@@ -12,9 +12,9 @@ const TARGETS: usize = 1280;
 
 /// Returns the settings of [`decode`] for examples of a data set and a decoding method.
 ///
-/// If targets have an end symbol, outputs may have one token more than the longest target. A
-/// missing end symbol then counts as an error. If the data set limits outputs by the lengths of
-/// their sources, that limit applies instead.
+/// Outputs may have as many tokens as the longest output of the examples. If targets have an end
+/// symbol, one more token is allowed, so that an output without its end symbol counts as an error.
+/// If the data set limits outputs by the lengths of their sources, that limit applies instead.
 pub fn generate_config(
     dataset: &dyn Dataset,
     examples: &[Example],
@@ -37,12 +37,12 @@ pub fn generate_config(
 /// Decodes the sources of examples. Returns the best output of each source, and whether the data
 /// set accepts it.
 ///
-/// `batch_size` is the number of sources that are decoded together; `None` chooses it by the number
-/// of hypotheses per source.
+/// `batch_size` is the number of sources that are decoded together; `None` chooses the number by
+/// the hypotheses per source.
 ///
-/// # Panics
+/// # Errors
 ///
-/// If a source or a setting does not fit the model.
+/// If a source or a setting does not fit the model, or if the logits are not finite.
 pub fn decode<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
@@ -74,9 +74,9 @@ pub fn decode<M: SequenceModel>(
 /// Decodes the sources of examples greedily. Returns each output, and whether the data set accepts
 /// it.
 ///
-/// # Panics
+/// # Errors
 ///
-/// If a source does not fit the model.
+/// If a source does not fit the model, or if the logits are not finite.
 pub fn decode_greedily<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

@@ -21,7 +21,8 @@ pub struct TeacherForced {
 
 /// Scores a model on the targets of examples, without dropout.
 ///
-/// `batch_size` is the number of sequences per forward pass; `None` chooses it by their lengths.
+/// `batch_size` is the number of sequences per forward pass; `None` chooses the number by the
+/// lengths of the sequences.
 pub fn teacher_forced<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

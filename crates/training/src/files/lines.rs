@@ -5,7 +5,7 @@ use std::io::{self, BufRead, ErrorKind, Read};
 /// Maximum length of a line, in bytes. A device such as `/dev/zero` has a line without end.
 const LONGEST: u64 = 64 << 20;
 
-/// Some programs of Windows begin a text with a byte order mark.
+/// Byte order mark, with which some Windows programs begin a text.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// Reader of the lines of a text.
@@ -16,7 +16,7 @@ pub struct LineReader<R> {
 }
 
 impl<R: BufRead> LineReader<R> {
-    /// Creates a reader of the text that `reader` is at the start of.
+    /// Creates a line reader. `reader` must be at the start of the text.
     pub fn new(reader: R) -> Self {
         Self { reader, number: 0 }
     }

@@ -81,7 +81,8 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// Settings that the model cannot take, or outputs of the model that are not finite.
+    /// If the model cannot process a request with these settings, or if an output of the model is
+    /// not finite.
     pub fn predict(&self, requests: &[Request]) -> Result<Vec<String>> {
         let mut results = Vec::with_capacity(requests.len());
         let format = self.format();
@@ -109,7 +110,8 @@ impl<'a> Predictor<'a> {
     }
 
     /// Passes the text of an output to `print` token by token, and then a line break. Scores, the
-    /// outputs of a beam search, and several outputs of a source are passed as a whole. The generation ends early if `print` returns `Break`.
+    /// outputs of a beam search, and several outputs of a source are passed as a whole. The
+    /// generation ends early if `print` returns `Break`.
     ///
     /// ```
     /// use std::cell::RefCell;
@@ -150,8 +152,8 @@ impl<'a> Predictor<'a> {
     ///
     /// # Errors
     ///
-    /// Settings that the model cannot take, outputs of the model that are not finite, or the errors of
-    /// `print`.
+    /// If the model cannot process the request with these settings, if an output of the model is
+    /// not finite, or if `print` returns an error.
     pub fn stream(
         &self,
         request: &Request,
@@ -168,7 +170,7 @@ impl<'a> Predictor<'a> {
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
         let (mut target, mut printed) = (Vec::new(), String::new());
         for step in steps.map_err(wrong)? {
-            // A search for a single output has a single row.
+            // Without beams and with a single output, a step has at most one row.
             let Some(token) = step.map_err(wrong)?.first().map(|row| row.token) else {
                 continue;
             };
@@ -316,7 +318,8 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Turns an error of a generation into one about a setting or a line. Token ids were checked before.
+/// Converts an error of generation, so that it names a setting or a line. Token ids were checked
+/// before.
 fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
     let line = match (&error, requests) {
         (GenerateError::NotFinite { sequence, .. }, [_, ..]) => Some(requests[*sequence].line),

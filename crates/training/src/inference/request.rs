@@ -56,7 +56,8 @@ impl Request {
         let codec = run.dataset.codec();
         let encode = |text: &str| codec.encode_source(text);
         let source = side("source", max_tokens).encode(text, encode)?;
-        // The decoder reads the begin symbol before the target, which leaves one position less.
+        // The decoder reads the begin symbol before the target, so that the target has one position
+        // fewer.
         let encode = |text: &str| codec.encode_target(text);
         let target = side("target", max_tokens - 1).encode(target, encode)?;
         if source.is_empty() {
@@ -71,14 +72,15 @@ impl Request {
     }
 }
 
-/// One side of a line, its source or its target, and the limits of its length.
+/// The source or the target of a line, and the limits on its length.
 struct Side<'a> {
     line: &'a Line,
     /// Name of the side in errors: `source` or `target`.
     what: &'static str,
     max_tokens: usize,
-    /// Maximum length of a text in bytes; `None` if the data set has no tokeniser. Then each token is
-    /// a symbol, and too many symbols are an error. A text with too many tokens is truncated.
+    /// Maximum length of a text in bytes; `None` if the data set has no tokeniser. With a
+    /// tokeniser, a text with too many tokens is truncated. Without one, too many symbols are an
+    /// error.
     max_bytes: Option<usize>,
 }
 

@@ -14,8 +14,8 @@ pub enum Work {
 /// Settings of a generation.
 #[derive(Clone, Debug)]
 pub struct Generation {
-    /// Decoding settings. The `first_source` of sampling is ignored, because line numbers determine
-    /// the draws.
+    /// Decoding settings. `first_source` of sampling is ignored, because line numbers determine the
+    /// random draws.
     pub config: GenerateConfig,
     /// Token ids that every output begins with.
     pub prefix: Vec<u32>,

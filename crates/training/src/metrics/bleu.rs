@@ -1,5 +1,6 @@
 //! BLEU (Papineni et al. 2002) of a corpus, as sacreBLEU computes it (Post 2018). It counts n-grams
-//! of up to four tokens, with exponential smoothing of the orders without a match.
+//! of up to four tokens. Exponential smoothing replaces the precision of an n-gram order without a
+//! match.
 
 use super::counts::Counts;
 use super::text::{matches, merge_largest, n_grams};

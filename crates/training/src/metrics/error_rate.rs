@@ -64,7 +64,8 @@ mod tests {
     use super::*;
     use crate::data::{DataRng, Split, generator};
 
-    /// Returns the character edits, and the edits of words that are these characters.
+    /// Returns the character edits between two texts, and the word edits if each character is a
+    /// word.
     fn of(a: &str, b: &str) -> [u64; 2] {
         let spaced = |text: &str| text.chars().flat_map(|c| [c, ' ']).collect::<String>();
         let (mut characters, mut words) = (EditCounts::default(), EditCounts::default());
@@ -90,7 +91,7 @@ mod tests {
 
     #[test]
     fn distances_are_those_of_the_definition() {
-        /// The recurrence of Levenshtein, one cell at a time.
+        /// Computes the distance by the recurrence of Levenshtein, one cell at a time.
         fn by_definition(a: &[char], b: &[char]) -> u64 {
             let mut row: Vec<u64> = (0..=b.len() as u64).collect();
             for (i, x) in a.iter().enumerate() {

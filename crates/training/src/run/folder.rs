@@ -82,7 +82,7 @@ impl RunFolder {
     }
 
     /// Rejects a `run_dir` that [`create`](Self::create) would reject, or that equals `caches`, the
-    /// folder of tokenised corpora. Call it before a long preparation of data, to fail early.
+    /// folder of cached corpora. Call it before a long preparation of data, to fail early.
     ///
     /// # Errors
     ///
@@ -101,7 +101,8 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Returns the default folder of tokenised corpora, which is `cache` beside the run's folder.
+    /// Returns the default folder of cached tokenisers and tokenised corpora, which is `cache`
+    /// beside the run's folder.
     pub fn caches(run_dir: Option<&Path>) -> PathBuf {
         let Some(run_dir) = run_dir else {
             return Path::new(RUNS).join(CACHE);
@@ -130,8 +131,9 @@ impl RunFolder {
         })
     }
 
-    /// Returns `metrics.jsonl` to its position at the checkpoint after `step` steps; a resumed run
-    /// adds lines from there. Repairs a damaged file as far as possible, with a warning.
+    /// Truncates `metrics.jsonl` to its position at the checkpoint after `step` steps, so that a
+    /// resumed run adds lines from there. Repairs a damaged file as far as possible, with a
+    /// warning.
     ///
     /// # Errors
     ///
@@ -149,9 +151,9 @@ impl RunFolder {
         self.metrics.clear().context(CANNOT_LOG)
     }
 
-    /// Returns the number of steps after which the run has ended; `None` if it has not. A process
-    /// that is killed after it has written `summary.json` may leave a `status.json` that says that
-    /// the run is running, which then has not ended.
+    /// Returns the number of steps after which the run has ended; `None` if it has not ended. The
+    /// run has ended if `summary.json` exists, and the status in `status.json`, if there is one, is
+    /// finished. A process that is killed between writing the two files leaves another status.
     pub fn ended_at(&self) -> Option<usize> {
         let status = read_status(self.path()).ok()?;
         if status.is_some_and(|status| status.status != Status::Finished) {
@@ -195,7 +197,7 @@ impl RunFolder {
         self.status.stop(by)
     }
 
-    /// Records in `status.json` that the run has imported weights, which were not trained here yet.
+    /// Records in `status.json` that the run has imported weights and has not been trained yet.
     ///
     /// # Errors
     ///

@@ -11,13 +11,13 @@ use crate::error::UsageError;
 /// Default folder of new runs, relative to the working directory.
 pub const RUNS: &str = "runs";
 
-/// Name of the folder of tokenised corpora, beside the runs.
+/// Name of the folder of cached tokenisers and tokenised corpora, beside the runs.
 pub(super) const CACHE: &str = "cache";
 
 /// Name that stands for the run that was changed last.
 pub const LATEST: &str = "latest";
 
-/// Returns the folders in `parent` that hold a run or what is left of one, in no particular order.
+/// Returns the folders in `parent` that hold a run or some of its files, in no particular order.
 ///
 /// # Errors
 ///

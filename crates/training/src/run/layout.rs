@@ -44,7 +44,7 @@ pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> Us
     UsageError::setting(argument, path.display(), expected)
 }
 
-/// Returns the error of a file in a folder. The argument `argument` names the folder.
+/// Returns the error for a file that cannot be written. The argument `argument` names its folder.
 pub(super) fn cannot_write_file(
     argument: &str,
     folder: &Path,

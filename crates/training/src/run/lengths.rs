@@ -52,8 +52,8 @@ impl LengthsOf {
         }
     }
 
-    /// Returns the name of a file beside `lengths.json`. It lists the settings that differ from
-    /// `run`, which are those of `lengths.json`. If `run` is `None`, it lists all settings.
+    /// Returns the name of a file beside `lengths.json`. The name lists the settings that differ
+    /// from `run`, the settings of `lengths.json`. If `run` is `None`, it lists all settings.
     fn name_beside(&self, run: Option<&Self>) -> String {
         let differs = |is_same: fn(&Self, &Self) -> bool| run.is_none_or(|run| !is_same(self, run));
         let mut name = String::from("lengths");
@@ -127,9 +127,9 @@ pub fn save_lengths(folder: &Path, of: LengthsOf, scores: Vec<LengthScore>) -> R
 /// scores of the same lengths, and scores of other lengths stay. With other settings, the scores go
 /// to a file beside it. Its name lists what differs, such as `lengths-beam-4.json`.
 ///
-/// `is_last` says whether the model is the run's newest checkpoint, and `is_own` whether
-/// `lengths.json` is the run's own evaluation. If `is_last` and not `is_own`, the scores replace
-/// those of an earlier step in `lengths.json`.
+/// `is_last` says whether the model is the run's newest checkpoint. `is_own` says whether the run
+/// itself made the evaluation in `lengths.json`, after its training. If `is_last` and not `is_own`,
+/// the scores replace those of an earlier step in `lengths.json`.
 ///
 /// # Errors
 ///

@@ -29,7 +29,7 @@ pub(super) struct LockedFolder {
 }
 
 impl LockedFolder {
-    /// Returns the path that the folder had when it was locked. It may have been renamed since then.
+    /// Returns the path that the folder had when it was locked. It may have been renamed since.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -60,7 +60,7 @@ impl LockedFolder {
         use std::os::unix::fs::MetadataExt;
         let id = |file: Metadata| (file.dev(), file.ino());
         let now = fs::metadata(self.path.join(LOCK)).map(id);
-        // The run does not end only because the file system cannot answer.
+        // If the metadata of the locked file cannot be read, the folder counts as in place.
         self.file
             .metadata()
             .map(id)
@@ -78,7 +78,8 @@ impl LockedFolder {
         {
             use std::os::fd::AsRawFd;
             let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            // The path of a removed file ends with a mark, so that no file has it.
+            // Linux adds ` (deleted)` to the path of a removed file, so that this path does not
+            // exist.
             let now = fs::read_link(link).ok()?;
             now.exists().then(|| now.parent().map(Into::into)).flatten()
         }

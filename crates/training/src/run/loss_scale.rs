@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Factor that the loss is multiplied by, so that small gradients do not vanish in f16.
 ///
-/// The factor doubles after many steps with finite gradients. It halves after a step with gradients
-/// that are not finite, and that step does not update the parameters.
+/// The factor doubles after 2,000 steps with finite gradients. After a step with gradients that are
+/// not finite, it halves, and the step does not update the parameters. The factor is at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossScale {
     /// Factor of the loss, a power of two.

@@ -14,7 +14,7 @@ use super::metrics_file::parse_line;
 use crate::files::{hex, write_whole};
 use crate::notes;
 
-/// Where a damaged `metrics.jsonl` is kept after its repair.
+/// Name of the file that keeps the contents of a damaged `metrics.jsonl` after its repair.
 const DAMAGED: &str = "metrics.damaged.jsonl";
 
 /// Length and checksum of `metrics.jsonl` at a checkpoint.
@@ -26,7 +26,7 @@ pub struct MetricsPosition {
     pub sha256: String,
 }
 
-/// The open file.
+/// The open `metrics.jsonl`, to which lines are added.
 #[derive(Debug)]
 pub(super) struct MetricsLog {
     path: PathBuf,
@@ -38,8 +38,8 @@ pub(super) struct MetricsLog {
 }
 
 impl MetricsLog {
-    /// Opens the file in a folder, and creates it if it does not exist. [`clear`](Self::clear) or
-    /// [`rewind`](Self::rewind) must come before the first line.
+    /// Opens the file in a folder, and creates it if it does not exist. Call [`clear`](Self::clear)
+    /// or [`rewind`](Self::rewind) before you add the first line.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(METRICS);
         Ok(Self {
@@ -79,11 +79,11 @@ impl MetricsLog {
         self.continue_after(0, Sha256::new())
     }
 
-    /// Goes back to the position of the checkpoint after `step` steps.
+    /// Truncates the file to its position at the checkpoint after `step` steps.
     ///
-    /// If the bytes before it are not those of the checkpoint, the damaged file is kept as
-    /// `metrics.damaged.jsonl`, the lines that are whole and not after `step` are written again, and
-    /// a warning says what is missing.
+    /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
+    /// It is then kept as `metrics.damaged.jsonl`. The undamaged lines up to `step` are written
+    /// again, and a warning says what is missing.
     pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
         let mut hash = Sha256::new();
         let start = BufReader::new(File::open(&self.path)?).take(position.bytes);

@@ -25,7 +25,7 @@ pub struct Overview {
     pub step: usize,
     /// Total number of steps.
     pub steps: Option<usize>,
-    /// Best evaluation by the run's measure; `None` if there was no evaluation.
+    /// Best evaluation by the metric `evaluation.best_by`; `None` if there was no evaluation.
     pub best: Option<BestMetric>,
     /// Seconds of training; `None` if no file records them.
     pub seconds: Option<f64>,
@@ -44,16 +44,16 @@ pub struct Overview {
 /// The best evaluation of a run on the validation split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BestMetric {
-    /// Measure that decides which evaluation is the best.
+    /// Metric that decides which evaluation is the best.
     pub by: BestBy,
-    /// Value of the measure.
+    /// Value of the metric.
     pub value: f64,
     /// Number of steps taken before the evaluation.
     pub step: usize,
 }
 
 impl BestMetric {
-    /// Returns the name of the measure's field in `metrics.jsonl`.
+    /// Returns the name of the metric's field in `metrics.jsonl`.
     pub fn field(&self) -> &'static str {
         field(self.by)
     }
@@ -115,7 +115,7 @@ impl Overview {
         })
     }
 
-    /// Returns the title of the task if it has one, else its name.
+    /// Returns the title of a custom task, or the name of any other task.
     pub fn task(&self) -> &str {
         let data = &self.config["data"];
         let title = data["title"].as_str();

@@ -18,7 +18,7 @@ pub struct StepMetrics {
     pub gradient_norm: f32,
     /// Number of target tokens, without padding.
     pub tokens: usize,
-    /// Fraction of padding among all tokens of sources and targets.
+    /// Fraction of padding among all positions of sources and targets.
     pub padding: f32,
     /// Seconds of training since the run began, over all its processes, without evaluations.
     #[serde(serialize_with = "four_decimals")]
@@ -72,7 +72,7 @@ impl Evaluation {
     }
 }
 
-/// Writes seconds with four decimal places, because clocks are not more precise.
+/// Writes seconds rounded to four decimal places.
 fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e4).round() / 1e4)
 }
@@ -110,8 +110,8 @@ pub struct Summary {
     /// chrF on the test split; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chrf: Option<f64>,
-    /// Fraction of the training time that was spent waiting for data. It covers the time since
-    /// training was last started or resumed.
+    /// Fraction of the training time that was spent waiting for data. Only the last process of the
+    /// run is counted.
     pub data_wait: f64,
     /// Target tokens per second of training, without padding.
     pub tokens_per_second: f64,

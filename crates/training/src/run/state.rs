@@ -49,15 +49,15 @@ pub struct TrainingState {
 pub struct Best {
     /// Number of steps taken before the evaluation.
     pub step: usize,
-    /// Value of the run's measure, [`BestBy`], in this evaluation.
+    /// Value of the run's metric, [`BestBy`], in this evaluation.
     pub value: f64,
 }
 
 impl TrainingState {
-    /// Records an evaluation, whose value of the measure `by` is `value`. Returns whether it is the
-    /// best so far.
+    /// Records an evaluation, in which the metric `by` has the value `value`. Returns whether it is
+    /// the best so far.
     pub fn evaluated(&mut self, by: BestBy, value: f64) -> bool {
-        // The value is rounded, because nine decimal places survive a round trip through JSON.
+        // Differences beyond nine decimal places do not count as improvements.
         let value = (value * 1e9).round() / 1e9;
         let is_best = match self.best {
             None => !value.is_nan(),

@@ -246,7 +246,7 @@ impl StatusWriter {
         })
     }
 
-    /// Records that the run has imported weights, which were not trained here yet.
+    /// Records that the run has imported weights and has not been trained yet.
     pub(super) fn import(&mut self) -> Result<()> {
         self.change(|current| {
             current.status = Status::Stopped;

@@ -11,7 +11,7 @@ use crate::model::SequenceModel;
 use crate::run::environment::{self, Environment};
 use crate::run::{RunFolder, Summary, TrainingState};
 
-/// How a run ended.
+/// How the training of a run ended.
 pub enum Ending<M> {
     /// All steps were taken, or training ended early as the configuration asks.
     Done(Box<Finished<M>>),

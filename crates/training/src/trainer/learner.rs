@@ -76,7 +76,8 @@ impl<M: SequenceModel> Learner<M> {
     }
 
     /// Takes step number `step`, counted from 1. The gradients of all batches are summed, which
-    /// gives the gradients of one large batch. `scale` is the loss scale of f16.
+    /// gives the gradients of one large batch. `scale` is the loss scale of f16; `None` in other
+    /// precisions.
     pub fn step(
         &mut self,
         step: usize,

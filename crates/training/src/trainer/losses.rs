@@ -42,7 +42,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 );
                 return Err(self.diverged(what));
             }
-            // The loss of a step is that of the parameters before it.
+            // The loss of a step is computed with the parameters before the step. The first loss
+            // after a checkpoint is therefore that of its parameters.
             if self.saved.is_some_and(|saved| saved < metrics.step) {
                 self.proven = self.saved;
             }

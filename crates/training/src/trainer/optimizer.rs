@@ -1,5 +1,5 @@
-//! Adam and AdamW for all parameters of a model, with clipping of the global gradient norm (paper,
-//! section 5.3).
+//! Adam and AdamW for all parameters of a model, with clipping of the global gradient norm (Vaswani
+//! et al. 2017, section 5.3).
 //!
 //! [`fused::Adam`] updates a single tensor. The moments are kept here by parameter name, so that a
 //! checkpoint holds them in a fixed order.
@@ -163,7 +163,8 @@ struct Update<'a> {
     optimizer: &'a mut Optimizer,
     learning_rate: f64,
     gradients: GradientsParams,
-    /// Factor of the gradients, `[1]`. If it is `None`, the update adds their squares to `squares`.
+    /// Factor that the gradients are multiplied by, `[1]`. If it is `None`, the gradients are not
+    /// scaled, and the update adds their squares to `squares`.
     scale: Option<Tensor<1>>,
     squares: Sum,
 }

@@ -2,11 +2,11 @@
 //!
 //! Parameters and moments stay in f32 (Micikevicius et al. 2018), and the loss is computed in f32.
 //!
-//! On flex, bf16 is a format of matmuls: they round their inputs and sum in f32, and all tensors stay
-//! f32 ([`fused::bf16_matmuls`]). Elsewhere, the model's tensors have 16 bits. Each step casts the
-//! parameters, and the cast's backward pass returns the gradients in f32. In f16, small gradients
-//! would be rounded to 0. The loss is therefore multiplied by the largest factor with which the
-//! gradients stay finite.
+//! On flex, bf16 is a format of matmuls: they round their inputs and sum in f32, and all tensors
+//! stay f32 ([`fused::bf16_matmuls`]). Elsewhere, the model's tensors have 16 bits. Each step casts
+//! the parameters, and the cast's backward pass returns the gradients in f32. In f16, small
+//! gradients would be rounded to 0. The loss is therefore multiplied by the largest factor with
+//! which the gradients stay finite.
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, DeviceConfig, FloatDType, Tensor};
@@ -50,8 +50,8 @@ impl Mixed {
         }
     }
 
-    /// Returns a copy of `master` that computes. Gradients reach the parameters of `master` through
-    /// the cast.
+    /// Returns a copy of `master` in the precision of the forward pass. Gradients reach the
+    /// parameters of `master` through the cast.
     pub fn computing<M: Module>(self, master: &M) -> M {
         match self {
             Self::No | Self::Matmuls => master.clone(),
@@ -60,8 +60,8 @@ impl Mixed {
     }
 }
 
-/// Sets the default precision of a device for a model with fast paths, as they are on the calling
-/// thread. Call it before any tensor is on the device.
+/// Sets the default precision of a device, if the model's tensors have 16 bits. In bf16, this
+/// depends on the fast paths of the calling thread. Call it before any tensor is on the device.
 ///
 /// # Errors
 ///

@@ -11,7 +11,7 @@ use crate::data::{Split, generator};
 /// pairs within each group of equal lengths, and then shuffles the batches. All epochs have the
 /// same number of batches.
 pub struct BatchPlan {
-    /// Numbers of the pairs, sorted by lengths.
+    /// Indices of the pairs in the corpus, sorted by lengths.
     sorted: Vec<u32>,
     /// Index in `sorted` of the first pair of each group of equal lengths, then the length of
     /// `sorted`.
@@ -31,7 +31,7 @@ pub struct EpochOrder {
 }
 
 impl BatchPlan {
-    /// Plans the batches of the pairs with the numbers `pairs`. `lengths` returns the number of
+    /// Plans the batches of the pairs whose indices are `pairs`. `lengths` returns the number of
     /// tokens of a pair's source and of its target, as the model reads them. Each side of a batch
     /// has at most `batch_tokens` positions, padding included. A pair with a longer side is a batch
     /// of its own.
@@ -102,7 +102,7 @@ impl BatchPlan {
         1.0 - self.tokens as f64 / (self.positions as f64).max(1.0)
     }
 
-    /// Returns the order of pairs and batches in an epoch, which is counted from 0.
+    /// Returns the order of pairs and batches in epoch `epoch`, counted from 0.
     pub fn epoch(&self, seed: u64, epoch: u64) -> EpochOrder {
         let mut rng = generator(seed, Split::Train, epoch);
         let mut pairs = self.sorted.clone();
@@ -114,7 +114,7 @@ impl BatchPlan {
         EpochOrder { pairs, batches }
     }
 
-    /// Returns the numbers of the pairs in batch `index` of an epoch; `index` is counted from 0.
+    /// Returns the indices of the pairs in batch `index` of an epoch, counted from 0.
     pub fn batch<'a>(&self, epoch: &'a EpochOrder, index: usize) -> &'a [u32] {
         let batch = epoch.batches[index] as usize;
         &epoch.pairs[self.batches[batch] as usize..self.batches[batch + 1] as usize]

@@ -1,12 +1,13 @@
 //! Tokenised corpora in files that are mapped into memory. They may be larger than memory, and a
 //! resumed run can use them at once.
 //!
-//! - `tokens` has the ids of one sequence after the other, without begin and end symbol: two bytes
-//!   per id, or four if a vocabulary has more than 65,536 tokens.
-//! - `index` has two `u64` per pair: the position in `tokens` of the first id of its source; the
-//!   length of the source, plus the length of the target shifted left by 32 bits.
-//! - `manifest.json` says what the other files were made from, and has their SHA-256, which is verified
-//!   before they are used.
+//! - `tokens` has the ids of one sequence after the other, without begin and end symbol. An id has
+//!   two bytes, or four if a vocabulary has more than 65,536 tokens.
+//! - `index` has two `u64` per pair. The first is the position in `tokens` where the source
+//!   begins, counted in ids. The second is the length of the source, plus the length of the target
+//!   shifted left by 32 bits.
+//! - `manifest.json` says what the other files were made from, and has their SHA-256. The SHA-256
+//!   is verified before the files are used.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -23,7 +24,7 @@ use super::{Corpus, CorpusStats, Fingerprint, Pair, ReadOptions, Tokenizer};
 use crate::files::{hex, sha256, write_json};
 use crate::notes;
 
-/// Version of the format of the files, and of what happens to texts before tokenisation.
+/// Version of the file format, and of the processing of texts before tokenisation.
 pub(super) const FORMAT: u32 = 2;
 
 /// Number of pairs that are tokenised at a time.
@@ -33,7 +34,8 @@ const TOKENS: &str = "tokens";
 const INDEX: &str = "index";
 const MANIFEST: &str = "manifest.json";
 
-/// Everything that a cache is made from. The name of the cache's folder contains a hash of it.
+/// Everything that a cache is made from. The name of the cache's folder contains a hash of these
+/// fields.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Origin {
     format: u32,
@@ -103,8 +105,8 @@ impl TokenCache {
         )
     }
 
-    /// Opens the cache in the folder `path`. Returns `None` if there is none, and an error if the
-    /// cache is damaged.
+    /// Opens the cache in the folder `path`. Returns `None` if there is no manifest, and an error
+    /// if the cache is damaged.
     fn open(path: &Path, origin: &Origin, tokenizers: [&Tokenizer; 2]) -> Result<Option<Self>> {
         let Ok(manifest) = fs::read(path.join(MANIFEST)) else {
             return Ok(None);

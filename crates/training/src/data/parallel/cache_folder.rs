@@ -1,4 +1,4 @@
-//! The folder of caches, which several runs may use at the same time.
+//! The folder that holds all caches. Several runs may use it at the same time.
 
 use std::fs::{self, File, TryLockError};
 use std::path::Path;

@@ -10,7 +10,7 @@ use crate::data::bounds;
 use crate::data::sides::Sides;
 use crate::error::{Subject, UsageError};
 
-/// Treatment of pairs in which a side has too many tokens.
+/// What happens to pairs in which a side has too many tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlong {
@@ -49,11 +49,12 @@ pub struct TextConfig {
     pub tokenizer: TokenizerConfig,
     /// Maximum number of tokens of a source and of a target, without begin and end symbol.
     pub max_length: Sides<usize>,
-    /// Treatment of pairs in which a side has more tokens than its `max_length`.
+    /// What happens to pairs in which a side has more tokens than its `max_length`.
     pub overlong: Overlong,
     /// Maximum number of tokens on each side of a batch, padding included.
     pub batch_tokens: usize,
-    /// Folder of tokenised corpora; `None` for the folder `cache` beside the run's folder.
+    /// Folder of cached tokenisers and tokenised corpora; `None` for the folder `cache` beside the
+    /// run's folder.
     pub cache: Option<PathBuf>,
     /// SHA-256 of the tokenisers of sources and targets; set when a run begins.
     pub tokenizer_sha256: Option<[String; 2]>,
@@ -73,8 +74,8 @@ impl TextConfig {
         }
     }
 
-    /// Returns the options for reading the corpora. `max_bytes` allows 64 bytes per token, and
-    /// texts have far fewer bytes.
+    /// Returns the options for reading the corpora. `max_bytes` allows 64 bytes per token, which is
+    /// far more than texts have, and never less than 16 KiB.
     pub fn read_options(&self) -> ReadOptions {
         let [source, target] = self.max_length.each();
         ReadOptions {
@@ -88,8 +89,8 @@ impl TextConfig {
         !self.valid.source.as_os_str().is_empty()
     }
 
-    /// Returns an error with its subject replaced by the setting that names the file. Errors that
-    /// are not about such a file are returned unchanged.
+    /// If an error is about a corpus or a tokeniser file of these settings, replaces its subject by
+    /// the setting that names the file. Returns any other error unchanged.
     pub fn name_file(&self, mut error: UsageError) -> UsageError {
         let files = [
             (Some(&self.train.source), "data.train.source"),

@@ -183,7 +183,7 @@ fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageErro
     Ok(wrong(&source.path, expected))
 }
 
-/// Returns the pair of a line of a table.
+/// Splits a line of a table at its tab. A blank line becomes an empty pair.
 fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
     if line.trim().is_empty() {
         return Ok(Pair::default());

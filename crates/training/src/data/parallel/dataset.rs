@@ -70,7 +70,8 @@ impl Dataset for ParallelDataset {
             source: self.config.max_length.source + 1,
             target: self.config.max_length.target + 2,
             bytes: Some(self.config.read_options().max_bytes),
-            // A translation is shorter than three times its source plus 20 tokens.
+            // An output has at most three tokens per source token, plus 20. Translations are
+            // shorter.
             output: Some(LengthLimit {
                 per_token: 3.0,
                 more: 20,
@@ -91,8 +92,8 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first `n` examples for validation, whatever the split is. A data set that was
-    /// opened for inference reads them from their files, and returns fewer if it cannot.
+    /// Returns the first `n` validation examples for every split. A data set that was opened for
+    /// inference reads them from their files, and returns fewer if it cannot read them.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
         match &self.corpora {
             Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),

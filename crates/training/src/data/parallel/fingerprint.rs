@@ -19,7 +19,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Computes the fingerprint of a file, which is read from its beginning to its end.
+    /// Reads a whole file and computes its fingerprint.
     pub(super) fn of(path: &Path) -> Result<Self, UsageError> {
         check_regular(path)?;
         let mut file = open(path)?;

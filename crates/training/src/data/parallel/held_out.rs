@@ -50,7 +50,7 @@ impl HeldOut {
         share: f64,
     ) -> Result<Self, UsageError> {
         let is_small = |hash: u64| (hash as f64) < share * 2f64.powi(64);
-        // Maps the hash of a pair to the pair and the indices of its duplicates, itself included.
+        // Maps the hash of a pair to the pair and to the indices of the pair and its duplicates.
         let mut chosen: BTreeMap<u64, (Pair, Vec<u64>)> = BTreeMap::new();
         let mut of = 0;
         for (index, pair) in pairs.enumerate() {
@@ -201,8 +201,8 @@ mod tests {
 
     #[test]
     fn duplicates_are_on_the_same_side() {
-        // With the second share, pairs are dropped again because there are too many. With the
-        // third, only the pair with the smallest hash is held out.
+        // With the second share, more than 2,000 pairs have small hashes, so that some of them are
+        // removed again. With the third share, only the pair with the smallest hash is held out.
         for (n, share) in [(3000, 0.01), (3000, 0.9), (10, 1e-9)] {
             let held_out = choose((0..n).chain((0..n).rev()), share);
             assert_eq!(held_out.indices.len(), 2 * held_out.pairs.len());

@@ -19,7 +19,8 @@ pub(super) fn open(path: &Path) -> Result<File, UsageError> {
     File::open(path).map_err(|error| cannot_read(path, &error))
 }
 
-/// Rejects files that cannot be read more than once, such as pipes.
+/// Rejects files that cannot be read more than once, such as pipes. Accepts folders, which [`open`]
+/// rejects with another message.
 pub(super) fn check_regular(path: &Path) -> Result<(), UsageError> {
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
     if metadata.is_file() || metadata.is_dir() {

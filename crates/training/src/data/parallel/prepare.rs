@@ -35,7 +35,8 @@ impl ParallelDataset {
     fn make(config: &TextConfig, caches: &Path, eval_size: usize) -> Result<Self> {
         config.check()?;
         let caches = caches_of(config, caches);
-        // Quick checks come before the slow work.
+        // Quick checks come before the slow work. The folder of caches is locked and unlocked
+        // again, to find out whether it can be written.
         drop(lock(&caches)?);
         config.train.check()?;
         if config.has_validation_corpus() {
@@ -135,7 +136,8 @@ impl ParallelDataset {
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
-        // Lengths as the model reads them: a source with end symbol, a target with begin symbol.
+        // Returns the lengths that the model reads: a source with its end symbol, and a target with
+        // its begin symbol.
         let lengths = |pair: u32| {
             let [source, target] = cache.lengths(pair as usize);
             [source.min(most[0]) + 1, target.min(most[1]) + 1]

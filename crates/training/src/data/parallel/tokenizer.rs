@@ -48,20 +48,21 @@ pub struct Tokenizer {
     pub json: Vec<u8>,
 }
 
-/// Names of special tokens: first the name in a [`Vocabulary`], then names that are common in other
-/// tokenisers.
+/// Names of special tokens. The first name in each list is that of a [`Vocabulary`]. The other
+/// names are common in other tokenisers.
 const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
 const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
 const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
-/// Texts with words and characters that no vocabulary contains, except a vocabulary of bytes.
+/// Texts with words and characters that only a vocabulary of bytes contains. A tokeniser is
+/// rejected if it cannot encode them.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST: u64 = 512;
 
-/// Maximum size of a vocabulary, which is that of a model.
+/// Maximum size of a vocabulary. A model has the same limit.
 const MAX_VOCAB_SIZE: usize = 1 << 24;
 
 impl Tokenizer {
@@ -119,8 +120,8 @@ impl Tokenizer {
         Self::from_json(read_json(path)?, path)
     }
 
-    /// Reads a `tokenizer.json` whose SHA-256 is known. `otherwise` is the error of another file,
-    /// which is not parsed.
+    /// Reads a `tokenizer.json` whose SHA-256, `hash`, is known. A file with another SHA-256 is not
+    /// parsed, and `otherwise` is the message of the error.
     ///
     /// # Errors
     ///
@@ -210,7 +211,8 @@ impl Tokenizer {
         let encoding = contain(|| self.inner.encode_fast(text, false));
         match encoding.map(|result| result.map_err(|error| error.to_string())) {
             Ok(Ok(encoding)) => self.ids(&encoding),
-            // The tokeniser has encoded texts like those of `STRANGE` when it was read.
+            // This is unlikely, because the tokeniser encoded the texts in `STRANGE` when it was
+            // read.
             Ok(Err(error)) | Err(error) => {
                 let what = "the tokeniser cannot encode a text, which becomes the unknown token";
                 notes::warn(&format!("{what} ({error})"));
@@ -243,7 +245,7 @@ impl Tokenizer {
         let ids = ids.iter().copied().filter(|id| !special.contains(id));
         let ids: Vec<u32> = ids.collect();
         let text = self.decoded(&ids);
-        // A model of bytes can generate line breaks.
+        // With a vocabulary of bytes, a model can generate line breaks.
         let text = text.replace(is_break, " ");
         match self.is_words {
             true => attach_punctuation(&text),
@@ -251,14 +253,16 @@ impl Tokenizer {
         }
     }
 
-    /// Returns unique names for all tokens. The name is [`token`](Self::token) if that is unique,
-    /// else the name in the vocabulary.
+    /// Returns unique names for all tokens. The name is [`token`](Self::token) if that is unique
+    /// and has no blanks, else the name in the vocabulary.
     pub fn pieces(&self) -> Pieces {
         let own = |id| self.inner.id_to_token(id).unwrap_or_default();
         Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))
     }
 
-    /// Returns the name of a token, with `▁` for blanks.
+    /// Returns the name of a token. In a byte-level vocabulary, it is the token's text with `▁` for
+    /// blanks. In other vocabularies, and for a part of a character, it is the name in the
+    /// vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
         if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
@@ -272,7 +276,7 @@ impl Tokenizer {
         }
     }
 
-    /// Returns what the library decodes; nothing if it fails.
+    /// Returns the text that the library decodes. The text is empty if the library fails.
     fn decoded(&self, ids: &[u32]) -> String {
         let text = contain(|| self.inner.decode(ids, false));
         text.ok().and_then(Result::ok).unwrap_or_default()
@@ -303,7 +307,8 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the id of a token by its [name](Self::token), or by its name in the vocabulary.
+    /// Returns the id of the token that has this name in the vocabulary. If there is none, returns
+    /// the id of the first token with this [name](Self::token).
     pub fn id(&self, token: &str) -> Option<u32> {
         let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
         self.inner.token_to_id(token).or_else(by_name)

@@ -18,7 +18,7 @@ use crate::error::UsageError;
 use crate::files::write_through;
 use crate::notes;
 
-/// File with the SHA-256 of a cached tokeniser.
+/// Name of the file with the SHA-256 of a cached tokeniser.
 const HASH: &str = "sha256";
 
 /// Returns the tokenisers of a new run. A tokeniser is read from the file that the settings name.
@@ -68,8 +68,8 @@ fn cached_or_trained(
     texts: Texts,
 ) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
-    // Settings of the other side do not change this tokeniser, so that its cache does not depend on
-    // them.
+    // This tokeniser does not depend on the settings of the other side. They are therefore not part
+    // of the name of its cache.
     let settings = TokenizerConfig {
         vocab_size: Sides::both(texts.of(config.tokenizer.vocab_size)),
         or_fewer: Sides::both(texts.of(config.tokenizer.or_fewer)),

@@ -17,7 +17,7 @@ pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
     recipe: Recipe::ANNOTATED,
 };
 
-/// Settings of [`AnnotatedCopy`], which has none.
+/// Settings of [`AnnotatedCopy`]. There are none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnnotatedConfig {}

@@ -64,9 +64,10 @@ impl Recipe {
         validation_size: 500,
     };
 
-    /// Settings for tasks in which positions matter. A model learns to tell learned positions apart
-    /// sooner than sinusoidal ones. Rotary positions alone cannot distinguish `7` from `7 7`,
-    /// because attention over any number of equal values returns that value.
+    /// Settings with learned positions, for tasks other than copying. A model learns to tell
+    /// learned positions apart sooner than sinusoidal ones. Rotary positions alone cannot
+    /// distinguish `7` from `7 7`, because attention over any number of equal values returns that
+    /// value.
     pub const LEARNED_POSITIONS: Self = Self {
         n_heads: 4,
         positions: Positions::Learned,

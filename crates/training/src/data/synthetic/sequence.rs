@@ -40,7 +40,7 @@ pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // The model learns symbols that occur several times only in the last steps.
+        // Only in the last steps does the model learn to repeat symbols that occur several times.
         steps: 3000,
         ..Recipe::LEARNED_POSITIONS
     },
@@ -51,7 +51,7 @@ pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
 pub enum Rule {
     /// The target is the source.
     Copy,
-    /// The target is the source backwards.
+    /// The target is the reversed source.
     Reverse,
     /// The target has the symbols of the source in increasing order, repeated symbols included.
     Sort,

@@ -24,7 +24,8 @@ use crate::run::{read_config, unusable};
 pub struct TrainedRun {
     /// Settings of the run.
     pub config: RunConfig,
-    /// Data set of the run, with its codec. A data set of text may have no examples.
+    /// Data set of the run, with its codec. A text data set has no training batches. It has
+    /// validation examples only if their files still exist.
     pub dataset: Box<dyn Dataset>,
     /// Step of the checkpoint. For a mean of checkpoints, the step of the newest one.
     pub step: usize,
@@ -64,8 +65,9 @@ impl TrainedRun {
     }
 }
 
-/// Reads the model of a run folder with a configuration that you pass. Returns the step of the
-/// checkpoint and the model. Use it for a run with a data set of your own.
+/// Reads the model of a run folder. Uses `config` instead of the folder's `config.json`, so that it
+/// also works for a run with a data set of your own. Returns the step of the checkpoint and the
+/// model.
 ///
 /// # Errors
 ///

@@ -5,7 +5,8 @@
 //!
 //! | message | fields |
 //! |---|---|
-//! | `Event` | 1 `double wall_time`, 2 `int64 step`, 3 `string file_version`, 5 `Summary summary`, 7 `SessionLog session_log` |
+//! | `Event` | 1 `double wall_time`, 2 `int64 step`, 3 `string file_version` |
+//! | `Event`, continued | 5 `Summary summary`, 7 `SessionLog session_log` |
 //! | `Summary` | 1 `repeated Value value` |
 //! | `Value` | 1 `string tag`, 2 `float simple_value` |
 //! | `SessionLog` | 1 `enum status`, whose value 1 is the start of a session |
@@ -90,7 +91,8 @@ pub(super) fn keep_until(path: &Path, step: usize) -> io::Result<()> {
     let bytes = fs::read(path)?;
     let (mut kept, mut events) = (0, 0);
     while let Some((event, length)) = record::first(&bytes[kept..]) {
-        // The event of a session start has the number of its first step, and goes with that step.
+        // The step of a session start is the first step of its process. If that step is removed,
+        // the session start is removed, too.
         if step_of(event).is_none_or(|found| found > step as u64) {
             break;
         }

@@ -132,8 +132,7 @@ impl Observer for TensorBoard {
             Event::Begin { first, .. } => self.begin(first),
             Event::Metrics(metrics) => self.log(metrics),
             Event::Evaluation(evaluation) => self.log(evaluation),
-            // Losses are read from the device several steps at a time, so usually nothing is
-            // buffered.
+            // Metrics arrive only every few steps, so that there is usually nothing to flush.
             Event::Step { .. } | Event::Checkpoint { .. } | Event::End => self.flush(),
             _ => Ok(()),
         }

@@ -1,16 +1,17 @@
-//! Bounds on what a `tokenizer.json` can make the library do that reads it.
+//! Limits on the memory that a `tokenizer.json` can make the tokenizers library allocate.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What is wrong with a file that has another format.
+/// Message about a file that is not a `tokenizer.json`.
 pub(super) const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 
-/// Maximum factor by which replacements may lengthen a text. Real tokenisers replace a blank by `▁`,
-/// which has three bytes, once or twice.
+/// Maximum factor by which replacements may lengthen a text. Real tokenisers replace a blank by the
+/// three bytes of `▁`, once or twice.
 const LARGEST: u64 = 1000;
 
-/// The parts of a `tokenizer.json` that replace texts. The large ones are skipped.
+/// The parts of a `tokenizer.json` that replace texts. Other parts, such as the vocabulary, are not
+/// kept.
 #[derive(Deserialize)]
 struct Replacing {
     #[serde(default)]
@@ -19,9 +20,9 @@ struct Replacing {
     decoder: Value,
 }
 
-/// Rejects a `tokenizer.json` that could make the library run out of memory, and returns what is
-/// wrong with it: replacements that, one after the other, lengthen a text too much, or a table that
-/// says that it is longer than it is. Also rejects wrong JSON, on which the library can panic.
+/// Rejects a `tokenizer.json` that could make the library run out of memory, and returns the
+/// reason. Successive replacements may lengthen a text too much, or the header of a table may state
+/// a size that is larger than the table. Also rejects invalid JSON, on which the library can panic.
 pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     let read: Replacing =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
@@ -39,12 +40,12 @@ pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the factor by which the replacements in a part can lengthen a text.
+/// Returns the maximum factor by which the replacements in a part can lengthen a text.
 fn growth(part: &Value) -> u64 {
     match part {
         Value::Array(parts) => product(parts.iter()),
         Value::Object(fields) => {
-            // What `Replace`, `Prepend` and `Metaspace` insert.
+            // These fields have the texts that `Replace`, `Prepend` and `Metaspace` insert.
             let inserted = ["content", "prepend", "replacement"];
             let inserted = inserted
                 .iter()
@@ -56,8 +57,8 @@ fn growth(part: &Value) -> u64 {
     }
 }
 
-/// Returns whether a part has a table of SentencePiece that is shorter than it says. The library
-/// allocates what the table says.
+/// Returns whether a part has a SentencePiece table whose header states a size that is larger than
+/// the table. The library would allocate memory of the stated size.
 fn has_wrong_table(part: &Value) -> bool {
     match part {
         Value::Array(parts) => parts.iter().any(has_wrong_table),
@@ -71,8 +72,8 @@ fn has_wrong_table(part: &Value) -> bool {
     }
 }
 
-/// Returns the size of a table in bytes: its first four bytes, the lowest first. The table is text
-/// in base64, whose characters have six bits each.
+/// Returns the size in bytes that the header of a table states. The header is the first four bytes,
+/// in little-endian order. The table is in base64, in which each character stands for six bits.
 fn table_size(base64: &str) -> Option<u64> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let first = base64.as_bytes().get(..6)?;

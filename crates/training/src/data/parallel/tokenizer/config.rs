@@ -10,7 +10,8 @@ use crate::data::sides::Sides;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum TokenizerKind {
-    /// Byte-pair encoding of bytes. It can encode every text, and decoding returns the same text.
+    /// Byte-level byte-pair encoding. It can encode every text. Decoding returns the same text,
+    /// except for normalisation, control characters, line breaks, and blanks at the ends.
     #[default]
     Bpe,
     /// Pieces of words by a unigram language model, as in SentencePiece. Ids of rare pieces may

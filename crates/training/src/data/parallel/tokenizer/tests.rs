@@ -89,7 +89,7 @@ fn labels_have_no_marks_of_the_tokeniser() {
             !labels.iter().any(|label| label.contains(marks)),
             "{labels:?}"
         );
-        // Joined in their order, the labels are the text.
+        // Joined in their order, the labels are the text, apart from blanks.
         let join = |text: &str| text.replace([' ', '␣'], "");
         assert_eq!(
             join(&labels.concat()),
