@@ -48,8 +48,8 @@ fn blocks(criterion: &mut Criterion) {
     let ids = Distribution::Uniform(1.0, VOCAB_SIZE as f64);
     let ids = Tensor::<2, Int>::random([BATCH, LENGTH], ids, &device);
     let mask = AttentionMask::causal(LENGTH, &device);
-    // A graph allows only one backward pass, so the memory, which all passes use, must not be part
-    // of it.
+    // An autodiff graph allows only one backward pass. All passes of this benchmark use the memory,
+    // so it is detached from its graph.
     let mut memory = model.encode(ids.clone());
     memory.states = memory.states.detach();
     for is_fused in [true, false] {

@@ -202,7 +202,8 @@ pub struct TransformerConfig {
     pub pad_id: u32,
 }
 
-/// Upper limit of every size. A larger size comes from a damaged file and would exhaust the memory.
+/// Upper limit of every size in a configuration. A damaged file may have a larger size, which would
+/// exhaust the memory.
 const MAX_SIZE: usize = 1 << 24;
 
 impl TransformerConfig {

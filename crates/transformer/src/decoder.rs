@@ -253,8 +253,9 @@ impl Decoder {
     ///
     /// # Panics
     ///
-    /// If the number of tokens in the cache plus `T` exceeds `max_len`. If a decoder with
-    /// cross-attention gets no memory, or a decoder without it gets a memory.
+    /// If the number of tokens in the cache plus `T` exceeds `max_len`, or the cache belongs to a
+    /// decoder with another number of layers. If a decoder with cross-attention gets no memory, or
+    /// a decoder without it gets a memory.
     pub fn forward<'a>(
         &self,
         ids: Tensor<2, Int>,
@@ -309,8 +310,8 @@ impl Decoder {
         self.run(x, memory.into(), cache, None)
     }
 
-    /// Returns the decoder's states for the vectors of whole targets, and the inner values of every
-    /// layer.
+    /// Returns the decoder's states for the vectors of whole targets, and the intermediate values
+    /// of every layer.
     ///
     /// # Shapes
     ///

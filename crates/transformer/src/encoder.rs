@@ -177,7 +177,7 @@ impl Encoder {
         self.run(x, mask, None)
     }
 
-    /// Encodes vectors, and also returns the inner values of every layer.
+    /// Encodes vectors, and also returns the intermediate values of every layer.
     ///
     /// # Shapes
     ///

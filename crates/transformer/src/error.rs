@@ -23,10 +23,11 @@ use std::ops::Range;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Name of the field, as in [`TransformerConfig`](crate::TransformerConfig) or
-    /// [`GenerateConfig`](crate::generate::GenerateConfig).
+    /// Name of the setting: a field of [`TransformerConfig`](crate::TransformerConfig) or
+    /// [`GenerateConfig`](crate::generate::GenerateConfig), or an argument such as
+    /// `label_smoothing`.
     pub field: &'static str,
-    /// Value of the field.
+    /// Invalid value of the setting.
     pub value: String,
     /// Description of the valid values.
     pub expected: String,
@@ -103,7 +104,8 @@ pub enum InputError {
         /// Size of the vocabulary, in tokens.
         vocab_size: usize,
     },
-    /// A sequence is longer than the model's `max_len`.
+    /// A sequence is longer than the model's `max_len`, or a prefix is longer than the `max_length`
+    /// of its generation.
     #[error(
         "sequence {sequence} has {length} tokens, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
     )]
@@ -112,7 +114,7 @@ pub enum InputError {
         sequence: usize,
         /// Length of the sequence, in tokens.
         length: usize,
-        /// The model's `max_len`, in tokens.
+        /// Maximum length of the sequence, in tokens.
         max_len: usize,
     },
     /// The batch has no sequences.

@@ -68,7 +68,8 @@ impl Generator {
         self.project(states, |x, bias| fused::linear_transposed(x, table, bias))
     }
 
-    /// Computes `states W + b` as one matmul. `linear` multiplies rows by the weight.
+    /// Computes `states W + b` as one matmul. `linear` multiplies its rows by `W` and adds the
+    /// bias.
     fn project(
         &self,
         states: Tensor<3>,

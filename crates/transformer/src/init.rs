@@ -39,8 +39,10 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Creates an initialiser of parameters that will be replaced: it draws nothing, and their zeros
-    /// take no memory where the operating system gives pages when they are first written.
+    /// Creates an initialiser that draws nothing: matrices and biases are zeros.
+    ///
+    /// Use it for parameters that will be replaced. If the operating system allocates memory pages
+    /// only when they are first written, the zeros take no memory.
     pub fn zeros(device: &'a Device) -> Self {
         Self {
             device,

@@ -8,12 +8,12 @@ use crate::memory::Memory;
 use crate::model::Transformer;
 use crate::trace::LayerTrace;
 
-/// Results of [`Transformer::inspect`]: inner values of every layer, memory and logits.
+/// Results of [`Transformer::inspect`]: intermediate values of every layer, memory and logits.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    /// Inner values of each encoder layer.
+    /// Intermediate values of each encoder layer.
     pub encoder: Vec<LayerTrace>,
-    /// Inner values of each decoder layer.
+    /// Intermediate values of each decoder layer.
     pub decoder: Vec<LayerTrace>,
     /// Output of the encoder, `[B, S, D]`.
     pub memory: Tensor<3>,
@@ -117,7 +117,7 @@ impl TensorStats {
 pub struct Candidate {
     /// Token id.
     pub id: u32,
-    /// Probability of the token: a softmax over the vocabulary.
+    /// Probability of the token, from the softmax of the logits over the vocabulary.
     pub probability: f32,
 }
 

@@ -31,13 +31,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Neighbours
+//! # Related libraries
 //!
 //! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
 //! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
-//! implementations. Its cache holds only keys and values, in buffers that are written in place.
-//! Beams share the cached keys and values instead of copying them. Pre-norm stacks end with a layer
-//! norm. The operations of the `fused` crate make training and inference fast on CPU backends.
+//! implementations. The decoder's cache holds only keys and values, in buffers that are written in
+//! place. Beams share the cached keys and values instead of copying them. By default, stacks end
+//! with a layer norm, as pre-norm stacks need. The operations of the `fused` crate make training
+//! and inference fast on CPU backends.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
 //! tested against it. The interface of this crate differs in these points:
@@ -64,23 +65,24 @@
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of
-//!   wrong shapes cause a panic, whose message names both shapes.
+//!   wrong shapes cause a panic.
 //! - **Backends**: the crate enables no backend by default. Choose one by a feature (`flex`,
 //!   `ndarray`, `wgpu`, `vulkan`, `metal`, `cuda`, `rocm`) or by your own dependency on `burn`.
 //!
 //! # Modules
 //!
 //! Each module imports only from modules above it in the table. Most modules are named after a
-//! concept of the paper and name the section that describes it.
+//! concept of the paper, and their documentation names the section of the paper that describes it.
 //!
 //! | module | contents |
 //! |---|---|
-//! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors, [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
+//! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors |
+//! | crate root | [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
 //! | [`position`] | sinusoidal, learned and rotary positional encoding |
 //! | [`embedding`] | the input layer: embedding and positions |
 //! | [`attention`] | scaled dot-product and multi-head attention, key-value cache |
 //! | [`memory`] | the encoded source and the key-value cache, which a decoder reads |
-//! | [`feed_forward`], [`norm`], [`residual`], [`generator`] | the other parts of a layer and a stack |
+//! | [`feed_forward`], [`norm`], [`residual`], [`generator`] | other parts of layers and stacks |
 //! | [`encoder`], [`decoder`] | the two stacks |
 //! | [`model`] | [`Transformer`], the whole model |
 //! | [`loss`] | [`CrossEntropy`], and [`Transformer::loss`] for trainers |

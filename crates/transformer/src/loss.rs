@@ -1,7 +1,8 @@
 //! Cross-entropy with label smoothing (paper, section 5.4).
 //!
-//! The model should predict the probability `1 - ε` for the label, plus `ε / V` for each of the `V`
-//! tokens:
+//! The label is smoothed: its probability is `1 - ε`, plus `ε / V` for each of the `V` tokens,
+//! which include the label. The loss is the cross-entropy between this distribution and the model's
+//! distribution `p`:
 //!
 //! ```text
 //! loss = mean over real tokens of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
@@ -103,8 +104,9 @@ impl CrossEntropy {
     /// Computes the sum of the loss from decoder states, without holding all logits at once.
     ///
     /// The decoder's generator computes the logits of `rows_at_a_time` tokens at a time. This
-    /// avoids a tensor of `B T V` elements and costs one more matmul in the backward pass. All
-    /// logits may nevertheless be held at once without gradients, and on backends for which this
+    /// avoids a tensor of `B T V` elements. It costs one more matmul in the backward pass, which
+    /// computes the logits again. All logits are nevertheless held at once where `fused` has no
+    /// fast path: on backends other than flex without autodiff, and on backends for which this
     /// crate has no feature.
     ///
     /// # Shapes

@@ -1,13 +1,13 @@
 //! Attention masks (paper, section 3.2.3).
 //!
-//! **`true` blocks a key**, as everywhere in Burn. Most PyTorch code uses the opposite polarity
-//! (1 = visible); [`AttentionMask::from_visible`] accepts such masks.
+//! **`true` blocks a key**, as everywhere in Burn. In the masks of many PyTorch models, 1 marks a
+//! visible key; [`AttentionMask::from_visible`] accepts such masks.
 
 use std::sync::OnceLock;
 
 use burn::tensor::{Bool, Device, Int, Tensor};
 
-/// The keys that each query may not attend to.
+/// A mask of the keys to which each query must not attend.
 ///
 /// The mask is a Boolean tensor `[B or 1, H or 1, T or 1, S or 1]` in which `true` blocks a key.
 /// If all keys of a query are blocked, attention returns a zero vector for it, never NaN.
@@ -86,7 +86,7 @@ impl AttentionMask {
         }
     }
 
-    /// Creates a mask from a tensor in which `true` marks a visible key, as in most PyTorch code.
+    /// Creates a mask from a tensor in which `true` marks a visible key, as in many PyTorch models.
     ///
     /// # Shapes
     ///

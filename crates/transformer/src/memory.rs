@@ -32,7 +32,7 @@ pub(crate) struct DecoderPass<'a> {
     pub mask: Option<&'a AttentionMask>,
     /// Rotary encoding of the targets' positions.
     pub rotation: Option<&'a Rotation>,
-    /// Cache and memory rows of the targets' keys and values.
+    /// Cache row of each token of each target, and the source of each target.
     pub index: TargetIndex,
 }
 

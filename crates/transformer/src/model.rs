@@ -38,9 +38,11 @@ impl TransformerConfig {
         Ok(Transformer::build(self, &mut Init::seeded(seed, device)))
     }
 
-    /// Builds a model whose parameters will be replaced by
-    /// [`with_parameters`](crate::weights::with_parameters()): matrices and biases are zeros, which is
-    /// faster than drawing them.
+    /// Builds a model whose matrices and biases are zeros.
+    ///
+    /// Use it for a model whose parameters will be replaced by
+    /// [`with_parameters`](crate::weights::with_parameters()), because zeros are faster to compute
+    /// than random parameters.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
-//! The inner values of a layer, kept for inspection.
+//! The intermediate values of a layer, kept for inspection.
 
 use burn::tensor::Tensor;
 
-/// Inner values of one layer during one forward pass.
+/// Intermediate values of one layer during one forward pass.
 #[derive(Clone, Debug)]
 pub struct LayerTrace {
     /// Self-attention weights before dropout, `[B, H, T, T]`, or `[B, H, S, S]` in the encoder.

@@ -1,4 +1,4 @@
-//! A vocabulary of whole words (paper, section 5.1).
+//! A vocabulary of whole words. The paper (section 5.1) uses vocabularies of subwords instead.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Models whose matmuls round their inputs to bfloat16, beside the same models in f32.
+//! Tests that a model whose matmuls round their inputs to bfloat16 has nearly the same loss and
+//! gradients as in f32.
 #![cfg(feature = "flex")]
 
 use std::collections::BTreeMap;
@@ -23,7 +24,7 @@ impl VisitNamed for Visitor<'_> {
     }
 }
 
-/// Returns the loss, and the gradients.
+/// Returns the loss and the gradients of one forward and backward pass.
 fn backward(model: &Transformer, is_bf16: bool) -> (f64, Found) {
     let _format = fused::bf16_matmuls(is_bf16);
     let device = Device::flex().autodiff();
@@ -31,7 +32,8 @@ fn backward(model: &Transformer, is_bf16: bool) -> (f64, Found) {
         let ids: Vec<i64> = (0..96).map(|i| (i * i * 31 + seed * 17) % 59 + 1).collect();
         Tensor::<1, Int>::from_data(&ids[..], &device).reshape([8, 12])
     };
-    // In the pool, as in training: the format must reach the threads that compute.
+    // The passes run in the thread pool, as in training, to test that the setting of `bf16_matmuls`
+    // reaches the threads of the pool.
     let (loss, gradients) = fused::in_pool(&device, || {
         let loss = model.forward(ids(1), ids(2)).powi_scalar(2).mean();
         let value: f32 = loss.clone().into_scalar();
@@ -55,7 +57,7 @@ fn gradients_point_where_those_of_f32_do() {
         .unwrap();
     let (exact_loss, exact) = backward(&model, false);
     let (loss, rounded) = backward(&model, true);
-    // Without fast paths or instructions for it, nothing is rounded.
+    // Without fast paths or without bfloat16 instructions of the CPU, nothing is rounded.
     let is_rounded = fused::takes_bf16_matmuls(&Device::flex()) && fused::has_bf16_instructions();
     assert_eq!(loss != exact_loss, is_rounded);
     assert!(

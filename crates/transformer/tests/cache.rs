@@ -138,7 +138,8 @@ fn branching_targets_compute_the_logits_of_the_full_pass() {
                 .enumerate()
                 {
                     let length = if step == 4 { 2 } else { 1 };
-                    // The first call is not needed, since the parents are the targets themselves.
+                    // Before step 0, `branch` need not be called, since target `i` belongs to
+                    // source `i`.
                     if step > 0 {
                         cache.branch(&parents);
                     }

@@ -55,10 +55,12 @@ fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
 // This program has a single test, so that no other test allocates at the same time.
 #[test]
 fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
-    // Without fast paths, a step copies the keys and values that it reads; FUSED_FAST_PATHS may be off.
+    // The environment variable `FUSED_FAST_PATHS` may turn fast paths off. Without them, a step
+    // copies the keys and values that it reads.
     let _fast_paths = fused::fast_paths(true);
-    // Size of one layer's keys and values of one target at 256 tokens. A cache that grows by
-    // concatenation, or copies the past of a beam, would allocate it for each layer and row.
+    // Size in bytes of the keys and values of one target in one layer, at 256 tokens. A cache that
+    // grows by concatenation, or copies the past of a beam, would allocate it for each layer and
+    // row.
     let past = 256 * 2 * D_MODEL * 4;
 
     // The attention weights have 4 bytes per token in each of 4 heads and 2 layers.

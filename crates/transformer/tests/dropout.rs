@@ -1,5 +1,5 @@
-//! Tests that dropout is applied where the paper (section 5.4) and its implementations apply it,
-//! and only in training. The file also tests embeddings and learned positions.
+//! Tests that dropout is applied where the paper (section 5.4) and its common implementations apply
+//! it, and only in training. The file also tests embeddings and learned positions.
 
 mod common;
 
@@ -96,9 +96,12 @@ fn kept_elements_of_the_input_are_scaled_up() {
 /// the forward pass.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
-    // Plain Burn has one mask for both passes; FUSED_FAST_PATHS may be off.
+    // In plain Burn, both passes use the same dropout mask, so the test is about the fast paths.
+    // The environment variable `FUSED_FAST_PATHS` may turn them off.
     let _fast_paths = fused::fast_paths(true);
-    // Backends other than flex keep the weights of few keys, and recompute those of many.
+    // On backends other than flex, the forward pass keeps the attention weights for the backward
+    // pass if there are fewer than 1,024 keys. For more keys, the backward pass computes the
+    // weights again.
     for (backend, s) in common::backends()
         .iter()
         .flat_map(|backend| [(backend, 40), (backend, 1100)])

@@ -224,7 +224,7 @@ proptest! {
         }
     }
 
-    /// The constraints hold for every method.
+    /// Checks the length limits and the forbidden tokens for every method.
     #[test]
     fn constraints_hold(
         seed: u64, method in 0..3usize, min_length in 0..5usize, more in 0..4usize,
@@ -344,14 +344,15 @@ fn a_search_ends_as_soon_as_nothing_better_can_follow() {
     };
     // The empty target has the score ln 0.9 = -0.105. Any other has at most ln 0.06 = -2.81.
     assert_eq!(steps(LengthPenalty::None), 1);
-    // At the maximum length, a target with one such token could have the score -2.81 / 40 = -0.07.
-    // After two of them, it can only have -5.63 / 40 = -0.14.
+    // A target that begins with the token of probability 0.06 and has the maximum length could have
+    // the average ln 0.06 / 40 = -0.07. With two such tokens, the average is at most -0.14.
     assert_eq!(steps(LengthPenalty::Average), 2);
 }
 
 #[test]
 fn logits_that_are_not_finite_end_the_search() {
-    /// From step 2 on, the last source's logits of tokens 3 and 4 are `x` and `y`.
+    /// A model whose third step returns the logits `x` and `y` for tokens 3 and 4 of the last row,
+    /// and minus infinity for all other tokens of this row. The third field counts the steps.
     struct Broken(f32, f32, usize);
     impl Autoregressive for Broken {
         fn vocab_size(&self) -> usize {
@@ -934,7 +935,7 @@ fn targets_may_be_as_long_as_the_model_allows() {
             .len()
     };
     assert_eq!(length(GenerateConfig::new(1, 20)), 20);
-    // The limit of lengths is what counts if it is lower than `max_length`.
+    // A `max_length` above the model's `max_len` of 20 is valid if the length limit is lower.
     let limit = LengthLimit {
         per_token: 1.0,
         more: 5,

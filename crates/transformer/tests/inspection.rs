@@ -1,4 +1,5 @@
-//! Tests that an inspection computes the same as the forward pass, and returns its inner values.
+//! Tests that an inspection returns the outputs of the forward pass and the intermediate values of
+//! its layers.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Quantised models in files.
+//! Tests of files with quantised models.
 #![cfg(feature = "flex")]
 
 use std::collections::BTreeMap;
@@ -183,7 +183,7 @@ fn damaged_files_never_panic() {
     let mut n_rejected = 0;
     for round in 0..600 {
         let mut bytes = good.clone();
-        // Two rounds of three change the header.
+        // In two of three rounds, the changed byte is in the header.
         let below = if round % 3 == 0 { good.len() } else { 4000 };
         bytes[draw(below)] = draw(256) as u8;
         if round % 5 == 0 {

@@ -43,7 +43,7 @@ fn mask(fixture: &Fixture, backend: &Backend) -> Option<AttentionMask> {
     })
 }
 
-/// Returns a backend without autodiff. Other code runs there: fused attention and Burn's own GELU.
+/// Returns the backend without autodiff, where the model runs other code than in training.
 fn inference(backend: &Backend) -> Backend {
     Backend {
         device: backend.device.clone().without_autodiff(),

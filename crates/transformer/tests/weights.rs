@@ -1,6 +1,6 @@
 //! Tests of the import and export of weights.
 //!
-//! `fixtures/layouts` has the files, and the outputs that PyTorch computed from them.
+//! `fixtures/layouts` holds the files, and the outputs that PyTorch computed from them.
 
 mod common;
 
@@ -634,8 +634,8 @@ fn huge_pickles_are_rejected_before_they_are_read() {
         error
     };
     let gigabytes = 10 << 30;
-    // `long` claims a string of 8 GiB and `short` one of 2 GiB. `line` has a line without end, and
-    // `lists` has 3 million empty lists.
+    // `long` claims a string of 8 GiB and `short` one of 2 GiB. `line` has a line without an end,
+    // and `lists` has 3 million empty lists.
     let long = [&[0x80, 4, 0x8e][..], &(1u64 << 33).to_le_bytes()].concat();
     let short = [&[0x80, 2, b'B'][..], &(1u32 << 31).to_le_bytes()].concat();
     let line = [0x80, 2, b'V'];

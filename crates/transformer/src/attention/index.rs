@@ -22,8 +22,8 @@ pub(crate) struct TargetIndex {
 /// The cache row of each token of each target.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenRows {
-    /// Cache row of each token, `[R T]`: all tokens of target 0, then all tokens of target 1, and
-    /// so on.
+    /// Cache row of each token of `R` targets, flattened to `[R T]`: the tokens of target 0 come
+    /// first, then the tokens of target 1, and so on.
     pub rows: Vec<u32>,
     /// Number of tokens of each target, `T`.
     length: usize,

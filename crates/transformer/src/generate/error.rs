@@ -2,7 +2,7 @@
 
 use crate::error::{ConfigError, InputError};
 
-/// An error of a generation or a scoring.
+/// An error of generation, scoring or alignment.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GenerateError {
     /// A setting is not valid.
@@ -11,7 +11,7 @@ pub enum GenerateError {
     /// The model cannot process the sources, targets or prefixes.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The model computes NaN or infinity, so that its outputs mean nothing.
+    /// The model's outputs are NaN or infinite.
     #[error(
         "the model's outputs for sequence {sequence} are not finite at position {position}: its parameters are damaged, have diverged, or are too large for the precision"
     )]

@@ -18,7 +18,7 @@ pub(super) struct Row {
     /// Sum of `token_log_probabilities`.
     pub log_probability: f64,
     /// Index of the sample within its source, from 0. `None` before the samples branch, and for
-    /// other methods than sampling.
+    /// methods other than sampling.
     pub sample: Option<u64>,
 }
 

@@ -3,7 +3,7 @@
 use rand::rngs::ChaCha8Rng;
 use rand::{Rng, RngExt, SeedableRng};
 
-/// Returns the random generator that draws one token. It is a function of the arguments alone.
+/// Returns the random generator that draws one token. Its state depends only on the arguments.
 pub(super) fn generator(seed: u64, source: u64, sample: u64, position: u64) -> ChaCha8Rng {
     let mut key = [0; 32];
     for (bytes, number) in key.chunks_mut(8).zip([seed, source, sample, position]) {

@@ -38,7 +38,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// There is no pair, the model cannot process a sequence, or its outputs are not finite.
+    /// The batch is empty, the model cannot process a sequence, or its outputs are not finite.
     ///
     /// # Panics
     ///
@@ -107,7 +107,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// There is no pair, the model cannot process a sequence, or its outputs are not finite.
+    /// The batch is empty, the model cannot process a sequence, or its outputs are not finite.
     ///
     /// # Panics
     ///
@@ -153,8 +153,8 @@ impl Transformer {
 
     /// Returns the decoder's inputs: each target with the begin symbol before it.
     ///
-    /// Unless `with_end`, the last token of each target is left out, because the decoder need not
-    /// predict the end symbol that would follow it.
+    /// If `with_end` is false, the decoder need not predict the end symbol that follows a target.
+    /// The last token of each target is then omitted.
     fn shifted(
         &self,
         sources: &[impl AsRef<[u32]>],

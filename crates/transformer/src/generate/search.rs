@@ -18,8 +18,8 @@ use crate::sequence::check_sequences;
 ///
 /// Each step yields the new tokens. You can stop the generation after any step.
 ///
-/// A step is an error if the model returns logits that are not finite; it is the last step then.
-/// A logit of minus infinity is valid for some tokens of a row, but not for all of them.
+/// If the model returns logits that are not finite, the step is an error, and the search ends. A
+/// logit of minus infinity is valid for some tokens of a row, but not for all of them.
 ///
 /// ```
 /// use transformer::generate::{Autoregressive, GenerateConfig, Search};
@@ -383,8 +383,8 @@ impl<M: Autoregressive> Iterator for Search<M> {
     }
 }
 
-/// Returns whether the logits of a row are probabilities: none is NaN or infinity, and a token is
-/// left to choose.
+/// Returns whether a token can be chosen from a row's logits: none is NaN or plus infinity, and at
+/// least one is finite.
 fn can_choose(logits: &[f32]) -> bool {
     // Without an early exit, the compiler vectorises the loop.
     let (is_valid, has_finite) = logits.iter().fold((true, false), |(all, any), &x| {

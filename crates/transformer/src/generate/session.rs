@@ -126,7 +126,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate), but logits that are not finite are the error of their step.
+    /// The errors of [`generate`](Self::generate). Logits that are not finite are reported later,
+    /// by the step that computes them.
     ///
     /// # Panics
     ///
@@ -256,7 +257,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// As [`generate`](Self::generate), but logits that are not finite are the error of their step.
+    /// The errors of [`generate`](Self::generate). Logits that are not finite are reported later,
+    /// by the step that computes them.
     pub fn stream(
         &self,
         sources: &[impl AsRef<[u32]>],
@@ -294,7 +296,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// As [`complete`](Self::complete), but logits that are not finite are the error of their step.
+    /// The errors of [`complete`](Self::complete). Logits that are not finite are reported later,
+    /// by the step that computes them.
     ///
     /// # Panics
     ///

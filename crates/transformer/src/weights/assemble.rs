@@ -62,8 +62,8 @@ impl Recognised {
         let is_written = written.is_some();
         let mut config = written.unwrap_or_else(|| self.layout.usual(target));
         (config.source_vocab_size, config.target_vocab_size) = (source, target);
-        // An embedding table determines `d_model` before a norm does, so that the error names the
-        // norm if the two differ in width.
+        // If the file has an embedding table, `d_model` is the width of the table. If the width of
+        // a norm differs, the error then names the norm.
         let columns = |stack: &str| {
             let (shape, _) = shape(&format!("{stack}.input.embedding.weight"))?;
             shape.get(1).copied()

@@ -5,7 +5,8 @@ use crate::error::ConfigError;
 
 /// An error in a file of weights, or parameters that do not fit a module.
 ///
-/// Messages begin with a verb or name a tensor, so that they can follow the name of a file.
+/// Messages about a file begin with a verb or name a tensor, so that they can follow the name of
+/// the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     /// The bytes are not a safetensors file, or are truncated.
@@ -139,7 +140,7 @@ fn first_few<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> (String, usiz
     (first.join(", "), names.count())
 }
 
-/// Returns the end of the message about names that match no layout.
+/// Returns the last words of the message about names that match no layout.
 fn looked_for(layout: Option<Layout>) -> String {
     match layout {
         Some(layout) => format!("the layout {layout} is known"),
@@ -147,7 +148,7 @@ fn looked_for(layout: Option<Layout>) -> String {
     }
 }
 
-/// Returns the words about `others` further names for an error message; empty for 0.
+/// Returns ` (and N more)` for the `N = others` names that an error message omits; empty for 0.
 fn and_more(others: usize) -> String {
     match others {
         0 => String::new(),

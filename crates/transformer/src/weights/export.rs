@@ -18,8 +18,9 @@ use crate::position::sinusoidal;
 /// `parameters` must have the names that [`parameters`](super::parameters()) gives them in a whole
 /// model (`encoder.layers.0..`), even if they belong to a single stack. In the result, a single
 /// stack has the names that the layout gives it outside a model. If `positions` is true, the result
-/// includes sinusoidal position tables, because PyTorch classes keep them in their state. Quantised
-/// matrices stay quantised in the native layout, and are dequantised in others.
+/// includes sinusoidal position tables, because PyTorch classes keep them in their state
+/// dictionary. Quantised matrices stay quantised in the native layout, and are dequantised in
+/// others.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -38,7 +39,7 @@ use crate::position::sinusoidal;
 ///
 /// # Errors
 ///
-/// The layout cannot represent the model, or a parameter is missing, is neither f32 nor quantised by
+/// The layout cannot represent the model. A parameter is missing, is neither f32 nor quantised by
 /// [`quantize_int8`](super::quantize_int8()), or does not have the shape that `config` gives it.
 pub fn export(
     config: &TransformerConfig,
@@ -139,8 +140,8 @@ fn check_whole(
     Ok(())
 }
 
-/// Returns the decoder's embedding table under the names of the matrices that may share it. Other
-/// layouts keep these matrices as separate tensors.
+/// Returns the decoder's embedding table under the names of the matrices that may share it. All
+/// layouts except the native one keep these matrices as separate tensors.
 fn shared(parameters: &Parameters) -> Parameters {
     let mut all = Parameters::new();
     if let Some(table) = parameters.get("decoder.input.embedding.weight") {

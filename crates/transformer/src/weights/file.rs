@@ -137,13 +137,15 @@ impl WeightsFile {
         &self.foreign
     }
 
-    /// Reads a tensor as f32. Elements in f16, bf16 or int8 are converted exactly; elements in f64 are
-    /// rounded.
+    /// Reads a tensor as f32.
+    ///
+    /// Elements in f16 and bf16 are converted exactly, and elements in f64 are rounded. Quantised
+    /// matrices are dequantised.
     ///
     /// # Errors
     ///
-    /// The file has no such tensor, its elements are not floating-point numbers, or it cannot be
-    /// read.
+    /// The file has no such tensor, its elements are neither floating-point numbers nor a quantised
+    /// matrix, or it cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
         let info = self.tensors.get(name);
         let info = info.ok_or_else(|| WeightsError::missing([name]))?;
@@ -177,7 +179,7 @@ fn is_pytorch(start: &[u8]) -> bool {
     start.starts_with(b"PK\x03\x04") || matches!(start, [0x80, 2..=5, ..])
 }
 
-/// Checks that a tensor has floating-point elements.
+/// Checks that a tensor has floating-point elements or is a quantised matrix.
 pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     match dtype {
         "f64" | "f32" | "f16" | "bf16" | INT8 => Ok(()),

@@ -11,8 +11,9 @@ pub struct TensorInfo {
     pub dtype: String,
     /// Shape, as in the file.
     pub shape: Vec<usize>,
-    /// Entry of the file's outermost dictionary that holds the tensor, such as `model` in
-    /// `{"model": {..}, "optimizer": {..}}`. `None` if that entry is not a dictionary itself.
+    /// Entry of a checkpoint's outermost dictionary that holds the tensor, such as `model` in
+    /// `{"model": {..}, "optimizer": {..}}`. The entry is a dictionary itself. `None` for all other
+    /// tensors, and in safetensors files.
     pub group: Option<String>,
 }
 

@@ -1,7 +1,7 @@
-//! Quantised matrices as data and in files.
+//! Quantised matrices, in memory and in files.
 //!
-//! A file has the integers of a matrix under its name, and the scales of its blocks under the name
-//! followed by `.scales`. The shapes of the two show the size of a block.
+//! A file stores the integers of a matrix under the name of the matrix. It stores the scales of the
+//! blocks under this name followed by `.scales`. The size of a block follows from the two shapes.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,8 @@ pub(super) fn scales_of(name: &str) -> String {
     format!("{name}.scales")
 }
 
-/// Returns the axis along which a parameter's blocks lie, or `None` if it is not quantised.
+/// Returns the axis along which the blocks of the parameter `name` extend; `None` for parameters
+/// that are never quantised.
 pub(super) fn axis(name: &str) -> Option<usize> {
     let mut path = name.rsplit('.');
     match (path.next()?, path.next()?) {
@@ -31,7 +32,7 @@ pub(super) fn axis(name: &str) -> Option<usize> {
 pub(super) struct Int8<'a> {
     /// Integers in row-major order.
     pub integers: &'a [u8],
-    /// Scales of the blocks in row-major order, as bytes.
+    /// Scales of the blocks in row-major order, as the bytes of f32 numbers.
     pub scales: &'a [u8],
     pub shape: [usize; 2],
     /// Shape of a block.
@@ -63,7 +64,7 @@ impl<'a> Int8<'a> {
         [0, 1].map(|axis| self.shape[axis] / self.block[axis])
     }
 
-    /// Returns the axis along which blocks lie.
+    /// Returns the axis along which the blocks extend.
     pub fn axis(&self) -> usize {
         usize::from(self.block[0] == 1)
     }
@@ -87,7 +88,7 @@ impl<'a> Int8<'a> {
         TensorData::new(values, self.shape)
     }
 
-    /// Returns the transpose.
+    /// Returns the transposed matrix, which is quantised in the same way.
     pub fn transposed(&self) -> TensorData {
         let integers = transpose(self.integers, self.shape);
         let integers = integers.into_iter().map(u8::cast_signed).collect();
@@ -103,7 +104,7 @@ pub(super) fn transpose<T: Copy>(matrix: &[T], [rows, columns]: [usize; 2]) -> V
     (0..columns).flat_map(column).collect()
 }
 
-/// Returns the same elements in f32, if `data` is a quantised matrix.
+/// Returns the elements in f32 if `data` is a quantised matrix, or `data` itself otherwise.
 pub fn dequantize(data: &TensorData) -> Cow<'_, TensorData> {
     match Int8::of(data) {
         Some(matrix) => Cow::Owned(matrix.dequantized()),
@@ -111,7 +112,8 @@ pub fn dequantize(data: &TensorData) -> Cow<'_, TensorData> {
     }
 }
 
-/// Returns the matrix whose integers and scales a file has as little-endian bytes.
+/// Builds a quantised matrix from its integers and scales, which a file stores as little-endian
+/// bytes.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The model's configuration, which a file in the native layout has in its metadata.
+//! The model's configuration, which a file in the native layout stores in its metadata.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, fields are missing, or it has another key.
+/// The configuration is not valid JSON, fields are missing, or a key other than `config` holds it.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {
@@ -34,7 +34,8 @@ pub(super) fn config(
     if let Some(json) = metadata.get(CONFIG) {
         return read(json).map(Some);
     }
-    // Other programs write metadata of their own, but none that is a configuration of this model.
+    // Other programs write other metadata, but never a configuration of this crate. If another key
+    // holds one, that key is damaged.
     match metadata.iter().find(|(_, json)| read(json).is_ok()) {
         None => Ok(None),
         Some((key, _)) => Err(WeightsError::File(format!(

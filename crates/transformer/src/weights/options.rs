@@ -5,7 +5,7 @@ use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTy
 
 /// Options of an import: hyper-parameters that weights do not show, and how to read the file.
 ///
-/// The import determines sizes and numbers of layers by the shapes and names of the tensors. You
+/// The import determines sizes and numbers of layers from the shapes and names of the tensors. You
 /// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()). If another
 /// hyper-parameter is `None`, it is taken from the file; if the file does not show it, it has the
 /// layout's usual value.

@@ -28,8 +28,8 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
 /// Returns a copy of `module` with the given parameters, on the module's device and in its
 /// precision.
 ///
-/// A quantised matrix stays quantised if operations on the device have fast paths for it
-/// ([`fused::takes_int8`]). Elsewhere, it is dequantised.
+/// A quantised matrix stays quantised on devices without autodiff for which [`fused::takes_int8`]
+/// is true. Elsewhere, it is dequantised.
 ///
 /// # Errors
 ///
@@ -74,7 +74,8 @@ impl MapNamed for Replace {
             .expect("the names were compared before");
         param.map(|tensor| {
             let device = tensor.device();
-            // Gradients belong to floats.
+            // Quantised matrices cannot be trained, so they are dequantised on devices with
+            // autodiff.
             let stays = fused::takes_int8(&device) && !tensor.device().is_autodiff();
             let matrix = Int8::of(&data);
             if stays && matrix.is_some_and(|matrix| axis(&name) == Some(matrix.axis())) {

@@ -45,8 +45,8 @@ impl PyTorchFile {
             let what = "two of its tensors have the same name".into();
             return Err(WeightsError::PyTorch(what));
         }
-        // The elements of an expanded tensor share memory, so a small file can describe huge
-        // tensors.
+        // The elements of a tensor that `Tensor.expand` returned share memory, so a small file can
+        // describe huge tensors.
         let claimed: u64 = tensors
             .values()
             .map(|tensor| tensor.byte_len() as u64)

@@ -9,12 +9,14 @@ use super::named::{MapNamed, map_named};
 
 /// Returns the module with its large matrices quantised to 8 bits.
 ///
-/// On the backend flex, these are the weights of all linear layers and the embedding tables. Each
-/// block of at most 128 inputs of an output has its own scale, as has each block of an embedding.
-/// Products are computed with 8-bit integers: see [`fused::quantize_int8`].
+/// On the backend flex, these are the weights of all linear layers and the embedding tables. The
+/// elements of each column of a weight `[in, out]`, and of each row of an embedding table, are
+/// divided into blocks of 8 to 128 elements. Each block has its own scale. A matrix that cannot be
+/// divided into such blocks is not quantised. Matmuls are computed with 8-bit integers: see
+/// [`fused::quantize_int8`].
 ///
 /// On other backends, Burn's quantiser scales each weight of a linear layer by its largest absolute
-/// element, and the speed depends on the backend's operations.
+/// element, and embedding tables are not quantised. The speed depends on the backend's operations.
 pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
     if fused::takes_int8(device) {
         return map_named(module, &mut Int8);
@@ -87,7 +89,7 @@ mod tests {
     #[test]
     fn logits_of_a_large_model_are_close() {
         let device = Device::flex();
-        // The size of the paper's base model, with fewer tokens.
+        // This is the paper's base model with a smaller vocabulary.
         let model = TransformerConfig::new(500, 500)
             .init_seeded(1, &device)
             .unwrap();

@@ -202,7 +202,8 @@ impl Entries {
 /// Names of tensors after renaming, mapped to their names in the file.
 type Names = BTreeMap<String, String>;
 
-/// Maximum number of layers of a stack, far above the number in any real model.
+/// Maximum number of layers of a stack. A larger layer number comes from a damaged file, and would
+/// exhaust the memory.
 const MAX_LAYERS: usize = 1000;
 
 /// The structure of a file, as the names of its tensors show it.
@@ -312,8 +313,9 @@ fn matched(
         n_layers,
         is_bare,
     } = found;
-    // For `torch.nn`, `prefix` ends with the field name of the `Transformer`. Modules outside of it
-    // do not have this name: if `prefix` is `module.transformer.`, `outer` is `module.`.
+    // For `torch.nn`, `prefix` ends with the field name of the `Transformer`. The names of modules
+    // outside the `Transformer` lack this field name: if `prefix` is `module.transformer.`, `outer`
+    // is `module.`.
     let outer = match prefix.trim_end_matches('.').rsplit_once('.') {
         _ if prefix.is_empty() => String::new(),
         Some((outer, _)) => format!("{outer}."),

@@ -119,8 +119,8 @@ impl SafetensorsFile {
     }
 }
 
-/// Marks the matrices of 8-bit integers that have scales, and removes their scales from `tensors`.
-/// Returns the shapes of the scales, by the names of the matrices.
+/// Sets the element type of the matrices of 8-bit integers that have scales to `int8`, and removes
+/// their scales from `tensors`. Returns the shapes of the scales, by the names of the matrices.
 fn take_scales(tensors: &mut BTreeMap<String, TensorInfo>) -> BTreeMap<String, Vec<usize>> {
     let is_matrix = |name: &String| {
         let scales = tensors.get(&scales_of(name));
@@ -166,7 +166,9 @@ choices!(Dtype, "dtype", {
     Int8: "int8", "A quarter of the size: 8 bits with a scale for each block; layout native only";
 });
 
-/// Returns the bytes of a safetensors file with these parameters. Quantised matrices stay quantised.
+/// Returns the bytes of a safetensors file with these parameters.
+///
+/// Quantised matrices stay quantised.
 ///
 /// # Errors
 ///
@@ -176,7 +178,9 @@ pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
 }
 
 /// Returns the bytes of a safetensors file with these parameters, rounded to `dtype`, and with
-/// `metadata`. Quantised matrices stay quantised.
+/// `metadata`.
+///
+/// Quantised matrices stay quantised.
 ///
 /// # Errors
 ///
@@ -228,8 +232,8 @@ pub fn to_bytes_with(
         Ok((name, view.map_err(file)?))
     });
     let views = views.collect::<Result<Vec<_>, _>>()?;
-    // The format's writer takes a hash map, so the order of several metadata entries in the file
-    // may vary.
+    // The writer of the `safetensors` crate takes a hash map, so the order of several metadata
+    // entries in the file may vary.
     let metadata = metadata
         .iter()
         .map(|(key, text)| (key.clone(), text.clone()));

@@ -16,8 +16,8 @@ const GENERATOR: &str = "decoder.generator.weight";
 
 /// Returns which vocabulary matrices are shared, and changes `parameters` accordingly.
 ///
-/// Copies of a shared matrix are removed. A matrix that the file lacks is copied from the matrix
-/// that it equals, if the model keeps the two apart.
+/// Copies of a shared matrix are removed. A matrix that the file lacks is copied from the target
+/// embedding, unless the model shares it.
 ///
 /// # Errors
 ///

@@ -33,7 +33,8 @@ pub(in crate::weights) fn expand(layout: Layout, n_layers: [usize; 2], is_bare: 
     all
 }
 
-/// Returns a name without `encoder.` or `decoder.`, and without `model.` before them.
+/// Returns a name without `encoder.` or `decoder.`, and without `model.` before them. The prefix
+/// `transformer.` before them stays.
 fn bare(name: &str) -> String {
     for (before, stays) in [("", ""), (CORE, CORE), ("model.", "")] {
         for stack in ["encoder.", "decoder."] {

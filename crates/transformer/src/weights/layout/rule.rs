@@ -91,7 +91,8 @@ impl Rule {
         shape
     }
 
-    /// Returns whether the layout's tensor is arranged as the parameter.
+    /// Returns whether the layout's tensor has the same elements, in the same order, as the whole
+    /// parameter of this crate.
     pub fn is_identity(&self) -> bool {
         self.kind == Kind::Same && self.their_part == Part::WHOLE && self.our_part == Part::WHOLE
     }
