@@ -41,8 +41,8 @@ impl<'a> Init<'a> {
 
     /// Creates an initialiser that draws nothing: matrices and biases are zeros.
     ///
-    /// Use it for parameters that will be replaced. If the operating system allocates memory pages
-    /// only when they are first written, the zeros take no memory.
+    /// Use it for parameters that will be replaced: all zeros of a parameter are the same number in
+    /// memory.
     pub fn zeros(device: &'a Device) -> Self {
         Self {
             device,
@@ -59,8 +59,8 @@ impl<'a> Init<'a> {
     /// Draws a tensor whose elements are uniform in `[-bound, bound)`.
     fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
         let Some(rng) = &mut self.rng else {
-            let zeros = Tensor::zeros(shape, self.device);
-            return Param::from_tensor(zeros);
+            let zero = Tensor::<D>::zeros([1; D], self.device);
+            return Param::from_tensor(zero.expand(shape));
         };
         let bound = bound as f32;
         let values: Vec<f32> = (0..shape.iter().product())

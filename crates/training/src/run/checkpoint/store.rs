@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 use crate::error::UsageError;
 use crate::files::{
-    TemporaryFolder, remove_file, remove_folder, sha256, sync_folder, write_through,
+    TemporaryFolder, hex, remove_file, remove_folder, sha256, sync_folder, write_through,
 };
 use crate::run::layout::CHECKPOINTS;
 
@@ -41,6 +42,14 @@ impl FileEntry {
             bytes: bytes.len() as u64,
             sha256: sha256(bytes),
         }
+    }
+
+    /// Returns the entry of a file, which is read in pieces.
+    fn of_file(path: &Path) -> io::Result<Self> {
+        let mut hash = Sha256::new();
+        let bytes = io::copy(&mut fs::File::open(path)?, &mut hash)?;
+        let sha256 = hex(&hash.finalize());
+        Ok(Self { bytes, sha256 })
     }
 }
 
@@ -86,6 +95,8 @@ impl From<CheckpointError> for UsageError {
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
+    /// Names of files that are verified, but whose contents are not kept.
+    unused: &'static [&'static str],
 }
 
 impl Checkpoints {
@@ -93,7 +104,15 @@ impl Checkpoints {
     pub fn of(run: &Path) -> Self {
         Self {
             folder: run.join(CHECKPOINTS),
+            unused: &[],
         }
+    }
+
+    /// Does without the contents of the files `unused`, which saves memory. Reading a checkpoint
+    /// still verifies their checksums.
+    #[must_use]
+    pub fn without(self, unused: &'static [&'static str]) -> Self {
+        Self { unused, ..self }
     }
 
     /// Returns the folder that holds all checkpoints.
@@ -162,7 +181,8 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// Reads a checkpoint's files and verifies their checksums.
+    /// Reads a checkpoint's files, except those [`without`](Self::without) contents, and verifies all
+    /// checksums.
     ///
     /// # Errors
     ///
@@ -170,13 +190,12 @@ impl Checkpoints {
     pub fn read(&self, step: usize) -> Result<LoadedCheckpoint, CheckpointError> {
         let folder = self.path(step);
         let damaged = |path: &Path, what: String| CheckpointError::damaged(path, what);
-        let read = |path: &Path| match fs::read(path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(damaged(path, MISSING.into())),
-            Err(error) => Err(damaged(path, format!("cannot be read ({error})"))),
-            Ok(bytes) => Ok(bytes),
+        let unreadable = |path: &Path, error: io::Error| match error.kind() {
+            ErrorKind::NotFound => damaged(path, MISSING.into()),
+            _ => damaged(path, format!("cannot be read ({error})")),
         };
         let path = folder.join(MANIFEST);
-        let bytes = read(&path)?;
+        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -211,11 +230,15 @@ impl Checkpoints {
                 let what = format!("has {length} bytes, but was written with {}", entry.bytes);
                 return Err(damaged(&path, what));
             }
-            let bytes = read(&path)?;
-            if FileEntry::of(&bytes) != entry {
+            let read = match self.unused.contains(&name.as_str()) {
+                true => FileEntry::of_file(&path).map(|found| (found, None)),
+                false => fs::read(&path).map(|bytes| (FileEntry::of(&bytes), Some(bytes))),
+            };
+            let (found, bytes) = read.map_err(|error| unreadable(&path, error))?;
+            if found != entry {
                 return Err(damaged(&path, "differs from its SHA-256".into()));
             }
-            files.insert(name, bytes);
+            files.extend(bytes.map(|bytes| (name, bytes)));
         }
         Ok(LoadedCheckpoint { folder, files })
     }

@@ -11,8 +11,8 @@ use transformer::weights::{self, Parameters};
 
 use super::contents::at_step;
 use super::{
-    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, check_config, newest,
-    read_parameters, read_state, with_parameters,
+    AVERAGE, CheckpointSelector, Checkpoints, LoadedCheckpoint, MODEL, OPTIMIZER, check_config,
+    newest, read_parameters, read_state, with_parameters,
 };
 use crate::config::RunConfig;
 use crate::data::Dataset;
@@ -80,7 +80,7 @@ pub fn load_model(
 ) -> Result<(usize, Transformer), UsageError> {
     let model = config.model.init_zeros(device);
     let model = model.map_err(|error| unusable(&folder.join(CONFIG), error.to_string()))?;
-    let checkpoints = Checkpoints::of(folder);
+    let checkpoints = Checkpoints::of(folder).without(&[OPTIMIZER]);
     let (step, files) = match selector {
         CheckpointSelector::Last => newest(&checkpoints)?,
         CheckpointSelector::Step(step) => {
