@@ -50,7 +50,7 @@ fn run(
 }
 
 /// Checks that `f` and its gradients agree with `plain` and with the gradients that Burn's autodiff
-/// derives of `plain`.
+/// derives from `plain`.
 fn compare(
     name: &str,
     sizes: &[usize],
@@ -359,7 +359,7 @@ const ACTIVATIONS: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// Returns the output of an activation function, or of ReLU if it is `None`.
+/// Returns the output of an activation function. `None` means ReLU.
 fn activate(
     leaves: &[Tensor<1>],
     activation: Option<Activation>,
