@@ -1,6 +1,6 @@
-//! Measures each operation, forward and backward, by its fast path and in plain Burn:
-//! `cargo bench -p fused --bench operations`. The shapes are those of the paper's base model with
-//! 16 sequences of 64 tokens.
+//! Measures each operation on its fast path and in plain Burn, with the backward pass of operations
+//! that have one: `cargo bench -p fused --bench operations`. The shapes are those of the base model
+//! of Vaswani et al. (2017), with a vocabulary of 10,000 tokens and 16 sequences of 64 tokens.
 #![allow(missing_docs)] // criterion's macros make public functions
 
 use std::cell::RefCell;
@@ -35,8 +35,8 @@ fn random<const D: usize>(shape: [usize; D]) -> Tensor<D> {
     Tensor::random(shape, Distribution::Uniform(-1.0, 1.0), &device).require_grad()
 }
 
-/// Runs attention in plain Burn, forward and backward, as the model computes it without a fast
-/// path.
+/// Runs attention in plain Burn, forward and backward, as a model computes it where there is no
+/// fast path.
 fn plain_attention(query: Tensor<4>, key: Tensor<4>, value: Tensor<4>, mask: &Tensor<4, Bool>) {
     let [query, key, value] = [query, key, value].map(|x| x.swap_dims(1, 2));
     let [batch, n_heads, t, d_head] = query.dims();
@@ -67,7 +67,7 @@ fn operations(criterion: &mut Criterion) {
     let query = random([BATCH, LENGTH, N_HEADS, d_head]);
     let memory = random([BATCH, LENGTH, 2 * N_HEADS, d_head]);
     let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
-    // These are the shapes of the copy task.
+    // These are the shapes of the Annotated Transformer's copy task: 80 sequences of 10 tokens.
     let short = random([80, 10, 3 * N_HEADS, d_head]);
     let short_mask = Tensor::<2, Bool>::tril_mask([10, 10], 0, &device).unsqueeze();
     let logits = random([rows, VOCAB_SIZE]);

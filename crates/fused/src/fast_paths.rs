@@ -1,7 +1,8 @@
 //! Switches fast paths on and off, for one thread.
 //!
-//! The environment variable `FUSED_FAST_PATHS` has the setting with which each thread starts, `on` or
-//! `off`. With it, tests that know nothing of fast paths run without them.
+//! The environment variable `FUSED_FAST_PATHS` (`on` or `off`) is the setting with which each
+//! thread starts. With `off`, tests that do not change the setting themselves run without fast
+//! paths.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -9,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::variable::{EnvironmentError, read};
 
-/// The environment variable that has the default.
+/// The environment variable that contains the default setting.
 const VARIABLE: &str = "FUSED_FAST_PATHS";
 
 static DEFAULT: LazyLock<Result<bool, EnvironmentError>> = LazyLock::new(|| {
@@ -21,19 +22,21 @@ thread_local! {
     static IS_ENABLED: Cell<bool> = Cell::new(default().unwrap_or_else(|error| panic!("{error}")));
 }
 
-/// Returns whether fast paths are on by default, or an error if the environment variable has another
-/// value than `on` and `off`.
+/// Returns whether fast paths are on by default, or an error if the environment variable has a
+/// value other than `on` and `off`.
 pub(crate) fn default() -> Result<bool, EnvironmentError> {
     DEFAULT.clone()
 }
 
 /// Switches the fast paths of the calling thread on or off until the guard is dropped.
 ///
-/// They are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`. Without them,
-/// every operation of this crate is plain Burn, for comparisons and to work around a defect. The
-/// setting holds for the calling thread and for operations that it runs through
-/// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass follows the forward pass
-/// that recorded it.
+/// They are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`. Without
+/// fast paths, operations run in plain Burn, and attention functions return `None`. This is useful
+/// for comparisons, and to work around a defect of a fast path.
+///
+/// The setting holds for the calling thread and for operations that it runs through
+/// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass takes the same path as
+/// the forward pass that recorded it.
 ///
 /// ```
 /// let before = fused::has_fast_paths();

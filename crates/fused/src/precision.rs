@@ -1,4 +1,4 @@
-//! The number format of matmuls, as a setting of a thread.
+//! The number format of matmuls, which is a setting of each thread.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -9,20 +9,23 @@ thread_local! {
     static IS_BF16: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Lets the matmuls of the calling thread round their inputs to bfloat16, or not, until the guard is
-/// dropped. The default is not to round.
+/// Switches bfloat16 matmuls of the calling thread on or off until the guard is dropped. They are
+/// off by default.
+///
+/// A bfloat16 matmul rounds its inputs to bfloat16 and sums the products in f32. All tensors stay
+/// f32. Each input keeps 8 significant bits, which is a relative error of at most 1/256. A product
+/// therefore has a relative error of at most about 1/128.
 ///
 /// The setting holds for matmuls of f32 tensors on flex, forward and backward, in
-/// [`linear`](crate::linear()) and
-/// [`linear_cross_entropy`](crate::linear_cross_entropy()). Products are summed in f32, and all
-/// tensors stay f32. Inputs keep 8 bits of precision, so that an output has a relative error of
-/// about 1/256 of its largest product. Attention stays f32, and so do matmuls of at most 16 rows:
-/// both take their time for other work than multiplication.
+/// [`linear`](crate::linear()), [`linear_transposed`](crate::linear_transposed()) and
+/// [`linear_cross_entropy`](crate::linear_cross_entropy()). Attention stays f32, and so do matmuls
+/// with at most 16 rows of output. Both spend most of their time on other work than multiplication.
 ///
-/// The setting has no effect on a CPU without [bfloat16 instructions](crate::has_bf16_instructions()), where
-/// rounding would cost time and gain nothing. Like [`fast_paths`](crate::fast_paths()), it holds
-/// for the calling thread and for operations that it runs through [`in_pool`](crate::in_pool()).
-/// A backward pass follows the setting of the thread that calls it.
+/// The setting has no effect on a CPU without bfloat16 instructions (see
+/// [`has_bf16_instructions`](crate::has_bf16_instructions())), where rounding would cost time and
+/// gain nothing. Like [`fast_paths`](crate::fast_paths()), it holds for the calling thread and for
+/// operations that it runs through [`in_pool`](crate::in_pool()). A backward pass follows the
+/// setting of the thread that calls it.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -49,8 +52,8 @@ pub fn has_bf16_matmuls() -> bool {
     IS_BF16.get()
 }
 
-/// Returns whether [`bf16_matmuls`] holds for f32 tensors of this device: fast paths are on, and the
-/// device is flex, with or without autodiff.
+/// Returns whether [`bf16_matmuls`] applies to f32 tensors of this device: fast paths are on, and
+/// the device is flex, with or without autodiff.
 #[must_use]
 pub fn takes_bf16_matmuls(device: &Device) -> bool {
     #[cfg(feature = "flex")]

@@ -10,7 +10,7 @@ use burn::tensor::Device;
 /// as long as a small operation.
 ///
 /// The settings of the calling thread ([`fast_paths`](crate::fast_paths),
-/// [`Profile`](crate::Profile)) hold for `f` too.
+/// [`bf16_matmuls`](crate::bf16_matmuls), [`Profile`](crate::Profile)) hold for `f` too.
 ///
 /// # Panics
 ///

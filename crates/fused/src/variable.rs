@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// An environment variable of this crate has a value that cannot be used here.
+/// An environment variable of this crate has a value that is not allowed on this machine.
 ///
 /// ```
 /// let error = fused::EnvironmentError {

@@ -1,4 +1,4 @@
-//! Compares Adam's updates, by the fast path and by plain operations, with the formula in f64.
+//! Compares Adam's updates, on the fast path and in plain Burn, with the formula in f64.
 
 mod common;
 
@@ -13,7 +13,7 @@ fn tensor(elements: &[f64]) -> Tensor<1> {
 }
 
 /// Checks four updates. Without a scale, every second update also returns the gradient's sum of
-/// squares.
+/// squares. With `is_shared`, the state has another owner, whose tensors must not be changed.
 fn check(n: usize, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
     let (mut w, mut m, mut v) = (elements(n, 1), vec![0.0; n], vec![0.0; n]);
     let mut state = AdamState {

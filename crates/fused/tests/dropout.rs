@@ -27,7 +27,8 @@ fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
         .collect()
 }
 
-/// Returns whether `count` is within five standard deviations of `n * p`, the mean of `n` draws.
+/// Returns whether `count` is within five standard deviations of `n * p`. This is the expected
+/// number of hits in `n` draws with probability `p`.
 fn is_likely(count: usize, n: usize, p: f64) -> bool {
     let deviation = (n as f64 * p * (1.0 - p)).sqrt();
     (count as f64 - n as f64 * p).abs() < 5.0 * deviation

@@ -38,7 +38,7 @@ fn product(x: &[f64], w: &[f64], bias: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-/// Checks both linear layers with a quantised weight.
+/// Checks `linear` and `linear_transposed` with a quantised weight.
 fn check_linear(m: usize, k: usize, n: usize, seed: usize) {
     let device = Device::flex();
     let (x, weight) = (matrix(m, k, seed), matrix(k, n, seed + 1));
@@ -46,7 +46,8 @@ fn check_linear(m: usize, k: usize, n: usize, seed: usize) {
     let small = fused::quantize_int8(weight.clone(), 0);
     let rounded = values(small.clone().dequantize().into_data());
     let name = format!("{m} {k} {n}");
-    // A weight has an error of half a unit, and a unit is 1/127 of the largest element.
+    // A weight has an error of at most half a unit. A unit is 1/127 of the block's largest element,
+    // which is at most 2.
     let of_weight = if is_quantised(&small) {
         2.0 / 254.0 + 1e-6
     } else {
@@ -63,7 +64,8 @@ fn check_linear(m: usize, k: usize, n: usize, seed: usize) {
         &rounded,
         &values(bias.clone().into_data()),
     );
-    // The reference has the rounded weight, so that only `x` is rounded: by half a unit, too.
+    // The reference uses the rounded weight. The results differ only by the rounding of `x`, which
+    // also has an error of at most half a unit.
     let of_column = |column: usize| {
         let column = rounded.iter().skip(column).step_by(n);
         2.0 / 254.0 * column.map(|w| w.abs()).sum::<f64>() + 1e-4
@@ -94,7 +96,7 @@ fn linear_layers_follow_the_formula() {
         (7, 80, 64),
         (30, 520, 130),
         (130, 2048, 70),
-        // A prime number of inputs has no blocks.
+        // The number of inputs, 131, is prime, so that the weight is not quantised.
         (4, 131, 20),
     ] {
         check_linear(m, k, n, 3);

@@ -83,7 +83,7 @@ fn values_and_gradients_follow_the_formula() {
     for (rows, width) in [(1, 2), (3, 8), (7, 33), (5, 64), (2, 70)] {
         check(rows, width, 0.0, 5);
     }
-    // With a mean far from zero, digits are lost only by rounding the inputs to f32.
+    // With a mean far from zero, only the rounding of the inputs to f32 may reduce the precision.
     check(3, 40, 5.0, 6);
 }
 

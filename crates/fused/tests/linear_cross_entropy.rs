@@ -6,7 +6,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Returns the losses, and the gradients of x, weight and bias.
+/// Returns the losses, and the gradients of x, weight and bias. With `at_a_time`, the losses are
+/// computed in chunks of this many rows.
 fn run(
     [rows, d_input, vocab_size]: [usize; 3],
     smoothing: f64,

@@ -11,7 +11,8 @@ mod allocations;
 
 use allocations::peak_of;
 
-/// Returns the largest number of bytes held at once in a forward and a backward pass of attention.
+/// Returns the largest number of bytes held at once in a forward and a backward pass of attention
+/// with `length` tokens, on flex.
 fn most_held(length: usize) -> usize {
     fused::free_buffers();
     let device = Device::flex().autodiff();

@@ -50,7 +50,7 @@ fn run(
 }
 
 /// Checks that `f` and its gradients agree with `plain` and with the gradients that Burn's autodiff
-/// derives of `plain`.
+/// derives from `plain`.
 fn compare(
     name: &str,
     sizes: &[usize],
@@ -261,7 +261,9 @@ fn attention_to_many_keys_agrees_with_plain_burn() {
     for mask in MASKS {
         Attention { mask, ..LONG }.compare();
     }
+    // Self-attention, whose queries are as many as its keys.
     Attention {
+        t: 1100,
         s: None,
         mask: Mask::Causal,
         ..LONG
@@ -359,7 +361,7 @@ const ACTIVATIONS: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// Returns the output of an activation function, or of ReLU if it is `None`.
+/// Returns the output of an activation function. `None` means ReLU.
 fn activate(
     leaves: &[Tensor<1>],
     activation: Option<Activation>,

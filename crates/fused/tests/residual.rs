@@ -152,7 +152,7 @@ fn check(case: &Case) {
         ],
     );
     // Only the sum is used, so that gamma and beta have gradients of zeros. Plain Burn would give
-    // them no gradients, so that the reference adds their product times 0.
+    // them no gradients. The reference therefore adds their product times 0.
     assert_same(
         "residual_and_norm, the sum",
         case,

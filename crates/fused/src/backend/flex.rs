@@ -26,8 +26,8 @@ pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     }
 }
 
-/// Returns the flex tensor inside a mask. Returns `None` if the mask is on another backend, or if it
-/// has more or less than one byte per element.
+/// Returns the flex tensor inside a mask, or `None` if the mask is on another backend or does not
+/// have one byte per element.
 pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTensor<Flex>> {
     match tensor.clone().into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Bool(tensor))
@@ -73,8 +73,8 @@ pub(crate) fn ids(tensor: IntTensor<Flex>) -> Vec<i64> {
     tensor.into_data().iter().collect()
 }
 
-/// Lets `f` change all elements of a tensor. If the tensor is not the only owner of its memory, it
-/// is replaced by a copy first.
+/// Lets `f` change all elements of a tensor. If the tensor is not contiguous or shares its memory,
+/// `f` changes a contiguous copy, which then replaces the tensor.
 pub(crate) fn with_mut<T>(tensor: &mut FlexTensor, f: impl FnOnce(&mut [f32]) -> T) -> T {
     if !tensor.layout().is_contiguous() {
         *tensor = tensor.to_contiguous();

@@ -1,4 +1,5 @@
-//! An arena, which hands out pieces of large slabs of memory and joins returned pieces again.
+//! An arena, which hands out pieces of large slabs of memory. A returned piece is joined with its
+//! free neighbours.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::collections::BTreeMap;
@@ -7,8 +8,8 @@ use std::ptr::NonNull;
 /// Number of f32 elements in a cache line of 64 bytes.
 pub(crate) const CACHE_LINE: usize = 16;
 
-/// Number of elements of the first slab. Each further slab at least doubles the arena, if there is
-/// enough memory.
+/// Minimum number of elements of a slab. Each further slab at least doubles the arena. If there is
+/// not enough memory for this, the slab is only as large as the piece that needs it.
 const FIRST: usize = 1 << 18;
 
 /// Slabs of memory and the free pieces in them.
@@ -112,9 +113,9 @@ impl Arena {
         }
     }
 
-    /// Adds a slab of at least `len` free elements. Returns the slab's index and the position of its
-    /// first free element, which is always 0. The system provides the memory pages of the slab when
-    /// they are first touched.
+    /// Adds a slab of at least `len` free elements. Returns the slab's index and the position of
+    /// its first free element, which is always 0. The system provides the memory pages of the slab
+    /// when they are first touched.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
         // If there is not enough memory to double the arena, the slab has only `len` elements.
@@ -182,7 +183,7 @@ mod tests {
     }
 
     proptest! {
-        /// Fills every piece with a value of its own, so that any other value in the piece reveals
+        /// Fills every piece with a different value, so that any other value in the piece reveals
         /// an overlap.
         #[test]
         fn pieces_never_overlap_and_all_join_again(

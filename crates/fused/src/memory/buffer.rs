@@ -22,8 +22,8 @@ fn arena() -> MutexGuard<'static, Arena> {
 
 /// Returns unused memory of earlier results to the system.
 ///
-/// Otherwise, the fast paths keep as much memory for later results as they ever needed at once.
-/// Memory is returned in whole slabs: a slab in which any result is still alive is kept.
+/// Without this call, the fast paths keep as much memory for later results as they ever needed at
+/// once. Memory is returned in whole slabs: a slab in which any result is still alive is kept.
 ///
 /// ```
 /// fused::free_buffers();
@@ -32,8 +32,9 @@ pub fn free_buffers() {
     arena().shrink();
 }
 
-/// Returns the total number of f32 elements in the results of all fast paths so far. Results of
-/// fewer than 4,096 elements are not counted. Tests use this number to measure memory.
+/// Returns the total number of f32 elements in all buffers that the arena has provided so far. Each
+/// buffer counts as a whole number of cache lines. Buffers of fewer than 4,096 elements are not
+/// counted. Tests use this number to measure memory.
 #[doc(hidden)]
 #[must_use]
 pub fn elements_taken() -> usize {
@@ -163,8 +164,8 @@ mod tests {
         assert_eq!(data.try_into_vec::<f32>().unwrap().len(), 5000);
     }
 
-    /// Each thread fills buffers with its own number and sends some of them to the next thread. That
-    /// thread reads and drops them.
+    /// Each thread fills buffers with its own number and sends some of them to the next thread. The
+    /// next thread reads and drops them.
     #[test]
     fn threads_share_the_arena() {
         use std::sync::mpsc::channel;

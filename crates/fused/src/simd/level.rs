@@ -18,7 +18,7 @@ use crate::variable::{EnvironmentError, read};
 /// The environment variable that forces a level.
 const VARIABLE: &str = "FUSED_SIMD";
 
-/// A level and its name, as `FUSED_SIMD` names it.
+/// The name of a level, as a value of `FUSED_SIMD`, and its vector instructions.
 type Level = (&'static str, Arch);
 
 static LEVEL: LazyLock<Result<Level, EnvironmentError>> = LazyLock::new(|| {

@@ -1,4 +1,5 @@
-//! Copies transposed matrices; with AVX2, in blocks of eight rows and columns.
+//! Copies the transpose of a matrix. With AVX2, the copy is made in blocks of eight rows and
+//! columns.
 
 /// Sets `to[column * to_stride + row] = from[row * from_stride + column]` for all rows and columns.
 pub(crate) fn copy_transposed(
@@ -52,7 +53,7 @@ mod avx2 {
 
     use super::by_element;
 
-    /// Rows and columns of a block.
+    /// Number of rows, and of columns, of a block.
     const BLOCK: usize = 8;
 
     pub(super) struct Copy<'a> {
@@ -103,9 +104,9 @@ mod avx2 {
         }
     }
 
-    /// Transposes a block. It first exchanges elements between pairs of rows, then within groups of
-    /// four rows, then between the two halves. It has no closures, since they would be compiled
-    /// without the vector instructions.
+    /// Transposes a block. The function first exchanges elements between pairs of rows, then within
+    /// groups of four rows, then between the two halves. It has no closures, since they would be
+    /// compiled without the vector instructions.
     #[inline(always)]
     fn transpose(simd: V3, rows: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
         let avx = simd.avx;

@@ -1,5 +1,5 @@
-//! An allocator that counts the system's allocations. Each test program that includes this file
-//! uses it.
+//! An allocator that counts the allocations of a process. A test program that includes this file
+//! uses the allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

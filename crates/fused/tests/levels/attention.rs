@@ -7,8 +7,9 @@ use super::common::assert_close;
 use super::random::{Random, dropout_mask, leaf, lock, tensor};
 use super::report;
 
-/// Queries, keys and values of one head, `[T, K]` and `[S, K]`, which keys are blocked, and the dropout
-/// mask of the weights, `[T, S]`.
+/// One head: queries `[T, K]`, keys and values `[S, K]`, the attention mask `[T, S]` (`true` =
+/// blocked), and the dropout mask of the weights `[T, S]` (0, or the factor of a weight that is
+/// kept).
 struct Head {
     d_head: usize,
     query: Vec<f64>,
@@ -42,7 +43,8 @@ impl Head {
         scores.iter().map(|x| (x - largest).exp() / sum).collect()
     }
 
-    /// Returns the output, and the gradients of queries, keys and values for that of the output.
+    /// Returns the output, and the gradients of queries, keys and values. `d_output` is the
+    /// gradient of the output.
     fn run(&self, d_output: &[f64]) -> [Vec<f64>; 4] {
         let (d, scale) = (self.d_head, (self.d_head as f64).sqrt());
         let s = self.key.len() / d;
@@ -71,7 +73,7 @@ impl Head {
     }
 }
 
-/// Copies a head out of, or adds it to, a tensor `[B, T, parts, K]`.
+/// The position of a head in a tensor `[B, T, parts, K]`.
 #[derive(Clone, Copy)]
 struct Place {
     batch: usize,
@@ -98,7 +100,8 @@ impl Place {
     }
 }
 
-/// Random keys that are blocked: all those after a query, some, or all of some queries.
+/// Returns a random attention mask and its shape, or `None`. The mask is causal, hides padding, or
+/// blocks arbitrary keys and all keys of some queries.
 fn blocked(random: &mut Random, [b, h, t, s]: [usize; 4]) -> Option<(Vec<bool>, [usize; 4])> {
     match random.below(4) {
         0 => None,
@@ -120,7 +123,7 @@ fn mask(blocked: &(Vec<bool>, [usize; 4]), device: &Device) -> Tensor<4, Bool> {
     Tensor::from_data(TensorData::new(blocked.0.clone(), blocked.1), device)
 }
 
-/// Checks one case of self-attention, or of cross-attention if there are `s` keys.
+/// Checks one case of self-attention, or of cross-attention if `s`, the number of keys, is given.
 fn check(random: &mut Random, seed: u64, [b, h, t, d]: [usize; 4], s: Option<usize>) {
     let dropout = [0.0, 0.3][random.below(2)];
     let (keys, first) = (s.unwrap_or(t), if s.is_some() { 0 } else { h });

@@ -32,7 +32,7 @@ fn relu_with_dropout() {
     }
 }
 
-/// `tests/activation.rs` has the formulas.
+/// Only compares the levels. `tests/activation.rs` compares the results with the formulas.
 #[test]
 fn other_activations() {
     let mut random = Random::new(2);
@@ -54,7 +54,7 @@ fn other_activations() {
     }
 }
 
-/// The masks must have the same bits at every level: a run with dropout is reproducible.
+/// The masks must have the same bits at every level, so that a run with dropout is reproducible.
 #[test]
 fn dropout() {
     let mut random = Random::new(3);
@@ -72,7 +72,7 @@ fn dropout() {
     }
 }
 
-/// `tests/adam.rs` has the formula.
+/// Only compares the levels. `tests/adam.rs` compares the results with the formula.
 #[test]
 fn adam() {
     let mut random = Random::new(4);

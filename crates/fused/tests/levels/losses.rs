@@ -1,4 +1,4 @@
-//! Cross-entropy, alone and of a linear layer in chunks.
+//! Cross-entropy of logits, and of the outputs of a linear layer in chunks.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -9,7 +9,8 @@ use super::report;
 
 const PAD: usize = 0;
 
-/// Returns the loss of each row, and the gradients of the logits for the gradients of the losses.
+/// Returns the loss of each row, and the gradients of the logits. `d_loss` is the gradient of each
+/// loss.
 fn by_hand(
     logits: &[f64],
     target: &[usize],

@@ -1,8 +1,9 @@
 //! Runs every kernel at every instruction-set level of this machine.
 //!
 //! The level holds for a process. One test therefore runs this program again for each level, with
-//! `FUSED_SIMD` set. The other tests compare a kernel with its formula in f64, over random shapes
-//! of awkward sizes. They also report what they computed, and the numbers of all levels must agree.
+//! `FUSED_SIMD` set. Most of the other tests compare a kernel with its formula in f64. Shapes are
+//! random, and about half of the sizes are equal or next to those of vectors, tiles and pieces.
+//! Almost all tests also report their results, and the results of all levels must agree.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -19,14 +20,15 @@ use std::process::Command;
 
 use burn::tensor::TensorData;
 
-/// Maximum difference between two levels, relative to the largest number of a report, or to 1 if all
-/// are smaller. The levels sum in different orders. The largest difference that was seen is 5e-7.
+/// Maximum difference between two levels, relative to the largest absolute value of a report, or to
+/// 1 if all values are smaller. The levels sum in different orders. The largest measured difference
+/// is 5e-7.
 const BETWEEN_LEVELS: f64 = 2e-6;
 
-/// Begins the report of a test in its output.
+/// Prefix of an output line in which a test reports its results.
 const REPORT: &str = "report of ";
 
-/// Reports what a kernel computed.
+/// Prints the bits of all results of a kernel, as one line of hexadecimal numbers.
 fn report(name: &str, all: &[&TensorData]) {
     let bits: String = all
         .iter()
@@ -98,7 +100,8 @@ fn all_levels_agree() {
             );
         }
     }
-    // Without this check, a level that the variable does not choose would agree with itself.
+    // If `FUSED_SIMD` had no effect, all runs would have the same level, and the comparisons above
+    // could not fail.
     assert!(is_other, "all levels have the same bits");
 }
 

@@ -1,4 +1,4 @@
-//! Matrix products of any strides, and the linear layer.
+//! Matmuls of matrices with any strides, and the linear layer.
 
 use burn::tensor::{Device, TensorData};
 use fused::Matrix;
@@ -7,7 +7,7 @@ use super::common::assert_close;
 use super::random::{Random, leaf, tensor};
 use super::report;
 
-/// Returns `x W` in f64; element `(row, column)` of a factor is given by a function.
+/// Returns `x W` in f64. The functions `x` and `w` return the element of a row and a column.
 pub fn product(
     [m, k, n]: [usize; 3],
     x: impl Fn(usize, usize) -> f64,
@@ -62,7 +62,8 @@ fn bf16_products_of_any_strides() {
     let mut random = Random::new(13);
     let _bf16 = fused::bf16_matmuls(true);
     let round = |x: f64| match fused::has_bf16_instructions() {
-        // `from_f64` rounds some numbers just above a tie down.
+        // The number is converted by way of f32, since `bf16::from_f64` rounds some numbers just
+        // above a tie down.
         true => bf16::from_f32(x as f32).to_f64(),
         false => x,
     };
@@ -92,7 +93,7 @@ fn products_of_any_strides() {
     let mut random = Random::new(11);
     for case in 0..120 {
         let [m, n] = [random.size(140), random.size(300)];
-        // Some products need several pieces of the sums.
+        // Some matmuls sum so many products that the packed path splits the sums into pieces.
         let k = random.size(if case % 8 == 0 { 1100 } else { 200 });
         let x = Strided::new(&mut random, [m, k]);
         let w = Strided::new(&mut random, [k, n]);

@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// Sizes at which vectors, tiles and pieces begin and end.
+/// Sizes equal or next to multiples of the sizes of vectors, tiles and pieces.
 const AWKWARD: [usize; 17] = [
     1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 49, 63, 65, 127, 129,
 ];
@@ -13,7 +13,7 @@ const AWKWARD: [usize; 17] = [
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the generator of a seed.
+    /// Returns a generator that starts from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -30,7 +30,7 @@ impl Random {
         (self.next() % n as u64) as usize
     }
 
-    /// Returns a size from 1 to `most`; every second one is awkward.
+    /// Returns a size from 1 to `most`. About half of the sizes are from [`AWKWARD`].
     pub fn size(&mut self, most: usize) -> usize {
         if self.below(2) == 0 {
             return 1 + self.below(most);
@@ -59,7 +59,7 @@ pub fn tensor<const D: usize>(numbers: &[f64], shape: [usize; D], device: &Devic
     Tensor::from_data(TensorData::new(numbers, shape), device)
 }
 
-/// Returns a leaf of the autodiff graph, and keeps its numbers for the formula.
+/// Returns a tensor of numbers on flex, as a leaf of the autodiff graph.
 pub fn leaf<const D: usize>(numbers: &[f64], shape: [usize; D]) -> Tensor<D> {
     tensor(numbers, shape, &Device::flex().autodiff()).require_grad()
 }

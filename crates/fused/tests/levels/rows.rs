@@ -8,7 +8,7 @@ use super::report;
 
 const EPSILON: f64 = 1e-5;
 
-/// Inputs of a case; `mask` is that of dropout.
+/// Inputs of a case. `mask` is the dropout mask, whose elements are 0 or `1 / (1 - probability)`.
 struct Case {
     shape: [usize; 2],
     probability: f64,
@@ -17,8 +17,9 @@ struct Case {
     gamma: Vec<f64>,
     beta: Vec<f64>,
     mask: Vec<f64>,
-    /// Gradients of the sum and of its norm.
+    /// Gradient of the sum.
     d_sum: Vec<f64>,
+    /// Gradient of the norm of the sum.
     d_norm: Vec<f64>,
 }
 
@@ -34,7 +35,8 @@ struct Expected {
 
 impl Case {
     fn new(random: &mut Random, seed: u64) -> Self {
-        // A width of 1 has a variance of 0, so that rounding is all that is left.
+        // The width is at least 2. With a width of 1, the variance would be 0, and the gradients
+        // would consist of rounding errors.
         let shape = [random.size(40), 1 + random.size(300)];
         let [rows, width] = shape;
         let n = rows * width;
@@ -136,7 +138,7 @@ fn residual_and_norm() {
     }
 }
 
-/// Layer norm and residual alone are the parts of the test above.
+/// Checks layer norm and the residual connection separately, with the formulas of the test above.
 #[test]
 fn layer_norm_and_residual() {
     let mut random = Random::new(22);

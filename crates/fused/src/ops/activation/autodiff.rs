@@ -1,4 +1,5 @@
-//! The gradients of activation functions: `dx = dropout(dy) act'(x)`.
+//! The gradients of activation functions: `dx = dropout(dy) act'(x)`, where `dropout` has the mask
+//! of the forward pass.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;

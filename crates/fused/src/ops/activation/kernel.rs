@@ -175,9 +175,9 @@ pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
     x.par_chunks_mut(CHUNK).enumerate().for_each(run);
 }
 
-/// Replaces `grad`, the gradient of the output, by the gradient of the input. The output `y` is 0
-/// where the input was negative or was dropped, so that neither the input nor the dropout mask is
-/// read.
+/// Replaces `grad`, the gradient of the output `y`, by the gradient of the input. `y` is 0 where
+/// the input is negative or the element was dropped. The function therefore needs neither the input
+/// nor the dropout mask.
 #[cfg(feature = "autodiff")]
 pub(super) fn relu_backward(grad: &mut [f32], y: &[f32], probability: f64) {
     let arch = arch();

@@ -1,5 +1,5 @@
 //! Activation functions in Burn's own operations. The gradient of `dropout(act(x))` is
-//! `dx = dropout(dy) act'(x)`.
+//! `dx = dropout(dy) act'(x)`, where `dropout` has the mask of the forward pass.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -99,8 +99,8 @@ impl<B: Backend, C: CheckpointStrategy> PortableActivation for Autodiff<B, C> {
 struct Relu;
 
 impl<B: Backend> Backward<B, 1> for Relu {
-    /// The output, which is 0 where the input was negative or was dropped, and the dropout
-    /// probability.
+    /// The output, which is 0 where the input is negative or the element was dropped, and the
+    /// dropout probability.
     type State = (FloatTensor<B>, f64);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {

@@ -10,8 +10,8 @@ use crate::simd::level::arch;
 /// the result does not depend on the number of threads.
 const PIECE: usize = 1 << 14;
 
-/// Updates a parameter and its moments, `[w, m, v]`. Returns the sum of squares of the gradient `g`
-/// if `is_measured`, else 0.
+/// Updates a parameter and its moments, `[w, m, v]`, with the gradient `scale * g`. Returns the sum
+/// of squares of `g` if `is_measured`, else 0.
 pub(super) fn step(
     adam: &Adam,
     [w, m, v]: [&mut [f32]; 3],

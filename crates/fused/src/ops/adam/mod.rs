@@ -16,8 +16,9 @@ impl Adam {
     /// Returns the updated state: `m = β1 m + (1 - β1) g`, `v = β2 v + (1 - β2) g²`, and then
     /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
     ///
-    /// `g` is the gradient times `scale`, so that gradient clipping needs no separate pass. `scale`
-    /// is a tensor on the same device. On flex, a tensor with a single owner is updated in place.
+    /// In these formulas, `g` is the gradient times `scale`, so that gradient clipping needs no
+    /// separate pass. `scale` is a tensor on the same device; without it, the factor is 1. On flex,
+    /// a tensor with a single owner is updated in place.
     ///
     /// # Shapes
     ///
@@ -26,7 +27,7 @@ impl Adam {
     ///
     /// # Panics
     ///
-    /// If the sizes differ.
+    /// If the sizes differ, or `scale` does not have exactly one element.
     pub fn step(
         &self,
         state: AdamState,

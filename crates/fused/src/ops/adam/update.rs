@@ -12,7 +12,7 @@ pub struct Adam {
     pub beta_1: f32,
     /// Decay rate of the second moment, `β2`.
     pub beta_2: f32,
-    /// Term that is added to the square root of the second moment, `ε`.
+    /// `ε`, which is added to the square root of the bias-corrected second moment.
     pub epsilon: f32,
     /// Weight decay `λ`, which the update multiplies by the learning rate; 0 for Adam.
     pub weight_decay: f32,

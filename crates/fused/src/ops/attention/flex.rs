@@ -72,7 +72,8 @@ fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
 }
 
 /// The fast path of attention with one query per target. It has no backward pass and needs no
-/// dispatched trait.
+/// dispatched trait. Returns `None` if a tensor is not f32 on flex without autodiff, or if the
+/// strides of the query or the mask are not supported.
 pub(super) fn attention_step(
     query: &Tensor<4>,
     packed: &Tensor<4>,
@@ -135,7 +136,7 @@ impl AttentionOps for Flex {
     }
 }
 
-/// The inputs of attention, as contiguous tensors.
+/// The inputs of attention. All tensors except the mask are contiguous.
 pub(super) struct Inputs {
     /// Queries, packed with keys and values if `key_value` is `None`.
     query: FlexTensor,

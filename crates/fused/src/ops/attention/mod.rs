@@ -1,5 +1,9 @@
 //! Attention on packed projections, without separate copies of the heads:
-//! `dropout(softmax(Q K^T / sqrt(K))) V` (paper, section 3.2.1).
+//! `dropout(softmax(Q K^T / sqrt(d_head))) V` (Vaswani et al., 2017, section 3.2.1).
+//!
+//! In shapes, `B` is the number of sequences, `T` the number of queries of a sequence, `S` the
+//! number of its keys, `H` the number of heads, and `K` the number of features of a head
+//! (`d_head`).
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
@@ -24,10 +28,13 @@ use super::dropout::draw;
 /// tensors.
 ///
 /// On flex in f32, no tensor `[T, T]` is kept for the backward pass, which computes the weights
-/// again. Everywhere else, there is a fast path only with autodiff. For fewer than 1,024 keys, it
-/// keeps the weights and the dropout mask. For more keys, it computes both again.
+/// again. On other backends and in other precisions, there is a fast path only with autodiff. For
+/// fewer than 1,024 keys, this path keeps the weights and the dropout mask for the backward pass.
+/// For more keys, the backward pass computes both again.
 ///
 /// # Shapes
+///
+/// With `B` sequences of `T` tokens, and `H` heads of `K` features:
 ///
 /// - packed: queries, keys and values, `[B, T, 3 H, K]`
 /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
@@ -64,6 +71,8 @@ pub fn self_attention(
 /// tensors; see [`self_attention`].
 ///
 /// # Shapes
+///
+/// With `B` pairs of sequences, `T` queries, `S` keys, and `H` heads of `K` features:
 ///
 /// - query: `[B, T, H, K]`
 /// - packed: keys and values, `[B, S, 2 H, K]`
@@ -104,10 +113,13 @@ pub fn cross_attention(
 /// Returns the attention of one query per target to keys and values in a cache, or `None` if there
 /// is no fast path for the tensors or the mask.
 ///
-/// Keys and values are not copied out of the cache. There is a fast path on flex in f32 without
+/// A target is a sequence that is being decoded, such as a hypothesis of a beam search. Keys and
+/// values are not copied out of the cache. There is a fast path only on flex in f32 without
 /// autodiff.
 ///
 /// # Shapes
+///
+/// With `R` targets, a cache of `N` rows with `C` positions each, and `H` heads of `K` features:
 ///
 /// - query: `[R, 1, H, K]`
 /// - packed: the cache, with keys and then values, `[N, C, 2 H, K]`
@@ -148,7 +160,7 @@ pub fn attention_step(
     }
 }
 
-/// Panics unless the dropout probability is valid and the mask can be repeated to the shape of the
+/// Panics unless the dropout probability is valid and the mask can be broadcast to the shape of the
 /// scores.
 fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
     draw::check(dropout);

@@ -13,7 +13,7 @@ fn elements(shape: [usize; 4], seed: usize) -> Tensor<4> {
 }
 
 /// Gathers keys and values from the cache, and returns the attention that Burn's own operation
-/// computes.
+/// computes. Token `t` of target `i` is in row `at[i * length + t]` of the cache.
 fn reference(
     query: Tensor<4>,
     packed: Tensor<4>,

@@ -42,7 +42,7 @@ pub(super) fn forward_tracked<P: ChunkOps<B>, B: Backend, C: CheckpointStrategy>
 struct LinearCrossEntropy<P>(PhantomData<P>);
 
 impl<B: Backend, P: ChunkOps<B>> Backward<B, 3> for LinearCrossEntropy<P> {
-    /// The nodes of the inputs, the target, the options, and the number of rows at a time.
+    /// The nodes of the inputs, the target, the options, and the maximum number of rows in a chunk.
     type State = ([NodeId; 3], IntTensor<B>, LossOptions, usize);
 
     fn backward(

@@ -53,7 +53,7 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         let Some(target) = settings.index(target) else {
             return 0.0;
         };
-        // The mean is NaN if any logit is NaN.
+        // The mean is NaN if any logit is NaN, whereas `log_sum_exp` skips NaN.
         let mean = sum_of(logits) / vocab_size as f64;
         let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
         let loss = log_sum_exp(logits) - target_logit - mean * smoothing;
@@ -116,7 +116,7 @@ struct Row<'a> {
     /// Factor that corrects the softmax for the rounding of `lse`.
     rest: f32,
     grad: f32,
-    /// Label smoothing of each id, `ε / V`.
+    /// Probability that label smoothing gives to each id, `ε / V`.
     spread: f32,
 }
 

@@ -83,8 +83,8 @@ pub fn cross_entropy(
 /// all outputs at once.
 ///
 /// Only the logits of `rows_at_a_time` rows are held at once, and the backward pass computes them
-/// again. Without a fast path, all logits are held at once: on a backend that this crate has
-/// no feature for, and without autodiff on every backend but flex.
+/// again. Without a fast path, all logits are held at once. There is no fast path on a backend that
+/// this crate is built without. Without autodiff, only f32 tensors on flex have one.
 ///
 /// # Shapes
 ///

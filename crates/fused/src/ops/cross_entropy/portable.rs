@@ -1,5 +1,7 @@
 //! Cross-entropy in Burn's own operations. The gradient of the logits `z` is
-//! `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` for the target.
+//! `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` for the target `v`. Here, `p` is
+//! `softmax(z)`, `ε` the label smoothing and `V` the size of the vocabulary. The gradient is 0 for
+//! padding.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;

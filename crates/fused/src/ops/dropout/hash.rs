@@ -9,7 +9,8 @@ pub(crate) fn mix_64(x: u64) -> u64 {
 }
 
 /// Mixes the bits of a 32-bit word. The function is a bijection in which each bit of `x` changes
-/// about half of the result's bits. Its constants are from Wellons' search for hash functions.
+/// about half of the result's bits. Its constants are from Chris Wellons' project
+/// `hash-prospector`.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn mix_32(mut x: u32) -> u32 {

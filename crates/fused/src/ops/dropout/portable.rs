@@ -131,7 +131,8 @@ pub(crate) fn dropped_by_key<B: Backend>(
     };
     let word = |key: u64, index: usize| (mix_64(key ^ mix_64(index as u64)) >> 33) as i32;
     let [first, second, third] = [0, 1, 2].map(|n| mix_64(key.wrapping_add(n)));
-    // Multiplication by an odd factor keeps all bits of the column's integer.
+    // Multiplication by an odd factor is invertible modulo 2^31, so that different columns keep
+    // different integers.
     let of_rows = |row| (word(first, row) | 1, word(second, row));
     let (factors, summands) = rows.map(of_rows).unzip();
     let columns = (0..s).map(|column| word(third, column)).collect();
@@ -160,7 +161,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a mask `[2, 2, 300, 700]`: in each head, the rows `first..first + 300` of 500.
+    /// Returns a mask `[2, 2, 300, 700]`. In each head, it has the rows `first..first + 300` of 500
+    /// rows.
     fn mask(key: u64, probability: f64, first: usize) -> Vec<bool> {
         let rows = (0..4).flat_map(|head| (first..first + 300).map(move |row| head * 500 + row));
         let device = Device::<Flex>::default();
@@ -225,8 +227,8 @@ mod tests {
                     all += usize::from(corners.iter().all(|(d, r)| rows[row + d][column + r]));
                 }
             }
-            // Rectangles share corners, so that they are not independent. With `n / 9`, the tolerance
-            // is three times as wide as for `n` independent samples.
+            // Rectangles share corners, so that they are not independent. With `n / 9`, the
+            // tolerance is three times as wide as for `n` independent samples.
             near(share(all, n), probability.powi(4), n / 9);
         }
     }

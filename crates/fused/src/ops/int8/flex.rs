@@ -14,16 +14,17 @@ use crate::simd::int8::{Int8Matrix, MAX_BLOCK, matmul};
 /// A quantised tensor that the fast paths accept.
 pub(crate) struct Matrix {
     tensor: QuantizedTensor<Flex>,
-    /// The axis along which blocks lie.
+    /// The axis along which the elements of a block lie, 0 or 1. Matmuls sum over this axis.
     axis: usize,
+    /// Number of elements in a block.
     block: usize,
     /// Whether the matrix has a single scale.
     is_uniform: bool,
 }
 
 impl Matrix {
-    /// Returns the quantised tensor inside `tensor` if the fast paths are on and accept it, with
-    /// sums of products along `axis`.
+    /// Returns the quantised tensor inside `tensor`, for matmuls that sum over `axis`. Returns
+    /// `None` if the fast paths are off or do not accept the tensor.
     pub fn of(tensor: &Tensor<2>, axis: usize) -> Option<Self> {
         let DType::QFloat(scheme) = tensor.dtype() else {
             return None;
@@ -57,7 +58,8 @@ impl Matrix {
         })
     }
 
-    /// Returns the matrix whose rows lie along the axis of the sums.
+    /// Returns a view of the matrix whose rows are numbered along `axis`. If `axis` is 1, the view
+    /// is the transposed matrix.
     fn matrix(&self) -> Int8Matrix<'_> {
         let layout = self.tensor.tensor().layout();
         let by_axis = |of: [usize; 2]| [of[self.axis], of[1 - self.axis]];
@@ -95,7 +97,11 @@ impl Matrix {
         Some(flex::tensor(y, [m, w.columns]))
     }
 
-    /// Returns the rows of an embedding table.
+    /// Returns the embeddings `[B, T, D]` of token ids `[B, T]`, for a table `[V, D]`.
+    ///
+    /// # Panics
+    ///
+    /// If an id is not less than `V`.
     pub fn rows(&self, ids: Tensor<2, Int>) -> Tensor<3> {
         let _timer = Timer::of("embedding");
         let table = self.matrix();

@@ -10,14 +10,16 @@ use burn::tensor::module::embedding as lookup;
 use burn::tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-/// Maximum number of elements in a block. Smaller blocks are more precise, and cost more scales.
+/// Maximum number of elements in a block. Smaller blocks are more precise, but need more scales.
 const MAX_BLOCK: usize = 128;
 
-/// Minimum number of elements in a block. With fewer, scales cost what integers save.
+/// Minimum number of elements in a block. With fewer elements, scales would take up much of the
+/// memory that 8-bit integers save.
 const MIN_BLOCK: usize = 8;
 
-/// Returns whether operations on tensors of this device have fast paths for matrices of 8-bit
-/// integers.
+/// Returns whether matrices of 8-bit integers have fast paths on this device, which is the case on
+/// flex. The result is the same with autodiff, although only tensors without autodiff take these
+/// fast paths.
 #[must_use]
 pub fn takes_int8(device: &Device) -> bool {
     #[cfg(feature = "flex")]
@@ -28,12 +30,13 @@ pub fn takes_int8(device: &Device) -> bool {
 
 /// Returns a matrix whose elements are rounded to 8 bits, with a scale for each block along `axis`.
 ///
-/// A block has at most 128 elements: as many as divide the matrix's size along `axis`. `axis` is 0
-/// for a weight of [`linear`](super::super::linear()), and 1 for an embedding table. A matrix whose
-/// size has no divisor from 8 to 128 is returned as it is, and so is a quantised matrix.
+/// The size of a block is the largest divisor, up to 128, of the matrix's size along `axis`. `axis`
+/// is 0 for a weight of [`linear`](super::super::linear()), and 1 for an embedding table. A matrix
+/// whose size along `axis` has no divisor from 8 to 128 is returned unchanged. So are empty
+/// matrices, and matrices that are already quantised.
 ///
-/// The result is one of Burn's quantised tensors. The linear layer and the embedding have fast paths
-/// for it on the backend flex.
+/// The result is one of Burn's quantised tensors. On flex, the linear layer and the embedding have
+/// fast paths for it.
 ///
 /// # Panics
 ///
@@ -60,8 +63,8 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     }
 }
 
-/// Quantises the elements of a matrix as [`quantize_int8`] does. Returns `None` for a matrix without
-/// elements, or whose size along `axis` has no divisor from 8 to 128.
+/// Quantises the elements of a matrix as [`quantize_int8`] does. Returns `None` for a matrix
+/// without elements, or if the matrix's size along `axis` has no divisor from 8 to 128.
 ///
 /// # Panics
 ///
@@ -73,7 +76,8 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
     let divides = |block: &usize| size.is_multiple_of(*block);
     let block = (MIN_BLOCK..=MAX_BLOCK).rev().find(divides);
     let block = block.filter(|_| rows * columns > 0)?;
-    // A band is a number of rows that share their scales.
+    // A band consists of the rows that share their scales: `block` rows for axis 0, or one row for
+    // axis 1.
     let (height, n_scales, sizes) = match axis {
         0 => (block, columns, [block, 1]),
         _ => (1, columns / block, [1, block]),
@@ -90,8 +94,8 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
     Some(int8_data(integers, [rows, columns], sizes, &scales))
 }
 
-/// Returns a quantised matrix as data of Burn's tensors, given its integers, the shape of a block, and
-/// the scale of each block, in row-major order.
+/// Returns the data of a quantised matrix, from which Burn makes a tensor. `block` is the shape of
+/// a block. Integers and the scales of the blocks are in row-major order.
 ///
 /// # Panics
 ///
@@ -121,15 +125,16 @@ fn quantise_band(elements: &[f32], columns: usize, scales: &mut [f32], integers:
     for row in elements.chunks(columns) {
         for (elements, largest) in row.chunks(per_scale).zip(&mut *scales) {
             for w in elements {
-                // The bits of positive numbers have the order of the numbers. Those of NaN are the
-                // largest, so that a NaN is not lost.
+                // As integers, the bits of positive floats have the same order as the floats. NaN
+                // has the largest bits, so that the maximum keeps NaN.
                 *largest = f32::from_bits(largest.to_bits().max(w.abs().to_bits()));
             }
         }
     }
     for scale in &mut *scales {
         *scale /= 127.0;
-        // What is too small for an inverse counts as zero.
+        // A scale that is so small that its inverse overflows becomes 0. All integers of the block
+        // are then 0.
         if (1.0 / *scale).is_infinite() {
             *scale = 0.0;
         }
@@ -145,9 +150,10 @@ fn quantise_band(elements: &[f32], columns: usize, scales: &mut [f32], integers:
     }
 }
 
-/// Rounds a number of at most 22 bits to the nearest integer, of which it returns the last byte.
+/// Rounds `x` to the nearest integer. The lowest 8 bits of the result are those of the integer. `x`
+/// must be between -2^22 and 2^22.
 fn round(x: f32) -> u32 {
-    // The unit in the last place of this number is 1.
+    // The spacing of floats near this number is 1, so that adding it rounds `x` to an integer.
     const ONES: f32 = 1.5 * (1 << 23) as f32;
     (x + ONES).to_bits()
 }

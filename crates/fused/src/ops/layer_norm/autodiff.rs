@@ -1,4 +1,4 @@
-//! The gradient of layer norm.
+//! The gradient of layer norm. `kernel.rs` has the formulas.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;

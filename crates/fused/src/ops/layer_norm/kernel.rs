@@ -1,7 +1,8 @@
 //! Layer norm, computed on slices, in one pass forward and one pass backward.
 //!
-//! With `h = (x - mean) / deviation` and `g = dy gamma`, the gradients are
-//! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and `dbeta = Σ dy`.
+//! With `deviation = sqrt(variance + epsilon)`, `h = (x - mean) / deviation` and `g = dy gamma`,
+//! the gradients are `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and
+//! `dbeta = Σ dy`. The means are over a row, and the sums over all rows.
 
 use pulp::{Simd, WithSimd};
 #[cfg(feature = "autodiff")]
@@ -34,7 +35,8 @@ impl<'a> Norm<'a> {
         }
     }
 
-    /// Returns the number of elements in a piece: whole rows, at least one, of about `PIECE` elements.
+    /// Returns the number of elements in a piece for one thread. A piece has whole rows, at least
+    /// one, and about `PIECE` elements.
     pub(crate) fn piece(&self) -> usize {
         let width = self.gamma.len().max(1);
         width * (PIECE / width).max(1)

@@ -1,7 +1,8 @@
 //! Layer norm in Burn's own operations.
 //!
-//! With `h = (x - mean) / deviation` and `g = dy gamma`, the gradients are
-//! `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and `dbeta = Σ dy`.
+//! With `deviation = sqrt(variance + epsilon)`, `h = (x - mean) / deviation` and `g = dy gamma`,
+//! the gradients are `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and
+//! `dbeta = Σ dy`. The means are over a row, and the sums over all rows.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;

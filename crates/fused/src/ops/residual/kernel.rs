@@ -40,9 +40,10 @@ fn add_piece(y: &mut [f32], x: &[f32], dropout: Dropout, first: usize) {
     });
 }
 
-/// Stores `dx`, and returns the gradients of gamma and beta. `grad` is the gradient of the norm of
-/// `sum`. With dropout, `grad` is then replaced by `dy`, which is `dx` with elements dropped.
-/// Without dropout, `dy` is `dx`.
+/// Sets `dx`, or adds to it, as `store` says. Returns the gradients of gamma and beta. `grad` is
+/// the gradient of the norm of `sum`. With dropout, `grad` is then replaced by `dy`, which is `dx`
+/// after dropout with the mask of the forward pass. Without dropout, `dy` equals `dx`, and `grad`
+/// is not changed.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     norm: Norm<'_>,

@@ -1,4 +1,4 @@
-//! Kernels: integer dot products of rows and the columns of a block.
+//! Kernels that compute integer dot products of rows of `x` and columns of a block of `W`.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::*;
@@ -12,13 +12,13 @@ use super::part::Part;
 #[cfg(target_arch = "x86_64")]
 use crate::simd::level::arch;
 
-/// The instructions of a kernel.
+/// The instruction set of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Kernel {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-VNNI, of processors without AVX-512.
+    /// AVX-VNNI, for processors without AVX-512 VNNI.
     #[cfg(target_arch = "x86_64")]
     AvxVnni,
     #[cfg(target_arch = "x86_64")]
@@ -42,7 +42,7 @@ impl Kernel {
         Self::Portable
     }
 
-    /// Computes a part.
+    /// Computes a part of the output.
     #[allow(unsafe_code)] // Instructions that the CPU has.
     pub fn compute(self, part: Part<'_>) {
         match self {
@@ -176,10 +176,11 @@ kernel!(
     dot_avx2
 );
 
-/// Adds the products of four bytes of `w` and four bytes of `x` in each lane.
+/// In each 32-bit lane, adds the products of four unsigned bytes of `w` and four signed bytes of
+/// `x` to `sum`.
 ///
-/// The instruction that multiplies bytes saturates sums of two products, so the bytes are widened
-/// first.
+/// AVX2's instruction that multiplies bytes saturates the sum of two products at 16 bits. This
+/// function therefore widens the bytes to 16 bits first.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[inline]

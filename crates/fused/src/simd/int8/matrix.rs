@@ -6,11 +6,11 @@ pub(crate) struct Int8Matrix<'a> {
     pub data: &'a [i8],
     pub rows: usize,
     pub columns: usize,
-    /// Distance in `data` between the rows of a column, and between the columns of a row.
+    /// Distance in `data` from one row to the next, and from one column to the next.
     pub strides: [usize; 2],
     /// The scale of each column of each block.
     pub scales: &'a [f32],
-    /// Distance in `scales` between the blocks of a column, and between the columns of a block.
+    /// Distance in `scales` from one block to the next, and from one column to the next.
     pub scale_strides: [usize; 2],
     /// Number of rows in a block. The number of rows of the matrix is a multiple of it.
     pub block: usize,

@@ -4,10 +4,10 @@
 //! times the scale. A row of `x` is quantised in the same way, block by block, when it is
 //! multiplied. The products of a block are summed as integers, and the sums of the blocks are
 //! scaled and added in f32, in order. A row's result therefore depends neither on the other rows
-//! nor on the instructions.
+//! nor on the instruction set.
 //!
-//! Integer sums cannot overflow: a block has at most [`MAX_BLOCK`] products, each at most
-//! `255 * 127`.
+//! Integer sums cannot overflow: a block has at most [`MAX_BLOCK`] products. Each is at most
+//! `255 * 127`, since kernels add 128 to each integer of `W`.
 
 mod dots;
 mod matrix;

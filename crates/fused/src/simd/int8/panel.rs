@@ -31,7 +31,7 @@ fn prefetch(data: &[i8], index: usize) {
     let _ = (data, index);
 }
 
-/// Four zeros.
+/// The word of four zeros: each byte is 128, which is added to each element.
 const ZEROS: u32 = 0x8080_8080;
 
 impl Group {
@@ -46,8 +46,8 @@ fn word(elements: [i8; 4]) -> u32 {
 }
 
 impl Int8Matrix<'_> {
-    /// Packs a group of a block, of at most [`PANEL`] columns. Missing columns, and missing rows of
-    /// the block's last group, are zeros.
+    /// Packs group `group` of a block: four rows and at most [`PANEL`] columns. Missing columns,
+    /// and missing rows of the block's last group, are zeros.
     #[inline(always)]
     pub(super) fn pack(
         &self,
@@ -79,7 +79,7 @@ impl Int8Matrix<'_> {
         }
     }
 
-    /// Packs four whole rows, whose elements are contiguous.
+    /// Packs four rows of [`PANEL`] columns. The elements of each row are contiguous in memory.
     #[inline(always)]
     fn pack_rows(&self, row: usize, column: usize, group: &mut Group) {
         let rows: [&[i8; PANEL]; 4] = std::array::from_fn(|i| {
@@ -88,7 +88,7 @@ impl Int8Matrix<'_> {
                 .first_chunk()
                 .expect("the row has enough columns")
         });
-        // Processors do not prefetch lines at such distances by themselves.
+        // Processors do not prefetch cache lines at such distances by themselves.
         for i in 0..4 {
             let ahead = row + AHEAD + i;
             let (row, column) = match ahead < self.rows {
@@ -102,7 +102,7 @@ impl Int8Matrix<'_> {
         }
     }
 
-    /// Packs four rows of columns whose elements are contiguous.
+    /// Packs four rows of a matrix whose columns are contiguous in memory.
     #[inline(always)]
     fn pack_columns(&self, row: usize, columns: Range<usize>, group: &mut Group) {
         for (column, w) in columns.clone().zip(&mut group.0) {
@@ -113,7 +113,7 @@ impl Int8Matrix<'_> {
         group.0[columns.len()..].fill(ZEROS);
     }
 
-    /// Returns the scales of the columns of a block; zeros after them.
+    /// Returns the scale of each column of a block, and zeros for missing columns.
     #[inline(always)]
     pub(super) fn scales(&self, block: usize, columns: Range<usize>) -> [f32; PANEL] {
         let mut scales = [0.0; PANEL];

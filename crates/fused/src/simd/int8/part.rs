@@ -1,4 +1,4 @@
-//! The part of a product that one thread computes.
+//! The part of a matmul that one thread computes.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -25,7 +25,8 @@ pub(super) struct Part<'a> {
 impl Part<'_> {
     /// Computes the part. `dots` is a kernel that multiplies at most `N` rows by a block.
     ///
-    /// The code is compiled into each kernel's function, so that it has the kernel's instructions.
+    /// The function is inlined into each kernel's function, so that it is compiled with the
+    /// instruction set of the kernel.
     #[inline(always)]
     pub fn run<const N: usize>(
         mut self,
@@ -83,7 +84,7 @@ impl Part<'_> {
         }
     }
 
-    /// Returns the columns of `W` in the panel that begins at a column of the part.
+    /// Returns the columns of `W` in the panel that begins at column `begin` of the part.
     fn columns(&self, begin: usize) -> Range<usize> {
         let first = self.first_column + begin;
         first..first + PANEL.min(self.y[0].len() - begin)

@@ -10,13 +10,14 @@ pub(super) struct Rows {
     /// Four elements are one word. A block begins with a new word, and the last word of a block is
     /// filled up with zeros.
     words: Vec<[i8; 4]>,
-    /// For each block of each row, the scale, and 128 times the sum of the integers.
+    /// For each block of each row, the scale, and 128 times the sum of the integers. Kernels add
+    /// 128 to each element of `W`, so that their dot products are too large by this number.
     scales: Vec<(f32, i32)>,
     words_per_block: usize,
     n_blocks: usize,
 }
 
-/// The words and scales of some blocks, and their elements.
+/// The words and scales of some blocks, and the elements of `x` that are quantised into them.
 type Piece<'a> = ((&'a mut [[i8; 4]], &'a mut [(f32, i32)]), &'a [f32]);
 
 impl Rows {
@@ -36,7 +37,7 @@ impl Rows {
         let n = x.len() / block;
         self.words.resize(n * words_per_block, [0; 4]);
         self.scales.resize(n, (0.0, 0));
-        // A piece is large enough to be worth a task.
+        // On several threads, a piece has 16 rows, which is enough work for a task.
         let piece = if parallel { n_blocks * 16 } else { n.max(1) };
         let pieces = self
             .words
@@ -67,7 +68,8 @@ impl Rows {
     }
 }
 
-/// The unit in the last place of this number is 1.
+/// The spacing of floats near this number is 1, so that adding it rounds a small number to an
+/// integer.
 const ROUND: f32 = 1.5 * (1 << 23) as f32;
 
 /// Quantises blocks of `block` elements each.
@@ -75,12 +77,14 @@ const ROUND: f32 = 1.5 * (1 << 23) as f32;
 fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, i32)]) {
     let words = words.chunks_exact_mut(block.div_ceil(4));
     for ((x, words), scale) in x.chunks_exact(block).zip(words).zip(scales) {
-        // The bits of positive numbers have the order of the numbers. Those of NaN are the largest.
+        // As integers, the bits of positive floats have the same order as the floats. NaN has the
+        // largest bits.
         let largest = x.iter().fold(0, |m, x| m.max(x.abs().to_bits()));
         let largest = f32::from_bits(largest);
         let inverse = 127.0 / largest;
         if !largest.is_finite() || !inverse.is_finite() {
-            // What is too small for an inverse counts as zero.
+            // If an element is not finite, the scale is NaN. If the largest element is 0 or so
+            // small that `inverse` overflows, the whole block becomes zeros.
             words.fill([0; 4]);
             *scale = (if largest.is_finite() { 0.0 } else { f32::NAN }, 0);
             continue;
@@ -88,7 +92,7 @@ fn quantise(x: &[f32], block: usize, words: &mut [[i8; 4]], scales: &mut [(f32, 
         let bytes = words.as_flattened_mut();
         let mut sum = 0;
         for (byte, &x) in bytes.iter_mut().zip(x) {
-            // The sum is rounded to an integer, which its last bits hold.
+            // Adding `ROUND` rounds the number to an integer, which is then in the lowest bits.
             let rounded = (x * inverse + ROUND).to_bits() as i32 - ROUND.to_bits() as i32;
             *byte = rounded as i8;
             sum += rounded;

@@ -14,7 +14,7 @@ fn floats(n: usize, seed: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Sizes (m, k, n, block).
+/// Sizes `(m, k, n, block)` of `x`, `[m, k]`, and `W`, `[k, n]`.
 const SIZES: [(usize, usize, usize, usize); 9] = [
     (1, 1, 1, 1),
     (2, 4, 64, 4),
@@ -109,7 +109,7 @@ fn zeros_outliers_and_what_is_not_finite() {
     };
     let run = |x: [f32; 3]| {
         let mut row = vec![0.0; k];
-        // The first block has the first two numbers, and the second block the last one.
+        // The first block contains `x[0]` and `x[1]`, and the second block contains `x[2]`.
         (row[0], row[1], row[block]) = (x[0], x[1], x[2]);
         let mut y = vec![0.5; n];
         matmul(&row, &w, None, &mut y);
@@ -117,7 +117,7 @@ fn zeros_outliers_and_what_is_not_finite() {
     };
     assert_eq!(run([0.0, 0.0, 0.0]), 0.0);
     assert_eq!(run([1e-40, 0.0, 1.0]), 1.0);
-    // An outlier costs the precision of its own block only.
+    // An outlier reduces the precision of its own block only.
     let outlier = run([1e6, 0.0, 0.3]);
     assert!((outlier - 1e6 - 0.3).abs() < 0.1, "{outlier}");
     for x in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

@@ -15,7 +15,8 @@ const SIDE_BY_SIDE: usize = 4;
 fn round(x: f32) -> u32 {
     let bits = x.to_bits();
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
-    // Rounding could carry a NaN to infinity or to zero, so its highest bit is set instead.
+    // Rounding could turn NaN into infinity or zero. For NaN, the highest bit of the significand is
+    // set instead.
     match x.is_nan() {
         true => bits | 0x0040_0000,
         false => rounded,
@@ -28,7 +29,7 @@ fn word(first: f32, second: f32) -> f32 {
     f32::from_bits(round(first) >> 16 | round(second) & 0xffff_0000)
 }
 
-/// Stores the words of two rows of elements. A missing second row is zeros.
+/// Stores the words of two rows of elements. A missing second row counts as zeros.
 #[inline(always)]
 pub(super) fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
     match second {
@@ -45,7 +46,7 @@ pub(super) fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]
     }
 }
 
-/// Stores the words of consecutive elements. A missing last element is zero.
+/// Stores the words of consecutive elements. A missing last element counts as zero.
 #[inline(always)]
 pub(super) fn pair_elements(elements: &[f32], words: &mut [f32]) {
     let (pairs, rest) = elements.as_chunks::<2>();
@@ -58,7 +59,7 @@ pub(super) fn pair_elements(elements: &[f32], words: &mut [f32]) {
 }
 
 /// Returns the word of elements `2 index` and `2 index + 1` of a line whose elements are `stride`
-/// apart. `len` is the number of elements of the line.
+/// apart. `len` is the number of elements of the line. A missing second element counts as zero.
 #[inline(always)]
 pub(super) fn strided_word(line: &[f32], stride: usize, index: usize, len: usize) -> f32 {
     let at = |i: usize| if i < len { line[i * stride] } else { 0.0 };
@@ -194,12 +195,13 @@ mod avx512 {
     use crate::simd::matmul::format::Format;
     use crate::simd::matmul::part::{Part, SCRATCH};
 
-    /// Two bfloat16 in a word. A value of this type proves that the CPU has AVX-512 BF16.
+    /// The format with two bfloat16 elements in a word. A value of this type proves that the CPU
+    /// has AVX-512 BF16.
     #[derive(Clone, Copy)]
     pub(in super::super) struct Bf16(V4);
 
     impl Bf16 {
-        /// Returns the format if the process's instruction-set level and the CPU have it.
+        /// Returns the format if the process's instruction-set level and the CPU support it.
         pub fn of_level() -> Option<Self> {
             match arch() {
                 Arch::V4(simd) if has_bf16_instructions() => Some(Self(simd)),
@@ -232,7 +234,7 @@ mod avx512 {
         }
     }
 
-    /// Computes a part.
+    /// Computes a part of the output.
     #[allow(unsafe_code)] // Instructions that the CPU has.
     pub(in super::super) fn compute(part: Part<'_, '_, '_>, format: Bf16) {
         // SAFETY: `format` proves that the CPU has the instructions.

@@ -17,7 +17,7 @@ const LOW_VECTORS: usize = 4;
 /// Number of rows of `W` in one pass: as many streams as a processor can prefetch.
 const STREAMS: usize = 16;
 
-/// `R` rows of `x`, from a given column on.
+/// `R` rows of `x`, with the columns from a given one on.
 trait XRows<'a, const R: usize>: Copy {
     /// Returns `R` rows from row `row` on, with `depth` columns from column `first` on.
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self;
@@ -124,8 +124,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Multiplies at most `height` rows of `x`, from `row` on, by one pass of rows of `W`, from
-    /// `first` on. Adds the product to the output.
+    /// Adds a product to the output: that of at most `height` rows of `x`, from `row` on, and at
+    /// most [`STREAMS`] rows of `W`, from `first` on.
     #[inline(always)]
     fn direct_height<S: Simd, const V: usize>(
         &mut self,
@@ -146,8 +146,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Multiplies `R` rows of `x`, from `row` on, by one pass of rows of `W`, from `first` on. Adds
-    /// the product to the output.
+    /// Adds a product to the output: that of `R` rows of `x`, from `row` on, and at most
+    /// [`STREAMS`] rows of `W`, from `first` on.
     #[inline(always)]
     fn direct_rows<S: Simd, const R: usize, const V: usize>(
         &mut self,

@@ -6,7 +6,7 @@
 
 use pulp::Simd;
 
-/// A number format, for vectors of `S`.
+/// A number format of words, in vectors of the instruction set `S`.
 pub(super) trait Format<S: Simd>: Copy {
     /// Number of elements in a word.
     const ELEMENTS: usize;
@@ -15,7 +15,7 @@ pub(super) trait Format<S: Simd>: Copy {
     fn multiply_add(self, simd: S, x: S::f32s, w: S::f32s, sum: S::f32s) -> S::f32s;
 }
 
-/// One f32 in a word.
+/// The format with one f32 element in a word.
 #[derive(Clone, Copy)]
 pub(super) struct F32;
 

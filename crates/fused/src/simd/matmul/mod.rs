@@ -5,11 +5,13 @@
 //! rows.
 //!
 //! While [`bf16_matmuls`](crate::bf16_matmuls()) are on, the packed path rounds the elements of `x`
-//! and `W` to [`bf16`], and multiplies two of them at a time; with [`amx`], a tile at a time.
+//! and `W` to bfloat16 (see [`bf16`]), and multiplies two of them at a time; with [`amx`], it
+//! multiplies whole tiles.
 //!
-//! Few rows of `x` take the [`direct`] path, which reads `W` in place. Many rows take the
-//! [`packed`] path, which copies pieces of `W` into the order in which tiles read them. Both
-//! compute a [`part`]: the rows and columns of the output that one thread computes.
+//! At most 16 rows of `x` take the [`direct`] path, which reads `W` in place, if the rows of `W`
+//! are contiguous in memory. All other matmuls take the [`packed`] path, which copies pieces of `W`
+//! into the order in which tiles read them. Both paths compute a [`part`]: the rows and columns of
+//! the output that one thread computes.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -169,8 +171,8 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         }
     }
     if let Some(sums) = sums {
-        // Several parts can have the same columns of `W`. The column sums are computed in pieces, and
-        // these parts take the pieces in turn.
+        // Several parts can have the same columns of `W`. The column sums are computed in pieces,
+        // which are distributed among these parts in turn.
         let (n_wide, n_high) = (n.div_ceil(width), m.div_ceil(height));
         for (index, sums) in sums.chunks_mut(width).enumerate() {
             for (piece, sums) in sums.chunks_mut(PACK_COLUMNS).enumerate() {

@@ -43,8 +43,8 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Packs `rows` and `columns` of `W` into panels of `[depth, VECTORS]` vectors. In the last
-    /// panel, elements beyond the last column are arbitrary.
+    /// Packs `rows` and `columns` of `W` into panels of `[rows.len(), VECTORS]` vectors. In the
+    /// last panel, elements beyond the last column are arbitrary.
     #[inline(always)]
     pub(super) fn pack_w<S: Simd>(
         &self,

@@ -120,13 +120,14 @@ impl Part<'_, '_, '_> {
         let depth = self.depth(F::ELEMENTS);
         let words = depth / F::ELEMENTS;
         let tiles = (m - in_place).next_multiple_of(ROWS) * words;
-        // The scratch memory in which words are made is as large as a panel.
+        // In bfloat16, words are made in scratch memory that is as large as a panel. In f32, no
+        // scratch memory is needed.
         let scratch = (F::ELEMENTS - 1) * panel * words;
         packed_x.resize(tiles + scratch, 0.0);
         let (packed_x, scratch) = packed_x.split_at_mut(tiles);
         let size = words * PACK_COLUMNS.next_multiple_of(panel);
         packed_w.resize(size + CACHE_LINE, 0.0);
-        // The packed piece starts at a cache line, so that each vector is read in one access.
+        // The packed piece starts at a cache line, so that no vector crosses two cache lines.
         let begin = packed_w
             .as_ptr()
             .align_offset(CACHE_LINE * size_of::<f32>());
@@ -220,7 +221,8 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of a tile of `x` and the first `V` vectors of each row of a panel.
+    /// Adds the product of a tile of `x` and the first `V` vectors of each row of a panel to the
+    /// output.
     #[inline(always)]
     fn tile<S: Simd, F: Format<S>, X: Tile, const V: usize, const WHOLE: bool>(
         &mut self,
@@ -240,7 +242,7 @@ impl Part<'_, '_, '_> {
     }
 
     /// Adds the product of rows `H..H + R` of a tile of `x` and the first `V` vectors of each row
-    /// of a panel.
+    /// of a panel to the output.
     #[inline(always)]
     fn tile_rows<
         S: Simd,

@@ -55,9 +55,9 @@ pub(super) struct At {
 }
 
 impl<'a> Part<'a, '_, '_> {
-    /// Returns a tile's sums over the rows of `W` before `first`, including the start values. Rows
-    /// beyond the part's last row are zeros. `WHOLE` means that no column of the tile is beyond the
-    /// part's last column.
+    /// Returns a tile's sums over the rows of `W` before `first`, including the start values. The
+    /// sums of rows beyond the part's last row have no meaning. `WHOLE` means that no column of the
+    /// tile is beyond the part's last column.
     #[inline(always)]
     pub(super) fn load<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &self,

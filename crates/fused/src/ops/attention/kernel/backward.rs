@@ -1,9 +1,13 @@
-//! The backward pass of attention:
+//! The backward pass of attention, with the weights `P`, the output `O` and its gradient `dO`:
 //!
 //! ```text
 //! dV = dropout(P)^T dO            dP = dropout'(dO V^T)
 //! dS = P (dP - rowsum(dO O))      dQ = dS K / sqrt(K)      dK = dS^T Q / sqrt(K)
 //! ```
+//!
+//! `dropout` and its derivative `dropout'` multiply by the same mask and factor as in the forward
+//! pass. `P (..)` and `dO O` are elementwise products. In `sqrt(K)`, `K` is the number of features
+//! of a head.
 
 use pulp::{Simd, WithSimd};
 

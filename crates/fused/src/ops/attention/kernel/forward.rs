@@ -1,11 +1,11 @@
-//! The forward pass of attention (paper, section 3.2.1):
+//! The forward pass of attention (Vaswani et al., 2017, section 3.2.1):
 //!
 //! ```text
 //! P = softmax(Q K^T / sqrt(K))    O = dropout(P) V
 //! ```
 //!
-//! The forward pass also returns the log-sum-exp of each row of scores, from which the backward
-//! pass computes the weights again.
+//! In `sqrt(K)`, `K` is the number of features of a head. The forward pass also returns the
+//! log-sum-exp of each row of scores, from which the backward pass computes the weights again.
 
 use pulp::{Simd, WithSimd};
 
@@ -21,7 +21,8 @@ use crate::simd::vectors::largest;
 
 impl Attention<'_> {
     /// Returns the output, `[B, T, H K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
-    /// The log-sum-exp is infinity where all keys are blocked.
+    /// The log-sum-exp is infinity where all keys are blocked, so that the backward pass computes
+    /// weights of zero.
     pub(in super::super) fn forward(&self, batch: usize) -> (Buffer, Buffer) {
         let (t, width) = (self.query.length, self.width());
         let mut output = Buffer::arbitrary(batch * t * width);

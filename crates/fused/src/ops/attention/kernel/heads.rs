@@ -83,7 +83,7 @@ thread_local! {
     pub(super) static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
 }
 
-/// Runs `f` on each item: on all threads if the attention is large, else on the calling thread.
+/// Runs `f` on each item: on all threads if `is_large`, else on the calling thread.
 pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + Send + Sync) {
     match is_large {
         true => items.into_par_iter().for_each(f),
@@ -114,8 +114,9 @@ impl Attention<'_> {
     }
 
     /// Returns the number of keys up to the last one that any query of a block sees, at least 1.
-    /// All products skip the later keys, such as those that a causal mask blocks. The block has `n`
-    /// queries, and `[row, head, first]` are its sequence, its head and its first query.
+    /// All matmuls skip the later keys, such as those that a causal mask blocks. Without a mask
+    /// that is contiguous along the keys, no key is skipped. The block has `n` queries, and
+    /// `[row, head, first]` are its sequence, its head and its first query.
     pub(super) fn visible(&self, [row, head, first]: [usize; 3], n: usize) -> usize {
         let s = self.key.length;
         let Some(MaskBytes { data, strides }) = self.mask else {

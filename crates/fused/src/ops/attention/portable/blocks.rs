@@ -1,12 +1,15 @@
 //! The forward and backward pass of attention, one block of queries at a time.
 //!
-//! With the weights `P = softmax(Q K^T / sqrt(K))`, the dropout factors `D` and the output
-//! `O = (P D) V`:
+//! In `sqrt(K)`, `K` is the number of features of a head. With the weights
+//! `P = softmax(Q K^T / sqrt(K))`, the dropout factors `D` (0 or `1 / (1 - probability)`) and the
+//! output `O = (P D) V`:
 //!
 //! ```text
 //! dV = (P D)^T dO    dP = (dO V^T) D    dS = P (dP - rowsum(dO O))
 //! dQ = dS K / sqrt(K)                   dK = dS^T Q / sqrt(K)
 //! ```
+//!
+//! `P D`, `(dO V^T) D`, `P (..)` and `dO O` are elementwise products.
 
 use std::ops::Range;
 
@@ -82,7 +85,8 @@ impl<B: Backend> Attention<B> {
         let weights_of_a_row = batch * n_heads * size(&self.key, 2);
         let at_once = match self.is_short() {
             true => t,
-            // A block has at least 32 queries, since each block adds to the gradients of all keys.
+            // A block has at least 32 queries, since each block reads and writes the gradients of
+            // all keys.
             false => (AT_ONCE / weights_of_a_row).max(32),
         };
         (0..t)

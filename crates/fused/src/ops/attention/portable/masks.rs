@@ -12,7 +12,7 @@ use crate::ops::dropout::portable::draw_dropped;
 /// Minimum number of keys for which the backward pass computes the weights again, one block of
 /// queries at a time. Keeping the weights of this many keys would need as much memory as all other
 /// tensors that a layer keeps (`d_model` 512, 8 heads). For fewer keys, the weights are kept, which
-/// is faster: on ndarray, a step of 512 keys would otherwise take up to a tenth longer.
+/// is faster: on ndarray, a training step with 512 keys would otherwise take up to 10 % longer.
 pub(super) const LONG: usize = 1024;
 
 /// Dropout of the weights.

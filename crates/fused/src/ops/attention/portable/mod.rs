@@ -1,4 +1,4 @@
-//! Attention in Burn's own operations (paper, section 3.2.1).
+//! Attention in Burn's own operations (Vaswani et al., 2017, section 3.2.1).
 
 mod autodiff;
 mod blocks;
