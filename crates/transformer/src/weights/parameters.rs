@@ -1,5 +1,6 @@
 //! Reads and replaces a module's parameters by name.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use burn::module::{Module, Param};
@@ -81,7 +82,11 @@ impl MapNamed for Replace {
             if stays && matrix.is_some_and(|matrix| axis(&name) == Some(matrix.axis())) {
                 return Tensor::from_data(data, &device);
             }
-            let data = dequantize(&data).into_owned();
+            // Other data is moved, not copied.
+            let data = match dequantize(&data) {
+                Cow::Owned(dequantized) => dequantized,
+                Cow::Borrowed(_) => data,
+            };
             let is_trained = tensor.is_require_grad();
             let precision = tensor.dtype();
             Tensor::from_data(data, (&tensor.device(), precision)).set_require_grad(is_trained)

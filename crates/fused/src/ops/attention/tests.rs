@@ -105,6 +105,17 @@ fn a_target_that_sees_nothing_is_zero() {
 }
 
 #[test]
+fn a_step_without_keys_is_zero() {
+    let packed = elements([1, 5, 2, 4], 1);
+    let query = elements([1, 1, 1, 4], 2);
+    for index in [CacheIndex::Rows(&[0]), CacheIndex::Tokens(&[])] {
+        let output = attention_step(&query, &packed, index, 0, None).unwrap();
+        let output: Vec<f32> = output.into_data().iter().collect();
+        assert_eq!(output, [0.0; 4]);
+    }
+}
+
+#[test]
 fn nan_is_not_hidden() {
     let spoilt = |x: Tensor<4>, from: usize| {
         let mut values: Vec<f32> = x.to_data().iter().collect();

@@ -124,7 +124,8 @@ impl WithSimd for Targets<'_> {
                     *weight = scale * dot(simd, query, key);
                 }
             }
-            for weights in weights.chunks_exact_mut(attention.length) {
+            // Without keys, there are no weights, and a chunk must not be empty.
+            for weights in weights.chunks_exact_mut(attention.length.max(1)) {
                 let Some(largest) = largest(weights) else {
                     weights.fill(0.0);
                     continue;
