@@ -64,7 +64,7 @@ pub fn has_fast_paths() -> bool {
 #[derive(Debug)]
 pub struct FastPaths {
     before: bool,
-    /// Makes the guard `!Send`, since the setting belongs to the thread that created it.
+    /// Makes the guard `!Send`, since it must restore the setting of the thread that created it.
     not_send: PhantomData<*const ()>,
 }
 

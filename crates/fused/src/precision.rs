@@ -70,7 +70,7 @@ pub fn takes_bf16_matmuls(device: &Device) -> bool {
 #[derive(Debug)]
 pub struct Bf16Matmuls {
     before: bool,
-    /// Makes the guard `!Send`, since the setting belongs to the thread that created it.
+    /// Makes the guard `!Send`, since it must restore the setting of the thread that created it.
     not_send: PhantomData<*const ()>,
 }
 

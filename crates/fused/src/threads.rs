@@ -41,11 +41,12 @@ mod awake {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Number of spin-loop pauses between two looks for work. They take about a microsecond.
+    /// Number of spin-loop pauses between two checks for work. Together, they take about a
+    /// microsecond.
     const PAUSES: usize = 20;
 
-    /// Time without work after which a thread yields to other programs, instead of spinning,
-    /// between two looks for work.
+    /// Time without work after which a thread yields the CPU between two checks for work, instead
+    /// of spinning.
     const ALONE: Duration = Duration::from_micros(100);
 
     /// Time without work after which a thread goes to sleep.
@@ -60,7 +61,8 @@ mod awake {
             let over = Arc::new(AtomicBool::new(false));
             if rayon::current_num_threads() > 1 {
                 let (mine, over) = (rayon::current_thread_index(), Arc::clone(&over));
-                // A broadcast in a scope would wait for threads that are busy with other work.
+                // A broadcast of the scope is not used, since the scope would wait for all threads,
+                // even those that are busy with other work.
                 rayon::spawn_broadcast(move |context| {
                     if Some(context.index()) != mine {
                         look_for_work(&over);

@@ -36,7 +36,8 @@ impl fmt::Display for EnvironmentError {
 
 impl std::error::Error for EnvironmentError {}
 
-/// Returns the choice that a variable names, or `None` if the variable is not set.
+/// Returns the choice whose name is the value of the environment variable, or `None` if the
+/// variable is not set. Returns an error if no choice has this name.
 pub(crate) fn read<T: Copy>(
     variable: &'static str,
     choices: &[(&'static str, T)],

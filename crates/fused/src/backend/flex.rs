@@ -12,8 +12,8 @@ use crate::memory::buffer::Buffer;
 /// A tensor of flex, of any element type.
 pub(crate) type FlexTensor = FloatTensor<Flex>;
 
-/// Returns the flex tensor inside `tensor`, or `None` if fast paths are off or `tensor` is not f32
-/// on flex without autodiff.
+/// Returns the flex tensor inside `tensor`. Returns `None` if fast paths are off, or if `tensor`
+/// has autodiff, another backend than flex or another precision than f32.
 pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     if !has_fast_paths() {
         return None;
@@ -26,7 +26,7 @@ pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     }
 }
 
-/// Returns the flex tensor inside a mask, or `None` if the mask is on another backend or does not
+/// Returns the flex tensor inside a mask. Returns `None` if the mask is not on flex, or does not
 /// have one byte per element.
 pub(crate) fn bool<const D: usize>(tensor: &Tensor<D, Bool>) -> Option<BoolTensor<Flex>> {
     match tensor.clone().into_dispatch().kind {
@@ -54,8 +54,8 @@ pub(crate) fn vector(values: Buffer) -> FlexTensor {
     primitive(values, &[len])
 }
 
-/// Returns a tensor whose strides are all positive, as a matmul needs them: `tensor` itself if
-/// possible, else a contiguous copy.
+/// Returns `tensor` if all its strides are positive, which a matmul requires. Otherwise, returns a
+/// contiguous copy of `tensor`.
 pub(crate) fn strided(tensor: FlexTensor) -> FlexTensor {
     match tensor.layout().strides().iter().all(|&stride| stride > 0) {
         true => tensor,

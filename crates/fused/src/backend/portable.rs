@@ -37,7 +37,8 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     };
     #[cfg(any(feature = "flex", feature = "ndarray", feature = "_cube"))]
     use burn::backend::BackendTensor;
-    // If Burn is built with no other backend, the last pattern is unreachable.
+    // If Burn is built with only the backends that are listed here, the last pattern is
+    // unreachable.
     #[allow(unreachable_patterns)]
     match *kind {
         #[cfg(feature = "flex")]

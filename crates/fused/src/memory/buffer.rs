@@ -49,7 +49,7 @@ pub(crate) struct Buffer {
 
 enum Memory {
     Small(Vec<f32>),
-    /// `None` only while the buffer is dropped.
+    /// A piece of the arena. `None` only inside `drop`, which returns the piece to the arena.
     Large(Option<Piece>),
 }
 

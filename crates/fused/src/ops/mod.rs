@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `mod.rs` | the formula, the public function, and its fallback in plain Burn |
 //! | `kernel.rs` | the fast path on slices, without Burn |
-//! | `flex.rs` | the fast path on tensors of flex: a dispatched trait and its backward passes |
+//! | `flex.rs` | the fast path on tensors of flex: a trait that Burn dispatches, backward passes |
 //! | `autodiff.rs` | the node of the autodiff graph on flex, and its gradient |
 //! | `portable.rs` | forward and backward pass in Burn's own operations, for other backends |
 // The backend ndarray is deprecated.

@@ -52,11 +52,12 @@ pub fn simd_level() -> &'static str {
     level().0
 }
 
-/// Returns the vector instructions of the level. Their method `dispatch` runs vector code.
+/// Returns the vector instructions of the process's instruction-set level. Their method `dispatch`
+/// runs vector code.
 ///
 /// # Panics
 ///
-/// If the environment variable names a level that the CPU does not have.
+/// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
 #[inline]
 pub(crate) fn arch() -> Arch {
     level().1
@@ -70,7 +71,8 @@ fn level() -> &'static Level {
     }
 }
 
-/// Returns an error if the environment variable names a level that the CPU does not have.
+/// Returns an error if the environment variable `FUSED_SIMD` names a level that the CPU does not
+/// have.
 pub(crate) fn check() -> Result<(), EnvironmentError> {
     LEVEL.clone().map(|_| ())
 }
@@ -90,7 +92,8 @@ pub fn has_bf16_instructions() -> bool {
     return false;
 }
 
-/// Returns the AVX2 instructions, or `None` if the level does not include them.
+/// Returns the AVX2 instructions, or `None` if the process's instruction-set level does not include
+/// them.
 #[cfg(all(feature = "flex", target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn avx2() -> Option<pulp::x86::V3> {
@@ -135,7 +138,7 @@ pub(crate) struct Amx(());
 
 #[cfg(target_arch = "x86_64")]
 impl Amx {
-    /// Returns the proof if the process's level has AMX.
+    /// Returns a value if the process's instruction-set level is `amx`, else `None`.
     #[inline]
     pub fn of_level() -> Option<Self> {
         (level().0 == AMX).then_some(Self(()))
@@ -151,14 +154,15 @@ mod amx {
     /// Number of the system call `arch_prctl` of Linux.
     const ARCH_PRCTL: i64 = 158;
 
-    /// The request of a process to use an extended part of the processor's state.
+    /// Argument of `arch_prctl` that asks Linux for permission to use more of the processor's
+    /// registers, such as the tiles of AMX.
     const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
 
-    /// The part of the state that has AMX's tiles.
+    /// Number by which Linux identifies the tile registers of AMX in this request.
     const TILE_DATA: i64 = 18;
 
-    /// Returns whether the CPU has AMX for bfloat16, and Linux lets this process use it. Linux asks
-    /// for a request since the state of a thread grows by 8 KiB.
+    /// Returns whether the CPU has AMX for bfloat16, and Linux lets this process use it. The
+    /// process must ask for permission, since Linux then saves 8 KiB more for each thread.
     pub(super) fn is_usable() -> bool {
         static IS_USABLE: LazyLock<bool> = LazyLock::new(|| has_amx() && is_allowed());
         *IS_USABLE
@@ -175,8 +179,8 @@ mod amx {
             return false;
         }
         let result: i64;
-        // SAFETY: these are the call's arguments, and the registers that it changes. It changes no
-        // memory of the process.
+        // SAFETY: the registers below are the arguments of the system call and those that it
+        // changes. The call changes no memory of the process.
         unsafe {
             asm!(
                 "syscall",

@@ -39,9 +39,9 @@ pub(crate) fn add_scaled<S: Simd>(simd: S, to: &mut [f32], factor: f32, from: &[
     }
 }
 
-/// Returns the largest element without regard to NaN, or `None` if every element is minus infinity.
-/// If all elements are NaN, or NaN and minus infinity, returns minus infinity. A softmax of such
-/// elements is then NaN.
+/// Returns the largest element that is not NaN, or `None` if every element is minus infinity or
+/// there is no element. If all elements are NaN or minus infinity, and at least one is NaN, returns
+/// minus infinity. A softmax of such elements is then NaN.
 #[inline(always)]
 pub(crate) fn largest(x: &[f32]) -> Option<f32> {
     // The compiler turns the array of lanes into vectors.

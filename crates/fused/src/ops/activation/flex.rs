@@ -17,7 +17,7 @@ pub(crate) trait ActivationOps: Backend {
     /// Returns `dropout(max(x, 0))` for a tensor of any shape.
     fn fused_relu(x: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self>;
 
-    /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 F]` for a gated
+    /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 * F]` for a gated
     /// function.
     fn fused_activate(
         x: FloatTensor<Self>,

@@ -38,7 +38,7 @@ pub fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
 ///
 /// # Shapes
 ///
-/// - x: `[N, F]`, or `[N, 2 F]` for a gated function: gates, then values
+/// - x: `[N, F]`, or `[N, 2 * F]` for a gated function: gates, then values
 /// - output: `[N, F]`
 ///
 /// # Panics

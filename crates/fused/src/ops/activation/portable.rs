@@ -33,7 +33,7 @@ pub(crate) trait PortableActivation: Backend {
         mask.apply(Self::relu(x))
     }
 
-    /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 F]` for a gated
+    /// Returns `dropout(act(x))`, `[N, F]`. The input is `[N, F]`, or `[N, 2 * F]` for a gated
     /// function.
     fn portable_activate(
         x: FloatTensor<Self>,
@@ -150,7 +150,7 @@ impl<B: Backend> Backward<B, 1> for Activate {
     }
 }
 
-/// Splits each row of `[N, 2 F]` into two halves, `[N, F]` each.
+/// Splits each row of `[N, 2 * F]` into two halves, `[N, F]` each.
 fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let width = size(&x, 1) / 2;
     [0, width].map(|first| {

@@ -1,5 +1,5 @@
-//! Adam and sums of squares on tensors of flex. Neither has a backward pass or needs a dispatched
-//! trait.
+//! Adam and sums of squares on tensors of flex. They have no backward pass, so they are plain
+//! functions and not methods of a trait that Burn dispatches to a backend.
 
 use burn::tensor::Tensor;
 

@@ -70,8 +70,8 @@ impl Adam {
     }
 
     /// Returns the updated state, as [`step`](Self::step) without a scale does, and the gradient's
-    /// sum of squares, `[1]`. The sum equals [`sum_of_squares`](crate::sum_of_squares) bit for bit.
-    /// On flex, it is computed in the same pass as the update.
+    /// sum of squares as a tensor `[1]`. The sum equals [`sum_of_squares`](crate::sum_of_squares)
+    /// bit for bit. On flex, it is computed in the same pass as the update.
     ///
     /// # Panics
     ///

@@ -18,16 +18,16 @@ use crate::profile::Timer;
 /// The operations that Burn dispatches to tensors of flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait AttentionOps: Backend {
-    /// Returns the attention of a sequence to itself, `[B, T, H K]`, from packed queries, keys and
-    /// values, `[B, T, 3 H, K]`.
+    /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys
+    /// and values, `[B, T, 3 * H, K]`.
     fn fused_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
-    /// Returns the attention `[B, T, H K]` of queries `[B, T, H, K]` to packed keys and values
-    /// `[B, S, 2 H, K]`.
+    /// Returns the attention `[B, T, H * K]` of queries `[B, T, H, K]` to packed keys and values
+    /// `[B, S, 2 * H, K]`.
     fn fused_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
@@ -71,9 +71,12 @@ fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
     mask.is_none_or(|mask| flex::bool(mask).is_some())
 }
 
-/// The fast path of attention with one query per target. It has no backward pass and needs no
-/// dispatched trait. Returns `None` if a tensor is not f32 on flex without autodiff, or if the
-/// strides of the query or the mask are not supported.
+/// The fast path of attention with one query per target. It has no backward pass, so it is a plain
+/// function and not a method of a trait that Burn dispatches.
+///
+/// Returns `None` if fast paths are off, if `query` or `packed` is not f32 on flex without
+/// autodiff, or if the strides of `query` are not supported. Also returns `None` if the mask does
+/// not have the shape `[N, 1, 1, T]` and one byte per element.
 pub(super) fn attention_step(
     query: &Tensor<4>,
     packed: &Tensor<4>,
@@ -148,7 +151,7 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Returns the inputs of self-attention, from packed queries, keys and values,
-    /// `[B, T, 3 H, K]`.
+    /// `[B, T, 3 * H, K]`.
     pub(super) fn of_self(packed: FlexTensor, mask: KeyMask<Flex>, dropout: Dropout) -> Self {
         Self {
             query: packed.to_contiguous(),
@@ -164,7 +167,7 @@ impl Inputs {
     }
 
     /// Returns the inputs of cross-attention, from queries, `[B, T, H, K]`, and packed keys and
-    /// values, `[B, S, 2 H, K]`.
+    /// values, `[B, S, 2 * H, K]`.
     pub(super) fn of_cross(
         query: FlexTensor,
         packed: FlexTensor,
@@ -193,7 +196,7 @@ impl Inputs {
         }
     }
 
-    /// Returns the output, `[B, T, H K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
+    /// Returns the output, `[B, T, H * K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
     pub(super) fn forward(&self) -> (FlexTensor, FlexTensor) {
         let _timer = Timer::of("attention");
         let attention = self.attention();
@@ -207,8 +210,8 @@ impl Inputs {
         )
     }
 
-    /// Returns the gradient of packed queries, keys and values. `forward` has the output, the
-    /// log-sum-exp and the gradient of the output.
+    /// Returns the gradient of packed queries, keys and values. The elements of `forward` are the
+    /// output, the log-sum-exp and the gradient of the output.
     #[cfg(feature = "autodiff")]
     pub(super) fn backward_self(&self, forward: [FlexTensor; 3]) -> FlexTensor {
         let _timer = Timer::of("attention");
@@ -220,8 +223,8 @@ impl Inputs {
         flex::primitive(grad, shape)
     }
 
-    /// Returns the gradient of the queries, and the gradient of packed keys and values. `forward`
-    /// has the output, the log-sum-exp and the gradient of the output.
+    /// Returns the gradient of the queries, and the gradient of packed keys and values. The
+    /// elements of `forward` are the output, the log-sum-exp and the gradient of the output.
     #[cfg(feature = "autodiff")]
     pub(super) fn backward_cross(&self, forward: [FlexTensor; 3]) -> [FlexTensor; 2] {
         let _timer = Timer::of("attention");

@@ -29,7 +29,8 @@ where
     B: Backend,
     C: burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy,
 {
-    /// Returns the mask for the inner backend `B`, whose boolean tensors are the same.
+    /// Turns a mask of the autodiff backend into a mask of its inner backend `B`. Both backends
+    /// have the same type of boolean tensors.
     pub fn inner(self) -> KeyMask<B> {
         match self {
             Self::None => KeyMask::None,

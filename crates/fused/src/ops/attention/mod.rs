@@ -27,18 +27,18 @@ use super::dropout::draw;
 /// Returns the attention of a sequence to itself, or `None` if there is no fast path for the
 /// tensors.
 ///
-/// On flex in f32, no tensor `[T, T]` is kept for the backward pass, which computes the weights
+/// On flex in f32, the attention weights are not kept for the backward pass, which computes them
 /// again. On other backends and in other precisions, there is a fast path only with autodiff. For
 /// fewer than 1,024 keys, this path keeps the weights and the dropout mask for the backward pass.
-/// For more keys, the backward pass computes both again.
+/// For 1,024 keys or more, the backward pass computes both again.
 ///
 /// # Shapes
 ///
 /// With `B` sequences of `T` tokens, and `H` heads of `K` features:
 ///
-/// - packed: queries, keys and values, `[B, T, 3 H, K]`
+/// - packed: queries, keys and values, `[B, T, 3 * H, K]`
 /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
-/// - output: `[B, T, H K]`; zeros for a query whose keys are all blocked
+/// - output: `[B, T, H * K]`; zeros for a query whose keys are all blocked
 ///
 /// # Panics
 ///
@@ -75,9 +75,9 @@ pub fn self_attention(
 /// With `B` pairs of sequences, `T` queries, `S` keys, and `H` heads of `K` features:
 ///
 /// - query: `[B, T, H, K]`
-/// - packed: keys and values, `[B, S, 2 H, K]`
+/// - packed: keys and values, `[B, S, 2 * H, K]`
 /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
-/// - output: `[B, T, H K]`; zeros for a query whose keys are all blocked
+/// - output: `[B, T, H * K]`; zeros for a query whose keys are all blocked
 ///
 /// # Panics
 ///
@@ -122,11 +122,11 @@ pub fn cross_attention(
 /// With `R` targets, a cache of `N` rows with `C` positions each, and `H` heads of `K` features:
 ///
 /// - query: `[R, 1, H, K]`
-/// - packed: the cache, with keys and then values, `[N, C, 2 H, K]`
+/// - packed: the cache, with keys and then values, `[N, C, 2 * H, K]`
 /// - index: the cache rows that hold the keys and values of each target
 /// - length: number of keys `T` of each target, at positions `0..T`, at most `C`
 /// - mask: `[N, 1, 1, T]`, `true` = blocked
-/// - output: `[R, 1, H K]`; zeros for a target whose keys are all blocked
+/// - output: `[R, 1, H * K]`; zeros for a target whose keys are all blocked
 ///
 /// # Panics
 ///

@@ -123,7 +123,8 @@ fn nan_is_not_hidden() {
         Tensor::<4>::from_data(TensorData::new(values, x.dims()), &Device::flex())
     };
     let (query, packed) = (elements([2, 1, 1, 4], 1), elements([2, 5, 2, 4], 2));
-    // The second target has NaN in its query, and then in the key of its third token.
+    // In the first case, the query of the second target has a NaN. In the second case, the key of
+    // its third token has one.
     for (query, packed) in [
         (spoilt(query.clone(), 4), packed.clone()),
         (query.clone(), spoilt(packed.clone(), (5 + 2) * 2 * 4)),

@@ -43,7 +43,7 @@ pub(super) fn ranges(rows: usize, at_a_time: usize) -> impl Iterator<Item = Rang
         .map(move |from| from..rows.min(from + at_a_time))
 }
 
-/// Returns a range as a slice of the first axis.
+/// Returns the slice that selects a range of the first axis.
 pub(super) fn slice(range: Range<usize>) -> [Slice; 1] {
     [Slice::from(range)]
 }

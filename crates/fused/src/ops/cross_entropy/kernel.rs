@@ -67,7 +67,8 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
     losses
 }
 
-/// Returns the sum of `x` in f64. It is computed in lanes, which the processor adds in parallel.
+/// Returns the sum of `x` in f64. The loop keeps eight partial sums, which the processor adds to in
+/// parallel.
 fn sum_of(x: &[f32]) -> f64 {
     let mut sums = [0.0; 8];
     let (chunks, rest) = x.as_chunks::<8>();
@@ -97,7 +98,8 @@ pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], g
         arch().dispatch(Row {
             logits,
             lse: rounded,
-            // This factor restores the digits that the log-sum-exp of large logits loses in f32.
+            // The log-sum-exp of large logits loses digits when it is rounded to f32. This factor
+            // makes up for them.
             rest: (f64::from(rounded) - lse).exp() as f32,
             grad,
             spread: (smoothing / vocab_size as f64) as f32,

@@ -82,9 +82,10 @@ pub fn cross_entropy(
 /// Returns [`cross_entropy`] of the outputs of a [linear layer](crate::linear()), without holding
 /// all outputs at once.
 ///
-/// Only the logits of `rows_at_a_time` rows are held at once, and the backward pass computes them
-/// again. Without a fast path, all logits are held at once. There is no fast path on a backend that
-/// this crate is built without. Without autodiff, only f32 tensors on flex have one.
+/// Only the logits of `rows_at_a_time` rows are in memory at the same time, and the backward pass
+/// computes them again. Without a fast path, all logits are in memory. Tensors with autodiff have a
+/// fast path on every backend that this crate is built with. Tensors without autodiff have one only
+/// on flex in f32.
 ///
 /// # Shapes
 ///

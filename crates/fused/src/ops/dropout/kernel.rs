@@ -39,14 +39,15 @@ impl Dropout {
         }
     }
 
-    /// Returns the pass over `x`, which must be within a single chunk.
+    /// Returns the vector code that applies dropout to `x`. All elements of `x` must be in the same
+    /// chunk of [`CHUNK`] elements of their tensor. `first` is the index of `x[0]` in this tensor.
     fn pass(self, x: &mut [f32], first: usize) -> Pass<'_> {
         let key = mix_64(self.key ^ mix_64((first / CHUNK) as u64));
         let threshold = (self.probability * 2.0f64.powi(32)).round();
         Pass {
             keys: [key as u32, (key >> 32) as u32],
-            // Elements whose hash is below the threshold are dropped. The threshold is limited,
-            // since 2^32 does not fit in a u32.
+            // Elements whose hash is below the threshold are dropped. The minimum is needed since a
+            // threshold of 2^32 does not fit in a u32.
             below: threshold.min(f64::from(u32::MAX)) as u32,
             scale: (1.0 / (1.0 - self.probability)) as f32,
             first: (first % CHUNK) as u32,

@@ -13,7 +13,7 @@ use burn::tensor::{DType, Distribution, IntDType, Scalar, Tensor, TensorData};
 
 use super::hash::mix_64;
 
-/// Bit mask of a random 31-bit integer.
+/// Bit mask that keeps the lowest 31 bits of an integer.
 const MASK: i32 = i32::MAX;
 
 /// The dropout mask of a tensor.
@@ -36,8 +36,8 @@ impl<B: Backend> DropoutMask<B> {
         self.scale(self.mask(x))
     }
 
-    /// Drops elements without scaling the others. The caller must also apply
-    /// [`scale`](Self::scale), before or after a matmul.
+    /// Drops elements without scaling the others. The caller must scale as well, but may do so
+    /// where fewer elements are multiplied, such as after a matmul.
     pub fn mask(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         match self {
             Self::None => x,
@@ -60,7 +60,8 @@ impl<B: Backend> DropoutMask<B> {
 }
 
 impl<B: Backend, C: CheckpointStrategy> DropoutMask<Autodiff<B, C>> {
-    /// Returns the mask for the inner backend `B`, whose boolean tensors are the same.
+    /// Turns a mask of the autodiff backend into a mask of its inner backend `B`. Both backends
+    /// have the same type of boolean tensors.
     pub fn inner(self) -> DropoutMask<B> {
         match self {
             Self::None => DropoutMask::None,
@@ -112,7 +113,7 @@ pub(crate) fn scale<B: Backend>(x: FloatTensor<B>, probability: f64) -> FloatTen
 }
 
 /// Computes a boolean tensor `[B, H, n, S]`, `true` = dropped. Each element depends only on the
-/// key, on its column and on its row index. `rows` yields the indices of all `B H n` rows.
+/// key, on its column and on its row index. `rows` yields the indices of all `B * H * n` rows.
 pub(crate) fn dropped_by_key<B: Backend>(
     key: u64,
     probability: f64,
@@ -131,8 +132,8 @@ pub(crate) fn dropped_by_key<B: Backend>(
     };
     let word = |key: u64, index: usize| (mix_64(key ^ mix_64(index as u64)) >> 33) as i32;
     let [first, second, third] = [0, 1, 2].map(|n| mix_64(key.wrapping_add(n)));
-    // Multiplication by an odd factor is invertible modulo 2^31, so that different columns keep
-    // different integers.
+    // Factors are odd. Multiplication by an odd factor is invertible modulo 2^31, so that columns
+    // with different random integers have different results in each row.
     let of_rows = |row| (word(first, row) | 1, word(second, row));
     let (factors, summands) = rows.map(of_rows).unzip();
     let columns = (0..s).map(|column| word(third, column)).collect();
@@ -161,8 +162,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns a mask `[2, 2, 300, 700]`. In each head, it has the rows `first..first + 300` of 500
-    /// rows.
+    /// Returns the dropout mask of a block of queries, `[2, 2, 300, 700]`. Each head has 500 rows,
+    /// of which the block has the rows `first..first + 300`.
     fn mask(key: u64, probability: f64, first: usize) -> Vec<bool> {
         let rows = (0..4).flat_map(|head| (first..first + 300).map(move |row| head * 500 + row));
         let device = Device::<Flex>::default();
@@ -216,8 +217,9 @@ mod tests {
             // The limit is seven standard deviations, since there are about 700,000 pairs.
             assert!((both as f64 / n - expected).abs() < 7.0 * deviation);
         }
-        // Counts the rectangles whose four corners are all dropped. With separate hashes of rows
-        // and columns, the corners would depend on each other.
+        // Counts the rectangles whose four corners are all dropped. The corners would depend on
+        // each other if the bits of an element were, for example, the XOR of a hash of its row and
+        // a hash of its column.
         for (down, across) in [(1, 1), (1, 2), (2, 1), (300, 350)] {
             let (mut n, mut all) = (0, 0);
             for row in 0..1200 - down {

@@ -18,7 +18,7 @@ pub(crate) struct Matrix {
     axis: usize,
     /// Number of elements in a block.
     block: usize,
-    /// Whether the matrix has a single scale.
+    /// Whether all elements of the matrix share a single scale.
     is_uniform: bool,
 }
 

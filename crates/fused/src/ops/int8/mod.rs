@@ -1,7 +1,8 @@
 //! Matrices of 8-bit integers, for inference.
 //!
-//! Elements form blocks along one axis. The elements of a block share a scale, `largest |w| / 127`,
-//! and are rounded to a multiple of it. Matrices are Burn's quantised tensors.
+//! Elements form blocks along one axis. The elements of a block share a scale, which is their
+//! largest absolute value divided by 127. Each element is rounded to a multiple of the scale.
+//! Matrices are Burn's quantised tensors.
 
 #[cfg(feature = "flex")]
 pub(crate) mod flex;
@@ -18,8 +19,8 @@ const MAX_BLOCK: usize = 128;
 const MIN_BLOCK: usize = 8;
 
 /// Returns whether matrices of 8-bit integers have fast paths on this device, which is the case on
-/// flex. The result is the same with autodiff, although only tensors without autodiff take these
-/// fast paths.
+/// flex. Only tensors without autodiff take these fast paths, but the function ignores whether the
+/// device has autodiff.
 #[must_use]
 pub fn takes_int8(device: &Device) -> bool {
     #[cfg(feature = "flex")]

@@ -25,7 +25,8 @@ pub(crate) struct Norm<'a> {
 }
 
 impl<'a> Norm<'a> {
-    /// Returns the layer norm with `gamma` and `beta`. The backward pass does not read `beta`.
+    /// Returns the layer norm with `gamma` and `beta`. The backward pass does not read `beta`,
+    /// which may be empty there.
     pub(crate) fn new(gamma: &'a [f32], beta: &'a [f32], epsilon: f64) -> Self {
         let epsilon = epsilon as f32;
         Self {
@@ -103,8 +104,8 @@ fn moments(x: &[f32], epsilon: f32) -> Moments {
     }
 }
 
-/// Returns the sum of `term(a[i], b[i])`. The sum is computed in lanes, which the compiler turns
-/// into vectors.
+/// Returns the sum of `term(a[i], b[i])` over all `i`. The loop keeps 32 partial sums, which the
+/// compiler turns into vectors.
 #[inline(always)]
 fn sum_of(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     const LANES: usize = 32;
@@ -193,7 +194,7 @@ struct Backward<'a> {
     store: Store,
     /// Gradients of gamma and then of beta, to which the gradients of each row are added.
     sums: &'a mut [f32],
-    /// Scratch memory for `g` of one row.
+    /// Scratch memory for `g = dy gamma` of one row.
     row: &'a mut [f32],
 }
 

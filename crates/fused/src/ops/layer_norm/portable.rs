@@ -99,7 +99,7 @@ impl<B: Backend> Normalized<B> {
         }
     }
 
-    /// Returns `h gamma + beta`.
+    /// Returns `h gamma + beta`, where `h` are the normalised rows.
     pub fn scale_and_shift(&self, gamma: FloatTensor<B>, beta: FloatTensor<B>) -> FloatTensor<B> {
         let [gamma, beta] = [gamma, beta].map(as_row::<B>);
         B::float_add(B::float_mul(self.rows.clone(), gamma), beta)

@@ -40,7 +40,8 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
         epsilon: f64,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         if !x.is_tracked() && !y.is_tracked() {
-            // The sum must have no gradient, even if the norm has one.
+            // Neither x nor y needs a gradient, so the sum must have none. The norm has one if
+            // gamma or beta needs a gradient.
             let sum = Self::fused_residual(x, y, dropout);
             let norm = Self::fused_layer_norm(sum.clone(), gamma, beta, epsilon);
             return (sum, norm);

@@ -40,10 +40,10 @@ fn add_piece(y: &mut [f32], x: &[f32], dropout: Dropout, first: usize) {
     });
 }
 
-/// Sets `dx`, or adds to it, as `store` says. Returns the gradients of gamma and beta. `grad` is
-/// the gradient of the norm of `sum`. With dropout, `grad` is then replaced by `dy`, which is `dx`
-/// after dropout with the mask of the forward pass. Without dropout, `dy` equals `dx`, and `grad`
-/// is not changed.
+/// Stores the gradient of `x` in `dx`, or adds it to `dx`, as `store` says. Returns the gradients
+/// of gamma and beta. `grad` is the gradient of the layer norm of `sum`. With dropout, the function
+/// then replaces `grad` by the gradient of `y`, which is `dx` after dropout with the mask of the
+/// forward pass. Without dropout, the gradient of `y` equals `dx`, and `grad` is not changed.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     norm: Norm<'_>,

@@ -14,7 +14,7 @@ pub(super) const PANEL: usize = 64;
 #[repr(C, align(64))]
 pub(super) struct Group(pub [u32; PANEL]);
 
-/// Number of rows between the rows that are packed and those that are prefetched.
+/// Distance, in rows, from the rows that are being packed to the rows that are prefetched.
 const AHEAD: usize = 32;
 
 /// Asks the processor to load the cache line of an element, if there is such an element.
@@ -31,14 +31,15 @@ fn prefetch(data: &[i8], index: usize) {
     let _ = (data, index);
 }
 
-/// The word of four zeros: each byte is 128, which is added to each element.
+/// The packed word of four elements that are 0. Packing adds 128 to each element, so that each byte
+/// is 128.
 const ZEROS: u32 = 0x8080_8080;
 
 impl Group {
     pub const EMPTY: Self = Self([ZEROS; PANEL]);
 }
 
-/// Returns the word of four elements.
+/// Packs four elements into a word, the first one in the lowest byte. Adds 128 to each element.
 #[inline(always)]
 fn word(elements: [i8; 4]) -> u32 {
     let byte = |i: usize| u32::from(elements[i] as u8) << (8 * i);
@@ -67,7 +68,7 @@ impl Int8Matrix<'_> {
         }
     }
 
-    /// Packs at most four rows of any matrix.
+    /// Packs at most four rows and [`PANEL`] columns of a matrix with any strides.
     fn pack_some(&self, rows: Range<usize>, columns: Range<usize>, group: &mut Group) {
         *group = Group::EMPTY;
         for (column, w) in columns.zip(&mut group.0) {
@@ -88,7 +89,8 @@ impl Int8Matrix<'_> {
                 .first_chunk()
                 .expect("the row has enough columns")
         });
-        // Processors do not prefetch cache lines at such distances by themselves.
+        // The rows are far apart in memory, and processors do not prefetch such cache lines by
+        // themselves.
         for i in 0..4 {
             let ahead = row + AHEAD + i;
             let (row, column) = match ahead < self.rows {

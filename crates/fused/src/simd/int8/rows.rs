@@ -10,8 +10,9 @@ pub(super) struct Rows {
     /// Four elements are one word. A block begins with a new word, and the last word of a block is
     /// filled up with zeros.
     words: Vec<[i8; 4]>,
-    /// For each block of each row, the scale, and 128 times the sum of the integers. Kernels add
-    /// 128 to each element of `W`, so that their dot products are too large by this number.
+    /// For each block of each row, the scale, and 128 times the sum of the block's integers.
+    /// Kernels add 128 to each element of `W`, so that a dot product is too large by the second
+    /// number.
     scales: Vec<(f32, i32)>,
     words_per_block: usize,
     n_blocks: usize,

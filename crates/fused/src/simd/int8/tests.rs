@@ -14,7 +14,7 @@ fn floats(n: usize, seed: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Sizes `(m, k, n, block)` of `x`, `[m, k]`, and `W`, `[k, n]`.
+/// Sizes `(m, k, n, block)`: `x` is `[m, k]`, `W` is `[k, n]`, and a block has `block` rows of `W`.
 const SIZES: [(usize, usize, usize, usize); 9] = [
     (1, 1, 1, 1),
     (2, 4, 64, 4),
@@ -117,7 +117,7 @@ fn zeros_outliers_and_what_is_not_finite() {
     };
     assert_eq!(run([0.0, 0.0, 0.0]), 0.0);
     assert_eq!(run([1e-40, 0.0, 1.0]), 1.0);
-    // An outlier reduces the precision of its own block only.
+    // An outlier does not reduce the precision of the other block.
     let outlier = run([1e6, 0.0, 0.3]);
     assert!((outlier - 1e6 - 0.3).abs() < 0.1, "{outlier}");
     for x in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {

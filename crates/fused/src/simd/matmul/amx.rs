@@ -13,10 +13,10 @@ use super::part::{Part, SCRATCH, Start};
 use crate::simd::level::Amx;
 use crate::simd::transpose::copy_transposed;
 
-/// Rows of a tile, and words in each of them.
+/// Number of rows of a tile, and number of 32-bit words in each row.
 const TILE: usize = 16;
 
-/// Rows and columns of a block of the output.
+/// Number of rows, and of columns, of a block of the output.
 const BLOCK: usize = 2 * TILE;
 
 /// Maximum number of words in each row of a packed piece of `x`. With this many, a block's rows fit
@@ -48,9 +48,12 @@ fn in_blocks(part: Part<'_, '_, '_>, amx: Amx) {
     by_blocks(part, |x, w| tiles.multiply(x, w));
 }
 
-/// Computes a part by a function that multiplies two blocks: 32 rows of words, given as two tiles
-/// for every 16 words, by 32 columns, given as two panels one after the other with a tile for every
-/// 16 words.
+/// Computes a part of the output. `multiply` returns the product of 32 packed rows of `x` and 32
+/// packed columns of `W`.
+///
+/// Its first argument has two tiles for every 16 words of the rows: rows 0 to 15, then rows 16 to
+/// 31. Its second argument first has all tiles of columns 0 to 15, with a tile for every 16 words,
+/// and then all tiles of columns 16 to 31.
 #[inline(always)]
 fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> Block) {
     part.direct_sums();
@@ -58,7 +61,8 @@ fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> 
     let depth = k.div_ceil(k.div_ceil(2 * WORDS)).next_multiple_of(2 * TILE);
     let (mut packed_x, mut packed_w) = SCRATCH.take();
     let x_size = m.next_multiple_of(BLOCK) * depth / 2;
-    // The scratch memory in which words are made is as large as a block's rows.
+    // Words that cannot be packed directly are first stored in scratch memory, which has room for
+    // the rows of a block.
     packed_x.resize((x_size + BLOCK * depth / 2).max(packed_x.len()), 0.0);
     let (x, scratch) = packed_x.split_at_mut(x_size);
     let w_size = PACK_COLUMNS.next_multiple_of(BLOCK) * depth / 2;
@@ -87,8 +91,8 @@ fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> 
 
 impl Part<'_, '_, '_> {
     /// Packs `columns` of `x` into tiles. The rows of a block have two tiles for every 16 words. Rows
-    /// beyond the end of `x` are arbitrary, words beyond the last column are zeros. `scratch` has
-    /// room for the rows of a block.
+    /// beyond the end of `x` are arbitrary, and words beyond the last column are zeros. `scratch`
+    /// has room for the rows of a block.
     #[inline(always)]
     fn pack_x_tiles(
         &self,
@@ -141,9 +145,9 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds a block of a product to the output. `first` is the first row of `W` in the product; with
-    /// `first` 0, the block is added to the start values. Rows and columns beyond the part's last
-    /// ones are skipped.
+    /// Adds `product` to the block of the output that begins at `row` and `column`. `product` sums
+    /// over the rows of `W` from row `first` on. If `first` is 0, the output is instead set to the
+    /// start values plus `product`. Rows and columns beyond the part's last ones are skipped.
     #[inline(always)]
     fn add_block(&mut self, first: usize, row: usize, column: usize, product: &Block) {
         let start = match first {
@@ -171,8 +175,9 @@ impl Part<'_, '_, '_> {
     }
 }
 
-/// The shapes of the tile registers, as the instruction that sets them reads them: the format, which
-/// is 1, and the bytes in a row and the number of rows of each register.
+/// The shapes of the tile registers, in the layout that the instruction `ldtilecfg` reads: the
+/// number of the layout, which is 1, then the bytes per row and the number of rows of each
+/// register.
 #[repr(C, align(64))]
 struct Shapes {
     format: [u8; 16],
@@ -180,7 +185,7 @@ struct Shapes {
     rows: [u8; 16],
 }
 
-/// The tile registers of the calling thread, until it is dropped.
+/// Guard that sets up the tile registers of the calling thread. Dropping it releases them.
 struct Tiles;
 
 impl Tiles {
@@ -202,15 +207,16 @@ impl Tiles {
         Self
     }
 
-    /// Multiplies two blocks, laid out as for [`by_blocks`].
+    /// Multiplies 32 rows of `x` by 32 columns of `W`, packed as [`by_blocks`] describes.
     #[inline(always)]
     #[allow(unsafe_code)] // Instructions that the CPU has.
     fn multiply(&self, x: &[Tile], w: &[Tile]) -> Block {
         assert!(x.len() == w.len() && !x.is_empty() && x.len().is_multiple_of(2));
         let steps = x.len() / 2;
         let mut product = [[0.0; BLOCK]; BLOCK];
-        // SAFETY: `self` proves that the registers have their shapes. Each step reads two tiles of
-        // `x`, and one of each half of `w`, which have as many. Four tiles are stored in `product`.
+        // SAFETY: `self` proves that the registers have their shapes. `x` and `w` have `2 * steps`
+        // tiles each. Each step reads two tiles of `x` and one tile of each half of `w`. At the
+        // end, four tiles are stored in `product`.
         unsafe {
             asm!(
                 "tilezero tmm0",
@@ -265,7 +271,8 @@ mod tests {
     use crate::simd::matmul::matrix::Matrix;
     use crate::simd::matmul::tests::elements;
 
-    /// What AMX computes, in plain code, so that packing is tested on every processor.
+    /// Computes the same as [`Tiles::multiply`], in plain code. With this function, packing is
+    /// tested on processors without AMX, too.
     fn plain(x: &[Tile], w: &[Tile]) -> Block {
         let steps = x.len() / 2;
         let mut product = [[0.0; BLOCK]; BLOCK];
@@ -283,7 +290,7 @@ mod tests {
         product
     }
 
-    /// The dot product of two words of two bfloat16 each.
+    /// Returns the dot product of two words, which have two bfloat16 elements each.
     fn dot(x: f32, w: f32) -> f32 {
         let halves = |word: f32| {
             let bits = word.to_bits();
@@ -293,7 +300,7 @@ mod tests {
         x0 * w0 + x1 * w1
     }
 
-    /// Elements that bfloat16 represents exactly.
+    /// Returns `n` elements that bfloat16 represents exactly.
     fn exact(n: usize, seed: usize) -> Vec<f32> {
         let whole = elements(n, seed).into_iter();
         whole.map(|x| (x * 16.0).round()).collect()
@@ -306,7 +313,8 @@ mod tests {
             .collect()
     }
 
-    /// The matrix of `data`, whose elements are stored by rows, or by columns if `by_columns`.
+    /// Returns a view of `data` as a matrix that is stored row after row, or column after column if
+    /// `by_columns`.
     fn matrix(data: &[f32], rows: usize, columns: usize, by_columns: bool) -> Matrix<'_> {
         Matrix {
             data,
@@ -368,7 +376,7 @@ mod tests {
         }
     }
 
-    /// The instructions themselves, where the CPU has them; elsewhere there is nothing to compare.
+    /// Compares AMX's instructions with plain code. Without AMX, the test does nothing.
     #[test]
     fn instructions_multiply_as_plain_code_does() {
         let Some(amx) = Amx::of_level() else {

@@ -23,13 +23,14 @@ fn round(x: f32) -> u32 {
     }
 }
 
-/// Returns the word of two elements.
+/// Rounds two elements to bfloat16 and packs them into a word, the first one in the lower bits.
 #[inline(always)]
 fn word(first: f32, second: f32) -> f32 {
     f32::from_bits(round(first) >> 16 | round(second) & 0xffff_0000)
 }
 
-/// Stores the words of two rows of elements. A missing second row counts as zeros.
+/// Packs two rows into words: word `i` has element `i` of each row. A missing second row counts as
+/// zeros.
 #[inline(always)]
 pub(super) fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
     match second {
@@ -46,7 +47,8 @@ pub(super) fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]
     }
 }
 
-/// Stores the words of consecutive elements. A missing last element counts as zero.
+/// Packs each pair of consecutive elements into a word. If the number of elements is odd, the last
+/// word has a zero as its second element.
 #[inline(always)]
 pub(super) fn pair_elements(elements: &[f32], words: &mut [f32]) {
     let (pairs, rest) = elements.as_chunks::<2>();
@@ -58,8 +60,8 @@ pub(super) fn pair_elements(elements: &[f32], words: &mut [f32]) {
     }
 }
 
-/// Returns the word of elements `2 index` and `2 index + 1` of a line whose elements are `stride`
-/// apart. `len` is the number of elements of the line. A missing second element counts as zero.
+/// Packs elements `2 * index` and `2 * index + 1` of a row or column into a word. The row or column
+/// has `len` elements, which are `stride` apart in `line`. Elements beyond its end count as zeros.
 #[inline(always)]
 pub(super) fn strided_word(line: &[f32], stride: usize, index: usize, len: usize) -> f32 {
     let at = |i: usize| if i < len { line[i * stride] } else { 0.0 };
@@ -103,9 +105,9 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Packs `rows` and `columns` of `W` into panels of `[words, panel]`. Words beyond the last row
-    /// are zeros. In the last panel, words beyond the last column are arbitrary. `scratch` has room
-    /// for a panel.
+    /// Packs `rows` and `columns` of `W` into panels `[words, panel]`. Each panel has `panel`
+    /// columns of `words` words. Words beyond the last row are zeros. In the last panel, words
+    /// beyond the last column are arbitrary. `scratch` has room for a panel.
     #[inline(always)]
     pub(super) fn pack_w_words(
         &self,
@@ -156,7 +158,8 @@ impl Part<'_, '_, '_> {
     }
 }
 
-/// Packs one tile with `rows` rows and `depth` columns of a matrix that has any strides.
+/// Packs `rows` rows and `depth` columns of a matrix with any strides into one tile. `from` begins
+/// at the first of these elements.
 #[inline(always)]
 fn pack_tile(
     from: &[f32],

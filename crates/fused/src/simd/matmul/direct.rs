@@ -8,24 +8,27 @@ use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 /// Maximum number of rows of `x` for which `W` is read in place. For more rows, `W` is packed.
 pub(super) const FEW: usize = 16;
 
-/// Maximum number of rows of a low tile, which is [`LOW_VECTORS`] vectors wide.
+/// Maximum number of rows of a part for which low tiles are used. They have fewer rows than other
+/// tiles, but more vectors in each row.
 const LOW: usize = 6;
 
 /// Number of vectors in each row of a low tile.
 const LOW_VECTORS: usize = 4;
 
-/// Number of rows of `W` in one pass: as many streams as a processor can prefetch.
+/// Number of rows of `W` that are read at the same time. Processors prefetch about this many
+/// streams of memory.
 const STREAMS: usize = 16;
 
-/// `R` rows of `x`, with the columns from a given one on.
+/// `R` rows of `x`, with the columns from a given column on.
 trait XRows<'a, const R: usize>: Copy {
-    /// Returns `R` rows from row `row` on, with `depth` columns from column `first` on.
+    /// Returns `R` rows of the part's `x`, from row `row` on, with `depth` columns, from column
+    /// `first` on.
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self;
 
     fn at(self, row: usize, column: usize) -> f32;
 }
 
-/// Rows of `x` whose elements are contiguous in memory.
+/// Rows of `x` if each row of `x` is contiguous in memory.
 #[derive(Clone, Copy)]
 struct RowByRow<'a, const R: usize>([&'a [f32]; R]);
 
@@ -46,7 +49,7 @@ impl<'a, const R: usize> XRows<'a, R> for RowByRow<'a, R> {
     }
 }
 
-/// Rows of an `x` whose columns are contiguous in memory.
+/// Rows of `x` if each column of `x` is contiguous in memory.
 #[derive(Clone, Copy)]
 struct ColumnByColumn<'a> {
     data: &'a [f32],
@@ -69,7 +72,7 @@ impl<'a, const R: usize> XRows<'a, R> for ColumnByColumn<'a> {
     }
 }
 
-/// Adds elements to sums.
+/// Adds each element to the sum with the same index.
 #[inline(always)]
 fn add<'a>(sums: &mut [f32], elements: impl Iterator<Item = &'a f32>) {
     for (sum, x) in sums.iter_mut().zip(elements) {
@@ -101,8 +104,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Computes the part's sums of the rows of `W`, in pieces of as many rows as in the packed
-    /// path, so that both paths give the same bits.
+    /// Computes the part's column sums of `W`. Rows are summed in pieces of as many rows as in the
+    /// packed path, so that both paths give the same bits.
     #[inline(always)]
     pub(super) fn direct_sums(&mut self) {
         let (depth, w) = (self.depth(1), self.w);
@@ -124,8 +127,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Adds a product to the output: that of at most `height` rows of `x`, from `row` on, and at
-    /// most [`STREAMS`] rows of `W`, from `first` on.
+    /// Multiplies at most `height` rows of `x`, from `row` on, by at most [`STREAMS`] rows of `W`,
+    /// from `first` on, and adds the product to the output.
     #[inline(always)]
     fn direct_height<S: Simd, const V: usize>(
         &mut self,
@@ -146,8 +149,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Adds a product to the output: that of `R` rows of `x`, from `row` on, and at most
-    /// [`STREAMS`] rows of `W`, from `first` on.
+    /// Multiplies `R` rows of `x`, from `row` on, by at most [`STREAMS`] rows of `W`, from `first`
+    /// on, and adds the product to the output.
     #[inline(always)]
     fn direct_rows<S: Simd, const R: usize, const V: usize>(
         &mut self,

@@ -11,7 +11,8 @@ pub(super) trait Format<S: Simd>: Copy {
     /// Number of elements in a word.
     const ELEMENTS: usize;
 
-    /// Adds the products of the elements of each word to `sum`.
+    /// In each lane, multiplies each element of the word of `x` by the corresponding element of the
+    /// word of `w`, and adds the products to `sum`.
     fn multiply_add(self, simd: S, x: S::f32s, w: S::f32s, sum: S::f32s) -> S::f32s;
 }
 

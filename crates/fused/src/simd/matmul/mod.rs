@@ -8,10 +8,11 @@
 //! and `W` to bfloat16 (see [`bf16`]), and multiplies two of them at a time; with [`amx`], it
 //! multiplies whole tiles.
 //!
-//! At most 16 rows of `x` take the [`direct`] path, which reads `W` in place, if the rows of `W`
-//! are contiguous in memory. All other matmuls take the [`packed`] path, which copies pieces of `W`
-//! into the order in which tiles read them. Both paths compute a [`part`]: the rows and columns of
-//! the output that one thread computes.
+//! Both paths compute a [`part`]: the rows and columns of the output that one thread computes. In
+//! f32, a part with at most 16 rows takes the [`direct`] path, which reads `W` in place, if the
+//! rows of `W` are contiguous in memory, and the rows or the columns of `x` are, too. All other
+//! parts take the [`packed`] path, which copies pieces of `W` into the order in which tiles read
+//! them.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -181,7 +182,8 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             }
         }
     }
-    // The decision must not depend on the number of threads, as the number of rows of a part does.
+    // The choice depends on the rows of the whole output. The rows of a part depend on the number
+    // of threads, on which the result must not depend.
     let is_bf16 = has_bf16_matmuls() && m > FEW;
     let run = |mut share: Share<'_>| {
         let part = Part {

@@ -111,7 +111,8 @@ fn pack_side_by_side(from: &[f32], column_stride: usize, columns: usize, tiles: 
     }
 }
 
-/// Packs one tile with `rows` rows of a matrix that has any strides.
+/// Packs `rows` rows of a matrix with any strides into one tile. `from` begins at the tile's first
+/// element.
 #[inline(always)]
 fn pack_strided(from: &[f32], x: Matrix<'_>, rows: usize, tile: &mut [[f32; ROWS]]) {
     for (i, to) in tile.iter_mut().enumerate() {

@@ -120,8 +120,8 @@ impl Part<'_, '_, '_> {
         let depth = self.depth(F::ELEMENTS);
         let words = depth / F::ELEMENTS;
         let tiles = (m - in_place).next_multiple_of(ROWS) * words;
-        // In bfloat16, words are made in scratch memory that is as large as a panel. In f32, no
-        // scratch memory is needed.
+        // In bfloat16, words that cannot be packed directly are first stored in scratch memory,
+        // which is as large as a panel. In f32, no scratch memory is needed.
         let scratch = (F::ELEMENTS - 1) * panel * words;
         packed_x.resize(tiles + scratch, 0.0);
         let (packed_x, scratch) = packed_x.split_at_mut(tiles);

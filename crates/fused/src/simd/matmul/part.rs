@@ -55,9 +55,9 @@ pub(super) struct At {
 }
 
 impl<'a> Part<'a, '_, '_> {
-    /// Returns a tile's sums over the rows of `W` before `first`, including the start values. The
-    /// sums of rows beyond the part's last row have no meaning. `WHOLE` means that no column of the
-    /// tile is beyond the part's last column.
+    /// Returns a tile's sums over the rows of `W` before row `first`, including the start values.
+    /// The sums of rows beyond the part's last row have no meaning. `WHOLE` means that no column of
+    /// the tile is beyond the part's last column.
     #[inline(always)]
     pub(super) fn load<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
         &self,
@@ -117,8 +117,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Returns the elements of `x` from the start of the part's row `row` on. The column stride
-    /// must be 1.
+    /// Returns the elements of `x` from the start of the part's row `row` on, up to the end of `x`.
+    /// The column stride of `x` must be 1.
     #[inline(always)]
     pub(super) fn x_row(&self, row: usize) -> &'a [f32] {
         &self.x.data[(self.first_row + row) * self.x.row_stride..]

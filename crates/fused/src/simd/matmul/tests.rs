@@ -101,7 +101,7 @@ fn a_transposed_left_matrix_gives_the_same_bits() {
         let w = elements(k * n, 1);
         for m in [1, 2, 5, 7, 8, 9, 13, 16, 17, 20, 150] {
             let x = elements(m * k, 3);
-            // A gap follows each column.
+            // In memory, a gap of three NaN follows each column.
             let stride = m + 3;
             let mut transposed = vec![f32::NAN; stride * k];
             for (i, x) in x.iter().enumerate() {
@@ -251,7 +251,7 @@ fn bf16_rounds_both_factors_and_nothing_else() {
                     assert!(difference < 1e-4, "{m} {k} {n}: {y}, not {expected}");
                 }
             }
-            // A row does not depend on the others.
+            // The first row has the same result whatever the number of rows is.
             let first = first.get_or_insert(y[..n].to_vec());
             assert!(y[..n] == first[..], "{m} rows, [{k}, {n}]");
         }
@@ -262,7 +262,8 @@ fn bf16_rounds_both_factors_and_nothing_else() {
 fn bf16_keeps_nan_and_infinity() {
     let _bf16 = crate::bf16_matmuls(true);
     let largest = f32::from_bits(0x7f7f_0000);
-    // The bits of the second NaN would be rounded to those of zero.
+    // Without special treatment of NaN, the bits of the second NaN would be rounded to those of
+    // zero.
     let nans = [
         f32::NAN,
         f32::from_bits(0xffff_ffff),

@@ -24,16 +24,16 @@ use crate::simd::vectors::dot;
 /// Results of the forward pass, and the gradient of the output.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct Backward<'a> {
-    /// The output, `[B, T, H K]`.
+    /// The output, `[B, T, H * K]`.
     pub output: &'a [f32],
     /// The log-sum-exp of each row of scores, `[B, H, T]`.
     pub lse: &'a [f32],
-    /// The gradient of the output, `[B, T, H K]`.
+    /// The gradient of the output, `[B, T, H * K]`.
     pub grad: &'a [f32],
 }
 
 impl Attention<'_> {
-    /// Returns the gradient of packed queries, keys and values, `[B, T, 3 H, K]`.
+    /// Returns the gradient of packed queries, keys and values, `[B, T, 3 * H, K]`.
     pub(in super::super) fn backward_packed(&self, batch: usize, forward: Backward<'_>) -> Buffer {
         let (n, d_head) = (3 * self.n_heads, self.query.d_head);
         let mut grad = Buffer::arbitrary(batch * self.query.length * n * d_head);
@@ -50,7 +50,7 @@ impl Attention<'_> {
     }
 
     /// Returns the gradients of queries, `[B, T, H, K]`, and of packed keys and values,
-    /// `[B, S, 2 H, K]`.
+    /// `[B, S, 2 * H, K]`.
     pub(in super::super) fn backward(
         &self,
         batch: usize,

@@ -20,7 +20,7 @@ use crate::simd::matmul::set_matmul;
 use crate::simd::vectors::largest;
 
 impl Attention<'_> {
-    /// Returns the output, `[B, T, H K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
+    /// Returns the output, `[B, T, H * K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
     /// The log-sum-exp is infinity where all keys are blocked, so that the backward pass computes
     /// weights of zero.
     pub(in super::super) fn forward(&self, batch: usize) -> (Buffer, Buffer) {

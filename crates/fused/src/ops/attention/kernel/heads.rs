@@ -48,7 +48,7 @@ impl<'a> Heads<'a> {
 pub(in super::super) struct MaskBytes<'a> {
     /// The bytes of the mask.
     pub data: &'a [u8],
-    /// Stride of each axis of `[B, H, T, S]`, in bytes. It is 0 for a repeated axis.
+    /// Stride of each axis of `[B, H, T, S]`, in bytes. It is 0 for an axis that is broadcast.
     pub strides: [usize; 4],
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Scratch {
 }
 
 thread_local! {
-    /// The calling thread's scratch memory. It is taken out while it is in use.
+    /// The calling thread's scratch memory. A function takes it out of the cell while it uses it.
     pub(super) static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
 }
 
@@ -91,7 +91,8 @@ pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + S
     }
 }
 
-/// Splits `x`, `[L, n, K]`, into the rows of each of its `n` heads.
+/// Splits `x`, `[L, n, K]`, by head. Returns a vector for each of the `n` heads, which has the
+/// head's `L` rows of `K` elements.
 pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
     let length = x.len() / (n * d_head);
     let mut heads: Vec<Vec<&mut [f32]>> = (0..n).map(|_| Vec::with_capacity(length)).collect();
@@ -108,7 +109,7 @@ impl Attention<'_> {
         batch * self.n_heads * length * self.key.length * d_head >= PARALLEL
     }
 
-    /// Returns the width of the output, `H K`.
+    /// Returns the width of the output, `H * K`.
     pub(super) fn width(&self) -> usize {
         self.n_heads * self.query.d_head
     }
@@ -133,8 +134,8 @@ impl Attention<'_> {
         })
     }
 
-    /// Applies dropout to `weights`, which belong to the queries from `first` on and to the first
-    /// `s` keys.
+    /// Applies dropout to `weights`, `[n, s]`, which are those of the first `s` keys for `n`
+    /// queries of sequence `row` and head `head`, from query `first` on.
     pub(super) fn drop(&self, [row, head, first]: [usize; 3], weights: &mut [f32], s: usize) {
         let query = (row * self.n_heads + head) * self.query.length + first;
         if s == self.key.length {
@@ -183,7 +184,7 @@ impl Attention<'_> {
     }
 }
 
-/// Returns the index of the last byte that is zero.
+/// Returns the index of the last byte that is zero, or `None` if no byte is zero.
 fn last_zero(bytes: &[u8]) -> Option<usize> {
     let (rest, chunks) = bytes.as_rchunks::<32>();
     // The fold reads all bytes of a chunk without an early exit, so that the compiler can use
@@ -249,7 +250,7 @@ mod tests {
         let padding = attention(&padding, [s, 0, 0, 1]);
         assert_eq!(padding.visible([0, 0, 64], 64), s);
         assert_eq!(padding.visible([1, 0, 64], 64), 7);
-        // For queries that see no key, the number is 1, although that key is blocked.
+        // If all keys are blocked, `visible` returns 1, its minimum.
         let nothing = vec![1; s];
         assert_eq!(attention(&nothing, [0, 0, 0, 1]).visible([0, 0, 0], 64), 1);
     }

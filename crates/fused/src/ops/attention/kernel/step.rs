@@ -9,7 +9,8 @@ use crate::simd::exp::exponentiate;
 use crate::simd::level::arch;
 use crate::simd::vectors::{add_scaled, dot, largest};
 
-/// Number of elements to read below which a second thread costs more than it saves.
+/// Minimum number of key elements for which several threads are used. For fewer elements, a second
+/// thread costs more than it saves.
 const PARALLEL: usize = 1 << 16;
 
 thread_local! {
@@ -23,7 +24,7 @@ pub(in super::super) struct CachedAttention<'a> {
     pub query: &'a [f32],
     /// Distance from one query to the next, in elements.
     pub query_stride: usize,
-    /// The cache: keys and then values, `[N, C, 2 H, K]`.
+    /// The cache: keys and then values, `[N, C, 2 * H, K]`.
     pub packed: &'a [f32],
     /// Number of positions in a row of the cache, `C`.
     pub capacity: usize,
@@ -31,14 +32,15 @@ pub(in super::super) struct CachedAttention<'a> {
     pub index: CacheIndex<'a>,
     /// Number of keys of each target, `T`.
     pub length: usize,
-    /// A byte for each key of each row of the cache, `[N, T]`, 0 = visible.
+    /// A byte for each key of each row of the cache, `[N, T]`: 0 = visible, any other value =
+    /// blocked. `None` if all keys are visible.
     pub mask: Option<&'a [u8]>,
     pub n_heads: usize,
     pub d_head: usize,
 }
 
 impl CachedAttention<'_> {
-    /// Returns the output of `rows` targets, `[R, H K]`.
+    /// Returns the output of `rows` targets, `[R, H * K]`.
     pub(in super::super) fn forward(&self, rows: usize) -> Buffer {
         let width = self.n_heads * self.d_head;
         let mut output = Buffer::zeros(rows * width);

@@ -73,7 +73,8 @@ struct Kept<B: Backend, const N: usize> {
     inputs: [NodeId; N],
     masks: Masks<B>,
     output: FloatTensor<B>,
-    /// The weights before dropout, or `None` for [`LONG`](super::masks::LONG) keys or more.
+    /// The weights before dropout, `[B, H, T, S]`. `None` for [`LONG`](super::masks::LONG) keys or
+    /// more, for which the backward pass computes the weights again.
     weights: Option<FloatTensor<B>>,
 }
 

@@ -22,8 +22,8 @@ use super::masks::{LONG, Masks, WeightDropout};
 use crate::backend::portable::size;
 use crate::ops::dropout::portable::{DropoutMask, dropped_by_key, scale};
 
-/// Target number of weights in a block, if there are [`LONG`] keys or more. All weights of a block
-/// are held at once.
+/// Approximate maximum number of attention weights of a block of queries, for [`LONG`] keys or
+/// more. All weights of a block are in memory at the same time.
 const AT_ONCE: usize = 1 << 21;
 
 /// The inputs of attention.
@@ -37,18 +37,18 @@ pub(super) struct Attention<B: Backend> {
     pub masks: Masks<B>,
 }
 
-/// A block of queries, and the masks of their scores.
+/// A block of `n` queries, and the masks of their scores.
 struct Block<B: Backend> {
     /// Queries, `[B, H, n, K]`.
     query: FloatTensor<B>,
-    /// Attention mask, `[B, H, n, S]`, `true` = blocked.
+    /// Attention mask, `[B, H, n, S]`, `true` = blocked. `None` if all keys are visible.
     blocked: Option<BoolTensor<B>>,
     dropout: DropoutMask<B>,
 }
 
 impl<B: Backend> Attention<B> {
     /// Returns the inputs of self-attention, from packed queries, keys and values,
-    /// `[B, T, 3 H, K]`.
+    /// `[B, T, 3 * H, K]`.
     pub(super) fn of_self(packed: FloatTensor<B>, masks: Masks<B>) -> Self {
         let n_heads = size(&packed, 2) / 3;
         let [query, key, value] =
@@ -62,7 +62,7 @@ impl<B: Backend> Attention<B> {
     }
 
     /// Returns the inputs of cross-attention, from queries, `[B, T, H, K]`, and packed keys and
-    /// values, `[B, S, 2 H, K]`.
+    /// values, `[B, S, 2 * H, K]`.
     pub(super) fn of_cross(query: FloatTensor<B>, packed: FloatTensor<B>, masks: Masks<B>) -> Self {
         let n_heads = size(&query, 2);
         let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
@@ -109,7 +109,8 @@ impl<B: Backend> Attention<B> {
         };
         let dropout = match &self.masks.dropout {
             WeightDropout::None => DropoutMask::None,
-            // A mask is drawn only if one block contains all queries.
+            // The drawn mask covers all queries. It exists only for fewer than `LONG` keys, for
+            // which all queries are in one block.
             WeightDropout::Drawn {
                 dropped,
                 probability,
@@ -134,7 +135,7 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// Returns the output, `[B, T, H K]`, and the weights before dropout. The weights are `None`
+    /// Returns the output, `[B, T, H * K]`, and the weights before dropout. The weights are `None`
     /// for [`LONG`] keys or more.
     pub(super) fn forward(&self) -> (FloatTensor<B>, Option<FloatTensor<B>>) {
         let (mut outputs, mut kept) = (Vec::new(), None);
@@ -154,7 +155,8 @@ impl<B: Backend> Attention<B> {
         (output, kept)
     }
 
-    /// Returns the gradients of queries, keys and values, each `[B, L, H, K]`.
+    /// Returns the gradients of queries, `[B, T, H, K]`, and of keys and values, each
+    /// `[B, S, H, K]`.
     pub(super) fn backward(
         &self,
         output: FloatTensor<B>,
@@ -221,7 +223,7 @@ fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     }
 }
 
-/// Returns the queries `rows` of a tensor `[B, H, T, ..]`.
+/// Returns the part of a tensor `[B, H, T, ..]` that belongs to the queries in the range `rows`.
 fn rows_of<B: Backend>(x: FloatTensor<B>, rows: &Range<usize>) -> FloatTensor<B> {
     match rows.len() == size(&x, 2) {
         true => x,
@@ -247,7 +249,7 @@ fn packed<B: Backend>(heads: FloatTensor<B>) -> FloatTensor<B> {
     B::float_swap_dims(heads, 1, 2)
 }
 
-/// Splits a tensor `[B, L, H K]` into heads, `[B, H, L, K]`.
+/// Splits a tensor `[B, L, H * K]` into heads, `[B, H, L, K]`.
 fn split<B: Backend>(x: FloatTensor<B>, n_heads: usize) -> FloatTensor<B> {
     let [batch, length, width] = [0, 1, 2].map(|dim| size(&x, dim));
     let shape = Shape::new([batch, length, n_heads, width / n_heads]);

@@ -71,7 +71,8 @@ pub(super) struct Masks<B: Backend> {
 }
 
 impl<B: Backend> Masks<B> {
-    /// Returns the masks for the inner backend `B`, whose boolean tensors are the same.
+    /// Turns masks of the autodiff backend into masks of its inner backend `B`. Both backends have
+    /// the same type of boolean tensors.
     pub(super) fn inner<C: CheckpointStrategy>(
         mask: KeyMask<Autodiff<B, C>>,
         dropout: WeightDropout<Autodiff<B, C>>,

@@ -22,8 +22,8 @@ use crate::backend::portable::on_all_backends;
     Autodiff
 )]
 pub(crate) trait PortableAttention: Backend {
-    /// Returns the attention of a sequence to itself, `[B, T, H K]`, from packed queries, keys and
-    /// values, `[B, T, 3 H, K]`.
+    /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys
+    /// and values, `[B, T, 3 * H, K]`.
     fn portable_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
@@ -33,8 +33,8 @@ pub(crate) trait PortableAttention: Backend {
         Attention::<Self>::of_self(packed, masks).forward().0
     }
 
-    /// Returns the attention `[B, T, H K]` of queries `[B, T, H, K]` to packed keys and values
-    /// `[B, S, 2 H, K]`.
+    /// Returns the attention `[B, T, H * K]` of queries `[B, T, H, K]` to packed keys and values
+    /// `[B, S, 2 * H, K]`.
     fn portable_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
@@ -50,7 +50,7 @@ pub(crate) trait PortableAttention: Backend {
 
 on_all_backends!(PortableAttention);
 
-/// The portable path of self-attention, with scores of shape `[B, H, T, T]`.
+/// The portable path of self-attention. `scores` is the shape of the scores, `[B, H, T, T]`.
 pub(super) fn self_attention(
     packed: Tensor<4>,
     mask: Option<&Tensor<4, Bool>>,
@@ -63,7 +63,7 @@ pub(super) fn self_attention(
     Tensor::from_dispatch(y)
 }
 
-/// The portable path of cross-attention, with scores of shape `[B, H, T, S]`.
+/// The portable path of cross-attention. `scores` is the shape of the scores, `[B, H, T, S]`.
 pub(super) fn cross_attention(
     [query, packed]: [Tensor<4>; 2],
     mask: Option<&Tensor<4, Bool>>,
