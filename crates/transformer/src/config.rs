@@ -52,7 +52,8 @@ choices!(Activation, "activation", {
 });
 
 impl Activation {
-    /// Returns whether the activation is gated: the first linear layer then has `2 F` outputs.
+    /// Returns whether the activation is gated. The first linear layer then has `2 * d_ff` outputs,
+    /// one half for the gates and the other half for the values.
     pub fn is_gated(self) -> bool {
         matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
     }
@@ -107,7 +108,7 @@ choices!(Positions, "positions", {
 pub enum WeightTying {
     /// Three separate matrices.
     None,
-    /// The generator's weight is the transposed embedding of the decoder.
+    /// The generator's weight is the transpose of the decoder's embedding.
     Decoder,
     /// The encoder and the generator share the decoder's embedding.
     ///
@@ -141,9 +142,9 @@ choices!(WeightTying, "weight_tying", {
 /// ```
 #[derive(Config, Debug, PartialEq)]
 pub struct TransformerConfig {
-    /// Size of the source vocabulary, in tokens: `V` of the encoder.
+    /// Size of the source vocabulary, in tokens: `V` in the shapes of the encoder.
     pub source_vocab_size: usize,
-    /// Size of the target vocabulary, in tokens: `V` of the decoder and the generator.
+    /// Size of the target vocabulary, in tokens: `V` in the shapes of decoder and generator.
     pub target_vocab_size: usize,
     /// Width `D` of the vectors between the sublayers.
     #[config(default = 512)]
@@ -170,7 +171,7 @@ pub struct TransformerConfig {
     /// Placement of layer normalisation in every residual block.
     #[config(default = "NormPlacement::Post")]
     pub norm_placement: NormPlacement,
-    /// Whether each stack ends with a layer norm.
+    /// Whether the encoder and the decoder each end with a layer norm.
     #[config(default = true)]
     pub final_norm: bool,
     /// Constant `ε` that every layer norm adds to the variance, before it takes the square root.
@@ -309,8 +310,8 @@ mod tests {
     use super::*;
     use crate::choice::Choice;
 
-    /// Checks that every choice is parsed from its name. Configuration files use the same name,
-    /// with underscores instead of hyphens.
+    /// Checks that every choice is parsed from its name, and that configuration files use the same
+    /// name with underscores instead of hyphens.
     fn check<C: Choice + PartialEq + std::fmt::Debug + Serialize>(n_choices: usize) {
         assert_eq!(C::ALL.len(), n_choices);
         for &choice in C::ALL {

@@ -3,7 +3,8 @@
 use burn::nn::Dropout;
 use burn::tensor::Tensor;
 
-/// Applies the dropout `layer` to `x`, or returns `x` unchanged on a device without autodiff.
+/// Applies the dropout `layer` to `x`. Returns `x` unchanged on a device without autodiff, or if
+/// the training flag of `layer` is off.
 pub(crate) fn dropout<const D: usize>(layer: &Dropout, x: Tensor<D>) -> Tensor<D> {
     fused::dropout(x, probability(layer))
 }

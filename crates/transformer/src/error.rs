@@ -38,8 +38,8 @@ pub struct ConfigError {
 impl ConfigError {
     /// Creates an error about the `value` of `field`.
     ///
-    /// In `expected`, `{name}` mentions another field by its name. `{name|words}` mentions the
-    /// field `name` by the text `words`.
+    /// In `expected`, `{name}` stands for the name of another field. `{name|words}` also refers to
+    /// the field `name`, but is displayed as `words`.
     pub(crate) fn new(
         field: &'static str,
         value: impl fmt::Display,
@@ -104,8 +104,8 @@ pub enum InputError {
         /// Size of the vocabulary, in tokens.
         vocab_size: usize,
     },
-    /// A sequence is longer than the model's `max_len`, or a prefix is longer than the `max_length`
-    /// of its generation.
+    /// A sequence is longer than the model's `max_len`, or a forced prefix is longer than
+    /// `max_length` in the settings of the generation.
     #[error(
         "sequence {sequence} has {length} tokens, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
     )]

@@ -57,7 +57,7 @@ impl Generator {
         self.project(states, |x, bias| fused::linear(x, weight.val(), bias))
     }
 
-    /// Computes logits with a transposed embedding table as the weight.
+    /// Computes logits with the transpose of an embedding table as the weight.
     ///
     /// # Shapes
     ///
@@ -68,8 +68,8 @@ impl Generator {
         self.project(states, |x, bias| fused::linear_transposed(x, table, bias))
     }
 
-    /// Computes `states W + b` as one matmul. `linear` multiplies its rows by `W` and adds the
-    /// bias.
+    /// Computes `states W + b` as one matmul of all states. `linear(x, b)` returns `x W + b`, where
+    /// `x` is `[B * T, D]`.
     fn project(
         &self,
         states: Tensor<3>,

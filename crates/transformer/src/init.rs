@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 /// Draws the initial parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
-    /// `None` if all parameters that would be drawn are 0.
+    /// Random generator for the parameters that are drawn; `None` sets them to 0 instead.
     rng: Option<ChaCha8Rng>,
     /// Sinusoidal position table, shared by encoder and decoder; `None` until it is computed.
     pub sinusoid: Option<Tensor<2>>,
@@ -41,8 +41,8 @@ impl<'a> Init<'a> {
 
     /// Creates an initialiser that draws nothing: matrices and biases are zeros.
     ///
-    /// Use it for parameters that will be replaced: all zeros of a parameter are the same number in
-    /// memory.
+    /// Use it for parameters that will be replaced. They take almost no memory, because each is one
+    /// stored zero that is expanded to the shape of the parameter.
     pub fn zeros(device: &'a Device) -> Self {
         Self {
             device,

@@ -3,7 +3,7 @@
 use burn::nn::Linear;
 use burn::tensor::Tensor;
 
-/// Computes `x W + b` as one matmul of `B T` rows.
+/// Computes `x W + b` as one matmul of `B * T` rows.
 ///
 /// Burn's `linear` for three dimensions runs one matmul per sequence for some values of `T`.
 ///

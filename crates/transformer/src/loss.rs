@@ -1,8 +1,8 @@
 //! Cross-entropy with label smoothing (paper, section 5.4).
 //!
-//! The label is smoothed: its probability is `1 - ε`, plus `ε / V` for each of the `V` tokens,
-//! which include the label. The loss is the cross-entropy between this distribution and the model's
-//! distribution `p`:
+//! In the smoothed distribution, each of the `V` tokens of the vocabulary has the probability
+//! `ε / V`. The label has `1 - ε` in addition. The loss is the cross-entropy between the smoothed
+//! distribution and the model's distribution `p`:
 //!
 //! ```text
 //! loss = mean over real tokens of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
@@ -104,10 +104,10 @@ impl CrossEntropy {
     /// Computes the sum of the loss from decoder states, without holding all logits at once.
     ///
     /// The decoder's generator computes the logits of `rows_at_a_time` tokens at a time. This
-    /// avoids a tensor of `B T V` elements. It costs one more matmul in the backward pass, which
-    /// computes the logits again. All logits are nevertheless held at once where `fused` has no
-    /// fast path: on backends other than flex without autodiff, and on backends for which this
-    /// crate has no feature.
+    /// avoids a tensor of `B * T * V` elements. It costs one more matmul in the backward pass,
+    /// which computes the logits again. All logits are nevertheless held at once where `fused` has
+    /// no fast path. With autodiff, it has one on every backend that this crate has a feature for.
+    /// Without autodiff, it has one only on flex.
     ///
     /// # Shapes
     ///
@@ -153,9 +153,10 @@ impl CrossEntropy {
 impl Transformer {
     /// Returns the teacher-forced loss of a batch, from which a training step computes gradients.
     ///
-    /// With `chunk`, the logits of at most `chunk` tokens are held at a time; see
-    /// [`CrossEntropy::sum_in_chunks`]. A model in half precision or with quantised weights ignores
-    /// `chunk`: it computes the loss in f32 from all logits at once.
+    /// If `chunk` is given, the logits of at most `chunk` tokens are held at a time; see
+    /// [`CrossEntropy::sum_in_chunks`]. If `chunk` is `None`, all logits are held at once. A model
+    /// in half precision or with quantised weights ignores `chunk`: it computes the loss in f32
+    /// from all logits at once.
     ///
     /// ```
     /// use burn::tensor::Device;

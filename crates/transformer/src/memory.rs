@@ -28,9 +28,9 @@ impl From<Tensor<3>> for Memory {
 /// Masks, rotation and indices that all layers share in one pass of the decoder.
 #[derive(Clone, Debug)]
 pub(crate) struct DecoderPass<'a> {
-    /// Causal mask of the targets.
+    /// Causal mask of the targets; `None` if no key is blocked, as in a pass over one token.
     pub mask: Option<&'a AttentionMask>,
-    /// Rotary encoding of the targets' positions.
+    /// Rotary encoding of the targets' positions; `None` if the model has no rotary positions.
     pub rotation: Option<&'a Rotation>,
     /// Cache row of each token of each target, and the source of each target.
     pub index: TargetIndex,
@@ -61,8 +61,8 @@ impl LayerCache {
     ///
     /// # Panics
     ///
-    /// If the cache holds a memory of another shape. Without `index.sources`, also if the number of
-    /// sources is not `targets`.
+    /// If the cache holds a memory of another shape. If `index.sources` is `None`, also if the
+    /// number of sources is not `targets`.
     pub fn project(
         &mut self,
         attention: &CrossAttention,
@@ -108,7 +108,8 @@ pub struct DecoderCache {
 }
 
 impl DecoderCache {
-    /// Returns an empty cache for `n_layers` layers; see [`KeyValueCache::with_capacity`].
+    /// Returns an empty cache for `n_layers` layers. The first append to a layer allocates
+    /// space for `max_rows` targets of `max_length` tokens; with 0, the cache grows as needed.
     pub(crate) fn new(n_layers: usize, max_rows: usize, max_length: usize) -> Self {
         let layer = LayerCache {
             self_attention: KeyValueCache::with_capacity(max_rows, max_length),
@@ -169,8 +170,8 @@ impl DecoderCache {
         self.sources = Some(parents.iter().map(|&parent| sources[parent]).collect());
     }
 
-    /// Records `length` more tokens of each target, and returns the targets' cache and
-    /// memory rows.
+    /// Records `length` more tokens for each of `targets` targets. Returns the cache row of each
+    /// token and the source of each target.
     pub(crate) fn extend(
         &mut self,
         targets: usize,

@@ -49,8 +49,8 @@ impl Residual {
 
     /// Runs `sublayer` inside the block.
     ///
-    /// A pre-norm block leaves its final sum to the next layer norm, which computes the sum and its
-    /// norm in one operation.
+    /// A pre-norm block returns its output as a sum that has not been computed yet. The next layer
+    /// norm computes the sum and normalises it in one operation.
     pub(crate) fn run(
         &self,
         stream: Stream,
@@ -85,7 +85,8 @@ impl Residual {
 pub(crate) struct Stream {
     /// The input `x`, or the first term of the sum, `[B, T, D]`.
     x: Tensor<3>,
-    /// Second term `y` of the sum, `[B, T, D]`, and the dropout probability of `y`.
+    /// Second term `y` of the sum, `[B, T, D]`, and the dropout probability of `y`; `None` if the
+    /// input is `x` alone.
     branch: Option<(Tensor<3>, f64)>,
 }
 
@@ -105,7 +106,7 @@ impl Stream {
         }
     }
 
-    /// Returns the sum normalised by `norm`, `[B, T, D]`.
+    /// Returns `x + dropout(y)`, or `x` if there is no `y`, normalised by `norm`: `[B, T, D]`.
     pub fn norm(self, norm: &LayerNorm) -> Tensor<3> {
         let shape = self.x.dims();
         match self.branch {
@@ -116,7 +117,8 @@ impl Stream {
         }
     }
 
-    /// Returns the sum and the sum normalised by `norm`, `[B, T, D]` each.
+    /// Returns `x + dropout(y)`, or `x` if there is no `y`, and the same tensor normalised by
+    /// `norm`. Both are `[B, T, D]`.
     fn sum_and_norm(self, norm: &LayerNorm) -> (Tensor<3>, Tensor<3>) {
         let shape = self.x.dims();
         match self.branch {
@@ -129,7 +131,7 @@ impl Stream {
     }
 }
 
-/// Flattens `[B, T, D]` to `[B T, D]`.
+/// Flattens `[B, T, D]` to `[B * T, D]`.
 fn rows(x: Tensor<3>) -> Tensor<2> {
     x.flatten(0, 1)
 }

@@ -27,7 +27,7 @@ use crate::mask::AttentionMask;
 pub(super) enum Inputs<'a> {
     /// Self-attention without a cache: queries, keys and values come from the same tokens.
     Own {
-        /// Queries, keys and values, in this order: `[B, T, 3 H, K]`.
+        /// Queries of all heads, then their keys, then their values: `[B, T, 3 H, K]`.
         packed: Tensor<4>,
     },
     /// Self-attention of `R` targets to the tokens in a cache.
@@ -114,7 +114,8 @@ pub(super) fn attend(
     }
 }
 
-/// Returns the context from a fast path, `[R, T, D]`; `None` if no fast path supports the inputs.
+/// Returns the context of `R` targets from a fast path, `[R, T, D]`. Returns `None` if no fast path
+/// supports the inputs.
 fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) -> Option<Tensor<3>> {
     let mask = mask.map(AttentionMask::blocked);
     match inputs {
@@ -158,7 +159,10 @@ fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) ->
     }
 }
 
-/// Returns the context of one query per target; the keys of target `i` are in row `i` of `cache`.
+/// Returns the context of one query per target, which attends to positions `0..length` of a cache.
+///
+/// The keys and values of target `i` are in row `i` of `cache`. Returns `None` if `fused` has no
+/// fast path for the inputs.
 fn step_of_rows(
     query: &Tensor<4>,
     cache: &Tensor<4>,
@@ -172,6 +176,9 @@ fn step_of_rows(
 
 /// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]` with Burn's
 /// operations.
+///
+/// Returns the context, `[R, T, D]`, and, if `keep_weights`, the attention weights before dropout,
+/// `[R, H, T, S]`.
 fn plain(
     query: Tensor<4>,
     packed: Tensor<4>,

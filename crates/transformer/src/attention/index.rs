@@ -22,17 +22,19 @@ pub(crate) struct TargetIndex {
 /// The cache row of each token of each target.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenRows {
-    /// Cache row of each token of `R` targets, flattened to `[R T]`: the tokens of target 0 come
+    /// Cache row of each token of `R` targets, flattened to `[R * T]`: the tokens of target 0 come
     /// first, then the tokens of target 1, and so on.
     pub rows: Vec<u32>,
     /// Number of tokens of each target, `T`.
     length: usize,
-    /// Index of each token in the cache flattened to `[N C]`; computed at first use.
+    /// Index of each token in a cache of `N` rows of `C` positions, flattened to `[N * C]`. The
+    /// indices are computed at first use.
     indices: OnceCell<Tensor<1, Int>>,
 }
 
 impl TokenRows {
-    /// Creates the index from the cache row of each token, `[R T]`; a target has `length` tokens.
+    /// Creates the index from the cache row of each token, flattened to `[R * T]`. Each of the `R`
+    /// targets has `T = length` tokens.
     pub fn new(rows: Vec<u32>, length: usize) -> Self {
         Self {
             rows,
@@ -77,8 +79,8 @@ pub(crate) struct SourceRows {
 pub(crate) struct TargetGroups {
     /// Maximum number of targets per source.
     pub width: usize,
-    /// Target in each cell, `[B width]`, and cell of each target, `[R]`; `None` if target `i` is in
-    /// cell `i` for every `i`.
+    /// Two tensors: the target in each cell, flattened to `[B * width]`, and the cell of each
+    /// target, `[R]`. `None` if target `i` is in cell `i` for every `i`.
     pub order: Option<(Tensor<1, Int>, Tensor<1, Int>)>,
 }
 

@@ -75,9 +75,10 @@ impl SelfAttention {
         (x, weights.expect("weights were kept"))
     }
 
-    /// Attends from `x` to `x` itself and to the tokens in `cache`, if there is one.
+    /// Attends from `x` to `x` itself and, if a cache is given, to the tokens in the cache.
     ///
-    /// The keys and values of `x` are appended to the cache.
+    /// The keys and values of `x` are appended to the cache. Returns the output, `[B, T, D]`, and,
+    /// if `keep_weights`, the attention weights before dropout.
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
@@ -184,9 +185,11 @@ impl CrossAttention {
         split_heads(linear(&self.w_kv, memory), 2 * self.n_heads)
     }
 
-    /// Attends from `x` to a projected memory.
+    /// Attends from `x` to a projected memory, `[B, S, 2 H, K]`.
     ///
     /// `sources` has the source of each target; it is `None` if target `i` belongs to source `i`.
+    /// Returns the output, `[R, T, D]` for `R` targets, and, if `keep_weights`, the attention
+    /// weights before dropout.
     pub(crate) fn run(
         &self,
         x: Tensor<3>,
@@ -205,7 +208,7 @@ impl CrossAttention {
     }
 }
 
-/// Splits the last axis into `N = n_heads` heads: `[B, T, N K]` to `[B, T, N, K]`.
+/// Splits the last axis into `N = n_heads` heads: `[B, T, N * K]` to `[B, T, N, K]`.
 fn split_heads(x: Tensor<3>, n_heads: usize) -> Tensor<4> {
     let [batch, length, width] = x.dims();
     x.reshape([batch, length, n_heads, width / n_heads])

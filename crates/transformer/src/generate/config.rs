@@ -19,8 +19,9 @@ pub enum Method {
         temperature: f64,
         /// Number of likeliest tokens to draw from, at least 1. `None` draws from all tokens.
         top_k: Option<usize>,
-        /// Total probability, in `(0, 1]`, that the likeliest tokens to draw from must reach
-        /// (nucleus sampling, Holtzman et al. 2020). `None` draws from all tokens.
+        /// Minimum total probability, in `(0, 1]`, of the tokens to draw from, which are the
+        /// smallest set of likeliest tokens that reaches it (nucleus sampling, Holtzman et al.
+        /// 2020). `None` draws from all tokens.
         top_p: Option<f64>,
         /// Seed. The random draws for source `i` depend only on `seed` and `first_source + i`.
         seed: u64,
@@ -146,8 +147,9 @@ pub struct GenerateConfig {
     /// Token ids that are never generated.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
-    /// Limit of the target length that depends on the source length, in addition to `max_length`. A
-    /// decoder without sources ignores it.
+    /// Limit of the target length that depends on the source length, in addition to `max_length`.
+    /// With `None`, the default, `max_length` is the only limit. A decoder without sources ignores
+    /// this setting.
     #[config(default = "None")]
     pub length_limit: Option<LengthLimit>,
 }
@@ -253,7 +255,7 @@ mod tests {
     #[test]
     fn divisors_are_those_of_the_formulas() {
         let gnmt = LengthPenalty::Gnmt { alpha: 2.0 };
-        // ((5 + 13) / 6)^2
+        // With `alpha = 2`, the divisor of length 13 is `((5 + 13) / 6)^2`.
         assert_eq!(gnmt.divisor(13), 9.0);
         assert_eq!(gnmt.divisor(1), 1.0);
         assert_eq!(LengthPenalty::Average.divisor(13), 13.0);

@@ -5,7 +5,7 @@
 pub struct Hypothesis {
     /// Tokens of the target, including a forced prefix, without begin and end symbol.
     pub tokens: Vec<u32>,
-    /// Log-probability of each token, including the end symbol if the target is finished.
+    /// Log-probability of each token in nats, including the end symbol if the target is finished.
     ///
     /// For tokens of a forced prefix, the model's own distribution is used. For all other tokens,
     /// the constraints are applied to the distribution first, so that banned tokens have
@@ -26,7 +26,7 @@ pub struct Hypothesis {
 /// previous step. The samples of a source all continue the same row at the step where they branch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepToken {
-    /// Index of the source.
+    /// Index of the source in the batch, from 0.
     pub source: usize,
     /// Index, among the rows of all sources in the previous step, of the row that this row
     /// continues.

@@ -14,9 +14,9 @@ pub(super) fn generator(seed: u64, source: u64, sample: u64, position: u64) -> C
 
 /// Draws a token from `softmax(logits / temperature)`.
 ///
-/// The distribution is restricted to the `top_k` likeliest tokens, and then to the smallest set of
-/// likeliest tokens whose total probability is at least `top_p`. Returns `None` if every logit is
-/// minus infinity or NaN.
+/// If `top_k` is given, the distribution is restricted to the `top_k` likeliest tokens. If `top_p`
+/// is given, it is then restricted to the smallest set of likeliest tokens whose total probability
+/// is at least `top_p`. Returns `None` if every logit is minus infinity or NaN.
 pub(super) fn draw(
     logits: &[f32],
     temperature: f64,

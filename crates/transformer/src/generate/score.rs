@@ -20,7 +20,8 @@ pub struct TargetScore {
 impl Transformer {
     /// Returns the log-probability of each target, given its source: `ln p(target | source)`.
     ///
-    /// The targets must not have begin and end symbols, because the function adds them.
+    /// The targets must not have begin and end symbols, because the function adds `bos_id` and
+    /// `eos_id`. If `eos_id` is `None`, no end symbol is added.
     ///
     /// ```
     /// use burn::tensor::Device;

@@ -236,8 +236,9 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// Extends each row by the token that `choose` returns. Samples that have just branched share
-    /// one row of logits.
+    /// Extends each row of one source by the token that `choose` returns for it. If `choose`
+    /// returns `None`, the row ends unfinished. Samples that have just branched share one row of
+    /// logits.
     fn advance_each(
         &mut self,
         begin: usize,
@@ -316,7 +317,8 @@ impl<M: Autoregressive> Search<M> {
         source.record(hypothesis, self.config.n_best);
     }
 
-    /// Keeps the continued row for the next step, or records it if it has the maximum length.
+    /// Extends a row by the token of `continuation`. Keeps the new row for the next step, or
+    /// records it as an unfinished hypothesis if it has the maximum length.
     fn extend(&mut self, begin: usize, row: &Row, continuation: &Continuation) {
         self.report(begin, row.source, continuation);
         let mut child = row.clone();
@@ -344,7 +346,7 @@ impl<M: Autoregressive> Search<M> {
 impl<M: Autoregressive> Iterator for Search<M> {
     type Item = Result<Vec<StepToken>, GenerateError>;
 
-    /// Advances all unfinished targets by one token.
+    /// Advances all unfinished targets by one token. Returns `None` if no target is unfinished.
     fn next(&mut self) -> Option<Self::Item> {
         if self.rows.is_empty() {
             return None;
@@ -383,8 +385,8 @@ impl<M: Autoregressive> Iterator for Search<M> {
     }
 }
 
-/// Returns whether a token can be chosen from a row's logits: none is NaN or plus infinity, and at
-/// least one is finite.
+/// Returns whether a token can be chosen from a row's logits: no logit is NaN or plus infinity, and
+/// at least one logit is finite.
 fn can_choose(logits: &[f32]) -> bool {
     // Without an early exit, the compiler vectorises the loop.
     let (is_valid, has_finite) = logits.iter().fold((true, false), |(all, any), &x| {

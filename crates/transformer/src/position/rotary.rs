@@ -1,8 +1,8 @@
 //! Rotary positions (RoFormer, Su et al. 2021, section 3.4.2).
 //!
 //! At position `p`, dimensions `i` and `i + K/2` of a head are rotated by the angle
-//! `p 10000^(-2i / K)`. The dot product of a query at `p` and a key at `q` then depends only on the
-//! two vectors before rotation and on `p - q`.
+//! `p * 10000^(-2i / K)`. The dot product of a query at `p` and a key at `q` then depends only on
+//! the two vectors before rotation and on `p - q`.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};

@@ -155,8 +155,10 @@ impl Recognised {
 /// The rules for one parameter, each with the name of its tensor in the file.
 pub(super) type Pieces<'a> = Vec<(&'a Rule, &'a String)>;
 
-/// Reads one parameter of the given shape from the tensors in `pieces`. A quantised matrix in this
-/// crate's arrangement stays quantised.
+/// Reads one parameter of the given shape from the tensors in `pieces`.
+///
+/// A quantised matrix stays quantised if the parameter consists of this matrix alone, in the
+/// arrangement of this crate. Otherwise, it is dequantised.
 ///
 /// # Errors
 ///

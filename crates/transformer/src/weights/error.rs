@@ -21,7 +21,7 @@ pub enum WeightsError {
     /// A checkpoint refers to Python objects other than tensors and plain containers.
     #[error("refers to {class} at {path}{}, but only tensors and plain containers are read; nothing was executed", and_more(*.others))]
     Foreign {
-        /// Path of the first foreign object in the checkpoint.
+        /// Keys and list indices that lead to the first foreign object, joined by dots.
         path: String,
         /// Python class or function to which the first foreign object refers.
         class: String,
@@ -41,7 +41,7 @@ pub enum WeightsError {
     /// Several entries of the file hold weights.
     #[error("has weights in several entries ({entries})")]
     Ambiguous {
-        /// Names of the entries.
+        /// Names of the entries, joined by commas.
         entries: String,
     },
     /// A layout cannot represent the model.
@@ -49,7 +49,8 @@ pub enum WeightsError {
     Layout {
         /// The layout that cannot represent the model.
         layout: Layout,
-        /// Name of the field in [`TransformerConfig`](crate::TransformerConfig).
+        /// Name of the field in [`TransformerConfig`](crate::TransformerConfig) whose value the
+        /// layout cannot represent.
         field: &'static str,
         /// Value of the field.
         value: String,
@@ -57,7 +58,7 @@ pub enum WeightsError {
     /// The number of attention heads is neither in the file nor in the options.
     #[error("does not show how many attention heads the model has")]
     Heads,
-    /// The weights belong to no valid model.
+    /// The configuration that follows from the file and the options is not valid.
     #[error("has weights of an invalid model: {0}")]
     Config(ConfigError),
     /// A tensor has an element type that is not supported.

@@ -30,7 +30,7 @@ pub struct WeightsFile {
     stamp: Stamp,
 }
 
-/// Length of a file in bytes, and its modification time.
+/// Length of a file in bytes, and its modification time; `None` if the system does not provide it.
 type Stamp = (u64, Option<SystemTime>);
 
 fn stamp(about: &Metadata) -> Stamp {

@@ -3,7 +3,7 @@
 /// Element type of a matrix of 8-bit integers with scales.
 pub(super) const INT8: &str = "int8";
 
-/// A tensor in a file.
+/// Description of a tensor in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorInfo {
     /// Element type: `f32`, `bf16`, `i64` and so on. `int8` is a matrix of 8-bit integers together
@@ -12,15 +12,15 @@ pub struct TensorInfo {
     /// Shape, as in the file.
     pub shape: Vec<usize>,
     /// Entry of a checkpoint's outermost dictionary that holds the tensor, such as `model` in
-    /// `{"model": {..}, "optimizer": {..}}`. The entry is a dictionary itself. `None` for all other
-    /// tensors, and in safetensors files.
+    /// `{"model": {..}, "optimizer": {..}}`. The entry is a dictionary itself. `None` for tensors
+    /// that are not in such an entry, and in safetensors files.
     pub group: Option<String>,
 }
 
 /// An object in a file that is neither a tensor nor a plain container. It is never executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignObject {
-    /// Path of the object in the file.
+    /// Keys and list indices that lead to the object, joined by dots, such as `training.scheduler`.
     pub path: String,
     /// Python class or function to which the object refers.
     pub class: String,

@@ -133,7 +133,7 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 /// # Errors
 ///
 /// The names match no layout, a tensor is missing or unused or has a wrong shape, the file holds
-/// objects other than tensors, or the weights belong to no valid model.
+/// objects other than tensors, or the configuration of the model is not valid.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused

@@ -27,7 +27,8 @@ const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 
 ///
 /// # Errors
 ///
-/// The file is not a checkpoint, or its pickles exceed one of the limits above.
+/// The file is not a checkpoint, or its pickles exceed `MAX_OPERATIONS`, `MAX_BYTES` or
+/// `MAX_ARGUMENT`.
 pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
     let wrong = |what: String| WeightsError::PyTorch(what);
     let io = |error: std::io::Error| wrong(error.to_string());
@@ -112,7 +113,8 @@ impl<'a, R: BufRead> Scan<'a, R> {
         }
     }
 
-    /// Counts the bytes of one argument or operation, and checks the limits.
+    /// Adds `bytes`, the size of one argument or operation, to the total. Rejects sizes above
+    /// `MAX_ARGUMENT` and totals above `MAX_BYTES`.
     fn count(&mut self, bytes: u64) -> Result<(), String> {
         self.bytes += bytes;
         if bytes > MAX_ARGUMENT || self.bytes > MAX_BYTES {
@@ -125,7 +127,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
         Ok(())
     }
 
-    /// Fills `bytes` with the next bytes.
+    /// Fills `bytes` with the next bytes of the pickle.
     fn raw(&mut self, bytes: &mut [u8]) -> Result<(), String> {
         self.count(bytes.len() as u64)?;
         let read = self.from.read_exact(bytes);
@@ -156,7 +158,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
         self.skip(u64::from_le_bytes(length))
     }
 
-    /// Skips the rest of the line.
+    /// Skips an argument that ends with a newline.
     fn skip_line(&mut self) -> Result<(), String> {
         loop {
             if self.byte()? == b'\n' {

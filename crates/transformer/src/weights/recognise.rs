@@ -168,7 +168,8 @@ impl Entries {
 
     /// Returns the names of the tensors in `group`, mapped to their names in the file.
     ///
-    /// Without `group`, returns the names of all tensors, each with its group before it.
+    /// `Some(&None)` stands for the tensors that are not in an entry. If `group` is `None`, returns
+    /// the names of all tensors, each with its group before it.
     fn names(&self, group: Option<&Option<String>>) -> Names {
         let in_group = |entry: &&Entry| group.is_none_or(|group| entry.group == *group);
         let name = |entry: &Entry| {
@@ -181,7 +182,8 @@ impl Entries {
         self.0.iter().filter(in_group).map(name).collect()
     }
 
-    /// Returns the names of all tensors outside `group`, as they are in the file.
+    /// Returns the names of all tensors outside `group`, as they are in the file. If `group` is
+    /// `None`, no tensor is outside it.
     fn beside(&self, group: Option<&Option<String>>) -> Vec<String> {
         let outside = |entry: &&Entry| group.is_some_and(|group| entry.group != *group);
         let outside = self.0.iter().filter(outside);

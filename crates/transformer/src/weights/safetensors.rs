@@ -81,8 +81,8 @@ impl SafetensorsFile {
                 },
             );
         }
-        // `safetensors.torch.save_model` writes tensors that share memory only once. The metadata
-        // lists their other names.
+        // If several tensors share memory, `safetensors.torch.save_model` writes only one of them.
+        // The metadata maps the names of the others to the name of this one.
         for (name, kept) in header.metadata().iter().flatten() {
             if let (Some(info), false) = (tensors.get(kept), tensors.contains_key(name)) {
                 let (info, location) = (TensorInfo::clone(info), locations[kept]);
@@ -119,8 +119,9 @@ impl SafetensorsFile {
     }
 }
 
-/// Sets the element type of the matrices of 8-bit integers that have scales to `int8`, and removes
-/// their scales from `tensors`. Returns the shapes of the scales, by the names of the matrices.
+/// Marks quantised matrices: each matrix of 8-bit integers that has scales gets the element type
+/// `int8`, and its scales are removed from `tensors`. Returns the shapes of the scales, by the
+/// names of the matrices.
 fn take_scales(tensors: &mut BTreeMap<String, TensorInfo>) -> BTreeMap<String, Vec<usize>> {
     let is_matrix = |name: &String| {
         let scales = tensors.get(&scales_of(name));

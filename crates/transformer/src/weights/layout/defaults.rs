@@ -12,7 +12,8 @@ use crate::weights::contents::Contents;
 impl Layout {
     /// Returns the layout's usual values of the hyper-parameters that weights do not show.
     ///
-    /// The sizes in the result have no meaning. `vocab_size` determines Marian's `pad_id`.
+    /// Sizes in the result, such as `d_model`, are placeholders. `vocab_size` determines Marian's
+    /// `pad_id`.
     pub(in crate::weights) fn usual(self, vocab_size: usize) -> TransformerConfig {
         let config = TransformerConfig::new(1, 1);
         match self {

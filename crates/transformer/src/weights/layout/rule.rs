@@ -33,11 +33,11 @@ pub(in crate::weights) enum Kind {
     Same,
     /// The weight of a linear layer: `[out, in]` in the layout, `[in, out]` in this crate.
     Linear,
-    /// A vector that may have leading axes of size 1 in a file. Export writes the given number of
-    /// these axes.
+    /// A vector that may have leading axes of size 1 in a file. The field is the number of these
+    /// axes in an exported file.
     Vector(usize),
-    /// A position table `[max_len, D]`. In the layout, it has an additional axis of size 1 before
-    /// the given axis; `None` means no additional axis.
+    /// A position table `[max_len, D]`. In the layout, it has an additional axis of size 1, whose
+    /// index is the field; `None` means no additional axis.
     Positions(Option<usize>),
 }
 

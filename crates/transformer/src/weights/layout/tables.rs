@@ -15,7 +15,7 @@ pub(super) fn rules(layout: Layout) -> Vec<Rule> {
     }
 }
 
-/// Returns part `first` of a packed projection of `of` equal parts.
+/// Returns the part with the index `first`, from 0, of a packed projection of `of` equal parts.
 const fn part(first: usize, of: usize) -> Part {
     Part {
         first,
@@ -48,7 +48,7 @@ struct Table {
     rules: Vec<Rule>,
     /// The layout's names for the scale and the shift of a norm.
     norm: [&'static str; 2],
-    /// Prefix in the layout's names before `encoder.` or `decoder.`.
+    /// Prefix in the layout's names before `encoder.` or `decoder.`, such as `model.`, or empty.
     before: &'static str,
 }
 
@@ -81,12 +81,14 @@ impl Table {
     }
 
     /// Adds the rules for one linear layer in every layer of a stack. In `theirs`, `{p}` stands for
-    /// `weight` or `bias`.
+    /// `weight` or `bias`. `ours` is the name of this crate's layer and the part of it to which the
+    /// rules apply.
     fn linear(self, stack: &str, theirs: &str, ours: (&str, Part)) -> Self {
         self.packed(stack, theirs, Part::WHOLE, ours)
     }
 
     /// Adds the rules for a linear layer that is `their_part` of a packed layer in the layout.
+    /// `ours` is the name of this crate's layer and the part of it to which the rules apply.
     fn packed(mut self, stack: &str, theirs: &str, their_part: Part, ours: (&str, Part)) -> Self {
         let (ours, our_part) = ours;
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
