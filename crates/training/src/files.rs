@@ -130,7 +130,7 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        // After `becomes`, no folder has this name.
+        // If `becomes` has renamed the folder, no folder has this path, and nothing is removed.
         let _ = fs::remove_dir_all(&self.path);
     }
 }

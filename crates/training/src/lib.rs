@@ -1,17 +1,17 @@
 //! Library for training, evaluation and inference with the `transformer` crate, for your own
 //! programs.
 //!
-//! The program `train` is a command line and a terminal around this library. The library itself
-//! prints nothing, parses no arguments and draws no plots. It reports what happens in a run to an
+//! The program `train` is the command-line interface of this library. The library itself prints
+//! nothing, parses no arguments and draws no plots. It reports what happens in a run to an
 //! [`Observer`](trainer::Observer). Messages for the user are events of `tracing` (see [`notes`]).
 //! A mistake of the user is returned as a [`UsageError`](error::UsageError), which names the wrong
 //! setting by its path.
 //!
 //! Three promises hold for every run:
 //!
-//! - **Everything is a function of the seed.** Parameters, batches and dropout depend on (seed,
-//!   step) alone. On CPU backends, the same configuration and the same number of threads give the
-//!   same losses, bit for bit.
+//! - **The seed determines all random numbers.** Initial parameters, batches and dropout depend
+//!   only on the configuration, its seed and the step. On CPU backends, the same configuration and
+//!   the same number of threads give the same losses, bit for bit.
 //! - **A run is a folder that explains itself.** `config.json` has the settings to repeat the run,
 //!   `metrics.jsonl` has a line for each step, and `summary.json` has the result.
 //!   `checkpoints/step-N/` has all that is needed to continue.
@@ -75,7 +75,7 @@
 //! # Ok::<(), anyhow::Error>(())
 //! ```
 //!
-//! # Map
+//! # Modules
 //!
 //! Apart from its tests, each module imports only from modules above it. The exceptions are
 //! `config::Schedule` and `config::ScheduleKind`, which synthetic tasks in `data` use.
@@ -89,7 +89,7 @@
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
 //! | [`memory`] | memory of the process, of the machine and of training |
 //! | [`model`] | the interface between training and a model |
-//! | [`positions`] | limits on tokens, beyond the lengths of training |
+//! | [`positions`] | maximum numbers of tokens, for sequences longer than in training |
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the training loop, one training step, the optimizer |

@@ -6,19 +6,20 @@ use crate::config::RunConfig;
 use crate::data::{DataConfig, Limits};
 use crate::error::UsageError;
 
-/// Returns the maximum resident memory of this process so far, in bytes; `None` where the system
-/// does not report it (other than Linux).
+/// Returns the maximum resident memory of this process so far, in bytes; `None` on systems other
+/// than Linux.
 pub fn peak_rss_bytes() -> Option<u64> {
     kibibytes("/proc/self/status", "VmHWM:")
 }
 
-/// Resets the maximum of [`peak_rss_bytes`] to the present use, where the system can do that
-/// (Linux).
+/// Resets the maximum that [`peak_rss_bytes`] returns to the memory in use now. Does nothing on
+/// systems other than Linux.
 pub fn reset_peak_rss() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
-/// Returns the value of a line of `file` that begins with `name`, such as `VmHWM: 12 kB`, in bytes.
+/// Finds the first line of `file` that begins with `name`, such as `VmHWM: 12 kB`, and returns its
+/// value, converted to bytes. Returns `None` if the file has no such line.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -31,13 +32,12 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
 pub struct MachineMemory {
     /// All memory and swap space, or the limit of the process's control group if that is less.
     pub total: u64,
-    /// Memory that is free now.
+    /// Memory that is available now, without swapping, but at most the limit of the control group.
     pub free: u64,
 }
 
 impl MachineMemory {
-    /// Returns the memory of this machine; `None` where the system does not report it (other than
-    /// Linux).
+    /// Returns the memory of this machine; `None` on systems other than Linux.
     pub fn read() -> Option<Self> {
         let of = |name| kibibytes("/proc/meminfo", name);
         let total = of("MemTotal:")? + of("SwapTotal:")?;
@@ -70,7 +70,7 @@ pub fn bytes_per_parameter(config: &RunConfig) -> usize {
 }
 
 impl TrainingMemory {
-    /// Estimates the memory of a run. `limits` are those of its data set.
+    /// Estimates the memory of a run. `limits` are the limits of the run's data set.
     pub fn of(config: &RunConfig, limits: &Limits) -> Self {
         let (model, optimization) = (&config.model, &config.optimization);
         let [d, d_ff] = [model.d_model, model.d_ff].map(|n| n as f64);

@@ -7,9 +7,9 @@ use transformer::{Positions, Transformer, TransformerConfig};
 use crate::config::MAX_LENGTH;
 use crate::data::Limits;
 
-/// Returns the maximum number of tokens of a source, or of a target with its begin symbol. Learned
-/// positions end with their table. Computed positions extend to any length, so that only memory
-/// limits them: the maximum is then at least `MAX_LENGTH`.
+/// Returns the maximum number of tokens of a source, or of a target with its begin symbol. For
+/// learned positions, it is the number of rows of their table. Computed positions extend to any
+/// length, so that only memory limits them: the maximum is then at least `MAX_LENGTH`.
 pub fn max_tokens(config: &TransformerConfig) -> usize {
     match config.positions {
         Positions::Learned => config.max_len,
@@ -39,7 +39,8 @@ pub fn max_output(
     limits: &Limits,
     config: &TransformerConfig,
 ) -> usize {
-    // With begin and end symbol, a target as long as the source would be longer than in training.
+    // In the first case, a target as long as the source would be longer than in training, with its
+    // begin and end symbol.
     match source_len + 2 > limits.sequence() {
         true => max_length.max(source_len + 1).min(max_tokens(config)),
         false => max_length,

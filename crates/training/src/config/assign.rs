@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::RunConfig;
 use crate::error::UsageError;
 
-/// Path of the task's name. It decides which other settings the section `data` has.
+/// Path of the setting that names the task. The task decides which other settings the section
+/// `data` has.
 pub(super) const TASK: &str = "data.task";
 
 /// Paths of settings that cannot be set, because they follow from the data.
@@ -29,7 +30,8 @@ const CONCERNS: [&str; 7] = [
     "execution",
 ];
 
-/// Maximum number of similar paths that an error suggests, if no path ends with the given name.
+/// Maximum number of similar paths that the error about an unknown path suggests. If settings have
+/// the same name as the unknown path after its last dot, the error suggests all of them instead.
 const NEAREST: usize = 3;
 
 impl RunConfig {
@@ -60,7 +62,8 @@ impl RunConfig {
             return Err(wrong("", not_a_setting(&config, path)));
         };
         if let Value::Object(settings) = &*setting {
-            // A single value may stand for a group, such as one length for both sides.
+            // Some groups accept a single value for all their settings, such as one maximum length
+            // for sources and targets.
             let names: Vec<&str> = settings.keys().map(String::as_str).collect();
             let names = names.join(", ");
             let group = wrong("", format!("is a group of settings: {names}"));
@@ -86,7 +89,7 @@ impl RunConfig {
         }
         *setting = value;
         if path == "optimization.steps" {
-            // A given number of steps replaces the number of epochs.
+            // Otherwise, the number of steps would follow from the number of epochs.
             config["optimization"]["epochs"] = Value::Null;
         }
         serde_json::from_value(config).map_err(|error| {
@@ -106,7 +109,8 @@ impl RunConfig {
         })
     }
 
-    /// Returns the configuration as a JSON value, with each number as a configuration file has it.
+    /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
+    /// such as 0.98.
     pub fn to_json(&self) -> Value {
         // `serde_json::to_value` would convert `f32` numbers to `f64`, so that 0.98 would become
         // 0.9800000190734863.

@@ -8,7 +8,7 @@ pub(super) const MANY: usize = 1_000_000_000;
 pub(super) const POSITIVE: &str = "must be a positive number";
 pub(super) const FRACTION: &str = "must be at least 0 and less than 1";
 
-/// Rejects a count of 0 or above `most`.
+/// Rejects a count that is 0 or greater than `most`.
 pub(super) fn check_count(path: &str, value: usize, most: usize) -> Result<(), UsageError> {
     UsageError::check(value > 0, path, value, "must be at least 1")?;
     UsageError::check(

@@ -69,8 +69,9 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
 }
 
 /// Compares the JSON of a `config.json` with the presets of its task. Returns the name of the most
-/// similar preset, and the settings that differ from it with their values in `config`. A value is
-/// `null` if only the preset has the setting. Returns `None` for a task without presets.
+/// similar preset, and the settings in which `config` differs from this preset. The values are
+/// those in `config`, or `null` if only the preset has the setting. Returns `None` for a task
+/// without presets.
 ///
 /// Ignores the paths of data files and the backend, because no preset has them.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {

@@ -18,8 +18,8 @@ pub struct EvaluationConfig {
     pub test_size: usize,
     /// Metric that decides which evaluation is the best.
     pub best_by: BestBy,
-    /// Exact match on the validation split, from 0 to 1, at which training ends; `None` if no exact
-    /// match ends it.
+    /// Training ends if at least this fraction of the validation sequences, from 0 to 1, is decoded
+    /// correctly; `None` for no such target.
     pub target: Option<f64>,
     /// Number of evaluations without improvement after which training ends; `None` for no limit.
     pub patience: Option<usize>,
@@ -34,7 +34,7 @@ pub enum BestBy {
     /// Smallest validation loss.
     #[default]
     Loss,
-    /// Largest exact match on the validation split.
+    /// Largest fraction of validation sequences that are decoded correctly.
     ExactMatch,
     /// Largest BLEU on the validation split, for data sets of texts.
     Bleu,

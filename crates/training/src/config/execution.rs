@@ -45,7 +45,8 @@ pub enum Precision {
     /// 32 bits.
     #[default]
     F32,
-    /// 16 bits, 5 of them for the exponent; the loss is scaled.
+    /// 16 bits, 5 of them for the exponent. The loss is multiplied by a factor, so that small
+    /// gradients do not become 0.
     F16,
     /// 16 bits, 8 of them for the exponent.
     Bf16,

@@ -9,7 +9,7 @@ use super::unique::Unique;
 use crate::error::{UsageError, quote};
 use crate::files::read_regular;
 
-/// Maximum size of a file of settings, in MiB.
+/// Maximum size of a configuration file, in MiB.
 const LARGEST: u64 = 16;
 
 /// Reads a configuration file, such as a run's `config.json`. Missing settings get the defaults of
@@ -97,7 +97,8 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let optimization = file.get("optimization");
     let has = |key| optimization.is_some_and(|settings| settings.get(key).is_some());
     if has("steps") && !has("epochs") {
-        // A given number of steps replaces the default number of epochs.
+        // The file sets the number of steps, so it must not follow from the default number of
+        // epochs.
         defaults.optimization.epochs = None;
     }
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
@@ -109,8 +110,8 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     })
 }
 
-/// In a file for the task `text`, replaces a single value for both sides by an object with the keys
-/// `source` and `target`.
+/// In a file for the task `text`, replaces a single value for sources and targets by an object with
+/// the keys `source` and `target`.
 fn with_both_sides(mut file: Object) -> Object {
     fn write_out(mut section: Option<&mut Value>, keys: &[&str]) {
         for key in keys {

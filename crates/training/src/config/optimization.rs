@@ -12,7 +12,8 @@ use crate::error::UsageError;
 pub struct OptimizationConfig {
     /// Number of training steps. If `epochs` is set, the number of steps follows from it.
     pub steps: usize,
-    /// Number of passes over the training data, for data sets with a limited number of examples.
+    /// Number of passes over the training data; `None` if `steps` limits training. Synthetic tasks
+    /// must have `None`, because they have no epochs.
     pub epochs: Option<usize>,
     /// Number of sequences in a batch. Data sets that limit a batch by its tokens ignore it.
     pub batch_size: usize,
@@ -49,7 +50,7 @@ pub struct OptimizerConfig {
     pub beta_1: f32,
     /// Decay of the second moment.
     pub beta_2: f32,
-    /// Number that is added to the square root of the second moment.
+    /// Small number that is added to the square root of the second moment, which is a divisor.
     pub epsilon: f32,
     /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Biases and norms
     /// are not decayed.

@@ -13,11 +13,11 @@ use crate::data::{DataConfig, NamedTask, SYNTHETIC_TASKS};
 /// Size of a model for texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextSize {
-    /// For several thousand sentence pairs: `d_model` 128, 2 layers per side.
+    /// For several thousand sentence pairs: `d_model` 128, 2 encoder and 2 decoder layers.
     Tiny,
-    /// For tens of thousands of sentence pairs: `d_model` 256, 3 layers per side.
+    /// For tens of thousands of sentence pairs: `d_model` 256, 3 encoder and 3 decoder layers.
     Small,
-    /// The base model of Vaswani et al. 2017: `d_model` 512, 6 layers per side.
+    /// The base model of Vaswani et al. 2017: `d_model` 512, 6 encoder and 6 decoder layers.
     Base,
 }
 
@@ -136,15 +136,17 @@ impl RunConfig {
         config
     }
 
-    /// Returns settings for the translation of texts, without the paths of corpora.
+    /// Returns settings for the translation of texts. The paths of the corpora are empty, and the
+    /// caller must set them.
     pub fn text(size: TextSize) -> Self {
         let (d_model, n_heads, layers, d_ff) = match size {
             TextSize::Tiny => (128, 4, 2, 256),
             TextSize::Small => (256, 8, 3, 512),
             TextSize::Base => (512, 8, 6, 2048),
         };
-        // Small data sets get small batches, so that there are enough steps to learn in. The
-        // largest learning rates of the three sizes are 0.0022, 0.0011 and 0.0007.
+        // Small models are for small data sets. Their batches are small, too, so that an epoch has
+        // enough steps. With these factors and warm-ups, the largest learning rates are 0.0022 for
+        // `Tiny`, 0.0011 for `Small` and 0.0007 for `Base`.
         let (vocab_size, batch_tokens, factor, warmup) = match size {
             TextSize::Tiny => (2000, 512, 0.35, 200),
             TextSize::Small => (6000, 2048, 0.35, 400),
@@ -162,7 +164,8 @@ impl RunConfig {
         config
     }
 
-    /// Returns settings for this data and a model of this size, with `layers` layers per side.
+    /// Returns settings for this data and a model of this size, with `layers` encoder layers and as
+    /// many decoder layers.
     fn sized(data: DataConfig, d_model: usize, n_heads: usize, layers: usize, d_ff: usize) -> Self {
         Self {
             seed: 0,

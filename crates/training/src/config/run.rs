@@ -31,7 +31,7 @@ pub struct RunConfig {
     pub model: TransformerConfig,
     /// Settings of the parameter updates.
     pub optimization: OptimizationConfig,
-    /// Settings of evaluations, and of the early end of training.
+    /// Settings of evaluations, and of early stopping.
     pub evaluation: EvaluationConfig,
     /// Settings that say when checkpoints are written, and how many are kept.
     pub checkpointing: CheckpointingConfig,
@@ -41,7 +41,8 @@ pub struct RunConfig {
 
 impl RunConfig {
     /// Checks all settings that can be checked without reading a file. If the data set needs no
-    /// file, this also fits the model to the data set, and returns the data set.
+    /// file, also fits the model to the data set, and returns the data set. Returns `None` if the
+    /// data set is read from files.
     ///
     /// # Errors
     ///
@@ -96,8 +97,8 @@ impl RunConfig {
     }
 
     /// Rejects models and batches that are too large for any machine, before memory runs out.
-    /// `batch_tokens` is the maximum number of tokens on each side of a batch; `None` if batches
-    /// are limited by their number of sequences.
+    /// `batch_tokens` is the maximum number of source tokens in a batch, and also the maximum
+    /// number of target tokens; `None` if batches are limited by their number of sequences.
     fn check_size(&self, batch_tokens: Option<usize>) -> Result<(), UsageError> {
         const MOST: f64 = 4e9;
         let model = &self.model;

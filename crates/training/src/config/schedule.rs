@@ -12,11 +12,11 @@ pub enum ScheduleKind {
     /// The learning rate falls with the inverse square root of the step (Vaswani et al. 2017,
     /// equation 3): `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
     Noam,
-    /// The learning rate falls linearly to almost 0 at the last step. The rise and the peak are
+    /// The learning rate falls linearly to almost 0 at the last step. The warm-up and the peak are
     /// those of `Noam`.
     Linear,
     /// The learning rate falls along half a cosine to almost 0 at the last step (Loshchilov and
-    /// Hutter 2017, without restarts). The rise and the peak are those of `Noam`.
+    /// Hutter 2017, without restarts). The warm-up and the peak are those of `Noam`.
     Cosine,
 }
 
@@ -26,14 +26,15 @@ pub enum ScheduleKind {
 pub struct Schedule {
     /// Shape of the learning-rate decay after the linear warm-up.
     pub kind: ScheduleKind,
-    /// Factor that multiplies the learning rate.
+    /// Factor by which the formula of the schedule is multiplied. It is not the learning rate
+    /// itself; see [`peak`](Schedule::peak).
     pub factor: f64,
     /// Number of warm-up steps, in which the learning rate rises linearly.
     pub warmup: usize,
 }
 
 impl Schedule {
-    /// Returns a schedule whose learning rate falls linearly after its rise.
+    /// Returns a schedule whose learning rate falls linearly after the warm-up.
     pub const fn linear(factor: f64, warmup: usize) -> Self {
         Self {
             kind: ScheduleKind::Linear,
@@ -56,7 +57,7 @@ impl Schedule {
         let scale = (d_model as f64).powf(-0.5);
         let (factor, s, w) = (self.factor, step as f64, self.warmup as f64);
         let peak = factor * scale * w.powf(-0.5);
-        // `left` falls from 1 at the end of the rise to almost 0 at the last step.
+        // `left` falls from 1 at the end of the warm-up to almost 0 at the last step.
         let left = (steps as f64 + 1.0 - s) / (steps as f64 + 1.0 - w).max(1.0);
         match self.kind {
             ScheduleKind::Noam => factor * scale * s.powf(-0.5).min(s * w.powf(-1.5)),
@@ -69,7 +70,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the learning rate at the end of the rise, which is the largest one.
+    /// Returns the largest learning rate, which is the one at the end of the warm-up.
     pub fn peak(self, d_model: usize) -> f64 {
         self.factor / (d_model as f64 * self.warmup as f64).sqrt()
     }
@@ -149,7 +150,7 @@ mod tests {
         let peak = linear.learning_rate(100, 1000, 64);
         assert!((rate(50) - peak / 2.0).abs() < 1e-12);
         assert!((rate(100) - peak).abs() < 1e-12);
-        // The middle of the fall is at 550.5, between these two steps.
+        // The learning rate is half the peak at 550.5, in the middle between these two steps.
         assert!((rate(550) + rate(551) - peak).abs() < 1e-9);
         assert!(rate(150) > linear.learning_rate(150, 1000, 64));
         assert!(rate(950) < linear.learning_rate(950, 1000, 64));

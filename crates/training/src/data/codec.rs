@@ -43,14 +43,14 @@ pub trait Codec: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If a word is not a symbol. The error names the first such word.
+    /// If a word is not a symbol of the source vocabulary. The error names the first such word.
     fn encode_source(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
 
     /// Returns the token ids of a target text, without begin and end symbol.
     ///
     /// # Errors
     ///
-    /// If a word is not a symbol. The error names the first such word.
+    /// If a word is not a symbol of the target vocabulary. The error names the first such word.
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
 
     /// Returns the text of source token ids, as a person would write it.

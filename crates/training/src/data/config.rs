@@ -20,7 +20,8 @@ macro_rules! data_config {
             $($(#[$doc])* $task($settings),)*
             /// Parallel corpora; see [`parallel`](super::parallel).
             Text(Box<TextConfig>),
-            /// A data set of another program. Only that program can create it.
+            /// A data set that your own program defines. `config.json` has only its name, so that
+            /// other programs cannot create the data set.
             Custom {
                 /// Name of the task. The names of its run folders begin with it.
                 title: String,
@@ -55,7 +56,7 @@ macro_rules! data_config {
             }
         }
 
-        /// The synthetic tasks, in the order in which help lists them.
+        /// The synthetic tasks, in the order in which the help of the program lists them.
         pub const SYNTHETIC_TASKS: &[NamedTask] = &[$(NamedTask {
             name: $entry.name,
             summary: $entry.summary,
@@ -84,7 +85,7 @@ data_config! {
 pub struct NamedTask {
     /// Name in `config.json` and on the command line.
     pub name: &'static str,
-    /// One-line description of the target.
+    /// One-line description of the task, such as "The target is the source".
     pub summary: &'static str,
     /// Settings of the model and its training that solve the task.
     pub recipe: Recipe,

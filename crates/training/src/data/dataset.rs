@@ -18,8 +18,8 @@ pub struct Limits {
     /// Maximum number of bytes of a text, because tokenising longer texts takes too long; `None`
     /// for data sets without a tokeniser.
     pub bytes: Option<usize>,
-    /// Maximum length of an output as a function of its source's length; `None` if only the model
-    /// limits it.
+    /// Maximum length of an output as a function of its source's length; `None` if only the maximum
+    /// length of the model limits outputs.
     pub output: Option<LengthLimit>,
 }
 
@@ -112,14 +112,14 @@ pub trait Dataset: Send + Sync {
         None
     }
 
-    /// Returns the maximum number of tokens on each side of a batch, padding included; `None` if
-    /// batches are limited by their number of sequences.
+    /// Returns the maximum number of source tokens in a batch, padding included, which is also the
+    /// maximum number of target tokens; `None` if batches are limited by their number of sequences.
     fn batch_tokens(&self) -> Option<usize> {
         None
     }
 
-    /// Returns the task that makes examples of any length; `None` for data sets without such a
-    /// task.
+    /// Returns this data set as a synthetic task, which can make examples of any length; `None` if
+    /// the data set is not a synthetic task.
     fn synthetic(&self) -> Option<&dyn SyntheticTask> {
         None
     }
@@ -144,8 +144,8 @@ pub trait Scorer {
     /// [`Dataset::held_out`].
     fn reference(&self, index: usize, example: &Example) -> String;
 
-    /// Returns the corpus scores of decoded examples; `None` unless targets are texts that can have
-    /// many good translations. `decoded[i]` belongs to example `i` of [`Dataset::held_out`].
+    /// Returns the corpus scores of decoded examples; `None` if targets are not texts, so that BLEU
+    /// and chrF do not apply. `decoded[i]` belongs to example `i` of [`Dataset::held_out`].
     fn text_scores(&self, _decoded: &[Decoded]) -> Option<TextScores> {
         None
     }

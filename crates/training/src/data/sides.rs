@@ -39,9 +39,9 @@ impl<T> Sides<T> {
         [self.source, self.target]
     }
 
-    /// Returns the path and the value of each side. If the values differ, the paths end with the
-    /// names of the sides. Equal values were probably given once, so that both sides get `path`
-    /// itself.
+    /// Returns the path of a setting and its value, first for sources and then for targets. If the
+    /// values differ, the paths are `PATH.source` and `PATH.target`. Equal values were probably
+    /// given as a single value, so that both paths are then `path` itself.
     pub(crate) fn with_paths(self, path: &str) -> [(String, T); 2]
     where
         T: PartialEq,

@@ -31,7 +31,8 @@ impl Split {
     }
 }
 
-/// Returns the FNV-1a hash of the bytes after a final mix, because the low bits of FNV-1a are weak.
+/// Returns the FNV-1a hash of bytes, with its bits mixed once more, because the low bits of FNV-1a
+/// are not random enough.
 pub(super) fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     let mut fnv = 0xcbf2_9ce4_8422_2325_u64;
     for byte in bytes {

@@ -46,7 +46,7 @@ mod tests {
         let found = batches(&examples, 10, Some(2));
         assert_eq!(found, [[1, 3], [5, 2], [0, 4]]);
         assert_eq!(batches(&examples, 10, None).len(), 1);
-        // A sequence of `n` tokens has `n`/16 of `LOGITS` logits here.
+        // With this vocabulary size, a batch may have at most 16 tokens, padding included.
         let found = batches(&examples, LOGITS / 16, None);
         assert_eq!(found, [vec![1, 3, 5], vec![2], vec![0], vec![4]]);
     }

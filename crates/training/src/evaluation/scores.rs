@@ -23,7 +23,7 @@ pub struct Scores {
 
 impl Scores {
     /// Returns the scores of a model and the greedily decoded outputs. `examples` must be the first
-    /// held-out examples of a split.
+    /// held-out examples of a split, because the reference texts are found by their index.
     pub fn of<M: SequenceModel>(
         model: &M,
         dataset: &dyn Dataset,

@@ -19,7 +19,8 @@ pub(super) struct Format<'a> {
 }
 
 impl Format<'_> {
-    /// Returns the outputs of a request. `alignments` are included only in JSON.
+    /// Returns the outputs of a request: one line for each output in plain text, or one line for
+    /// all of them in JSON. `alignments` has one element for each output, and is used only in JSON.
     pub(super) fn targets(
         &self,
         request: &Request,

@@ -66,13 +66,14 @@ impl<'a> Predictor<'a> {
         Self { run, work, is_json }
     }
 
-    /// Encodes a line as a request; returns `None` for a blank line. A text with too many tokens
-    /// for the model is truncated, with a warning.
+    /// Encodes a line as a request; returns `None` for a blank line. If the data set has a
+    /// tokeniser, a text with too many tokens for the model is truncated, with a warning.
     ///
     /// # Errors
     ///
-    /// If a word is not a token, if there are too many symbols or bytes, or if a line to be scored
-    /// is not `SOURCE<TAB>TARGET`.
+    /// If a word is not a symbol of a data set without a tokeniser, if such a data set gets too
+    /// many symbols, if a text for a tokeniser has too many bytes, or if a line to be scored is not
+    /// `SOURCE<TAB>TARGET`.
     pub fn request(&self, line: &Line) -> Result<Option<Request>, UsageError> {
         Request::encode(self.run, line, self.is_score())
     }
@@ -170,7 +171,8 @@ impl<'a> Predictor<'a> {
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
         let (mut target, mut printed) = (Vec::new(), String::new());
         for step in steps.map_err(wrong)? {
-            // Without beams and with a single output, a step has at most one row.
+            // Only one output is generated, without beam search, so that a step yields at most one
+            // token.
             let Some(token) = step.map_err(wrong)?.first().map(|row| row.token) else {
                 continue;
             };
@@ -318,8 +320,8 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Converts an error of generation, so that it names a setting or a line. Token ids were checked
-/// before.
+/// Converts an error of the model, so that it names the wrong setting or the line of `requests`
+/// whose output is not finite.
 fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
     let line = match (&error, requests) {
         (GenerateError::NotFinite { sequence, .. }, [_, ..]) => Some(requests[*sequence].line),

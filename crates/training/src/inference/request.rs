@@ -21,15 +21,16 @@ pub struct Request {
 }
 
 impl Request {
-    /// Encodes a line for the model of a run; returns `None` for a blank line. A text with too many
-    /// tokens for the model is truncated, with a warning.
+    /// Encodes a line for the model of a run; returns `None` for a blank line. If the data set has
+    /// a tokeniser, a text with too many tokens for the model is truncated, with a warning.
     ///
     /// `has_target` says whether the line has the form `SOURCE<TAB>TARGET`.
     ///
     /// # Errors
     ///
-    /// If a word is not a token, if there are too many symbols or bytes, or if `has_target` and the
-    /// line has another form.
+    /// If a word is not a symbol of a data set without a tokeniser, if such a data set gets too
+    /// many symbols, if a text for a tokeniser has too many bytes, or if `has_target` is true and
+    /// the line has another form.
     pub(super) fn encode(
         run: &TrainedRun,
         line: &Line,

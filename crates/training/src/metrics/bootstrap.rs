@@ -85,8 +85,12 @@ fn mean_and_interval(scores: &[f64]) -> (f64, f64) {
     (mean(scores), 0.5 * (upper - lower))
 }
 
-/// Returns the fraction of samples whose difference exceeds the mean difference by more than
-/// `difference`. The corpus itself counts as one more such sample, so that the fraction is never 0.
+/// Returns the p-value of `difference`, the absolute difference between the scores of two systems
+/// on the whole corpus. `baseline` and `system` have the scores of the two systems on each sample.
+///
+/// The p-value is the fraction of samples whose absolute difference exceeds the mean over all
+/// samples by more than `difference`. The corpus itself counts as one more such sample, so that the
+/// fraction is never 0.
 fn p_value(baseline: &[f64], system: &[f64], difference: f64) -> f64 {
     let pairs = baseline.iter().zip(system);
     let differences: Vec<f64> = pairs.map(|(a, b)| (a - b).abs()).collect();

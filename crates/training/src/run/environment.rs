@@ -22,7 +22,7 @@ pub struct Environment {
     pub host: Option<String>,
     /// Command line of the process, quoted for a POSIX shell.
     pub command: String,
-    /// Working directory of the process.
+    /// Working directory of the process; `None` if it was removed or cannot be read.
     pub directory: Option<String>,
     /// Git revision of the working directory, followed by `-dirty` if tracked files were changed;
     /// `None` without git, or if the directory is not in a repository.
@@ -89,7 +89,8 @@ pub(super) fn add_environment(
     write_json(&folder.join(ENVIRONMENT), &all).context("cannot write environment.json")
 }
 
-/// Returns the git revision of the working directory, if there is one.
+/// Returns the git revision of the working directory; `None` without git, or if the directory is
+/// not in a repository.
 fn git_revision() -> Option<String> {
     let output = Command::new("git")
         .args([

@@ -228,8 +228,8 @@ impl RunFolder {
         self.metrics.add(metrics).context(CANNOT_LOG)
     }
 
-    /// Passes all lines of `metrics.jsonl` to the operating system, so that they survive the
-    /// process.
+    /// Passes all lines of `metrics.jsonl` to the operating system, so that they are not lost if
+    /// the process is killed.
     ///
     /// # Errors
     ///

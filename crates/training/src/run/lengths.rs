@@ -40,8 +40,8 @@ struct LengthsFile {
 }
 
 impl LengthsOf {
-    /// Returns the description of an evaluation with `settings`. The evaluated model is of step
-    /// `step`, and is the mean of `checkpoints` checkpoints.
+    /// Returns the description of an evaluation with `settings`. `step` is the step of the
+    /// evaluated checkpoint, or of the newest one if `checkpoints` checkpoints were averaged.
     pub fn new(settings: &LengthSettings, step: usize, checkpoints: usize) -> Self {
         Self {
             step,
@@ -79,7 +79,8 @@ impl LengthsOf {
         name + ".json"
     }
 
-    /// Whether `older` has the same settings, and the same or an earlier step.
+    /// Returns whether new scores with these settings may replace scores with the settings `older`.
+    /// All settings must be the same, except that the step of `older` may be an earlier one.
     fn replaces(&self, older: &Self) -> bool {
         let at_this_step = Self {
             step: self.step,
@@ -98,7 +99,8 @@ fn method_name(method: Method) -> String {
             length_penalty,
         } => {
             let penalty = match length_penalty {
-                // The default of the command line is not part of the name.
+                // This is the default length penalty of the command line, so the name does not show
+                // it.
                 LengthPenalty::Gnmt { alpha: 0.6 } => String::new(),
                 LengthPenalty::Gnmt { alpha } => format!("-alpha-{alpha}"),
                 LengthPenalty::Average => "-average-penalty".into(),

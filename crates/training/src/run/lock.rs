@@ -60,7 +60,7 @@ impl LockedFolder {
         use std::os::unix::fs::MetadataExt;
         let id = |file: Metadata| (file.dev(), file.ino());
         let now = fs::metadata(self.path.join(LOCK)).map(id);
-        // If the metadata of the locked file cannot be read, the folder counts as in place.
+        // If the metadata of the locked file cannot be read, the folder is assumed to be in place.
         self.file
             .metadata()
             .map(id)
@@ -72,7 +72,8 @@ impl LockedFolder {
         self.path.join(LOCK).exists()
     }
 
-    /// Returns the folder's present path, where the system knows it.
+    /// Returns the present path of a folder that was renamed; `None` if the folder was removed, or
+    /// on systems other than Linux.
     fn moved_to(&self) -> Option<PathBuf> {
         #[cfg(target_os = "linux")]
         {
@@ -88,8 +89,9 @@ impl LockedFolder {
     }
 }
 
-/// Locks a folder, which the argument `argument` names, against other processes until the result is
-/// dropped. The system unlocks it when the process ends, even if it is killed.
+/// Locks a folder against other processes until the result is dropped. The system unlocks the
+/// folder when the process ends, even if the process is killed. Errors are about the argument of
+/// the program that names the folder, `argument`.
 pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
     let file = lock_file(folder, argument)?;
     let path = folder.into();

@@ -59,7 +59,8 @@ impl MetricsLog {
         self.file.write_all(&line)
     }
 
-    /// Passes all lines to the system, so that they outlive the process.
+    /// Passes all lines to the operating system, so that they are not lost if the process is
+    /// killed.
     pub(super) fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
@@ -147,7 +148,8 @@ mod tests {
         json!({"step": step, "loss": 0.5})
     }
 
-    /// Writes the lines of 4 steps, with a checkpoint after 3 of them.
+    /// Writes the lines of 4 steps. Returns the open log, and the position and the text of the file
+    /// after 3 steps, at which a checkpoint is assumed.
     fn logged(folder: &Path) -> (MetricsLog, MetricsPosition, String) {
         let mut log = MetricsLog::open(folder).unwrap();
         log.clear().unwrap();

@@ -29,16 +29,18 @@ pub enum Event<'a> {
         /// Duration of the step.
         elapsed: Duration,
     },
-    /// The metrics of a step are known. They are read from the device some steps later.
+    /// The metrics of a step are known. This event can come some steps after the step, because
+    /// losses are read from the device for several steps at a time.
     Metrics(&'a StepMetrics),
     /// The model was evaluated on the validation split.
     Evaluation(&'a Evaluation),
-    /// The best evaluation so far: after each evaluation that is the best, and at the beginning of a
-    /// resumed run that was evaluated before.
+    /// There is a new best evaluation. The event follows each evaluation that is better than all
+    /// before. At the beginning of a resumed run, the event reports the best evaluation so far, if
+    /// there was one.
     Best {
-        /// Measure that decides which evaluation is the best.
+        /// Metric that decides which evaluation is the best.
         by: BestBy,
-        /// Step of the evaluation, and value of the measure.
+        /// Step of the evaluation, and value of the metric.
         best: Best,
     },
     /// A checkpoint was written.
@@ -67,12 +69,12 @@ pub trait Observer {
     /// # Errors
     ///
     /// If the run cannot continue without the observer, for example because standard output cannot
-    /// be written. The error ends the run. After [`Event::Evaluation`], the run saves a checkpoint
-    /// first.
+    /// be written. The error ends the run. If the event was an [`Event::Evaluation`], the run saves
+    /// a checkpoint before it ends.
     fn event(&mut self, event: Event<'_>) -> Result<()>;
 
-    /// Returns what asks the run to save a checkpoint and stop after the current step, such as
-    /// `SIGINT`; `None` if the run should continue.
+    /// Returns the cause for which the run should stop, such as `SIGINT`; `None` if the run should
+    /// continue. The run calls this method after each step, and saves a checkpoint before it stops.
     fn wants_to_stop(&self) -> Option<&'static str> {
         None
     }

@@ -23,7 +23,7 @@ pub struct Overview {
     pub config: Value,
     /// Number of steps taken.
     pub step: usize,
-    /// Total number of steps.
+    /// Total number of steps; `None` if neither `status.json` nor `config.json` has it.
     pub steps: Option<usize>,
     /// Best evaluation by the metric `evaluation.best_by`; `None` if there was no evaluation.
     pub best: Option<BestMetric>,
@@ -33,11 +33,11 @@ pub struct Overview {
     pub status: Option<Status>,
     /// Why training ended; `None` if it has not ended.
     pub reason: Option<String>,
-    /// When training last changed the folder.
+    /// Time when training last changed the folder; `None` if no file's time can be read.
     pub changed: Option<SystemTime>,
     /// Contents of `summary.json`; empty if there is no such file.
     summary: Map<String, Value>,
-    /// Evaluations in `metrics.jsonl`, and its last lines.
+    /// The lines of `metrics.jsonl` that hold evaluations, and its last three lines.
     lines: Vec<MetricsLine>,
 }
 
@@ -87,7 +87,8 @@ impl Overview {
         let status = read_status(folder)?;
         let last = lines.last().map(|line| line.step);
         let recorded = status.as_ref().map(|status| status.step);
-        // While a run is running, its status has only the step of the last checkpoint.
+        // While a run is running, `status.json` has the step of its last checkpoint, and
+        // `metrics.jsonl` may have later steps.
         let step = last.max(recorded).unwrap_or(0);
         let configured = config["optimization"]["steps"].as_u64();
         let finished = summary.contains_key("steps").then_some(Status::Finished);
@@ -122,7 +123,7 @@ impl Overview {
         title.or(data["task"].as_str()).unwrap_or_default()
     }
 
-    /// Returns the seed of the run.
+    /// Returns the seed of the run; `None` if `config.json` has no valid seed.
     pub fn seed(&self) -> Option<u64> {
         self.config["seed"].as_u64()
     }
@@ -132,7 +133,8 @@ impl Overview {
         self.summary.get(name)?.as_f64()
     }
 
-    /// Returns the last value of the field `name` in `metrics.jsonl`, such as `valid_loss`.
+    /// Returns the last value of the field `name`, such as `valid_loss`, in the evaluations and
+    /// last lines of `metrics.jsonl`; `None` if these lines do not have the field.
     pub fn last(&self, name: &str) -> Option<f64> {
         self.lines.iter().rev().find_map(|line| line.number(name))
     }
@@ -149,7 +151,8 @@ fn read_summary(folder: &Path) -> Result<Map<String, Value>, UsageError> {
     serde_json::from_slice(&json).map_err(|error| wrong(format!("is damaged ({error})")))
 }
 
-/// Returns the best evaluation. If several are equally good, the first one is returned.
+/// Returns the best evaluation; `None` if there was no evaluation. If several evaluations are
+/// equally good, returns the first of them.
 fn best(config: &Value, lines: &[MetricsLine]) -> Option<BestMetric> {
     let by = config["evaluation"]["best_by"].clone();
     let by: BestBy = serde_json::from_value(by).unwrap_or_default();

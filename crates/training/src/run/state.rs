@@ -23,7 +23,8 @@ pub struct TrainingState {
     pub train_seconds: f64,
     /// Number of updates of the optimizer. It is smaller than `step` if f16 has skipped updates.
     pub updates: usize,
-    /// Number of configured steps when training ended; `None` if it has not ended.
+    /// Value of the setting `optimization.steps` when training ended; `None` if training has not
+    /// ended.
     pub ended_of: Option<usize>,
     /// Why training ended; `None` if it has not ended.
     #[serde(default)]
@@ -31,9 +32,9 @@ pub struct TrainingState {
     /// Length and checksum of `metrics.jsonl` at this step.
     #[serde(default)]
     pub metrics: MetricsPosition,
-    /// The best evaluation so far.
+    /// The best evaluation so far; `None` before the first evaluation.
     pub best: Option<Best>,
-    /// Number of evaluations since the best one.
+    /// Number of evaluations after the best one.
     pub since_best: usize,
     /// Loss scale of training in f16; `None` in other precisions.
     #[serde(default)]

@@ -85,7 +85,7 @@ pub enum EndReason {
         /// Step of the evaluation.
         step: usize,
     },
-    /// As many evaluations in a row as configured brought no improvement.
+    /// The configured number of consecutive evaluations brought no improvement.
     OutOfPatience {
         /// Step of the best evaluation.
         best: usize,
@@ -133,7 +133,8 @@ pub fn read_status(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
     if !is_running(&read) || is_locked(folder) {
         return Ok(read);
     }
-    // The process may have ended after the first reading, so the status is read again.
+    // The process may have written its last status and ended after the first reading, so the status
+    // is read again.
     let mut read = read_file(folder)?;
     if is_running(&read)
         && let Some(killed) = &mut read
@@ -281,7 +282,8 @@ impl Drop for StatusWriter {
             true => "the program panicked",
             false => "the program ended before it wrote the results",
         };
-        // An error is ignored, because it is not worth a panic. The run then counts as killed.
+        // An error of writing `status.json` is ignored, because `drop` cannot return it. The run
+        // then counts as killed.
         let _ = self.change(|current| {
             current.status = Status::Failed;
             current.reason = Some(reason.into());

@@ -85,7 +85,8 @@ pub struct Trainer<'a, M> {
     /// save or, before the first save, of the trainer's creation.
     pub(super) saved: Option<usize>,
     pub(super) saved_at: Instant,
-    /// Step of the newest checkpoint whose parameters are known to give a finite loss.
+    /// Step of the newest checkpoint whose parameters are known to give a finite loss; `None` if
+    /// this is not known of any checkpoint.
     pub(super) proven: Option<usize>,
 }
 
@@ -189,7 +190,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     }
 
     /// Takes the remaining steps, while the prefetcher makes batches in its own thread. Returns
-    /// what stopped the run, if anything did, and the time that was spent waiting for data.
+    /// what stopped the run, or `None` if training has ended, and the time that was spent waiting
+    /// for data.
     fn train_steps(&mut self, observer: &mut dyn Observer) -> Result<(Option<Stop>, Duration)> {
         // Without a checkpoint, training starts at step 0, and `metrics.jsonl` is emptied.
         if self.saved.is_none() {
@@ -219,7 +221,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok((stop, waited))
     }
 
-    /// Takes the remaining steps. Returns what stopped the run, if the observer did so.
+    /// Takes the remaining steps. If the observer stopped the run, returns the cause and the
+    /// checkpoint; otherwise `None`.
     fn take_steps(
         &mut self,
         prefetcher: &mut Prefetcher,

@@ -20,7 +20,7 @@ pub struct Learner<M> {
     pub(super) model: Option<M>,
     /// Optimizer, with the moments of all parameters.
     pub optimizer: Optimizer,
-    /// Moving average of the parameters, if the run has one.
+    /// Moving average of the parameters; `None` if the run has no moving average.
     pub(super) average: Option<MovingAverage>,
     criterion: CrossEntropy,
     mixed: Mixed,

@@ -43,7 +43,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 return Err(self.diverged(what));
             }
             // The loss of a step is computed with the parameters before the step. The first loss
-            // after a checkpoint is therefore that of its parameters.
+            // after a checkpoint is therefore the loss of the checkpoint's parameters, and shows
+            // that they give a finite loss.
             if self.saved.is_some_and(|saved| saved < metrics.step) {
                 self.proven = self.saved;
             }

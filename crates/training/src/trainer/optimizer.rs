@@ -23,7 +23,8 @@ pub struct Optimizer {
     moments: BTreeMap<String, Moments>,
 }
 
-/// First and second moment of one parameter, `[n]` each, after `time` updates.
+/// First and second moment of one parameter after `time` updates. Both are flattened to `[n]`,
+/// where `n` is the number of elements of the parameter.
 #[derive(Clone)]
 struct Moments {
     time: usize,
@@ -77,8 +78,8 @@ impl Optimizer {
         )
     }
 
-    /// Returns the moments of each parameter `NAME` as `moment_1.NAME` and `moment_2.NAME`, `[n]`
-    /// each.
+    /// Returns the moments of all parameters, flattened to `[n]`. Those of the parameter `NAME`
+    /// have the names `moment_1.NAME` and `moment_2.NAME`.
     pub fn state(&self) -> Parameters {
         let both = |(name, moments): (&String, &Moments)| {
             [("moment_1", &moments.first), ("moment_2", &moments.second)]
@@ -191,7 +192,8 @@ impl MapNamed for Update<'_> {
 }
 
 impl Update<'_> {
-    /// Returns one parameter, `[n]`, after an update by its gradient, `[n]`.
+    /// Updates one parameter by its gradient and returns it. The parameter and the gradient are
+    /// flattened to `[n]`. `rank` is the rank of the parameter before it was flattened.
     fn update(
         &mut self,
         (name, rank): (String, usize),

@@ -3,8 +3,8 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use transformer::weights::{Parameters, WeightsError};
 
-/// Takes the tensor `name` out of a checkpoint's parameters, and returns it as `[n]` in f32. The
-/// tensor must have the shape `shape`.
+/// Takes the tensor `name` out of a checkpoint's parameters, and returns it in f32, flattened to
+/// `[n]`. The stored tensor must have the shape `shape`.
 pub(super) fn take(
     parameters: &mut Parameters,
     name: String,

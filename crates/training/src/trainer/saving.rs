@@ -134,8 +134,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
     }
 
-    /// Returns the best model and its step, if training ended because evaluations stopped
-    /// improving.
+    /// Returns the step of the best evaluation and the model of that step, if training ended
+    /// because evaluations stopped improving; `None` if training ended for another reason.
     fn best_model(&self) -> Result<Option<(usize, M)>> {
         let Some(best) = self.state.best.filter(|_| self.is_out_of_patience()) else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Batches of pairs of similar lengths, limited by their number of tokens. Their order is a
-//! function of (seed, epoch).
+//! Batches of pairs of similar lengths, limited by their number of tokens. The order of batches
+//! depends only on the seed and the epoch.
 
 use rand::seq::SliceRandom;
 
@@ -32,9 +32,9 @@ pub struct EpochOrder {
 
 impl BatchPlan {
     /// Plans the batches of the pairs whose indices are `pairs`. `lengths` returns the number of
-    /// tokens of a pair's source and of its target, as the model reads them. Each side of a batch
-    /// has at most `batch_tokens` positions, padding included. A pair with a longer side is a batch
-    /// of its own.
+    /// tokens of a pair's source and of its target, as the model reads them. The sources of a batch
+    /// have at most `batch_tokens` positions, padding included, and so have its targets. A pair
+    /// with a longer source or target is a batch of its own.
     pub fn new(
         pairs: impl Iterator<Item = u32>,
         lengths: impl Fn(u32) -> [usize; 2],

@@ -204,8 +204,8 @@ fn width(tokenizers: [&Tokenizer; 2]) -> u64 {
     }
 }
 
-/// Returns the bytes of a mapped file as numbers. They are aligned, because a mapped file begins at
-/// a page.
+/// Returns the bytes of a mapped file as numbers. The bytes are aligned for `T`, because the system
+/// maps a file to the start of a memory page.
 fn numbers<T: bytemuck::AnyBitPattern>(bytes: &[u8]) -> &[T] {
     bytemuck::cast_slice(bytes)
 }

@@ -10,19 +10,20 @@ use crate::data::bounds;
 use crate::data::sides::Sides;
 use crate::error::{Subject, UsageError};
 
-/// What happens to pairs in which a side has too many tokens.
+/// What happens to pairs in which the source or the target has too many tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Overlong {
     /// The whole pair is skipped.
     #[default]
     Drop,
-    /// The sides with too many tokens are truncated.
+    /// A source or target with too many tokens is truncated, and the pair is kept.
     Cut,
 }
 
 impl Overlong {
-    /// Returns the word for the treatment in notes: `skipped` or `truncated`.
+    /// Returns the word with which messages describe what happens to such pairs: `skipped` or
+    /// `truncated`.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Drop => "skipped",
@@ -49,21 +50,25 @@ pub struct TextConfig {
     pub tokenizer: TokenizerConfig,
     /// Maximum number of tokens of a source and of a target, without begin and end symbol.
     pub max_length: Sides<usize>,
-    /// What happens to pairs in which a side has more tokens than its `max_length`.
+    /// What happens to pairs in which the source or the target has more tokens than its
+    /// `max_length`.
     pub overlong: Overlong,
-    /// Maximum number of tokens on each side of a batch, padding included.
+    /// Maximum number of source tokens in a batch, padding included, and also the maximum number
+    /// of target tokens.
     pub batch_tokens: usize,
     /// Folder of cached tokenisers and tokenised corpora; `None` for the folder `cache` beside the
     /// run's folder.
     pub cache: Option<PathBuf>,
-    /// SHA-256 of the tokenisers of sources and targets; set when a run begins.
+    /// SHA-256 of the tokeniser of sources and of the tokeniser of targets, in hexadecimal digits;
+    /// `None` before a run begins.
     pub tokenizer_sha256: Option<[String; 2]>,
-    /// Hashes of the corpora for training and validation; set when a run begins.
+    /// Hash of the training corpus and hash of the validation pairs; `None` before a run begins.
     pub data: Option<[String; 2]>,
 }
 
 impl TextConfig {
-    /// Returns settings without files, for byte-level BPE and at most 256 tokens per side.
+    /// Returns settings without files, for byte-level BPE and for sources and targets of at most
+    /// 256 tokens. `vocab_size` is the size of each vocabulary.
     pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
         Self {
             tokenizer: TokenizerConfig::new(vocab_size),
@@ -116,8 +121,8 @@ impl TextConfig {
         error
     }
 
-    /// Returns whether a side of a pair has more tokens than its `max_length`. `ids` has the token
-    /// ids of source and target.
+    /// Returns whether the source or the target of a pair has more tokens than its `max_length`.
+    /// `ids` has the token ids of the source, then those of the target.
     pub(super) fn is_overlong(&self, ids: &[Vec<u32>; 2]) -> bool {
         let limits = self.max_length.each();
         ids.iter().zip(limits).any(|(ids, most)| ids.len() > most)

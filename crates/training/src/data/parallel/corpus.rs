@@ -41,8 +41,8 @@ pub struct Pair {
 pub struct ReadOptions {
     /// Whether invalid UTF-8 is replaced; otherwise it is an error.
     pub lossy: bool,
-    /// Maximum number of bytes of a text. Pairs with a longer side are skipped, because the time to
-    /// tokenise a word grows with the square of its length.
+    /// Maximum number of bytes of a text. Pairs with a longer source or target are skipped, because
+    /// the time to tokenise a word grows with the square of its length.
     pub max_bytes: usize,
 }
 
@@ -51,11 +51,12 @@ pub struct ReadOptions {
 pub struct CorpusStats {
     /// Number of pairs returned.
     pub pairs: u64,
-    /// Number of pairs skipped because a side is empty or has only white space.
+    /// Number of pairs skipped because the source or the target is empty or has only white space.
     pub empty: u64,
     /// Number of lines in which invalid UTF-8 was replaced.
     pub replaced: u64,
-    /// Number of pairs skipped because a side has more bytes than [`ReadOptions::max_bytes`].
+    /// Number of pairs skipped because the source or the target has more bytes than
+    /// [`ReadOptions::max_bytes`].
     pub too_long: u64,
 }
 
@@ -128,8 +129,8 @@ enum Format {
     JsonLines([String; 2]),
 }
 
-/// Iterator over the pairs of a corpus, in their order. It skips pairs with a side that is empty or
-/// too long.
+/// Iterator over the pairs of a corpus, in their order. It skips pairs whose source or target is
+/// empty or too long.
 pub struct Pairs {
     source: Lines,
     format: Format,
@@ -151,7 +152,8 @@ impl Pairs {
         }
     }
 
-    /// Returns the next pair, even if a side is empty or too long; `None` at the end of the files.
+    /// Returns the next pair, even if its source or target is empty or too long; `None` at the end
+    /// of the files.
     fn next_pair(&mut self) -> Result<Option<Pair>, UsageError> {
         let line = self.source.next()?;
         match (&mut self.format, line) {
@@ -174,7 +176,8 @@ impl Pairs {
     }
 }
 
-/// Returns the error that two files have different numbers of lines.
+/// Returns the error that says how many lines each of the two files has. Reads the rest of both
+/// files to count their lines, and fails if that is not possible.
 fn different_lengths(source: &mut Lines, target: &mut Lines) -> Result<UsageError, UsageError> {
     let (n, other) = (source.count()?, target.count()?);
     let path = target.path.display();

@@ -92,8 +92,9 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first `n` validation examples for every split. A data set that was opened for
-    /// inference reads them from their files, and returns fewer if it cannot read them.
+    /// Returns the first `n` validation examples, whichever split is asked for, because there are
+    /// no other held-out examples. A data set that was opened for inference reads the examples from
+    /// their files, and returns fewer if it cannot read the files.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
         match &self.corpora {
             Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),

@@ -64,7 +64,7 @@ impl HeldOut {
             let entry = chosen.entry(hash).or_insert_with(|| (pair, Vec::new()));
             entry.1.push(index as u64);
             let last = chosen.keys().next_back().copied();
-            // A pair whose hash is not small is kept only until a smaller hash is found.
+            // A pair whose hash is not below the limit is kept only until a smaller hash is found.
             let is_over = chosen.len() > MAX_PAIRS || last.is_some_and(|last| !is_small(last));
             if chosen.len() > 1 && is_over {
                 chosen.pop_last();
@@ -201,8 +201,9 @@ mod tests {
 
     #[test]
     fn duplicates_are_on_the_same_side() {
-        // With the second share, more than 2,000 pairs have small hashes, so that some of them are
-        // removed again. With the third share, only the pair with the smallest hash is held out.
+        // With a share of 0.9, more than 2,000 pairs have hashes below the limit, so that some of
+        // them are removed again. With a share of 1e-9, only the pair with the smallest hash is
+        // held out.
         for (n, share) in [(3000, 0.01), (3000, 0.9), (10, 1e-9)] {
             let held_out = choose((0..n).chain((0..n).rev()), share);
             assert_eq!(held_out.indices.len(), 2 * held_out.pairs.len());

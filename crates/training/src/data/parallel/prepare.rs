@@ -22,7 +22,7 @@ use crate::notes;
 impl ParallelDataset {
     /// Makes the data set of a new run: trains or reads its tokenisers, tokenises its corpora, and
     /// plans its batches. Tokenisers and tokenised corpora are kept in the folder `caches`, unless
-    /// the settings name another. `eval_size` limits the number of pairs for validation.
+    /// the settings name another folder. `eval_size` limits the number of pairs for validation.
     ///
     /// # Errors
     ///
@@ -252,7 +252,8 @@ impl Fingerprints {
         })
     }
 
-    /// Returns hashes that identify the corpora for training and validation.
+    /// Returns the hash that identifies the training corpus, and the one that identifies the
+    /// validation pairs.
     fn keys(&self, config: &TextConfig) -> [String; 2] {
         [
             key(&(&self.train, &config.train.fields)),
@@ -264,7 +265,8 @@ impl Fingerprints {
     }
 }
 
-/// Returns the error of a corpus in which all pairs have a side of more than `most` tokens.
+/// Returns the error for a corpus in which every pair has a source or target of more than `most`
+/// tokens. `purpose` ends the message.
 fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
     if most.source == most.target {
         let most = most.source;

@@ -37,8 +37,8 @@ pub struct Tokenizer {
     pub bos_id: u32,
     /// Id of the end symbol, the last token of sources and targets.
     pub eos_id: u32,
-    /// Id of the unknown token, which stands for everything outside the vocabulary, if there is
-    /// one.
+    /// Id of the unknown token, which stands for everything outside the vocabulary; `None` if the
+    /// tokeniser has no such token.
     unk_id: Option<u32>,
     /// Whether tokens are whole words. Decoding then attaches punctuation to words.
     is_words: bool,
@@ -48,15 +48,15 @@ pub struct Tokenizer {
     pub json: Vec<u8>,
 }
 
-/// Names of special tokens. The first name in each list is that of a [`Vocabulary`]. The other
-/// names are common in other tokenisers.
+/// Names of the special tokens for padding, begin, end and unknown words. The first name in each
+/// list is the one that a [`Vocabulary`] uses. The other names are common in other tokenisers.
 const PAD: [&str; 3] = [Vocabulary::PAD, "[PAD]", "<|pad|>"];
 const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
 const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
-/// Texts with words and characters that only a vocabulary of bytes contains. A tokeniser is
-/// rejected if it cannot encode them.
+/// Texts with words and characters that most vocabularies lack. A tokeniser can encode them by
+/// bytes or by an unknown token, and is rejected if it cannot encode them.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
 /// Maximum size of a `tokenizer.json`, in MiB.
@@ -90,7 +90,7 @@ impl Tokenizer {
                 None
             }
         });
-        // Some trainers panic on a corpus of a few characters.
+        // Some trainers of the tokenizers library panic on a corpus of only a few characters.
         let trained = contain(|| inner.train(&mut trainer, texts).map(|_| ()));
         if let Some(error) = failed.into_inner().expect("no holder panics") {
             return Err(error);
@@ -120,8 +120,8 @@ impl Tokenizer {
         Self::from_json(read_json(path)?, path)
     }
 
-    /// Reads a `tokenizer.json` whose SHA-256, `hash`, is known. A file with another SHA-256 is not
-    /// parsed, and `otherwise` is the message of the error.
+    /// Reads a `tokenizer.json` whose SHA-256 must be `hash`. A file with another SHA-256 is not
+    /// parsed, but rejected with the message `otherwise`.
     ///
     /// # Errors
     ///
@@ -227,8 +227,9 @@ impl Tokenizer {
         texts.par_iter().map(encode).collect()
     }
 
-    /// Returns the ids of an encoding. A unigram model encodes the text `<eos>` as a special token.
-    /// Such tokens are replaced by the unknown token, or removed if there is none.
+    /// Returns the ids of an encoding, without special tokens. A unigram model encodes the text
+    /// `<eos>` as the end symbol, although the text must not end a sequence. Such a token is
+    /// replaced by the unknown token, or removed if there is no unknown token.
     fn ids(&self, encoding: &Encoding) -> Vec<u32> {
         let special = [self.pad_id, self.bos_id, self.eos_id];
         let ids = encoding.get_ids().iter().copied();
@@ -245,7 +246,8 @@ impl Tokenizer {
         let ids = ids.iter().copied().filter(|id| !special.contains(id));
         let ids: Vec<u32> = ids.collect();
         let text = self.decoded(&ids);
-        // With a vocabulary of bytes, a model can generate line breaks.
+        // If the vocabulary consists of bytes, the text that a model generates can have line
+        // breaks.
         let text = text.replace(is_break, " ");
         match self.is_words {
             true => attach_punctuation(&text),
@@ -276,7 +278,8 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the text that the library decodes. The text is empty if the library fails.
+    /// Returns the text of token ids, as the tokenizers library decodes them. The text is empty if
+    /// the library fails.
     fn decoded(&self, ids: &[u32]) -> String {
         let text = contain(|| self.inner.decode(ids, false));
         text.ok().and_then(Result::ok).unwrap_or_default()
@@ -307,8 +310,9 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the id of the token that has this name in the vocabulary. If there is none, returns
-    /// the id of the first token with this [name](Self::token).
+    /// Returns the id of the token that the vocabulary lists as `token`. If there is none, returns
+    /// the first id for which the method [`token`](Self::token) returns this name; `None` if there
+    /// is no such id either.
     pub fn id(&self, token: &str) -> Option<u32> {
         let by_name = || (0..self.vocab_size as u32).find(|&id| self.token(id) == token);
         self.inner.token_to_id(token).or_else(by_name)

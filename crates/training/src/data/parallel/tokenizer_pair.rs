@@ -12,7 +12,8 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{remove_file, write_whole};
 
-/// Names of the tokeniser files in a run's folder: one file for each side, or one for both.
+/// Names of the tokeniser files in a run's folder: one file for sources and one for targets, or a
+/// single file for both.
 const SOURCE: &str = "source.tokenizer.json";
 const TARGET: &str = "target.tokenizer.json";
 pub(super) const JOINT: &str = "tokenizer.json";
@@ -31,7 +32,7 @@ pub struct TokenizerPair {
 
 impl TokenizerPair {
     /// Reads the tokenisers from a run's folder. `sha256` has the expected hashes of the source and
-    /// the target tokeniser, if they are known.
+    /// the target tokeniser; `None` if the hashes are unknown and need not be checked.
     ///
     /// # Errors
     ///
@@ -62,7 +63,7 @@ impl TokenizerPair {
         })
     }
 
-    /// Returns the ids of both sides of a pair, without begin and end symbols.
+    /// Returns the token ids of a pair's source and of its target, without begin and end symbols.
     pub fn encode(&self, pair: &Pair) -> [Vec<u32>; 2] {
         [
             self.source.encode(&pair.source),
@@ -94,7 +95,8 @@ impl TokenizerPair {
         Ok(())
     }
 
-    /// Returns the SHA-256 of both tokenisers.
+    /// Returns the SHA-256 of the source tokeniser and of the target tokeniser, in hexadecimal
+    /// digits.
     pub fn sha256(&self) -> [String; 2] {
         [&self.source, &self.target].map(|tokenizer| tokenizer.sha256.clone())
     }

@@ -68,8 +68,9 @@ fn cached_or_trained(
     texts: Texts,
 ) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
-    // This tokeniser does not depend on the settings of the other side. They are therefore not part
-    // of the name of its cache.
+    // The name of the cache contains a hash of these settings. A tokeniser of sources does not
+    // depend on the settings for targets, nor the other way round. The hash therefore leaves out
+    // the settings of the other side.
     let settings = TokenizerConfig {
         vocab_size: Sides::both(texts.of(config.tokenizer.vocab_size)),
         or_fewer: Sides::both(texts.of(config.tokenizer.or_fewer)),

@@ -19,7 +19,7 @@ pub const ADD: TaskEntry<AddConfig> = TaskEntry {
     create: |config| Ok(Box::new(AddTask::new(config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // Only in the last steps does the model learn carries over several digits.
+        // So many steps are needed because the model learns carries over several digits last.
         steps: 3000,
         schedule: Schedule::linear(0.4, 200),
         ..Recipe::LEARNED_POSITIONS

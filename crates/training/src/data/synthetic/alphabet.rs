@@ -97,7 +97,8 @@ impl Alphabet {
         (0..length).map(symbol).collect()
     }
 
-    /// Returns the id of the token with this name, special tokens included.
+    /// Returns the id of the token with this name, special tokens included; `None` if there is no
+    /// such token.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.ids.get(name).copied()
     }

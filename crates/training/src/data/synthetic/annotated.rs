@@ -72,8 +72,9 @@ impl SyntheticTask for AnnotatedCopy {
         length
     }
 
-    // The default implementation also draws a length. That would change the sequences, and with
-    // them the losses in the documentation.
+    // The default implementation would also draw a random length, although only one length is
+    // possible. Sequences would then get other random numbers, and the losses in the documentation
+    // would change.
     fn draw(&self, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
         self.pair(Self::LENGTH, rng)
     }

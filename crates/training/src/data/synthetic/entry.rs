@@ -11,7 +11,7 @@ use crate::error::UsageError;
 pub struct TaskEntry<C> {
     /// Name in `config.json` and on the command line, in kebab case.
     pub name: &'static str,
-    /// One-line description of the target, such as "The target is the source".
+    /// One-line description of the task, such as "The target is the source".
     pub summary: &'static str,
     /// Returns the default settings.
     pub settings: fn() -> C,

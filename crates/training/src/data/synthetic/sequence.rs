@@ -40,7 +40,8 @@ pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // Only in the last steps does the model learn to repeat symbols that occur several times.
+        // So many steps are needed because the model learns last to repeat symbols that occur
+        // several times.
         steps: 3000,
         ..Recipe::LEARNED_POSITIONS
     },
@@ -93,7 +94,7 @@ impl Default for SequenceConfig {
     }
 }
 
-/// Task on sequences of random symbols and lengths, with targets by a [`Rule`].
+/// Task on sequences of random symbols and lengths. A [`Rule`] computes the targets.
 #[derive(Clone, Debug)]
 pub struct SequenceTask {
     rule: Rule,

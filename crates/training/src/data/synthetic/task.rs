@@ -9,8 +9,8 @@ use super::alphabet::Alphabet;
 use crate::data::example::{DataRng, Example, generator, key};
 use crate::data::split::Split;
 
-/// Maximum number of random pairs that are drawn to find one of the wanted split. Only a task with
-/// very few different sources needs more.
+/// Maximum number of random pairs that are drawn to find one whose source belongs to the wanted
+/// split. Only a task with very few different sources needs more.
 const DRAWS: usize = 10_000;
 
 /// A task whose examples are a function of (seed, split, index).
@@ -88,7 +88,7 @@ pub trait SyntheticTask: Send + Sync {
 ///
 /// # Panics
 ///
-/// If the task has so few sources that none of this split is found.
+/// If the task has so few different sources that no source of this split is found.
 pub fn example(task: &dyn SyntheticTask, seed: u64, split: Split, index: u64) -> Example {
     let mut rng = generator(seed, split, index);
     first_of(task, split, || task.draw(&mut rng))
@@ -115,7 +115,8 @@ pub fn examples_of_length(
 ) -> Vec<Example> {
     let example = |index| {
         let mut key = key(seed, split, index);
-        // These bytes are 0 in the keys of examples of mixed lengths.
+        // Examples of each length get their own random numbers. These bytes of the key are 0 only
+        // for examples of mixed lengths.
         key[24..].copy_from_slice(&(length as u64).to_le_bytes());
         let mut rng = DataRng::from_seed(key);
         first_of(task, split, || task.pair(length, &mut rng))

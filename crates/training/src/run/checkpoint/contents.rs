@@ -122,7 +122,8 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
     })
 }
 
-/// Returns the path of the first setting at or under `path` that differs, with its two values.
+/// Returns the path of the first setting at or under `path` that differs, its value in `then`, and
+/// its value in `now`; `None` if no setting differs.
 fn first_difference<'a>(
     path: String,
     then: &'a Value,
@@ -186,9 +187,11 @@ pub fn read_parameters(files: &LoadedCheckpoint, name: &str) -> Result<Parameter
         .map_err(|error| unusable(&files.path(name), error.to_string()))
 }
 
-/// Returns the name of the first tensor with an element that is not finite.
+/// Returns the name of the first tensor with an element that is not finite; `None` if all elements
+/// are finite.
 pub fn first_infinite(parameters: &Parameters) -> Option<&str> {
-    // The scales of quantised matrices were checked when they were read.
+    // Quantised matrices are skipped, because reading them has already checked that their scales
+    // are finite.
     let is_quantized = |data: &TensorData| matches!(data.dtype(), DType::QFloat(_));
     let is_infinite =
         |data: &TensorData| !is_quantized(data) && data.iter::<f32>().any(|x| !x.is_finite());

@@ -44,7 +44,7 @@ impl FileEntry {
         }
     }
 
-    /// Returns the entry of a file, which is read in pieces.
+    /// Returns the manifest entry of a file. Reads the file in pieces, to save memory.
     fn of_file(path: &Path) -> io::Result<Self> {
         let mut hash = Sha256::new();
         let bytes = io::copy(&mut fs::File::open(path)?, &mut hash)?;
@@ -108,8 +108,9 @@ impl Checkpoints {
         }
     }
 
-    /// Does without the contents of the files `unused`, which saves memory. Reading a checkpoint
-    /// still verifies their checksums.
+    /// Returns checkpoints that are read without keeping the contents of the files named in
+    /// `unused`, which saves memory. Reading a checkpoint still verifies the checksums of these
+    /// files.
     #[must_use]
     pub fn without(self, unused: &'static [&'static str]) -> Self {
         Self { unused, ..self }
@@ -181,8 +182,8 @@ impl Checkpoints {
         Ok(path)
     }
 
-    /// Reads a checkpoint's files, except those [`without`](Self::without) contents, and verifies all
-    /// checksums.
+    /// Reads a checkpoint's files and verifies the checksums of all of them. Does not keep the
+    /// contents of the files that were named in a call of [`without`](Self::without).
     ///
     /// # Errors
     ///
@@ -263,7 +264,8 @@ impl Checkpoints {
                 Err(newer @ CheckpointError::Newer { .. }) => return Err(newer),
                 Err(damaged) => skipped.push(damaged),
             }
-            // A training process may have written a newer checkpoint and then removed this one.
+            // A training process may have written a newer checkpoint, and removed this one before
+            // it was read. The search then starts again.
             let now = self.steps();
             if now.last().copied() > last {
                 last = now.last().copied();

@@ -109,15 +109,16 @@ pub fn load_model(
     Ok((step, with_parameters(&model, parameters, &path)?))
 }
 
-/// Turns an error about files into one about the setting `checkpoint`, whose value is `selector`.
+/// Converts an error about checkpoint files into an error about the setting `checkpoint`, whose
+/// value is `selector`.
 fn of_selector(selector: impl Display, error: UsageError) -> UsageError {
     let expected = format!("{} {}", error.value, error.expected);
     let settings = error.settings.iter().map(String::as_str);
     UsageError::setting("checkpoint", selector, expected).naming(settings)
 }
 
-/// Returns the parameters of a checkpoint's model and the path of their file. They are the moving
-/// averages if the checkpoint has them.
+/// Returns the path of the file with the parameters of a checkpoint's model, and these parameters.
+/// They are the moving averages if the checkpoint has them.
 fn learned(files: &LoadedCheckpoint) -> Result<(PathBuf, Parameters), UsageError> {
     let name = if files.has(AVERAGE) { AVERAGE } else { MODEL };
     Ok((files.path(name), read_parameters(files, name)?))

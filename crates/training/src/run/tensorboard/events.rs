@@ -1,7 +1,7 @@
 //! Encodes and decodes TensorBoard's events, which are Protocol Buffers messages.
 //!
-//! An event has a time, a step, and a file version, a summary or a session log. The fields, from
-//! TensorFlow's `event.proto` and `summary.proto`, are:
+//! An event has a time, a step, and one of these: a file version, a summary or a session log. The
+//! fields, from TensorFlow's `event.proto` and `summary.proto`, are:
 //!
 //! | message | fields |
 //! |---|---|
@@ -86,7 +86,7 @@ fn put_varint(bytes: &mut Vec<u8>, mut number: u64) {
 }
 
 /// Truncates a file before its first event of a step after `step`, or before its first damaged
-/// event. If at most the version event would be left, the file is removed.
+/// event. If no event or only the version event would be left, the file is removed.
 pub(super) fn keep_until(path: &Path, step: usize) -> io::Result<()> {
     let bytes = fs::read(path)?;
     let (mut kept, mut events) = (0, 0);

@@ -30,7 +30,8 @@ fn numbers(module: &Two) -> [f64; 3] {
     all.try_into().unwrap()
 }
 
-/// Adam's or AdamW's rule for three plain numbers, each with its own weight decay.
+/// Plain implementation of Adam and AdamW for three numbers, each with its own weight decay, with
+/// which the optimizer is compared.
 struct ByHand {
     m: [f64; 3],
     v: [f64; 3],
@@ -97,7 +98,8 @@ fn check_scaled(
             );
         }
     }
-    // A wrong factor of all gradients hardly changes Adam's steps, but it changes the moments.
+    // If all gradients were multiplied by a wrong factor, Adam's updates would hardly change, but
+    // the moments would. The moments are therefore checked, too.
     for (name, expected) in [("weight", &by_hand.m[..2]), ("bias", &by_hand.m[2..])] {
         let found: Vec<f64> = optimizer.moments[name].first.to_data().iter().collect();
         for (found, expected) in found.iter().zip(expected) {

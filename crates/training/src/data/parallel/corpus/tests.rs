@@ -5,7 +5,8 @@ use flate2::write::GzEncoder;
 
 use super::*;
 
-/// Creates a corpus of files with these names and contents. The returned folder must outlive it.
+/// Creates a corpus of files with these names and contents. Keep the returned folder as long as you
+/// use the corpus, because dropping the folder deletes the files.
 fn corpus(files: &[(&str, &[u8])]) -> (tempfile::TempDir, Corpus) {
     let folder = tempfile::tempdir().unwrap();
     let paths: Vec<PathBuf> = files

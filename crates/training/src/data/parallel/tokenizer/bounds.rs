@@ -20,9 +20,10 @@ struct Replacing {
     decoder: Value,
 }
 
-/// Rejects a `tokenizer.json` that could make the library run out of memory, and returns the
-/// reason. Successive replacements may lengthen a text too much, or the header of a table may state
-/// a size that is larger than the table. Also rejects invalid JSON, on which the library can panic.
+/// Rejects a `tokenizer.json` that could make the tokenizers library run out of memory, and returns
+/// the reason. Successive replacements may lengthen a text too much, or the header of a
+/// SentencePiece table may state a size that is larger than the table. Also rejects invalid JSON,
+/// on which the library can panic.
 pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     let read: Replacing =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
@@ -40,7 +41,8 @@ pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the maximum factor by which the replacements in a part can lengthen a text.
+/// Returns the maximum factor by which the replacements in `part`, a part of a `tokenizer.json`,
+/// can lengthen a text.
 fn growth(part: &Value) -> u64 {
     match part {
         Value::Array(parts) => product(parts.iter()),
@@ -57,8 +59,9 @@ fn growth(part: &Value) -> u64 {
     }
 }
 
-/// Returns whether a part has a SentencePiece table whose header states a size that is larger than
-/// the table. The library would allocate memory of the stated size.
+/// Returns whether `part`, a part of a `tokenizer.json`, has a SentencePiece table whose header
+/// states a size that is larger than the table. The tokenizers library would allocate memory of the
+/// stated size.
 fn has_wrong_table(part: &Value) -> bool {
     match part {
         Value::Array(parts) => parts.iter().any(has_wrong_table),
@@ -72,8 +75,9 @@ fn has_wrong_table(part: &Value) -> bool {
     }
 }
 
-/// Returns the size in bytes that the header of a table states. The header is the first four bytes,
-/// in little-endian order. The table is in base64, in which each character stands for six bits.
+/// Returns the size in bytes that the header of a SentencePiece table states; `None` if the table
+/// is too short or not base64. The header is the first four bytes, in little-endian order. In
+/// base64, each character stands for six bits.
 fn table_size(base64: &str) -> Option<u64> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let first = base64.as_bytes().get(..6)?;
@@ -116,7 +120,7 @@ mod tests {
             let file = json!({"normalizer": {"type": "Sequence", "normalizers": [normalizer]}});
             check_bounds(file.to_string().as_bytes())
         };
-        // In base64: the size 8 in four bytes, and then eight bytes of zeros.
+        // A valid table in base64: four bytes with the size 8, and then eight bytes that are 0.
         assert_eq!(table("CAAAAAAAAAAAAAAA"), Ok(()));
         // The first two give a size larger than the table; the others are too short or not base64.
         for wrong in ["/////wAAAAAAAAAA", "CAEAAAAAAAAAAAAA", "CA", "", "!!!!!!!!"] {

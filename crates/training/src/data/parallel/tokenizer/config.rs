@@ -76,7 +76,7 @@ pub struct TokenizerConfig {
 }
 
 impl TokenizerConfig {
-    /// Returns settings of byte-level BPE with at most `vocab_size` tokens per side.
+    /// Returns settings of byte-level BPE with at most `vocab_size` tokens in each vocabulary.
     pub fn new(vocab_size: usize) -> Self {
         Self {
             vocab_size: Sides::both(vocab_size),
@@ -93,7 +93,7 @@ pub enum Texts {
     Sources,
     /// Only targets.
     Targets,
-    /// Sources and targets, for a tokeniser of both sides.
+    /// Sources and targets, for a joint tokeniser of both.
     Both,
 }
 
@@ -107,7 +107,8 @@ impl Texts {
         }
     }
 
-    /// Returns the value for these texts. A tokeniser of both sides uses the value for sources.
+    /// Returns the value for these texts. A joint tokeniser of sources and targets uses the value
+    /// for sources.
     pub fn of<T>(self, sides: Sides<T>) -> T {
         match self {
             Self::Sources | Self::Both => sides.source,

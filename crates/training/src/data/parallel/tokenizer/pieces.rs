@@ -10,9 +10,10 @@ pub struct Pieces {
 }
 
 impl Pieces {
-    /// Chooses the names of tokens with the ids 0, 1 and so on. `tokens` has two names for each: a
-    /// name for people, and the name in the vocabulary. A token gets the name for people if this
-    /// name has no blanks and no other token has it. Otherwise it gets the name in the vocabulary.
+    /// Chooses the names of tokens with the ids 0, 1 and so on. `tokens` has two names for each
+    /// token: a readable name, and the name in the vocabulary. A token gets the readable name if
+    /// this name has no blanks and no other token has it. Otherwise, the token gets the name in the
+    /// vocabulary.
     pub fn new(tokens: impl Iterator<Item = [String; 2]>) -> Self {
         let tokens: Vec<[String; 2]> = tokens.collect();
         let own: HashMap<&str, usize> = (tokens.iter().enumerate())
@@ -38,7 +39,8 @@ impl Pieces {
         self.names.get(id as usize).map(String::as_str)
     }
 
-    /// Returns the id of a token by its [name](Self::name).
+    /// Returns the id of the token whose [name](Self::name) is `name`; `None` if there is no such
+    /// token.
     pub fn id(&self, name: &str) -> Option<u32> {
         self.ids.get(name).copied()
     }
@@ -67,7 +69,8 @@ mod tests {
         let tokens = [
             ["▁der", "Ġder"],
             ["Ã", "Ã"],
-            // The character `Ã`. Its name for people is the name of the byte in the line above.
+            // The token of the whole character `Ã`. Its first name is already the name of another
+            // token, which is a single byte. It must therefore get its second name.
             ["Ã", "ÃĢ"],
             ["\n", "Ċ"],
             ["▁der", "▁der'"],

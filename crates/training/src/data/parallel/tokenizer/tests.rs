@@ -48,7 +48,7 @@ fn special_tokens_are_those_of_a_vocabulary() {
             assert_eq!(tokenizer.id(name), Some(id), "{kind:?}");
             assert_eq!(tokenizer.token(id), name);
         }
-        // The name of a special token in a text is never encoded as that token.
+        // If a text contains the name of a special token, the name is encoded as ordinary text.
         let ids = tokenizer.encode("Der <eos><pad> tirun.");
         assert!(
             ids.iter().all(|id| !(0..3).contains(id)),

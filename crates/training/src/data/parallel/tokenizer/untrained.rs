@@ -17,7 +17,8 @@ use super::config::{Normalization, TokenizerConfig, TokenizerKind};
 pub(super) const SPECIAL: usize = 4;
 
 /// Returns a tokeniser without tokens, and its trainer. The trainer gives the special tokens the
-/// ids of a [`Vocabulary`]. It makes a vocabulary of at most `size` tokens where that is possible.
+/// same ids as a [`Vocabulary`], 0 to 3. It makes a vocabulary of at most `size` tokens where that
+/// is possible.
 pub(super) fn untrained(
     config: &TokenizerConfig,
     size: usize,
