@@ -214,9 +214,9 @@ const COMMANDS: &[(&str, &str)] = &[
     ("completions", "completion complete"),
 ];
 
-/// Returns the flag of `train` that corresponds to the flag `name` of another program, followed by
-/// a value in some cases, such as `--precision f16`. `name` has no dashes. `is_known` says which
-/// flags the command has.
+/// Returns the flag of `train` that corresponds to the flag `name` of another program; `None` if
+/// there is none. `name` has no dashes. The result includes a value if the flag needs a certain
+/// one, as in `--precision f16`. `is_known` says whether the command has a flag.
 pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str> {
     let found = FLAGS.iter().filter(|(_, names)| has(names, name));
     let flag_of = |flag: &'static str| flag.split(' ').next().unwrap_or(flag);
@@ -224,7 +224,8 @@ pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str>
     found.next().map(|(flag, _)| *flag)
 }
 
-/// Returns the command of `train` that corresponds to the command `name` of another program.
+/// Returns the command of `train` that corresponds to the command `name` of another program; `None`
+/// if there is none.
 pub fn command(name: &str) -> Option<&'static str> {
     let mut found = COMMANDS.iter().filter(|(_, names)| has(names, name));
     found.next().map(|(command, _)| *command)

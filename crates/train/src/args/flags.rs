@@ -6,7 +6,8 @@ use training::error::{DivergedError, UsageError};
 
 /// Paths of settings, and the flag or flags that set each of them.
 const FLAGS: &[(&str, &str)] = &[
-    // Arguments of library functions.
+    // These are not settings, but arguments of functions of the `training` library. Its errors name
+    // them in the same way as settings.
     ("run", "RUN"),
     ("run_dir", "--run-dir"),
     ("checkpoint", "--checkpoint"),
@@ -200,7 +201,7 @@ mod tests {
         "data.tokenizer_sha256",
         "model.source_vocab_size",
         "model.target_vocab_size",
-        // The flag `--vocab-size` switches these two off.
+        // No flag sets these two directly. The flags for vocabulary sizes switch them off.
         "data.tokenizer.or_fewer.source",
         "data.tokenizer.or_fewer.target",
         "evaluation.test_size",

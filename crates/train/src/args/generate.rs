@@ -55,7 +55,7 @@ pub struct GenerateArgs {
     /// Draw from the N most likely tokens only; needs --sample
     #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub top_k: Option<usize>,
-    /// Draw from the smallest set of tokens with this total probability only; needs --sample
+    /// Draw only from the smallest set of tokens with this total probability; needs --sample
     #[arg(long, help_heading = "Sampling", value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>("a probability above 0 and at most 1, such as 0.9"))]
     pub top_p: Option<f64>,
     /// Seed of the samples, together with the number of the line; needs --sample [default: 0]

@@ -48,8 +48,8 @@ impl LengthArgs {
     }
 }
 
-/// Returns the settings of an evaluation by length on `split`. Checks that the search fits into
-/// memory.
+/// Returns the settings of an evaluation by length on `split`. Checks that the decoder cache fits
+/// into memory.
 ///
 /// # Errors
 ///

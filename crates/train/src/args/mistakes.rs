@@ -35,7 +35,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     shortened(format!("{message}; see `{help}`"))
 }
 
-/// Returns a suggestion if the program has a better one than clap.
+/// Returns a suggestion that is better than clap's own; `None` if the program has none.
 fn hint(
     error: &clap::Error,
     cli: &Command,
@@ -66,7 +66,7 @@ fn hint(
             Some(format!("use `train {name}`"))
         }
         ErrorKind::InvalidValue if context(error, ContextKind::InvalidValue) == Some("") => {
-            // If a flag has no value, the hint is the help of the flag.
+            // The value of a flag is missing. The help of the flag says what the value means.
             let given = context(error, ContextKind::InvalidArg)?;
             let flag = given.split([' ', '=']).next()?.trim_start_matches("--");
             let mut args = command?.get_arguments().chain(cli.get_arguments());
@@ -77,7 +77,8 @@ fn hint(
     }
 }
 
-/// Returns the flag of `train` that the user probably means by the unknown flag `given`.
+/// Returns the flag of `train` that the user probably means by the unknown flag `given`; `None` if
+/// no flag is similar.
 fn known_flag(
     given: &str,
     cli: &Command,

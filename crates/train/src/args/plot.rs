@@ -27,8 +27,8 @@ pub struct PlotArgs {
     /// mean, with an area of one standard deviation on either side]
     #[arg(long)]
     pub each_seed: bool,
-    /// Source whose attention is drawn, such as "3 1 4" [default: the longest of the first 8 of the
-    /// test split with at most 32 tokens]
+    /// Source whose attention is drawn, such as "3 1 4" [default: among the first 8 sources of the
+    /// test split, the longest that has at most 32 tokens]
     #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
     /// Draw the attention of these layers only, such as 1,6 [default: all]

@@ -10,8 +10,7 @@ use super::run_folder::run_folder;
 /// Flags of `resume`.
 #[derive(Clone, Debug, Args)]
 pub struct ResumeArgs {
-    /// Folder of the run, which is resumed from its newest checkpoint that is not damaged, or
-    /// `latest`
+    /// Folder of the run, or `latest`; training resumes from the newest undamaged checkpoint
     #[arg(value_parser = run_folder())]
     pub run: PathBuf,
     /// Training steps in total [default: as given when the run began]

@@ -51,7 +51,8 @@ fn of_checkpoint(path: &Path, name: &str, has_flag: bool) -> Option<String> {
     if !whole.ends_with(CHECKPOINTS) || !whole.parent()?.join(CONFIG).exists() {
         return None;
     }
-    // A relative path such as `step-12` does not contain the folder of the run.
+    // A relative path such as `step-12` does not contain the folder of the run. In this case, the
+    // message names the absolute path of the run.
     let given = given.parent().filter(|run| !run.as_os_str().is_empty());
     let run = given.or(whole.parent())?.display();
     Some(match has_flag {

@@ -31,7 +31,7 @@ pub enum Column {
     Task,
     /// Steps taken, the most first
     Steps,
-    /// Best metric, the best first; by the name of the metric before
+    /// Best metric, the best first, separately for each kind of metric
     Best,
     /// Seconds of training, the most first
     Time,

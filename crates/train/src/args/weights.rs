@@ -132,7 +132,7 @@ pub struct ImportArgs {
     /// Create a run in this folder, new or empty, as if the model had been trained on the task
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,
-    /// Task of that run.
+    /// Task of the run that `--run-dir` creates.
     #[command(flatten)]
     pub task: TaskArgs,
 }
@@ -178,11 +178,11 @@ pub struct ExportArgs {
     /// last K
     #[arg(long, value_name = "WHICH", default_value = "last")]
     pub checkpoint: CheckpointSelector,
-    /// Write the tensor FROM of the layout as TO; may be given several times
+    /// Write the layout's tensor FROM under the name TO; may be given several times
     #[arg(long, value_name = "FROM=TO", value_parser = rename)]
     pub rename: Vec<(String, String)>,
     /// Leave out the tables of sines and cosines, which some PyTorch classes do not have in their
-    /// state
+    /// `state_dict`
     #[arg(long)]
     pub no_positions: bool,
     /// Replace the file if it exists

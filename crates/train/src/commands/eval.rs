@@ -21,7 +21,7 @@ use crate::terminal::{loss_text, output};
 struct Evaluation {
     task: String,
     backend: String,
-    /// Step of the checkpoint.
+    /// Training step of the evaluated checkpoint.
     step: usize,
     split: &'static str,
     sequences: usize,

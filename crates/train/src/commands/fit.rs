@@ -22,7 +22,8 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
         return resume::run(&args.resume_args(run)?);
     }
     let mut config = args.config()?;
-    // A dry run keeps tokenised corpora in a temporary folder only.
+    // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
+    // the cache.
     let for_dry_run = args.settings.dry_run.then(tempfile::tempdir).transpose()?;
     if let (DataConfig::Text(text), true) = (&mut config.data, args.settings.dry_run) {
         text.cache = None;

@@ -63,7 +63,8 @@ struct Batch {
     entries: Vec<Entry>,
     /// Number of wrong lines.
     wrong: usize,
-    /// Whether the input ended or failed; `None` while there may be more lines.
+    /// How reading ended: `Ok` at the end of the input, or the error that stopped it. `None` while
+    /// there may be more lines.
     end: Option<Result<(), UsageError>>,
 }
 

@@ -55,7 +55,7 @@ fn write_page(command: &Command, folder: &Path) -> io::Result<()> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    // A usage line instead of clap_mangen's synopsis, which lists all flags.
+    // The synopsis is the usage line. clap_mangen's own synopsis would list all flags.
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ");
     let mut synopsis = Roff::new();

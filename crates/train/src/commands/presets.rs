@@ -70,8 +70,8 @@ type Rows = Vec<(String, String)>;
 
 fn rows_of(config: &RunConfig) -> Rows {
     let is_text = config.optimization.epochs.is_some();
-    // A run with epochs derives its steps from them, and its batches are limited by
-    // `--batch-tokens`.
+    // In a preset with epochs, the number of steps follows from the epochs, and `--batch-tokens`
+    // limits the batches. The settings for steps and batch size have no effect, so they are hidden.
     let hidden = match is_text {
         true => &["optimization.steps", "optimization.batch_size"][..],
         false => &["optimization.epochs"][..],
@@ -102,8 +102,9 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
     row.map_or("-", |(_, value)| value)
 }
 
-/// Prints a line for each setting whose values differ between `presets`, or between `presets` and
-/// those `others` that have the setting.
+/// Prints a table with a column for each of `presets`. It has a line for each setting whose values
+/// differ between any of `presets` and `others`. `others` are the presets of the other table; those
+/// of them that do not have the setting are ignored.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {

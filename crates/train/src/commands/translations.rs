@@ -34,7 +34,7 @@ struct Evaluation {
     perplexity: f64,
     token_accuracy: f64,
     beam: usize,
-    /// Step of the checkpoint.
+    /// Training step of the evaluated checkpoint.
     step: usize,
     seconds: f64,
 }

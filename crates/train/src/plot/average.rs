@@ -21,8 +21,8 @@ pub fn mean_curve(curves: &[Vec<Point>]) -> MeanCurve {
             spread: Vec::new(),
         };
     }
-    // The keys are the bits of the steps. Bits of floats that are not negative have the same order
-    // as the floats.
+    // `f64` cannot be the key of a map, so the keys are the bits of the steps. For floats that are
+    // not negative, the bits have the same order as the floats.
     let mut steps: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
     for &(step, value) in curves.iter().flatten() {
         steps.entry(step.to_bits()).or_default().push(value);

@@ -129,8 +129,9 @@ pub fn grouped(number: f64, decimals: i32) -> String {
     grouped
 }
 
-/// Returns round numbers whose ratios are about equal, from the last one below `smallest` to the
-/// first one above `largest`.
+/// Returns round numbers that are about evenly spaced on a logarithmic scale, from the last one
+/// that is at most `smallest` to the first one that is at least `largest`. Both bounds have a
+/// tolerance of 0.1 %.
 fn log_ticks(smallest: f64, largest: f64) -> Vec<f64> {
     let decades = (largest / smallest).log10();
     let (factors, every): (&[f64], _) = match decades {

@@ -47,8 +47,8 @@ impl RunPlot {
             self.one_curve_each(&chosen, &texts, band.is_some(), options)
         };
         let points = || series.iter().flat_map(|series| &series.points);
-        // The lower end of a spread can be near 0, which a logarithmic axis cannot show. So only
-        // the upper ends determine the axis.
+        // The lower end of a spread (mean minus one standard deviation) can be near 0 or negative,
+        // which a logarithmic axis cannot show. So only the upper ends determine the axis.
         let highest = series.iter().flat_map(|series| &series.spread);
         let highest = highest.map(|bounds| bounds.1);
         let values: Vec<f64> = points().map(|point| point.1).chain(highest).collect();
@@ -217,7 +217,7 @@ mod tests {
         ] {
             assert!(loss.contains(text), "{text}");
         }
-        // The chart has one line of this colour, and its key in the legend is the second one.
+        // Each colour occurs twice: in the line and in its key in the legend.
         assert_eq!(loss.matches(&stroke(0)).count(), 2);
         assert_eq!(loss.matches(&stroke(1)).count(), 2);
         let accuracy = svg(RunPlot::Accuracy, &run);
@@ -326,7 +326,7 @@ mod tests {
         );
         assert!((chart.series[1].points[0].1 - 0.801_485).abs() < 1e-6);
         assert_eq!(chart.series[2].points, [(100.0, 1.0)]);
-        // A loss with label smoothing has no perplexity.
+        // The training loss has label smoothing, so only the validation loss has a perplexity.
         let chart = RunPlot::Perplexity
             .draw(&runs, CurveOptions::default())
             .unwrap();

@@ -39,14 +39,15 @@ pub struct AttentionMaps {
 pub struct HeadMap {
     /// Title above the map.
     pub title: String,
-    /// Weights, row by row.
+    /// Weights in row-major order, one for each cell of the map.
     pub weights: Vec<f32>,
 }
 
 /// Font size of tokens, in pixels.
 const TOKEN: f64 = 10.5;
 
-/// Sizes of the layout in pixels.
+/// Sizes of the layout in pixels: space to the left of all maps, space above all maps, gap between
+/// maps, and height of the title of a map.
 const LEFT: f64 = 36.0;
 const HEAD: f64 = 70.0;
 const GAP: f64 = 16.0;
@@ -59,8 +60,8 @@ const SCALE_HEIGHT: f64 = 160.0;
 
 const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
 const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
-/// Weights below this fraction of the end of the colour scale are not drawn, because their colour
-/// is almost the white of the background.
+/// Weights below this fraction of the colour scale's largest weight are not drawn, because their
+/// colour is almost the white of the background.
 const MIN_WEIGHT: f32 = 0.004;
 /// Maximum width of a token in pixels. Longer tokens are truncated.
 const TOKEN_WIDTH: f64 = 110.0;
@@ -270,9 +271,9 @@ fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> 
         .draw()
 }
 
-/// Returns the colour for a weight, given as a fraction of the end of the scale. The colours go
-/// from white to blue to almost black. They change faster at small fractions, because most weights
-/// are small.
+/// Returns the colour for a weight, given as a fraction of the colour scale's largest weight. The
+/// colours go from white to blue to almost black. They change faster at small fractions, because
+/// most weights are small.
 fn ramp(fraction: f32) -> RGBColor {
     const STOPS: [[f32; 3]; 5] = [
         [255.0, 255.0, 255.0],

@@ -40,8 +40,8 @@ pub fn rows(labels: &[&str], left: f64, right: f64) -> Vec<Entry> {
     labels.iter().map(place).collect()
 }
 
-/// Moves heights apart so that they differ by at least [`BESIDE_ROW`] and stay between `top` and
-/// `bottom`, in the same order. There must be room for all of them.
+/// Moves the vertical positions of labels apart so that they differ by at least [`BESIDE_ROW`] and
+/// stay between `top` and `bottom`, in the same order. There must be room for all of them.
 pub fn apart(heights: &[f64], top: f64, bottom: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..heights.len()).collect();
     order.sort_by(|&a, &b| heights[a].total_cmp(&heights[b]));

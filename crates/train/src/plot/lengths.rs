@@ -22,15 +22,16 @@ pub fn band(groups: &[&Group]) -> Option<Band> {
         })
 }
 
-/// Returns the shortest and the longest length that any run of a group was trained on.
+/// Returns the shortest and the longest length that any run of a group was trained on; `None` if
+/// they are not known for any run.
 pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
     let ranges = group.runs.iter().filter_map(|run| lengths_of(run));
     ranges.reduce(|(from, to), (first, last)| (from.min(first), to.max(last)))
 }
 
 /// Returns the shortest and the longest length that a run was trained on. They come from the run's
-/// settings. If an earlier version wrote the settings in another form, they come from the lengths
-/// that were measured.
+/// settings. If these cannot be read, for example those of an earlier version, the lengths come
+/// from `lengths.json`. `None` if neither has them.
 fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     configured(run.data()).or_else(|| {
         let scores = run.lengths.iter().flatten();
@@ -40,7 +41,8 @@ fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the shortest and the longest length of a task, from its settings `data`.
+/// Returns the shortest and the longest length of a task, from its settings `data`; `None` if this
+/// version cannot read the settings, or if the task is not synthetic.
 fn configured(data: &Value) -> Option<(usize, usize)> {
     let data = DataConfig::deserialize(data).ok()?;
     let dataset = data.check().ok()??;
@@ -79,7 +81,7 @@ mod tests {
     fn with_lengths(folder: &Path, name: &str, positions: &str, trained: usize) -> Run {
         let mut run = run(folder, name, positions, "");
         let score = |length: usize| {
-            // Equal curves would share one line.
+            // Equal curves would share one line, so each positional encoding has a different value.
             let beyond = positions.len() as f64 / 100.0;
             let exact = if length <= trained { 1.0 } else { beyond };
             format!(

@@ -45,7 +45,9 @@ pub struct LineChart {
 /// Maximum number of lines that have a legend. More lines are hard to match by their colours.
 const MAX_LEGEND: usize = 8;
 
-/// Sizes of the layout in pixels.
+/// Sizes of the layout in pixels: width of a chart without labels beside the plot area, minimum
+/// height of the plot area, height of the title, height of the x axis with its labels, space to the
+/// right of the plot area if no labels are there, and margin at the edges.
 const WIDTH: f64 = 820.0;
 const PLOT_HEIGHT: f64 = 340.0;
 const HEAD: f64 = 39.0;

@@ -9,7 +9,7 @@ use super::run_plot::{Curve, RunPlot};
 use super::series::{Point, Series};
 use super::style;
 
-/// Maximum number of points of a line with markers.
+/// Maximum number of points of a line with markers. A line with more points has no markers.
 const MAX_MARKERS: usize = 60;
 
 /// How the curves of several runs are drawn.
@@ -17,7 +17,8 @@ const MAX_MARKERS: usize = 60;
 pub struct CurveOptions {
     /// Quantity of the horizontal axis.
     pub progress: Progress,
-    /// Whether runs that differ in their seed only have a line each, instead of their mean.
+    /// Whether each run has its own line. Otherwise, runs that differ only in their seed share one
+    /// line, which is their mean.
     pub is_each_seed: bool,
 }
 

@@ -11,7 +11,7 @@ use super::line_chart::LineChart;
 use super::series::{Point, Series};
 use training::config::{Schedule, ScheduleKind};
 
-/// Number of dimensions of the encoding.
+/// Number of dimensions of the sinusoidal positional encoding.
 const D_MODEL: usize = 20;
 /// Number of positions that are drawn.
 const POSITIONS: usize = 100;

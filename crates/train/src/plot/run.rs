@@ -57,7 +57,7 @@ pub struct Run {
     pub folder: PathBuf,
     /// Contents of `lengths.json`, if there is one.
     pub lengths: Option<Vec<LengthScore>>,
-    /// Points by step of each field in [`METRICS`] that has values.
+    /// Points of each field in [`METRICS`] that has values. The x value of a point is the step.
     metrics: BTreeMap<&'static str, Vec<Point>>,
     /// Contents of `config.json`, which any version of this program may have written.
     config: Value,
@@ -117,7 +117,7 @@ impl Run {
     }
 
     /// Returns the step of the best evaluation, by the measure that selected the best checkpoint of
-    /// the run.
+    /// the run; `None` if there is none.
     pub fn best_step(&self) -> Option<f64> {
         let (field, sign) = match self.config["evaluation"]["best_by"].as_str() {
             Some("exact-match") => ("exact_match", -1.0),
@@ -136,7 +136,7 @@ impl Run {
         differ_in_seed_only(&self.config, &other.config)
     }
 
-    /// Returns the positional encoding, such as `rotary`.
+    /// Returns the positional encoding, such as `rotary`; `None` if the settings do not have it.
     pub fn positions(&self) -> Option<&str> {
         self.config["model"]["positions"].as_str()
     }
@@ -200,7 +200,7 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
         for name in METRICS {
             let value = match object.get(name) {
                 Some(Value::Null) if name.ends_with("loss") => f64::NAN,
-                // In other fields, null means that the value was not measured.
+                // In fields that are not losses, null means that the value was not measured.
                 None | Some(Value::Null) => continue,
                 Some(value) => value.as_f64().ok_or_else(|| {
                     format!("line {number} is damaged: its {name} must be a number or null")
@@ -351,7 +351,8 @@ pub(crate) mod tests {
             .unwrap()
         };
         assert_eq!(floor(0.0, 9), 0.0);
-        // The smoothed labels are 0.95 and 0.05.
+        // With 2 tokens, the smoothed distribution has 0.95 for the label and 0.05 for the other
+        // token.
         assert!((floor(0.1, 2) - 0.198_515).abs() < 1e-6);
     }
 

@@ -47,7 +47,7 @@ pub struct Curve {
 
 impl Curve {
     /// Returns the noun for the points of the curve in a legend: `steps`, or `readings` for the
-    /// throughput.
+    /// throughput, which is measured once for several steps.
     pub fn unit(&self) -> &'static str {
         match *self == SPEED {
             true => "readings",
@@ -124,9 +124,10 @@ impl RunPlot {
         }
     }
 
-    /// Returns the values of a curve by step or by length; empty without data. The floor of a
-    /// training loss with label smoothing is subtracted, so that the loss can be compared with the
-    /// validation loss, whose smallest value is 0.
+    /// Returns the values of a curve by step or by length; empty without data. With label
+    /// smoothing, the smallest possible training loss is above 0. It is subtracted from the
+    /// training loss, so that this can be compared with the validation loss, whose smallest
+    /// possible value is 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {

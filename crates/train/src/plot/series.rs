@@ -55,7 +55,7 @@ impl Series {
     }
 }
 
-/// A point of the drawing area, in its units.
+/// The x and the y coordinate of a point, in units of the drawing area.
 pub type Unit = (i32, i32);
 
 /// Number of corners and rotation, as a fraction of a full turn, of each marker: circle, square,
@@ -111,8 +111,9 @@ impl Series {
     }
 }
 
-/// Keeps the first, lowest, highest and last point in each column of `column` units. The line
-/// through these points looks the same as the line through all points.
+/// Divides the x axis into columns that are `column` units wide. Keeps the first, lowest, highest
+/// and last point in each column. The line through these points looks the same as the line through
+/// all points.
 fn thin_out(points: &[Unit], column: i32) -> Vec<Unit> {
     let columns = points.chunk_by(|a, b| a.0.div_euclid(column) == b.0.div_euclid(column));
     let kept = columns.flat_map(|points| {

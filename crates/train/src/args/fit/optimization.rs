@@ -36,7 +36,7 @@ pub struct OptimizationArgs {
     /// Learning rate at the end of the warm-up, its peak
     #[arg(long, value_name = "RATE", allow_negative_numbers = true, conflicts_with = "factor", value_parser = number::<f64>("a number above 0, such as 0.001 or 5e-4"))]
     pub learning_rate: Option<f64>,
-    /// Another way to give the peak: FACTOR / sqrt(d_model * warmup), as in the paper
+    /// Another way to give the peak learning rate: FACTOR / sqrt(d_model * warmup), as in the paper
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub factor: Option<f64>,
     /// Number of steps in which the learning rate rises
@@ -57,7 +57,8 @@ pub struct OptimizationArgs {
 }
 
 impl OptimizationArgs {
-    /// Overrides settings by the given flags, except `--learning-rate`.
+    /// Overrides settings by the given flags, except `--learning-rate`, which
+    /// [`Self::apply_learning_rate`] applies later.
     ///
     /// # Errors
     ///

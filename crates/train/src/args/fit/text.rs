@@ -60,7 +60,7 @@ pub struct TextArgs {
 }
 
 impl TextArgs {
-    /// Returns the flags that are given.
+    /// Returns the names of the flags that are given, such as `--lossy`.
     ///
     /// # Errors
     ///

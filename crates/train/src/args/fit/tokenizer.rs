@@ -51,7 +51,7 @@ pub struct TokenizerArgs {
 }
 
 impl TokenizerArgs {
-    /// Returns the flags that are given.
+    /// Returns the names of the flags that are given, such as `--vocab-size`.
     ///
     /// # Errors
     ///

@@ -30,7 +30,8 @@ struct Figures {
 
 pub(super) const HEADER: &str = "shape  batch  beam   tokens/s  peak memory  backend";
 
-/// Measures generation with a shape, and prints a line for each batch size and beam width.
+/// Measures generation with the sizes of one shape, and prints a line for each batch size and beam
+/// width.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let (args, sizes) = (bench.args, &bench.sizes);
     let mut model = sizes.model.init_seeded(0, &bench.device)?;
@@ -61,7 +62,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     Ok(())
 }
 
-/// Returns the settings of greedy decoding or of a beam search, with outputs of the full length.
+/// Returns the settings of greedy decoding if `beam` is 1, else of a beam search. All outputs have
+/// exactly `sizes.length` tokens.
 fn generation(sizes: &Sizes, beam: usize) -> GenerateConfig {
     let method = match beam {
         1 => Method::Greedy,

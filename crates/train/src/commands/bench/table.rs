@@ -12,7 +12,8 @@ use crate::args::{BenchArgs, name_of};
 use crate::device::DeviceName;
 use crate::terminal::output;
 
-/// The measurement of a shape on a backend.
+/// What the measurement of one shape on one backend needs. A shape is a model with its batch size
+/// and sequence length.
 pub(super) struct Bench<'a> {
     pub(super) args: &'a BenchArgs,
     /// Name of the shape.

@@ -52,7 +52,7 @@ struct Figures {
 
 pub(super) const HEADER: &str = "shape  batch  length   step ms  forward  backward  optimizer   tokens/s  GFLOP/s  peak memory  backend";
 
-/// Measures training steps with one shape, and prints a line with the results.
+/// Measures training steps with the sizes of one shape, and prints a line with the results.
 pub(super) fn run(bench: &Bench) -> Result<()> {
     let sizes = &bench.sizes;
     let batch = sizes.batch;
@@ -118,8 +118,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     }
 }
 
-/// Prints a line for each kind of operation, the slowest first. The last line has the rest of the
-/// mean time of a step.
+/// Prints a line for each kind of operation, the slowest first. The last line, `others`, has the
+/// part of the mean step time that is left.
 fn print_operations(figures: &Figures, mean_ms: f64, device: &Device) -> Result<()> {
     let lines = figures.operations_ms.iter();
     let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();
@@ -201,9 +201,10 @@ mod tests {
 
     #[test]
     fn step_operations_count_the_matmuls() {
-        // Multiplications for each token, counted by hand: 3 attentions with 4 matmuls of [8, 8]
-        // and two of [16, 8], 2 feed-forward networks with 2 matmuls of [8, 32], and the logits of
-        // 16 vocabulary tokens.
+        // Multiplications for each token, counted by hand. Each of 3 attentions has 4 projections
+        // with `[8, 8]` weights, and 2 matmuls with the keys and the values of 16 tokens, which are
+        // `[16, 8]`. Each of 2 feed-forward networks has 2 matmuls with `[8, 32]` weights. The
+        // matmul for the logits has `[8, 16]` weights.
         let model = TransformerConfig::new(16, 16)
             .with_d_model(8)
             .with_n_encoder_layers(1)

@@ -21,8 +21,8 @@ use crate::terminal::table::{Align, Table, stdout_width};
 /// A run in the list.
 struct Listed {
     run: Overview,
-    /// The nearest preset and the settings that differ from the preset; `None` for a task without a
-    /// preset.
+    /// The most similar preset of the run's task, and the settings that differ from it; `None` for
+    /// a task without presets.
     from_preset: Option<(&'static str, Settings)>,
 }
 

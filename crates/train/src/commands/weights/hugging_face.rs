@@ -1,4 +1,5 @@
-//! The `config.json` that Hugging Face's library writes beside a model's weights.
+//! The `config.json` that the library `transformers` of Hugging Face writes beside a model's
+//! weights.
 
 use std::path::Path;
 
@@ -9,7 +10,8 @@ use transformer::{Activation, TransformerConfig};
 
 use crate::terminal::output;
 
-/// The settings in `config.json`.
+/// The settings in the `config.json` of a Hugging Face model. The only supported `model_type` is
+/// `marian`.
 #[derive(Deserialize)]
 pub struct Config {
     model_type: String,

@@ -15,9 +15,11 @@ struct Report<'a> {
     tensors: Vec<Tensor<'a>>,
     layout: Option<&'static str>,
     contents: Option<String>,
-    /// Entry of the checkpoint that holds the weights.
+    /// Entry of the file's outermost dictionary that holds the weights; `None` if no single entry
+    /// holds them, or if the layout is not recognised.
     group: Option<&'a str>,
-    /// Prefix of all names of the layout, such as `module.`.
+    /// Prefix of the layout's names in this file, such as `module.`; `None` if the layout is not
+    /// recognised.
     prefix: Option<&'a str>,
     /// Names that the layout requires and the file lacks.
     missing: &'a [String],
