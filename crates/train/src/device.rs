@@ -14,8 +14,7 @@ use training::trainer::configure;
 
 use crate::terminal::output;
 
-/// A backend, which a feature flag builds in. A build with several chooses the first as its
-/// default.
+/// A backend. Cargo features select the backends of a build. The first of them is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// NVIDIA GPU
@@ -159,8 +158,8 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device and configures it for computations in `precision`. The fast paths of the
-    /// calling thread must already be on or off, as for the computations.
+    /// Opens the device and configures it for computations in `precision`. Switch fast paths on or
+    /// off for the calling thread before, because the configuration depends on them.
     ///
     /// # Errors
     ///

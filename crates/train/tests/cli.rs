@@ -630,8 +630,8 @@ fn unusable_run_folders_are_rejected() {
     );
     assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
 
-    // A file takes the place of the folder. Missing permissions would not work, because root can
-    // write without them.
+    // A file has the name of the run folder or of its parent folder. The test does not remove
+    // permissions instead, because root can write without them.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     for name in [file.clone(), file.join("below")] {
@@ -645,8 +645,8 @@ fn unusable_run_folders_are_rejected() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");
 }
 
-/// Checks that 20 steps without dropout have the same losses on another backend as on flex, up to
-/// `tolerance`.
+/// Checks that the losses of 20 steps without dropout on `backend` differ by at most `tolerance`
+/// from those on flex.
 #[cfg(any(feature = "ndarray", feature = "wgpu"))]
 fn assert_losses_of(backend: &str, tolerance: f64) {
     let folder = tempfile::tempdir().unwrap();

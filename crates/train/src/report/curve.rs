@@ -11,7 +11,7 @@ const RANGES: usize = 400;
 /// Number of significant digits of values.
 const DIGITS: i32 = 4;
 
-/// A curve of a page.
+/// A curve of the HTML page, which is written into the page as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Curve {
     /// Steps, in increasing order.
@@ -25,8 +25,9 @@ pub struct Curve {
 }
 
 impl Curve {
-    /// Thins a curve that has more than 4 * [`RANGES`] points. Each range of points keeps its
-    /// first, smallest, largest and last point, and a gap if a value is not finite.
+    /// Returns the curve of `points`. More than 4 * [`RANGES`] points are thinned: they are divided
+    /// into ranges, and each range keeps its first, smallest, largest and last point. A range with
+    /// values that are not finite also keeps one of these, which leaves a gap.
     pub fn new(points: &[Point]) -> Self {
         let size = points.len().div_ceil(RANGES);
         if size <= 4 {
@@ -133,7 +134,7 @@ mod tests {
         let mean = curve.mean.as_ref().unwrap();
         assert_eq!(mean.x.len(), RANGES);
         assert!(mean.y.iter().all(|y| y.is_finite() && *y < 4.0));
-        // The first range does not have the spike, so its mean is the plain mean of its points.
+        // The mean of a range is that of its points. The first range has 250 points.
         let range = &points[..250];
         let expected = range.iter().map(|point| point.1).sum::<f64>() / 250.0;
         assert!((mean.y[0] - expected).abs() < 1e-3);

@@ -11,7 +11,8 @@ use training::run::layout::{ENVIRONMENT, SUMMARY};
 use super::curve::{Point, rounded};
 use super::metrics::Metrics;
 
-/// Facts about a run, as far as its files have them.
+/// Facts about a run, collected from its files. A fact that no file contains is `None`, or has a
+/// default value such as 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
     /// Name of the task.
@@ -28,9 +29,10 @@ pub struct Facts {
     pub seconds: Option<f64>,
     /// Label smoothing of the training loss.
     pub label_smoothing: f64,
-    /// Global norm to which gradients are clipped.
+    /// Global norm to which gradients are clipped; `None` if they are not clipped.
     pub clip_norm: Option<f64>,
-    /// Step of the best evaluation, by the run's own measure.
+    /// Step of the best evaluation, by the measure in the setting `evaluation.best_by`. `None` if
+    /// there is no evaluation.
     pub best_step: Option<u64>,
     /// Scores, the most important first.
     pub scores: Vec<Score>,
@@ -49,7 +51,8 @@ pub struct Score {
     /// Kind of score: `share`, `points` or `loss`. The page derives from it the unit, and whether a
     /// larger score is better.
     pub kind: &'static str,
-    /// Number of test sequences, or the step of the best evaluation.
+    /// Text that qualifies the score: the number of test sequences, or the step of the best
+    /// evaluation. Empty if the number of test sequences is unknown.
     pub detail: String,
 }
 
@@ -125,8 +128,8 @@ fn read(path: &Path) -> Value {
         .unwrap_or_default()
 }
 
-/// Returns the finite point with the best value. If several points have this value, returns the
-/// first one.
+/// Returns the finite point with the best value; `None` if no point is finite. If several points
+/// have the best value, returns the first of them.
 fn best(points: &[Point], is_more_better: bool) -> Option<Point> {
     let finite = points.iter().filter(|point| point.1.is_finite());
     finite.copied().reduce(|best, point| {

@@ -45,7 +45,8 @@ pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 
     [pairs(a, in_a), pairs(b, in_b)]
 }
 
-/// Returns the lengths of the longest common subsequences of all suffixes of `a` and `b`.
+/// Returns the lengths of longest common subsequences. Element `[i][j]` is the length for the
+/// suffixes `a[i..]` and `b[j..]`.
 fn common_lengths(a: &[String], b: &[String]) -> Vec<Vec<u16>> {
     let mut lengths = vec![vec![0; b.len() + 1]; a.len() + 1];
     for i in (0..a.len()).rev() {
@@ -84,7 +85,7 @@ mod tests {
         assert_eq!(show("a b c", "b c d", false), ["[a] b c", "b c [d]"]);
         assert_eq!(show("a b", "", false), ["[a] [b]", ""]);
         assert_eq!(show("", "x", false), ["", "[x]"]);
-        // A correct output may differ from the reference.
+        // A correct output has no marks, even if it differs from the reference.
         assert_eq!(show("a b", "c", true), ["a b", "c"]);
         let json = serde_json::to_string(&marked("a", "b", false)).unwrap();
         assert_eq!(json, r#"[[["a",1]],[["b",1]]]"#);

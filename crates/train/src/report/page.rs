@@ -80,7 +80,7 @@ fn escape_json(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 
-/// Escapes the text of an element.
+/// Escapes a text that becomes the contents of an HTML element.
 fn escape_text(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

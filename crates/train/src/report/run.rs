@@ -41,7 +41,7 @@ pub struct RunReport {
     #[serde(flatten)]
     facts: Facts,
     curves: BTreeMap<&'static str, Curve>,
-    /// Seconds of training by step.
+    /// Curve of the training time: seconds by step. `None` if `metrics.jsonl` has no times.
     #[serde(skip_serializing_if = "Option::is_none")]
     seconds_by_step: Option<Curve>,
     lengths: Vec<LengthScore>,

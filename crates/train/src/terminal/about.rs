@@ -23,7 +23,8 @@ pub struct About {
 }
 
 impl About {
-    /// Describes the run of `config`. The sizes in `config` must already match `dataset`.
+    /// Describes the run of `config`. The settings that follow from `dataset`, such as vocabulary
+    /// sizes, must already have their final values in `config`.
     pub fn new(
         config: &RunConfig,
         dataset: &dyn Dataset,

@@ -190,7 +190,8 @@ impl Bounds {
             .into_iter()
             .flatten()
             .for_each(|value| widen(&mut y, value));
-        // If all values are equal, the curve is a line in the middle.
+        // If the values are equal or almost equal, the bounds are widened. The curve is then a
+        // horizontal line in the middle of the chart.
         let room = if is_log {
             0.02
         } else {
@@ -210,8 +211,9 @@ fn scale(value: f64, is_log: bool) -> f64 {
     if is_log { value.log10() } else { value }
 }
 
-/// Returns the narrowest bounds around `bounds` that make round labels: `intervals` labels apart by
-/// 1, 2, 2.5 or 5 times a power of ten, from a multiple of half of it on.
+/// Returns the narrowest bounds that contain `bounds` and give round labels. They are divided into
+/// `intervals` intervals, whose width is 1, 2, 2.5 or 5 times a power of ten. The lower bound is a
+/// multiple of half an interval.
 fn round_outwards(bounds: [f64; 2], intervals: usize) -> [f64; 2] {
     let (low, high, n) = (bounds[0], bounds[1], intervals as f64);
     let power = 10_f64.powf(((high - low) / n).log10().floor());

@@ -20,9 +20,9 @@ static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
 struct Run {
     folder: PathBuf,
-    /// Whether a training loop is running, which checks for requests to stop.
+    /// Whether a training loop is running. The loop checks for requests to stop.
     is_training: bool,
-    /// Name of the first signal that asked to stop, and its time.
+    /// Name and time of the first signal that asked to stop; `None` if there was no signal.
     request: Option<(&'static str, Instant)>,
 }
 

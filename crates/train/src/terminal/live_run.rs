@@ -23,14 +23,15 @@ pub(super) struct LiveRun {
     /// Time of the last step.
     stepped: Instant,
     pub(super) metrics: Option<StepMetrics>,
-    /// Target tokens per second, at the last measurement.
+    /// Target tokens per second, at the last measurement; `None` before the first one.
     pub(super) speed: Option<f64>,
     /// Target tokens and time since the last measurement of the speed.
     since: (usize, Duration),
     pub(super) evaluation: Option<Evaluation>,
-    /// The best evaluation, and the measure that decides which one it is.
+    /// The measure by which evaluations are compared, and the best evaluation. `None` before the
+    /// first evaluation.
     pub(super) best: Option<(BestBy, Best)>,
-    /// Step of the last checkpoint, and when it was written.
+    /// Step of the last checkpoint, and when it was written; `None` before the first one.
     pub(super) checkpoint: Option<(usize, Instant)>,
     pub(super) curves: Curves,
 }

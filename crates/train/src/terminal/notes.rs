@@ -16,16 +16,16 @@ use super::color;
 use super::line_progress::LineProgress;
 use super::output::{self, Verbosity};
 
-/// The progress display that is shown now.
+/// The progress display on the terminal; `None` if no progress is shown.
 static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 
 /// Filter of events for `--verbose` without `RUST_LOG`: events of this workspace, and errors of all
 /// other crates.
 const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=info";
 
-/// Begins to show the library's messages and progress. `RUST_LOG` selects which other events are
-/// shown. Without `RUST_LOG`, errors are shown. With `--verbose`, events of this workspace from
-/// level info on are shown as well.
+/// Begins to show the messages and the progress of the `training` library. The environment variable
+/// `RUST_LOG` selects which other events are shown. Without `RUST_LOG`, errors are shown. With
+/// `--verbose`, events of this workspace from level info on are shown as well.
 pub(super) fn listen() {
     let default = match output::verbosity() {
         Verbosity::Verbose => VERBOSE,
@@ -43,8 +43,8 @@ pub(super) fn listen() {
         .init();
 }
 
-/// A line of the log, which is printed when it is complete. Like other lines, it does not disturb a
-/// progress bar, and is held back while the dashboard owns the screen.
+/// A line of the log, which is printed when it is complete. A progress bar is hidden while the line
+/// is printed. While the dashboard owns the screen, the line is held back.
 #[derive(Default)]
 struct LogLine(Vec<u8>);
 
@@ -69,12 +69,13 @@ impl Drop for LogLine {
     }
 }
 
-/// Removes the library's progress display.
+/// Removes the progress display of the `training` library, if one is shown.
 pub fn end_progress() {
     *SHOWN.lock().expect("no thread panics with it") = None;
 }
 
-/// Prints messages of the library as lines on stderr, and shows its progress.
+/// Prints messages of the `training` library as lines on stderr, and shows the progress that the
+/// library reports.
 struct Notes;
 
 impl<S: Subscriber> Layer<S> for Notes {
@@ -93,14 +94,14 @@ impl<S: Subscriber> Layer<S> for Notes {
 
 fn show_progress(what: String, count: usize) {
     let mut shown = SHOWN.lock().expect("no thread panics with it");
-    // The progress display of other items is removed before a new one is shown.
+    // A display that counts other items is removed before a new one is shown.
     let same = shown.take().filter(|progress| progress.what == what);
     shown
         .insert(same.unwrap_or_else(|| LineProgress::new(what)))
         .add(count);
 }
 
-/// The fields of an event that this layer uses.
+/// The fields of an event that [`Notes`] uses.
 #[derive(Default)]
 struct Fields {
     message: String,

@@ -59,7 +59,8 @@ pub fn is_quiet() -> bool {
 }
 
 /// Prints a line of a result. While the dashboard owns the screen, the line is held back. A closed
-/// stdout, as in `train | head`, is not an error, because the folder of the run has all results.
+/// stdout, as in `train | head`, is not an error, because the results of a run are also in its
+/// folder.
 ///
 /// # Errors
 ///

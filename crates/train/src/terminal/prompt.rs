@@ -117,7 +117,7 @@ impl Prompt {
     }
 }
 
-/// Asks for a line on stderr, because stdout is not a terminal.
+/// Prints `prompt` on stderr, because stdout is not a terminal. Then reads a line from stdin.
 fn ask_plainly(prompt: &str) -> Result<Reply> {
     loop {
         let mut stderr = io::stderr();

@@ -5,7 +5,8 @@ use console::{Term, measure_text_width, truncate_str};
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Width below which a column that may be truncated is not shown.
+/// Minimum width, in terminal columns, of a column that is truncated. If it has less room than
+/// this, the column is not shown.
 const NARROWEST: usize = 8;
 
 /// Alignment of a column.
@@ -23,7 +24,8 @@ pub struct Table {
     columns: Vec<(String, Align)>,
     /// Cells of each row; an empty row is an empty line.
     rows: Vec<Vec<String>>,
-    /// Index of the column that is truncated first if the table is too wide.
+    /// Index of the column that is truncated first if the table is too wide; `None` if there is
+    /// no such column.
     flexible: Option<usize>,
 }
 
@@ -54,7 +56,7 @@ impl Table {
         self.rows.push(Vec::new());
     }
 
-    /// Returns the width of the table if nothing is truncated.
+    /// Returns the width of the table in terminal columns if nothing is truncated.
     pub fn natural_width(&self) -> usize {
         let widths = self.widths();
         widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1)
@@ -71,8 +73,8 @@ impl Table {
         widths
     }
 
-    /// Returns the lines of the table, at most `width` columns wide. Text that does not fit is
-    /// truncated and ends with `…`.
+    /// Returns the lines of the table, at most `width` terminal columns wide; `None` sets no limit.
+    /// Text that does not fit is truncated and ends with `…`.
     pub fn lines(&self, width: Option<usize>) -> Vec<String> {
         let width = width.unwrap_or(usize::MAX);
         let mut widths = self.widths();

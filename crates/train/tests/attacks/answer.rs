@@ -45,7 +45,7 @@ impl Answer {
     ///
     /// # Errors
     ///
-    /// A description of the fault and of the whole answer.
+    /// A description of the fault, followed by the command, its exit code and the end of stderr.
     pub fn check(&self) -> Result<(), String> {
         let fault = if self.is_late {
             "takes too long"
@@ -83,7 +83,8 @@ impl Answer {
         words.iter().any(|word| self.stderr.contains(word))
     }
 
-    /// Describes a fault together with the answer.
+    /// Returns a description of the fault `what`, followed by the command, its exit code and the
+    /// end of stderr.
     pub fn fault(&self, what: &str) -> String {
         format!("{what}: {self}")
     }

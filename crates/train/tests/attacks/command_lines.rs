@@ -12,8 +12,8 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{copy, pairs, train_both};
 
-/// Values of all kinds. Numbers are either small or too large for any machine. Numbers between
-/// these would only test the speed and the memory of this machine.
+/// Values for flags, of all kinds. Numbers are either small or too large for any machine. Numbers
+/// between these would only test the speed and the memory of this machine.
 const VALUES: &str = "0 1 2 3 4 7 8 16 -1 -0 +1 0.5 0.0 1.0 -0.5 1e-9 1e-320 1e300 1e999 nan inf -inf \
     1_000 0x10 ٣ 18446744073709551615 18446744073709551616 9223372036854775808 4294967296 \
     99999999999999999999999 a é 猫 . .. / /dev/null ~ - -- = , 1,2 4,8, 1..3 3..1 0..0 1..99999999999999 \
@@ -41,7 +41,8 @@ fn value(flag: &Flag, random: &mut Random) -> OsString {
         4 => "a\nb\t\u{1b}[31m".into(),
         _ => {
             let values: Vec<&str> = VALUES.split_whitespace().collect();
-            // In half of all cases, the value is one of the numbers that most flags accept.
+            // In half of all cases, the value is one of the first 8, which are numbers that most
+            // flags accept.
             let end = if random.random() { 8 } else { values.len() };
             values[random.random_range(0..end)].into()
         }
@@ -144,7 +145,7 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
     words
 }
 
-/// Fills the folder whose copies the commands run in.
+/// Writes the files that the commands need into `folder`. Each command runs in a copy of it.
 fn scene(folder: &Path) {
     train_both(folder, "--steps 12 --checkpoint-every 4");
     let export = "export run --layout torch-nn --output weights.safetensors";

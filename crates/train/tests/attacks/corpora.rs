@@ -147,7 +147,7 @@ fn unusual_pairs() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     ]
 }
 
-/// Returns all hostile texts, each for several commands.
+/// Returns all hostile texts. Each text occurs several times, with a different command each time.
 pub fn all() -> Vec<Hostile> {
     let fit = "fit --task text --preset tiny --d-model 8 --heads 2 --layers 1 --d-ff 8 --steps 1 \
         --threads 1 --run-dir new";
@@ -176,7 +176,7 @@ pub fn all() -> Vec<Hostile> {
             ("NULs", "nul", vec![0; 5000]),
         ];
         for (what, name, bytes) in files {
-            // A command with a single input names only the line, not the file.
+            // If a command has only one input, its error names the line but not the file.
             let hostile = Hostile::new(what, name, bytes, &format!("{command} {name}"));
             all.push(hostile.or_success().or_naming("error: line "));
         }

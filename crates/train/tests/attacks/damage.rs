@@ -67,7 +67,8 @@ impl Kind {
             ("inspect", Self::Copy) => "inspect weights.safetensors --json",
             ("fit", Self::Text) => {
                 let fit = self.fit(folder, "--steps 4");
-                // This run uses the same cache, but another run folder.
+                // This run has another folder than the run that `resume` continues, but uses the
+                // same cache.
                 return Some(fit.replacing("run", "again"));
             }
             ("tokenize", Self::Text) => "tokenize run --ids",
@@ -121,7 +122,8 @@ impl Kind {
 }
 
 impl Scene {
-    /// Copies the folder to the place where all commands run, and returns the path of the copy.
+    /// Copies the folder of the scene to the folder `place`, where all commands run, and returns
+    /// the path of the copy.
     fn copied(&self) -> PathBuf {
         let place = self.folder.with_file_name("place");
         renew(&place);
@@ -208,7 +210,8 @@ fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     }
 }
 
-/// Damages a file and runs a command.
+/// Damages a file and runs a command. Returns the kind of outcome, or the description of a fault as
+/// an error.
 fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static str, String> {
     let copied = scene.copied();
     let files = files(&copied);

@@ -21,7 +21,8 @@ pub struct Program {
     folder: PathBuf,
     arguments: Vec<OsString>,
     stdin: Vec<u8>,
-    /// Maximum size of a written file in bytes; a write beyond it fails as on a full disk.
+    /// Maximum size of a written file in bytes; a write beyond it fails as on a full disk. `None`
+    /// sets no limit.
     file_size: Option<u64>,
 }
 
@@ -108,7 +109,8 @@ impl Program {
         let mut child = self.spawn();
         let mut stdin = child.stdin.take().expect("it is piped");
         let bytes = self.stdin.clone();
-        // A program that ends before it has read everything closes the pipe.
+        // If the program ends before it has read everything, the pipe is closed and the write
+        // fails. This error is ignored.
         let writes = thread::spawn(move || drop(stdin.write_all(&bytes)));
         let mut stdout = child.stdout.take().expect("it is piped");
         let mut stderr = child.stderr.take().expect("it is piped");

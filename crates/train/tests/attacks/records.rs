@@ -65,8 +65,8 @@ fn read(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Returns path and contents of the files of a checkpoint that differ if its state is `state`: the
-/// manifest, with correct checksums, and the state.
+/// Returns path and contents of the two files of a checkpoint that depend on its state:
+/// `manifest.json`, with correct checksums, and `state.json`, whose contents are `state`.
 fn with_state(scene: &Path, state: Vec<u8>) -> Vec<(String, Vec<u8>)> {
     let good = scene.join("run/checkpoints/step-4");
     let names = [

@@ -8,7 +8,7 @@ use rand::rngs::ChaCha8Rng;
 /// Random number generator of an attack.
 pub type Random = ChaCha8Rng;
 
-/// Reads a number from the environment.
+/// Reads a number from an environment variable; `None` if the variable is not set.
 fn variable(name: &str) -> Option<u64> {
     let value = std::env::var(name).ok()?;
     let number = value.parse();

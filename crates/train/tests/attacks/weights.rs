@@ -1,4 +1,5 @@
-//! Hostile files of weights, through the program. The crate `transformer` has more of them.
+//! Hostile files of weights that the program reads. The tests of the crate `transformer` have more
+//! such files.
 
 use std::fs;
 use std::path::Path;
@@ -59,7 +60,7 @@ fn doubling_pickle(steps: usize) -> Vec<u8> {
     pickle
 }
 
-/// Returns all hostile files of weights, each for two commands.
+/// Returns all hostile files of weights. Each file occurs twice, for `import` and for `inspect`.
 pub fn all() -> Vec<Hostile> {
     let of = |header: String, data| safetensors(&header, header.len() as u64, data);
     let half = |name| {

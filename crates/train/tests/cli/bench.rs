@@ -46,7 +46,7 @@ fn operations_take_a_part_of_a_step() {
     };
     // If a time were counted twice, the share of the row `others` would be negative.
     let others = share(rows.last().unwrap());
-    // If no operation were measured, the share would be 100.
+    // If no operation were measured, the share of `others` would be 100 %.
     assert!((0.0..100.0).contains(&others), "{table}");
     assert!(rows.last().unwrap().trim().starts_with("others"), "{table}");
     assert!(rows.iter().any(|row| row.trim().starts_with("linear")));

@@ -154,7 +154,7 @@ fn a_damaged_log_of_metrics_is_told_and_repaired_before_training() {
         let again = fs::read(run_folder.join("checkpoints/step-12/model.safetensors")).unwrap();
         assert!(again == model, "the model is the same, whatever the log");
     }
-    // The run can be resumed without the file, too.
+    // The run can also be resumed if `metrics.jsonl` is missing.
     back_to_step_8(&run_folder);
     fs::remove_file(&metrics).unwrap();
     succeed(&run(path, &["resume", "runs/copy-1", "--plain"]));
@@ -231,7 +231,7 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
             true => fs::remove_dir_all(path.join("run")).unwrap(),
             false => fs::rename(path.join("run"), path.join("other")).unwrap(),
         }
-        // Another run takes the name, and the first one leaves it alone.
+        // A second run is trained in the folder `run`. The first run must not change this folder.
         succeed(&run(
             path,
             &[&SMALL[..], &["--run-dir", "run", "--plain"]].concat(),

@@ -202,7 +202,8 @@ fn samples_are_functions_of_seed_and_line() {
     assert_ne!(generate(&format!("{hot} --seed 1"), &same), samples);
     let different: std::collections::HashSet<&str> = samples.lines().collect();
     assert!(different.len() > 10, "{samples}");
-    // Blank and wrong lines count, so the samples of the other lines stay the same.
+    // A sample depends on the number of its line. Blank and invalid lines count as lines, so the
+    // samples of the other lines stay the same.
     let mut lines: Vec<&str> = same.lines().collect();
     (lines[2], lines[11]) = ("", "x");
     let output = on_run("generate", &format!("{hot} --keep-going"), lines.join("\n"));
@@ -458,7 +459,7 @@ fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
 #[test]
 fn targets_to_score_have_room_for_their_end() {
     assert_eq!(generate("--score", "1\t1 1 1 1 1 1\n").lines().count(), 1);
-    // Targets that are longer than those of training have positions, too.
+    // This target needs more positions than training had. Sinusoidal positions have no limit.
     assert_eq!(generate("--score", "1\t1 1 1 1 1 1 1\n").lines().count(), 1);
 }
 

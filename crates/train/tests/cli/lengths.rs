@@ -70,8 +70,8 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
         ]
     );
 
-    // A length that is measured later is added to the file. The number of sequences is that of the
-    // run.
+    // A length that is measured later is added to the file. Without `--sequences`, the number of
+    // sequences per length is that of the run.
     run(folder, "eval runs/copy-1 --eval-lengths 6,7");
     let rows = lengths_of(&json(&file));
     let lengths: Vec<u64> = rows

@@ -83,7 +83,8 @@ fn long_texts_are_truncated_alike() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let flags = corpus(folder, 200);
-    // Two of these lines have more than 42 tokens.
+    // The models below have 42 positions if positions are learned. Two of these lines have more
+    // tokens than that.
     let sources = fs::read_to_string(folder.join("valid.source")).unwrap();
     let lines: Vec<&str> = sources.lines().take(9).collect();
     let long = format!("{}\n{}\n{}\n", lines[0], lines.join(" "), lines.join(" x "));

@@ -21,7 +21,8 @@ fn trained() -> &'static Path {
     })
 }
 
-/// Copies the run of [`trained`], and adds evaluations and lengths.
+/// Copies the run of [`trained`], adds evaluations and an incomplete last line to its
+/// `metrics.jsonl`, and writes its `lengths.json`.
 fn run(parent: &Path, name: &str) -> PathBuf {
     fn copy(from: &Path, to: &Path) {
         fs::create_dir_all(to).unwrap();
@@ -399,7 +400,8 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     );
     let long = ["1"; 30].join(" ");
     refused(&attention(&long), &["--source", "30"]);
-    // Plots that do not depend on the source are not written either.
+    // An invalid source rejects the whole command: plots that do not depend on the source are not
+    // written, so the output folder does not exist.
     refused(
         &["one", "--source", "x", "--output", "o"],
         &["--source \"x\""],

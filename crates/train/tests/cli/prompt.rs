@@ -156,7 +156,7 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
     terminal.send(CTRL_D);
     assert_eq!(terminal.end(), Some(0));
 
-    // The next program has the same history.
+    // The history is kept in a file, so a second process has it, too.
     let mut terminal = Terminal::open(folder.path(), &arguments, None);
     terminal.wait_for("source> ");
     terminal.send(&UP.repeat(2));
@@ -172,7 +172,8 @@ fn a_terminal_has_a_prompt_that_goes_on_after_a_wrong_line() {
 fn a_history_that_cannot_be_written_is_mentioned_once() {
     let folder = tempfile::tempdir().unwrap();
     trained(folder.path(), "1\n");
-    // A file takes the place of the folder of the history.
+    // The history cannot be written, because its folder cannot be created: a file has the name of a
+    // parent folder.
     std::fs::write(folder.path().join("state"), "").unwrap();
     let mut terminal = Terminal::open(folder.path(), &["generate", "runs/copy-1"], None);
     terminal.wait_for("the history ");

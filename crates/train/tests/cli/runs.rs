@@ -34,7 +34,8 @@ fn metrics_have_the_time_of_training_over_all_processes() {
     let summary = json(&run.join("summary.json"));
     let end = check_times(&before);
     assert!((end - summary["train_seconds"].as_f64().unwrap()).abs() < 1e-3);
-    // Tokens per second times seconds give the tokens.
+    // Each group of steps has one speed. Speed times seconds, added up over all groups, must give
+    // about the number of tokens.
     let mut tokens = 0.0;
     let mut last = 0.0;
     for group in [1..=4, 5..=8, 9..=10, 11..=12] {
@@ -287,7 +288,8 @@ fn runs_are_listed_and_compared() {
         &["compare", "runs/b", "runs/none"],
         &["RUN runs/none: does not exist"],
     );
-    // Runs of the same seed are not grouped: each has a column.
+    // Runs with equal seeds are not grouped: `a-2` and `a-3` have seed 3, so `a-3` has a column of
+    // its own.
     small(folder, "a-3", &["--eval-every", "4", "--seed", "3"]);
     let arguments = ["compare", "--json", "runs/a-10", "runs/a-2", "runs/a-3"];
     let compared = &json_lines(folder, &arguments)[0];

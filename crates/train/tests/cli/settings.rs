@@ -257,7 +257,8 @@ fn errors_name_the_flag_of_their_file() {
         ),
     ] {
         let mut arguments: Vec<&str> = line.split(' ').collect();
-        // The folder `run` is not created, but a folder of caches may be created beside it.
+        // A rejected command does not create the run folder `run`, but it may create a folder of
+        // caches beside it.
         arguments.extend(["--run-dir", "run"]);
         let output = train(path).args(&arguments).output().unwrap();
         let stderr = text(&output.stderr);
@@ -324,7 +325,7 @@ fn any_setting_can_be_set_by_its_path() {
     assert_eq!(config["optimization"]["optimizer"]["beta_2"], 0.99);
     assert_eq!(config["model"]["d_model"], 16);
     assert!(config["checkpointing"]["seconds"].is_null());
-    // The factor is computed from the final width of the model, 16.
+    // The factor of the schedule depends on `model.d_model`, which `--set` changes to 16.
     let factor = config["optimization"]["schedule"]["factor"]
         .as_f64()
         .unwrap();
@@ -505,7 +506,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let config = json(&path.join("run/config.json"));
     assert_eq!(config["data"]["task"], "text");
     assert_eq!(config["data"]["valid_share"], 0.05);
-    // `eval` uses the same pairs, and so does the run when it is resumed.
+    // `eval` uses the validation pairs that training held out, and so does the resumed run.
     let scores = printed(path, &["eval", "run", "--split", "validation", "--json"]);
     let scores: serde_json::Value = serde_json::from_str(&scores).unwrap();
     let summary = json(&path.join("run/summary.json"));

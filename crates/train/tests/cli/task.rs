@@ -93,8 +93,8 @@ fn flags_of_other_tasks_are_rejected() {
 #[test]
 fn small_tasks_are_learned() {
     let folder = tempfile::tempdir().unwrap();
-    // Addition of numbers with two digits takes longer to learn, so 10 % of the sums are enough. By
-    // chance, less than 1 % would be correct.
+    // Addition of numbers with two digits takes longer to learn, so the test requires only 10 %
+    // correct sums. By chance, less than 1 % would be correct.
     for (task, flags, least) in [
         (
             "reverse",

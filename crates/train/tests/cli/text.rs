@@ -496,7 +496,8 @@ fn a_damaged_cache_is_made_again() {
     }
     assert_eq!(fs::read(&tokens).unwrap(), whole);
 
-    // The files of a killed process are removed, and a damaged tokeniser is trained again.
+    // A temporary folder that a killed process left in the cache is removed, and a damaged
+    // tokeniser is trained again.
     let caches = fs::read_dir(path.join("cache")).unwrap().flatten();
     let tokenizers = caches.filter(|entry| {
         let name = entry.file_name();
@@ -648,7 +649,8 @@ fn files_of_the_user_are_not_overwritten() {
         fs::read_to_string(path.join("mine/tokenizer.json")).unwrap(),
         "mine"
     );
-    // The lock file of a killed process does not prevent the run, and its leftovers are removed.
+    // The lock file shows that a killed process left the tokeniser. `fit` then accepts the folder,
+    // and removes the tokeniser.
     fs::write(path.join("mine/lock"), "").unwrap();
     succeed(&fit(path, "mine", "4", &flags));
     assert!(!path.join("mine/tokenizer.json").exists());

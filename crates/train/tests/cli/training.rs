@@ -229,10 +229,10 @@ fn checkpoints_of_other_programs_and_models_are_rejected() {
             &["step-12/config.json", "made with model.d_ff 16", "says 8"],
         );
     }
-    // The configuration is still unchanged.
+    // The rejected commands have not changed `config.json`.
     assert_eq!(std::fs::read(&config).unwrap(), before);
     assert!(run.join("summary.json").exists());
-    // Changed settings that keep all shapes are also detected.
+    // A changed setting is also detected if it does not change the shapes of parameters.
     let heads = json.replace("\"n_heads\": 2", "\"n_heads\": 4");
     std::fs::write(&config, heads).unwrap();
     refused(
@@ -453,8 +453,8 @@ fn training_ends_when_patience_runs_out() {
         .output();
     let error = text(&resume.unwrap().stderr);
     assert!(error.contains("has ended after step 8"), "{error}");
-    // Without its summary, the run looks as if it was killed after the last checkpoint. It ends at
-    // the same step.
+    // Without its summary, the run looks as if it was killed after the last checkpoint. When it is
+    // resumed, it ends at the same step as before.
     std::fs::remove_file(folder.path().join("runs/copy-1/summary.json")).unwrap();
     let resume = train(folder.path())
         .args(["resume", "runs/copy-1"])

@@ -11,7 +11,7 @@ pub(super) struct Controls {
     pub(super) chart: usize,
     /// Whether charts use a logarithmic scale where they can.
     pub(super) is_log: bool,
-    /// Whether the dialog is open. It asks whether training should stop.
+    /// Whether the screen shows the dialog that asks whether training should stop.
     pub(super) asks: bool,
     /// Whether training stops after the current step.
     pub(super) stops: bool,

@@ -161,7 +161,7 @@ fn training_and_validation_differ_without_colours() {
             .iter()
             .all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset)
     );
-    // The title has a dot and braille characters as well.
+    // The counts include a dot and braille characters in the title of the chart.
     let dots = cells.iter().filter(|cell| cell.symbol() == "•").count();
     let is_braille = |symbol: &str| symbol.starts_with(|c| ('\u{2801}'..='\u{28ff}').contains(&c));
     let braille = cells
