@@ -1,9 +1,9 @@
 //! Measures matmul: `cargo bench -p fused --bench matmul`.
 //!
 //! - `base`: a decoding step of the base model of Vaswani et al. (2017), in bytes of weights per
-//!   second. The decoder has six layers and a vocabulary of 10,000 tokens, which are 108 MB of
-//!   weights. For comparison, `plain read` reads the same number of bytes with the same number of
-//!   threads.
+//!   second. A step reads 108 MB of weights: those of six decoder layers and of an output layer
+//!   for 10,000 tokens. For comparison, `plain read` reads the same number of bytes with the same
+//!   number of threads.
 //! - `training`: the linear layers of a training step, forward and backward, in floating-point
 //!   operations per second. The model is the Annotated Transformer's copy model, with 800 source
 //!   tokens and 800 target tokens.
@@ -16,7 +16,8 @@ use fused::{Matrix, matmul};
 use pulp::Arch;
 use rayon::prelude::*;
 
-/// Shapes `(inputs, outputs)` of the weights of one decoder layer that a decoding step reads.
+/// Shapes `(input width, output width)` of the weights that a decoding step reads in one decoder
+/// layer.
 const LAYER: [(usize, usize); 6] = [
     (512, 1536),
     (512, 512),

@@ -67,7 +67,8 @@ fn operations(criterion: &mut Criterion) {
     let query = random([BATCH, LENGTH, N_HEADS, d_head]);
     let memory = random([BATCH, LENGTH, 2 * N_HEADS, d_head]);
     let mask = Tensor::<2, Bool>::tril_mask([LENGTH, LENGTH], 0, &device).unsqueeze();
-    // These are the shapes of the Annotated Transformer's copy task: 80 sequences of 10 tokens.
+    // `short` and `short_mask` have the shapes of the Annotated Transformer's copy task: 80
+    // sequences of 10 tokens.
     let short = random([80, 10, 3 * N_HEADS, d_head]);
     let short_mask = Tensor::<2, Bool>::tril_mask([10, 10], 0, &device).unsqueeze();
     let logits = random([rows, VOCAB_SIZE]);

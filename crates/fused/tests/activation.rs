@@ -15,7 +15,8 @@ const ALL: [Activation; 5] = [
     Activation::Swiglu,
 ];
 
-/// Returns the error function of `x`, by its series or by the continued fraction of its complement.
+/// Returns the error function `erf(x)`. Uses its power series if `|x| < 3`, and otherwise the
+/// continued fraction of its complement, `1 - erf(|x|)`.
 fn erf(x: f64) -> f64 {
     if x.abs() < 3.0 {
         let (mut term, mut sum) = (x, x);
@@ -33,7 +34,8 @@ fn erf(x: f64) -> f64 {
     (1.0 - complement) * x.signum()
 }
 
-/// Returns `act(x)`, and the derivative of `act` by a finite difference.
+/// Returns the value at `x` of the function that the activation `of` applies, and the derivative by
+/// a finite difference. A gated activation applies this function to the gate only.
 fn by_hand(of: Activation, x: f64) -> (f64, f64) {
     let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
     let value = |x: f64| match of {
@@ -135,7 +137,8 @@ fn gradients_are_dropped_with_the_output() {
     for of in ALL {
         let (rows, columns) = (50, 700);
         let width = if of.is_gated() { 2 * columns } else { columns };
-        // For inputs of 1, no activation has a value or slope of 0.
+        // With inputs of 1, no activation has an output or a gradient of 0. Each 0 below is
+        // therefore a dropped element.
         let x = Tensor::<2>::ones([rows, width], &device).require_grad();
         let y = fused::activate(x.clone(), of, 0.3);
         let gradients = y.clone().sum().backward();

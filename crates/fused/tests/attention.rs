@@ -59,8 +59,8 @@ impl Case {
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// Returns queries `[B, T, H, K]` and packed keys and values `[B, S, 2 H, K]`. For
-    /// self-attention, returns one packed tensor `[B, T, 3 H, K]`.
+    /// Returns queries `[B, T, H, K]` and packed keys and values `[B, S, 2 * H, K]`. For
+    /// self-attention, returns one packed tensor of queries, keys and values `[B, T, 3 * H, K]`.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,
@@ -129,7 +129,8 @@ impl Case {
         context.reshape([batch, t, n_heads * d_head])
     }
 
-    /// Returns the output, and the gradients of the inputs for a weighted sum of the output.
+    /// Returns the output, followed by the gradient of each input. The loss is a weighted sum of
+    /// the elements of the output.
     fn run(&self, f: impl Fn(&Self, &[Tensor<4>]) -> Tensor<3>) -> Vec<TensorData> {
         let device = Device::flex().autodiff();
         let inputs = self.inputs(&device);
@@ -174,8 +175,8 @@ const CASE: Case = Case {
 
 #[test]
 fn several_blocks_agree_with_plain_burn() {
-    // With this length, a head has several blocks of queries, and more weights than a chunk of
-    // dropout has elements.
+    // A head with 200 queries has several blocks of queries. Its attention weights have more
+    // elements than a chunk of the dropout mask.
     let long = Case {
         batch: 1,
         t: 200,

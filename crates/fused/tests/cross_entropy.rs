@@ -1,4 +1,4 @@
-//! Compares the loss and its gradient with sums in f64.
+//! Compares the cross-entropy loss and its gradient with the formula in f64.
 
 mod common;
 
@@ -27,7 +27,8 @@ impl Case {
         }
     }
 
-    /// Returns the loss of each row, and the gradient of the sum of `weight(row) * loss`.
+    /// Returns the loss of each row, and the gradient of the sum of `weight(row) * loss` with
+    /// respect to the logits.
     fn by_hand(&self, weight: impl Fn(usize) -> f64) -> (Vec<f64>, Vec<f64>) {
         let v = self.vocab_size as f64;
         let (mut losses, mut gradients) = (Vec::new(), Vec::new());

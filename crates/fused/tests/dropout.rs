@@ -27,8 +27,8 @@ fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
         .collect()
 }
 
-/// Returns whether `count` is within five standard deviations of `n * p`. This is the expected
-/// number of hits in `n` draws with probability `p`.
+/// Returns whether `count` hits in `n` draws with probability `p` are likely: within five standard
+/// deviations of the expected number, `n * p`.
 fn is_likely(count: usize, n: usize, p: f64) -> bool {
     let deviation = (n as f64 * p * (1.0 - p)).sqrt();
     (count as f64 - n as f64 * p).abs() < 5.0 * deviation
@@ -44,8 +44,8 @@ fn elements_are_dropped_with_the_probability_and_without_a_pattern() {
     for (seed, p) in [(1, 0.1), (2, 0.5), (3, 0.9), (4, 0.001)] {
         let bits = dropped(seed, N, p);
         assert!(is_likely(count(bits.iter().copied()), N, p), "{p}");
-        // The lags are distances between neighbours, between rows, and between the pieces of
-        // threads.
+        // Elements that are `lag` apart must be dropped independently. They are neighbours,
+        // elements of different rows, or elements that different threads compute.
         for lag in [1, 2, 3, 16, 64, 512, 1 << 14, 1 << 15] {
             let pairs = bits.iter().zip(&bits[lag..]).map(|(a, b)| *a && *b);
             assert!(is_likely(count(pairs), N - lag, p * p), "{p}, lag {lag}");

@@ -1,4 +1,5 @@
-//! Compares the linear layer with Burn's own, and its gradients with sums computed by hand.
+//! Compares the linear layer with Burn's linear layer, and its gradients with sums computed by
+//! hand.
 
 mod common;
 
@@ -6,8 +7,9 @@ use burn::tensor::{Device, Tensor, TensorData, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// A test case: the sizes, flags saying which of x, weight and bias have gradients, whether there
-/// is a bias, and whether the weight is a transposed view.
+/// A test case. `sizes` has the number of rows, the input width and the output width. `tracked`
+/// says which of x, weight and bias have gradients. If `is_transposed`, the weight is a transposed
+/// view.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     sizes: [usize; 3],

@@ -46,8 +46,8 @@ fn check_linear(m: usize, k: usize, n: usize, seed: usize) {
     let small = fused::quantize_int8(weight.clone(), 0);
     let rounded = values(small.clone().dequantize().into_data());
     let name = format!("{m} {k} {n}");
-    // A weight has an error of at most half a unit. A unit is 1/127 of the block's largest element,
-    // which is at most 2.
+    // Quantisation rounds a weight by at most half a unit. A unit is 1/127 of the largest element
+    // of the weight's block, which is at most 2.
     let of_weight = if is_quantised(&small) {
         2.0 / 254.0 + 1e-6
     } else {
@@ -64,8 +64,9 @@ fn check_linear(m: usize, k: usize, n: usize, seed: usize) {
         &rounded,
         &values(bias.clone().into_data()),
     );
-    // The reference uses the rounded weight. The results differ only by the rounding of `x`, which
-    // also has an error of at most half a unit.
+    // The reference uses the quantised weight. The results differ only because the linear layer
+    // also quantises `x`. Each element of `x` is rounded by at most half a unit, which is at most
+    // 2 / 254.
     let of_column = |column: usize| {
         let column = rounded.iter().skip(column).step_by(n);
         2.0 / 254.0 * column.map(|w| w.abs()).sum::<f64>() + 1e-4

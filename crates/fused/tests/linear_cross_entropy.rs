@@ -1,4 +1,5 @@
-//! Compares the loss in chunks with a linear layer and cross-entropy, which have their own tests.
+//! Compares the loss that is computed in chunks of rows with a linear layer followed by
+//! cross-entropy. These two operations have their own tests.
 
 mod common;
 
@@ -6,8 +7,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Returns the losses, and the gradients of x, weight and bias. With `at_a_time`, the losses are
-/// computed in chunks of this many rows.
+/// Returns the losses, and the gradients of x, weight and bias. The losses are computed in chunks
+/// of `at_a_time` rows; with `None`, by a linear layer followed by cross-entropy.
 fn run(
     [rows, d_input, vocab_size]: [usize; 3],
     smoothing: f64,

@@ -25,8 +25,8 @@ fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
     Tensor::from_data(data, (device, precision)).require_grad()
 }
 
-/// Returns the output of `f` for leaves of the given sizes, and the gradients of the leaves for a
-/// weighted sum of the output.
+/// Returns the output of `f`, followed by the gradient of each leaf. `sizes` has the number of
+/// elements of each leaf. The loss is a weighted sum of the elements of the output.
 fn run(
     sizes: &[usize],
     f: &dyn Fn(&[Tensor<1>]) -> Tensor<1>,
@@ -261,7 +261,7 @@ fn attention_to_many_keys_agrees_with_plain_burn() {
     for mask in MASKS {
         Attention { mask, ..LONG }.compare();
     }
-    // Self-attention, whose queries are as many as its keys.
+    // Self-attention has as many queries as keys, here 1,100.
     Attention {
         t: 1100,
         s: None,
@@ -297,8 +297,8 @@ fn weights_are_dropped_with_the_probability() {
         .iter()
         .flat_map(|device| [(device, 400), (device, 1100)])
     {
-        // All weights are equal and all values are 1, so that an output is the scaled share of kept
-        // weights.
+        // All weights are equal and all values are 1. An output is therefore the share of weights
+        // that are kept, divided by 0.7, the probability that a weight is kept.
         let case = Attention {
             batch: 1,
             n_heads: 1,

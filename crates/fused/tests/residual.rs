@@ -95,7 +95,8 @@ fn assert_same(
     assert!(compared > 1, "{name} has no gradient, {case:?}");
 }
 
-/// A function of the sum and its norm. Tests compare its output and its gradients.
+/// A function of the outputs of `residual_and_norm`: the sum and its layer norm. Tests compare the
+/// function's output and gradients with plain Burn.
 type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
 
 fn check_both(case: &Case, uses: &[(&str, Use)]) {
@@ -194,7 +195,7 @@ fn inputs_without_gradients_get_none() {
         check_both(&case, &uses);
     }
     // If only gamma and beta have gradients, the norm has a gradient and the sum has none, as in
-    // plain Burn.
+    // plain Burn. `require_grad` would panic if the sum had one.
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::ones([2, 4], &device);
     let row = Tensor::<1>::ones([4], &device).require_grad();
@@ -269,8 +270,9 @@ fn inputs_that_are_used_again_are_not_changed() {
     assert_eq!([values(x), values(y)], [[1.0, -2.0], [3.0, -4.0]]);
 }
 
-/// Checks two pre-norm blocks whose inner tensors are used again. Each gradient must belong to its
-/// own tensor, and must not be changed in place while it has another owner.
+/// Checks two blocks in a chain, which use some inputs and intermediate results more than once.
+/// Each gradient must belong to its own tensor, and must not be changed in place while it has
+/// another owner.
 #[test]
 fn blocks_in_a_chain_agree_with_plain_burn() {
     let row = |x: &Tensor<2>| x.clone().flatten::<1>(0, 1);

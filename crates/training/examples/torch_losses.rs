@@ -41,7 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     write(&folder, &config, dataset.as_ref())
 }
 
-/// Writes the files from which PyTorch can take the same steps.
+/// Writes the initial weights, the settings, and the batches and learning rates of the first 100
+/// steps to `folder`. With these files, PyTorch can take the same steps.
 fn write(folder: &Path, config: &RunConfig, dataset: &dyn Dataset) -> Result<(), Box<dyn Error>> {
     let model = config.model.init_seeded(config.seed, &Device::flex())?;
     let parameters = weights::parameters(&model);

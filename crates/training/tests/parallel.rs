@@ -1,4 +1,4 @@
-//! A parallel corpus as the data set of a new run, of a resumed run, and for inference.
+//! Tests a parallel corpus as the data set of a new run, of a resumed run, and for inference.
 
 use std::fs;
 use std::path::Path;

@@ -20,7 +20,8 @@ fn cases() -> Vec<Value> {
     cases
 }
 
-/// Returns the result of `count` for each segment of a system and the segment's references.
+/// Calls `count` with each segment of the output of `system` and with the segment's references.
+/// Returns the results of all segments.
 fn segments<T>(
     case: &Value,
     system: &str,
@@ -116,7 +117,8 @@ fn paired_bootstraps_agree_with_sacrebleu() {
                         );
                     };
                     near(found.score, "score", 1e-9);
-                    // sacreBLEU computes the scores of samples in single precision.
+                    // sacreBLEU computes the scores of bootstrap samples in single precision, so
+                    // the mean and the interval have a larger tolerance than the score.
                     near(found.mean, "mean", 1e-4);
                     near(found.interval, "interval", 1e-4);
                     match found.p_value {

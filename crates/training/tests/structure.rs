@@ -12,8 +12,8 @@ type Module = Vec<String>;
 #[derive(Debug, Default)]
 struct File {
     path: PathBuf,
-    /// Every path that the file's code mentions, from the crate's root. The flag is true if the
-    /// path is only re-exported.
+    /// Every path that the file's code mentions, from the crate's root, and whether the mention is
+    /// a re-export. A re-export does not count as an import.
     mentions: Vec<(Vec<String>, bool)>,
     /// Re-exported names and the paths that they stand for.
     exports: BTreeMap<String, Vec<String>>,
@@ -181,8 +181,9 @@ fn read(src: &Path) -> BTreeMap<Module, File> {
         .collect()
 }
 
-/// Returns the paths that a file's code mentions and the names that it re-exports. Such a path is
-/// an import or begins with `crate`, `self`, `super` or a child module.
+/// Returns the paths that a file's code mentions and the names that it re-exports. A path counts as
+/// mentioned if the code imports it, or if it begins with `crate`, `self`, `super` or a child
+/// module.
 fn parse(modules: &BTreeSet<Module>, module: &Module, path: PathBuf, text: &str) -> File {
     let code = without_comments_and_tests(text);
     let mut file = File {

@@ -1,5 +1,5 @@
-//! Measures the forward and backward pass of each block of the paper's base model, with and without
-//! the operations of `fused`. The inputs are 16 sequences of 64 tokens.
+//! Measures the forward and backward pass of each block of the base model of Vaswani et al. (2017),
+//! with and without the operations of `fused`. The inputs are 16 sequences of 64 tokens.
 //!
 //! Run with `cargo bench -p transformer --bench blocks`.
 #![allow(missing_docs)] // criterion's macros create public functions

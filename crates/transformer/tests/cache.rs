@@ -40,9 +40,9 @@ fn steps_compute_the_logits_of_the_full_pass() {
                 let memory = model.encode(source);
                 let full = model.decode(target.clone(), &memory, &mut model.new_cache());
 
-                // The 7 tokens are decoded one at a time, first 4 and then one at a time, in pieces
-                // of 2 or 3, and all at once. The capacity of the cache is 0, too small, exact, and
-                // larger than needed.
+                // The 7 tokens are decoded in different ways: one at a time, first 4 and then one
+                // at a time, in pieces of 2 or 3, and all at once. For each way, the initial
+                // capacity of the cache is 0, too small, exact, or larger than needed.
                 for pieces in [vec![1; 7], vec![4, 1, 1, 1], vec![2, 3, 2], vec![7]] {
                     for capacity in [0, 3, 7, 20] {
                         let mut cache = model.decoder.new_cache_with_capacity(2, capacity);
@@ -123,9 +123,9 @@ fn branching_targets_compute_the_logits_of_the_full_pass() {
             for capacity in [0, 3, 20] {
                 let mut cache = model.decoder.new_cache_with_capacity(capacity, capacity);
                 let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|i| (i, Vec::new())).collect();
-                // The parents of each step: targets branch (step 1), the targets of source 1 end
-                // (2), only targets of source 2 remain (3), a pass has two tokens (4), and one
-                // target remains (5).
+                // The parents of the targets at steps 0 to 5. Targets branch at step 1, and the
+                // targets of source 1 end at step 2. From step 3 on, only targets of source 2
+                // remain. Step 4 decodes two tokens at once, and step 5 has only one target.
                 for (step, parents) in [
                     vec![0, 1, 2],
                     vec![0, 0, 1, 2, 2],

@@ -1,5 +1,6 @@
-//! Tests that dropout is applied where the paper (section 5.4) and its common implementations apply
-//! it, and only in training. The file also tests embeddings and learned positions.
+//! Tests that dropout is applied where Vaswani et al. (2017, section 5.4) and common
+//! implementations apply it, and only in training. The file also tests embeddings and learned
+//! positions.
 
 mod common;
 
@@ -91,13 +92,13 @@ fn kept_elements_of_the_input_are_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
-/// Attention is linear in the values, and `relu(c x) = c relu(x)` for `c > 0`. Therefore, the sum
-/// of inputs times gradients equals the loss, unless the backward pass drops other elements than
-/// the forward pass.
+/// If the input is multiplied by `c > 0`, the loss is, too: attention is linear in the values, and
+/// `relu(c x) = c relu(x)`. Therefore, the sum of `input * gradient` over all elements equals the
+/// loss, unless the backward pass drops other elements than the forward pass.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
-    // In plain Burn, both passes use the same dropout mask, so the test is about the fast paths.
-    // The environment variable `FUSED_FAST_PATHS` may turn them off.
+    // Turns fast paths on, even if the environment variable `FUSED_FAST_PATHS` turns them off. The
+    // test is about the fast paths, since in plain Burn, both passes use the same dropout mask.
     let _fast_paths = fused::fast_paths(true);
     // On backends other than flex, the forward pass keeps the attention weights for the backward
     // pass if there are fewer than 1,024 keys. For more keys, the backward pass computes the

@@ -342,17 +342,20 @@ fn a_search_ends_as_soon_as_nothing_better_can_follow() {
         assert!(search.stop()[0][0].tokens.is_empty());
         steps
     };
-    // The empty target has the score ln 0.9 = -0.105. Any other has at most ln 0.06 = -2.81.
+    // The empty target has the score ln 0.9 = -0.105. Any other target has at most ln 0.06 = -2.81,
+    // so the search ends after one step.
     assert_eq!(steps(LengthPenalty::None), 1);
     // A target that begins with the token of probability 0.06 and has the maximum length could have
-    // the average ln 0.06 / 40 = -0.07. With two such tokens, the average is at most -0.14.
+    // the average ln 0.06 / 40 = -0.07. With two such tokens, the average is at most -0.14, which
+    // is less than -0.105, so the search ends after two steps.
     assert_eq!(steps(LengthPenalty::Average), 2);
 }
 
 #[test]
 fn logits_that_are_not_finite_end_the_search() {
     /// A model whose third step returns the logits `x` and `y` for tokens 3 and 4 of the last row,
-    /// and minus infinity for all other tokens of this row. The third field counts the steps.
+    /// and minus infinity for all other tokens of this row. The fields are `x`, `y` and the number
+    /// of steps so far.
     struct Broken(f32, f32, usize);
     impl Autoregressive for Broken {
         fn vocab_size(&self) -> usize {
@@ -771,7 +774,8 @@ fn sources() -> Vec<Vec<u32>> {
     ]
 }
 
-/// A model without a cache: every step is a full pass over all rows.
+/// A model without a cache: every step is a full pass over all rows. A row has the tokens of its
+/// source and of its target so far.
 struct NoCache<'a> {
     model: &'a Transformer,
     rows: Vec<(Vec<u32>, Vec<u32>)>,

@@ -256,7 +256,7 @@ fn positions_beyond_max_len_are_rejected() {
         });
         assert!(message.contains("0..21 exceed max_len (20)"), "{message}");
 
-        // A decoder that has reached its last position rejects a further step in the same way.
+        // A decoder that has reached the last of its 20 positions also rejects a further step.
         let memory = model.encode(long.clone().narrow(1, 0, 4));
         let mut cache = model.new_cache();
         model.decode(long.clone().narrow(1, 0, 20), &memory, &mut cache);

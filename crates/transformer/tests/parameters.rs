@@ -115,7 +115,7 @@ fn the_number_and_size_of_parameters_are_those_computed_by_hand() {
     let model = TransformerConfig::new(10_000, 8_000)
         .init_seeded(0, &Device::flex())
         .unwrap();
-    // An attention block has 4 (512^2 + 512) parameters, a feed-forward network has
+    // An attention block has 4 * (512^2 + 512) parameters, a feed-forward network has
     // 2 * 512 * 2048 + 2048 + 512, and a norm has 1024. An encoder layer consists of one attention
     // block, one feed-forward network and two norms. A decoder layer consists of two attention
     // blocks, one feed-forward network and three norms.
@@ -162,7 +162,8 @@ fn initial_values_are_xavier_uniform_and_biases_those_of_torch() {
         }
         let d = 512.0f64;
         let bound = match path.rsplit_once('.').unwrap() {
-            // A packed matrix has the bound of its parts, which are matrices `[D, D]`.
+            // An attention matrix may pack several projections. Its initial values have the bound
+            // of a single projection, which is a matrix `[D, D]`.
             (module, "weight") if module.contains("attention") => (6.0 / (d + d)).sqrt(),
             (module, "bias") if module.ends_with("w_2") => 2048f64.powf(-0.5),
             (_, "weight") => (6.0 / (shape[0] + shape[1]) as f64).sqrt(),
@@ -176,8 +177,8 @@ fn initial_values_are_xavier_uniform_and_biases_those_of_torch() {
         let variance =
             values.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>() / values.len() as f64;
         let ratio = variance / (bound * bound / 3.0);
-        // The tolerance is four relative standard deviations of a variance that is estimated from
-        // uniform values.
+        // The tolerance is four standard deviations of `ratio`. For `n` uniform values, the
+        // standard deviation is `sqrt(0.8 / n)`.
         let tolerance = 4.0 * (0.8 / values.len() as f64).sqrt();
         assert!(
             (ratio - 1.0).abs() < tolerance,
@@ -193,7 +194,8 @@ fn records_are_saved_and_loaded() {
     let model = config.init_seeded(1, &device).unwrap();
     let bytes = model.clone().into_record().into_bytes().unwrap();
     let record = burn::store::ModuleRecord::from_bytes(bytes).unwrap();
-    // Records have parameters only: tables that are computed are not saved.
+    // Records have only parameters. Tables that a model computes, such as those of sinusoidal
+    // positions, are not saved.
     assert_eq!(record.len(), parameters(&model).len());
     let other = config.init_seeded(2, &device).unwrap().load_record(record);
     assert_eq!(all_bits(&other), all_bits(&model));

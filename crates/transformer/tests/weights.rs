@@ -200,7 +200,8 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
     all
 }
 
-/// Returns import options with the hyper-parameters of `config` that weights do not show.
+/// Returns import options with the hyper-parameters of `config` that an import cannot infer from
+/// the weights.
 fn told(config: &TransformerConfig) -> ImportOptions {
     ImportOptions {
         n_heads: Some(config.n_heads),
@@ -609,7 +610,7 @@ fn the_entry_with_the_weights_is_found() {
     let ema = read("paper_entries.pt", &of("ema")).unwrap();
     let model = read("paper_entries.pt", &options()).unwrap();
     assert!(ema.parameters != model.parameters);
-    // The tensor to rename may be given with or without the name of its entry.
+    // The name of the tensor to rename may include the name of its entry, `model`, or omit it.
     let renamed = |from: &str| ImportOptions {
         rename: vec![(from.into(), "encoder.table".into())],
         ..options()

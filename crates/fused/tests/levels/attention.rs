@@ -73,7 +73,8 @@ impl Head {
     }
 }
 
-/// The position of a head in a tensor `[B, T, parts, K]`.
+/// The position of a head in a tensor `[B, T, parts, K]`. Each part is one head of the queries,
+/// keys or values that the tensor packs.
 #[derive(Clone, Copy)]
 struct Place {
     batch: usize,
@@ -100,8 +101,9 @@ impl Place {
     }
 }
 
-/// Returns a random attention mask and its shape, or `None`. The mask is causal, hides padding, or
-/// blocks arbitrary keys and all keys of some queries.
+/// Returns a random attention mask (`true` = blocked) and its shape, or `None` for attention
+/// without a mask. The mask is causal, hides padding, or blocks arbitrary keys and all keys of some
+/// queries.
 fn blocked(random: &mut Random, [b, h, t, s]: [usize; 4]) -> Option<(Vec<bool>, [usize; 4])> {
     match random.below(4) {
         0 => None,
@@ -233,7 +235,8 @@ fn attention_step() {
             CacheIndex::Tokens(index) => index[row * length + key] as usize,
             CacheIndex::Rows(index) => index[row] as usize,
         };
-        // The mask belongs to the rows of the cache.
+        // The mask has one row for each row of the cache. It is tested only where all keys of a
+        // target are in the same cache row.
         let blocked = (!by_token && random.flip()).then(|| {
             let blocked = (0..n * length).map(|_| random.below(3) == 0).collect();
             (blocked, [n, 1, 1, length])

@@ -32,7 +32,8 @@ fn relu_with_dropout() {
     }
 }
 
-/// Only compares the levels. `tests/activation.rs` compares the results with the formulas.
+/// This test only compares the instruction-set levels with each other. `tests/activation.rs`
+/// compares the results with the formulas.
 #[test]
 fn other_activations() {
     let mut random = Random::new(2);
@@ -54,7 +55,8 @@ fn other_activations() {
     }
 }
 
-/// The masks must have the same bits at every level, so that a run with dropout is reproducible.
+/// The dropout masks must have the same bits at every instruction-set level, so that a run with
+/// dropout is reproducible.
 #[test]
 fn dropout() {
     let mut random = Random::new(3);
@@ -72,7 +74,8 @@ fn dropout() {
     }
 }
 
-/// Only compares the levels. `tests/adam.rs` compares the results with the formula.
+/// This test only compares the instruction-set levels with each other. `tests/adam.rs` compares the
+/// results with the formula.
 #[test]
 fn adam() {
     let mut random = Random::new(4);

@@ -35,7 +35,8 @@ fn by_hand(
     (losses, gradients)
 }
 
-/// Targets and gradients of the losses of random rows.
+/// Random test data: the target of each row, the label smoothing, and the gradient of each row's
+/// loss.
 struct Rows {
     target: Vec<usize>,
     smoothing: f64,

@@ -1,9 +1,10 @@
 //! Runs every kernel at every instruction-set level of this machine.
 //!
-//! The level holds for a process. One test therefore runs this program again for each level, with
-//! `FUSED_SIMD` set. Most of the other tests compare a kernel with its formula in f64. Shapes are
-//! random, and about half of the sizes are equal or next to those of vectors, tiles and pieces.
-//! Almost all tests also report their results, and the results of all levels must agree.
+//! All kernels of a process run at the same level. One test therefore runs this program again for
+//! each level, with `FUSED_SIMD` set. Most of the other tests compare a kernel with its formula in
+//! f64. Shapes are random, and about half of the sizes are equal or next to sizes in which kernels
+//! split their work, such as those of vectors and tiles. Almost all tests also report their
+//! results, and the results of all levels must agree.
 
 #[path = "../common/mod.rs"]
 mod common;
@@ -57,7 +58,8 @@ fn reports(stdout: &str) -> Reports {
     reports
 }
 
-/// Runs the other tests of this program at a level.
+/// Runs all tests of this program except `all_levels_agree` at an instruction-set level. Returns
+/// the results that the tests reported.
 fn run_at(level: &str) -> Reports {
     let program = std::env::current_exe().expect("the program's path");
     let output = Command::new(program)

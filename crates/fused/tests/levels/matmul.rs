@@ -62,8 +62,8 @@ fn bf16_products_of_any_strides() {
     let mut random = Random::new(13);
     let _bf16 = fused::bf16_matmuls(true);
     let round = |x: f64| match fused::has_bf16_instructions() {
-        // The number is converted by way of f32, since `bf16::from_f64` rounds some numbers just
-        // above a tie down.
+        // The number is converted to f32 first, because `bf16::from_f64` wrongly rounds down some
+        // numbers that are just above a tie.
         true => bf16::from_f32(x as f32).to_f64(),
         false => x,
     };

@@ -1,10 +1,11 @@
-//! Random cases, which are the same at every level.
+//! Random test cases, which are the same at every instruction-set level.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// Sizes equal or next to multiples of the sizes of vectors, tiles and pieces.
+/// Sizes equal or next to multiples of the sizes in which kernels split their work, such as those
+/// of vectors and tiles.
 const AWKWARD: [usize; 17] = [
     1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 49, 63, 65, 127, 129,
 ];
@@ -39,7 +40,7 @@ impl Random {
         AWKWARD[self.below(count)]
     }
 
-    /// Returns `true` or `false`.
+    /// Returns `true` or `false` with equal probability.
     pub fn flip(&mut self) -> bool {
         self.below(2) == 0
     }
@@ -53,13 +54,13 @@ impl Random {
     }
 }
 
-/// Returns a tensor of numbers.
+/// Returns a tensor of `numbers`, converted to f32.
 pub fn tensor<const D: usize>(numbers: &[f64], shape: [usize; D], device: &Device) -> Tensor<D> {
     let numbers: Vec<f32> = numbers.iter().map(|&x| x as f32).collect();
     Tensor::from_data(TensorData::new(numbers, shape), device)
 }
 
-/// Returns a tensor of numbers on flex, as a leaf of the autodiff graph.
+/// Returns a tensor of `numbers`, converted to f32, on flex. It is a leaf of the autodiff graph.
 pub fn leaf<const D: usize>(numbers: &[f64], shape: [usize; D]) -> Tensor<D> {
     tensor(numbers, shape, &Device::flex().autodiff()).require_grad()
 }

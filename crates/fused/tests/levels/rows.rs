@@ -17,13 +17,13 @@ struct Case {
     gamma: Vec<f64>,
     beta: Vec<f64>,
     mask: Vec<f64>,
-    /// Gradient of the sum.
+    /// Gradient that the backward pass receives for the sum `x + mask * y`.
     d_sum: Vec<f64>,
-    /// Gradient of the norm of the sum.
+    /// Gradient that the backward pass receives for the layer norm of the sum.
     d_norm: Vec<f64>,
 }
 
-/// The sum `x + mask * y`, its norm, and the gradients of x, y, gamma and beta.
+/// The sum `x + mask * y`, its layer norm, and the gradients of x, y, gamma and beta.
 struct Expected {
     sum: Vec<f64>,
     norm: Vec<f64>,
@@ -138,7 +138,8 @@ fn residual_and_norm() {
     }
 }
 
-/// Checks layer norm and the residual connection separately, with the formulas of the test above.
+/// Checks layer norm and the residual connection as separate operations, with the formulas of
+/// `Case::expected`.
 #[test]
 fn layer_norm_and_residual() {
     let mut random = Random::new(22);

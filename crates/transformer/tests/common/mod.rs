@@ -127,7 +127,8 @@ impl Fixture {
         Tensor::from_data(self.data(name), device)
     }
 
-    /// Sets every parameter of the module to the fixture's tensor `param.PATH`.
+    /// Sets each parameter of the module to the fixture's tensor `param.PATH`, where `PATH` is the
+    /// path of the parameter.
     pub fn fill<M: Module>(&self, module: M, device: &Device) -> M {
         struct Fill<'a> {
             params: HashMap<String, TensorData>,
@@ -242,7 +243,8 @@ pub fn parameters<M: Module>(module: &M) -> Vec<(String, TensorData)> {
         .collect()
 }
 
-/// Returns the paths and gradients of all parameters, in the order of the module's fields.
+/// Returns the paths and gradients of all parameters, in the order of the module's fields. The
+/// gradient is `None` if the parameter has none.
 pub fn parameter_gradients<M: Module>(
     module: &M,
     gradients: &Gradients,
