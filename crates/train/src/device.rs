@@ -170,10 +170,12 @@ impl DeviceName {
             && fused::takes_bf16_matmuls(&device)
             && !fused::has_bf16_instructions()
         {
-            output::note(
-                "this CPU has no bfloat16 instructions (AVX-512 BF16 or AMX): --precision bf16 \
-                 computes in f32, which is as fast as --precision f32",
-            );
+            let level = fused::simd_level();
+            output::note(&format!(
+                "the vector instructions in use ({level}) cannot multiply bfloat16 numbers, which \
+                 needs AVX-512 BF16 or AMX: --precision bf16 computes in f32, which is as fast as \
+                 --precision f32"
+            ));
         }
         Ok(device)
     }

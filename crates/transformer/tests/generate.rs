@@ -545,6 +545,33 @@ fn a_prefix_is_kept_and_continued() {
 }
 
 #[test]
+fn a_prefix_must_fit_into_the_target() {
+    let error = Search::new(Toy::new(6, 21, 2), vec![vec![5], vec![3; 9]], config(8)).err();
+    let error = error.unwrap().to_string();
+    let expected = "max_length is 8, but must be at least the length of the longest prefix (9 tokens)";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn scores_and_alignments_check_every_token() {
+    let model = transformer::TransformerConfig::new(8, 8)
+        .with_d_model(8)
+        .with_n_heads(2)
+        .init_seeded(1, &Device::flex())
+        .unwrap();
+    let (sources, targets) = ([[4, 5], [6, 7]], [vec![3, 5], vec![9]]);
+    for eos_id in [None, Some(2)] {
+        let error = model.score(&sources, &targets, 1, eos_id).unwrap_err();
+        assert!(error.to_string().contains('9'), "{error}");
+    }
+    let error = model.align(&sources, &targets, 1, 0).unwrap_err();
+    assert!(error.to_string().contains('9'), "{error}");
+    let error = model.score(&sources, &[[3], [5]], 1, Some(8)).unwrap_err();
+    let expected = "eos_id is 8, but must be less than the vocabulary size (8)";
+    assert_eq!(error.to_string(), expected);
+}
+
+#[test]
 fn samples_are_a_function_of_seed_and_source() {
     let sample = |seed, first_source| Method::Sample {
         temperature: 1.0,

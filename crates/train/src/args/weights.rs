@@ -123,9 +123,9 @@ pub struct ImportArgs {
     /// Write a safetensors file with this program's names and the model's configuration
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Number format of the --output file
-    #[arg(long, default_value = "f32", requires = "output", value_parser = named::<Dtype>())]
-    pub dtype: Dtype,
+    /// Number format of the --output file [default: f32, and 8-bit matrices stay as they are]
+    #[arg(long, requires = "output", value_parser = named::<Dtype>())]
+    pub dtype: Option<Dtype>,
     /// Replace the --output file if it exists
     #[arg(long, requires = "output")]
     pub force: bool,
@@ -171,9 +171,9 @@ pub struct ExportArgs {
     /// Safetensors file to write
     #[arg(long, value_name = "FILE")]
     pub output: PathBuf,
-    /// Number format of the file
-    #[arg(long, default_value = "f32", value_parser = named::<Dtype>())]
-    pub dtype: Dtype,
+    /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]
+    #[arg(long, value_parser = named::<Dtype>())]
+    pub dtype: Option<Dtype>,
     /// Checkpoint of the run: last, best, the number of a step, or average:K for the mean of the
     /// last K
     #[arg(long, value_name = "WHICH", default_value = "last")]

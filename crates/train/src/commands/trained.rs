@@ -29,11 +29,12 @@ pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
     let backend = args.backend.choose()?;
     let device = backend.open()?;
     let mut run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
+    let fast_paths = run.config.execution.fast_paths();
     if int8 {
         run.model = weights::quantize_int8(run.model, &device);
     }
     Ok(Trained {
-        _fast_paths: run.config.execution.fast_paths(),
+        _fast_paths: fast_paths,
         run,
         backend,
         device,

@@ -389,6 +389,16 @@ fn int8_files_give_what_the_flag_gives() {
     );
     let read = |name| std::fs::read(folder.join(name)).unwrap();
     assert_eq!(read("small.safetensors"), read("again.safetensors"));
+    // A format that is named is used for quantised matrices, too.
+    for (flags, expected) in [("", "int8"), (" --dtype f32", "f32")] {
+        let line = format!("import small.safetensors --output again.safetensors --force{flags}");
+        run(folder, &line);
+        let contents = run(folder, "inspect again.safetensors");
+        assert_eq!(contents.contains("int8"), expected == "int8", "{contents}");
+    }
+    let renamed = "export trained --layout native --dtype int8 --rename a=b --output b.safetensors";
+    let arguments: Vec<_> = renamed.split(' ').collect();
+    refused(folder, &arguments, &["--dtype int8", "--rename"]);
     let other = "export trained --layout paper --dtype int8 --output other.safetensors";
     let arguments: Vec<&str> = other.split(' ').collect();
     refused(folder, &arguments, &["--dtype int8", "--layout native"]);

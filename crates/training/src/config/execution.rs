@@ -91,8 +91,8 @@ impl ExecutionConfig {
         };
         let path = "execution.loss_chunk";
         check_count(path, chunk, MANY)?;
-        let is_f32 = self.precision == Precision::F32;
-        let checked = UsageError::check(is_f32, path, chunk, "needs {} f32");
+        let is_f32 = !self.has_16_bit_tensors();
+        let checked = UsageError::check(is_f32, path, chunk, "needs {} f32, or bf16 on flex");
         checked.map_err(|error| error.naming(["execution.precision"]))
     }
 }

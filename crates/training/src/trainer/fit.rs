@@ -346,17 +346,17 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             Err(error) => return Err(error.into()),
         };
         let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
-        self.folder.event(Event::Evaluation(&evaluation))?;
-        if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
-            self.save(observer)?;
-            return Err(error);
-        }
         let value = match config.best_by {
             BestBy::Loss => scores.loss,
             BestBy::ExactMatch => scores.exact_match,
             BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
         };
         let is_best = self.state.evaluated(config.best_by, value);
+        self.folder.event(Event::Evaluation(&evaluation))?;
+        if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
+            self.save(observer)?;
+            return Err(error);
+        }
         if is_best {
             self.tell_best(observer)?;
         }

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use burn::tensor::activation::log_softmax;
 
 use super::error::GenerateError;
-use crate::error::InputError;
+use crate::error::{ConfigError, InputError};
 use crate::model::Transformer;
 use crate::sequence::{check_sequences, pad_sequences};
 
@@ -51,6 +51,11 @@ impl Transformer {
         bos_id: u32,
         eos_id: Option<u32>,
     ) -> Result<Vec<TargetScore>, GenerateError> {
+        let vocab_size = self.decoder.vocab_size();
+        if let Some(id) = eos_id.filter(|&id| id as usize >= vocab_size) {
+            let expected = format!("less than the vocabulary size ({vocab_size})");
+            return Err(ConfigError::new("eos_id", id, expected).into());
+        }
         let inputs = self.shifted(sources, targets, bos_id, eos_id.is_some())?;
         let device = self.decoder.input.table().device();
         let memory = self.encode_checked(sources)?;
@@ -182,6 +187,7 @@ impl Transformer {
         };
         let inputs: Vec<Vec<u32>> = targets.iter().map(shifted).collect();
         let max_len = self.decoder.max_len().unwrap_or(usize::MAX);
+        check_sequences(targets, self.decoder.vocab_size(), usize::MAX)?;
         check_sequences(&inputs, self.decoder.vocab_size(), max_len)?;
         Ok(inputs)
     }

@@ -114,7 +114,12 @@ impl<M: Autoregressive> Search<M> {
             let expected = "fewer tokens than the vocabulary has";
             return Err(ConfigError::new("forbidden", "every token", expected).into());
         }
-        check_sequences(&prefixes, vocab_size, config.max_length)?;
+        let longest = prefixes.iter().map(Vec::len).max().unwrap_or(0);
+        if longest > config.max_length {
+            let expected = format!("at least the length of the longest prefix ({longest} tokens)");
+            return Err(ConfigError::new("max_length", config.max_length, expected).into());
+        }
+        check_sequences(&prefixes, vocab_size, usize::MAX)?;
         let rows = (0..prefixes.len())
             .map(|source| Row {
                 source,

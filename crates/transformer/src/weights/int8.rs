@@ -150,7 +150,9 @@ pub(super) fn from_file(
         )));
     }
     let values: Vec<f32> = floats(scales).collect();
-    check_finite(&scales_of(name), &values)?;
+    // The elements are at most 127 times as large as a scale.
+    let largest: Vec<f32> = values.iter().map(|scale| 127.0 * scale).collect();
+    check_finite(&scales_of(name), &largest)?;
     if let Some(scale) = values.iter().find(|scale| scale.is_sign_negative()) {
         return Err(WeightsError::File(format!(
             "has {} with the scale {scale}, but scales must not be negative",

@@ -116,7 +116,7 @@ impl<'a, R: BufRead> Scan<'a, R> {
     /// Adds `bytes`, the size of one argument or operation, to the total. Rejects sizes above
     /// `MAX_ARGUMENT` and totals above `MAX_BYTES`.
     fn count(&mut self, bytes: u64) -> Result<(), String> {
-        self.bytes += bytes;
+        self.bytes = self.bytes.saturating_add(bytes);
         if bytes > MAX_ARGUMENT || self.bytes > MAX_BYTES {
             return Err(format!(
                 "its pickle has more than {} MiB, or {} MiB in one piece",

@@ -15,11 +15,17 @@ use super::named::{MapNamed, map_named};
 /// divided into such blocks is not quantised. Matmuls are computed with 8-bit integers: see
 /// [`fused::quantize_int8`].
 ///
+/// Without fast paths ([`fused::has_fast_paths`]), a matrix would have to be dequantised whenever it
+/// is used. The elements are then rounded in the same way, but stored in f32.
+///
 /// On other backends, Burn's quantiser scales each weight of a linear layer by its largest absolute
 /// element, and embedding tables are not quantised. The speed depends on the backend's operations.
 pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
     if fused::takes_int8(device) {
-        return map_named(module, &mut Int8);
+        return map_named(module, &mut Int8 { stays: true });
+    }
+    if !fused::has_fast_paths() {
+        return map_named(module, &mut Int8 { stays: false });
     }
     let scheme = device.settings().quantization.scheme;
     let mut quantizer = Quantizer::new(Calibration::MinMax, scheme.with_value(QuantValue::Q8S));
@@ -29,14 +35,21 @@ pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
 }
 
 /// A mapper that quantises matrices.
-struct Int8;
+struct Int8 {
+    /// Whether matrices stay quantised. Otherwise, they are dequantised again.
+    stays: bool,
+}
 
 impl MapNamed for Int8 {
     fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         match axis(&name) {
             Some(axis) => param.map(|matrix| {
                 let matrix = Tensor::<2>::from_dispatch(matrix.into_dispatch());
-                Tensor::from_dispatch(fused::quantize_int8(matrix, axis).into_dispatch())
+                let mut quantized = fused::quantize_int8(matrix, axis);
+                if !self.stays {
+                    quantized = quantized.dequantize();
+                }
+                Tensor::from_dispatch(quantized.into_dispatch())
             }),
             None => param,
         }
@@ -54,6 +67,7 @@ mod tests {
 
     #[test]
     fn quantised_logits_are_close() {
+        let _fast_paths = fused::fast_paths(true);
         let device = Device::flex();
         let model = TransformerConfig::new(11, 11)
             .with_d_model(32)
@@ -82,6 +96,18 @@ mod tests {
         let rounded = small.forward(ids(), ids());
         let largest = exact.clone().abs().max().into_scalar::<f32>();
         let difference = (exact - rounded).abs().max().into_scalar::<f32>();
+        assert!(difference > 0.0, "nothing was rounded");
+        assert!(difference < 0.05 * largest, "{difference} of {largest}");
+
+        // Without fast paths, the weights are rounded in the same way, but stored in f32.
+        let _plain = fused::fast_paths(false);
+        let stored = quantize_int8(model.clone(), &device);
+        let mut count = Count(0);
+        visit_named(&stored, &mut count);
+        assert_eq!(count.0, 0);
+        let plain = stored.forward(ids(), ids());
+        let exact = model.forward(ids(), ids());
+        let difference = (exact - plain).abs().max().into_scalar::<f32>();
         assert!(difference > 0.0, "nothing was rounded");
         assert!(difference < 0.05 * largest, "{difference} of {largest}");
     }
@@ -132,7 +158,10 @@ mod tests {
             for (source, found) in sources.iter().zip(&all) {
                 let alone = model.generate(&[source], &config).unwrap();
                 assert_eq!(alone[0][0].tokens, found[0].tokens);
-                assert!((alone[0][0].score - found[0].score).abs() < 1e-5);
+                match fused::has_fast_paths() {
+                    true => assert_eq!(alone[0][0].score, found[0].score),
+                    false => assert!((alone[0][0].score - found[0].score).abs() < 1e-5),
+                }
             }
         }
     }

@@ -18,15 +18,18 @@ const MAX_BLOCK: usize = 128;
 /// memory that 8-bit integers save.
 const MIN_BLOCK: usize = 8;
 
-/// Returns whether matrices of 8-bit integers have fast paths on this device, which is the case on
-/// flex. Only tensors without autodiff take these fast paths, but the function ignores whether the
-/// device has autodiff.
+/// Returns whether matrices of 8-bit integers have fast paths on this device: the device is flex,
+/// and [`fast_paths`](crate::fast_paths()) are on. Only tensors without autodiff take these fast
+/// paths, but the function ignores whether the device has autodiff.
 #[must_use]
 pub fn takes_int8(device: &Device) -> bool {
     #[cfg(feature = "flex")]
-    return *device == Device::flex();
+    return crate::has_fast_paths() && *device == Device::flex();
     #[cfg(not(feature = "flex"))]
-    return false;
+    {
+        let _ = device;
+        false
+    }
 }
 
 /// Returns a matrix whose elements are rounded to 8 bits, with a scale for each block along `axis`.
@@ -100,8 +103,8 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
 ///
 /// # Panics
 ///
-/// If the numbers of integers or scales do not fit the shapes, or a block has more than 255 rows or
-/// columns.
+/// If a block does not divide the matrix or has more than 255 rows or columns, or the numbers of
+/// integers or scales do not fit the shapes.
 #[must_use]
 pub fn int8_data(
     integers: Vec<i8>,
@@ -109,6 +112,17 @@ pub fn int8_data(
     block: [usize; 2],
     scales: &[f32],
 ) -> TensorData {
+    assert!(
+        [0, 1]
+            .iter()
+            .all(|&axis| block[axis] > 0 && shape[axis].is_multiple_of(block[axis])),
+        "a matrix {shape:?} is not divided by blocks {block:?}"
+    );
+    assert_eq!(
+        integers.len(),
+        shape[0] * shape[1],
+        "the number of integers"
+    );
     let n_blocks = shape[0] / block[0] * (shape[1] / block[1]);
     assert_eq!(scales.len(), n_blocks, "the number of scales");
     let block = block.map(|size| u8::try_from(size).expect("a block has at most 255 rows"));

@@ -42,12 +42,29 @@ impl Kernel {
         Self::Portable
     }
 
+    /// Returns all kernels that the CPU has.
+    #[cfg(test)]
+    pub fn all() -> Vec<Self> {
+        let mut kernels = vec![Self::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            kernels.extend(has_avx2.then_some(Self::Avx2));
+            let has_avx_vnni = has_avx2 && is_x86_feature_detected!("avxvnni");
+            kernels.extend(has_avx_vnni.then_some(Self::AvxVnni));
+            let has_avx512 = pulp::x86::V4::try_new().is_some();
+            let has_avx512_vnni = has_avx512 && is_x86_feature_detected!("avx512vnni");
+            kernels.extend(has_avx512_vnni.then_some(Self::Avx512Vnni));
+        }
+        kernels
+    }
+
     /// Computes a part of the output.
     #[allow(unsafe_code)] // Instructions that the CPU has.
     pub fn compute(self, part: Part<'_>) {
         match self {
             Self::Portable => portable(part),
-            // SAFETY: `of_level` returns these kernels only if the CPU has their instructions.
+            // SAFETY: `of_level` and `all` return these kernels only if the CPU has their instructions.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { avx2(part) },
             // SAFETY: as above.

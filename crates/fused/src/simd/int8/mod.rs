@@ -28,6 +28,9 @@ use self::rows::Rows;
 /// Maximum number of rows of `W` in a block.
 pub(crate) const MAX_BLOCK: usize = 255;
 
+/// Number of rows of `x` for which it pays that another thread packs the same panels of `W` again.
+const ROWS_OF_PART: usize = 32;
+
 /// Number of multiply-adds below which a second thread costs more than it saves.
 const PARALLEL: usize = 1 << 19;
 
@@ -51,6 +54,11 @@ thread_local! {
 ///
 /// If the sizes do not fit together.
 pub(crate) fn matmul(x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
+    matmul_by(Kernel::of_level(), x, w, bias, y);
+}
+
+/// Computes [`matmul`] with a kernel that the CPU has.
+fn matmul_by(kernel: Kernel, x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
     let (k, n) = (w.rows, w.columns);
     let m = y.len() / n.max(1);
     assert!(
@@ -73,12 +81,9 @@ pub(crate) fn matmul(x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mu
     };
     let mut rows = ROWS.take();
     rows.quantise(x, k, w.block, threads > 1);
-    let by_columns = n.div_ceil(PANEL) >= threads;
-    let (high, wide) = if by_columns {
-        (1, threads)
-    } else {
-        (threads, 1)
-    };
+    // Threads beyond the number of panels compute other rows.
+    let wide = threads.min(n.div_ceil(PANEL));
+    let high = (threads / wide).min(m.div_ceil(ROWS_OF_PART));
     let height = m.div_ceil(high);
     let width = n.div_ceil(wide).next_multiple_of(PANEL);
     let mut parts: Vec<Part<'_>> = Vec::with_capacity(threads);
@@ -98,7 +103,6 @@ pub(crate) fn matmul(x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mu
             }
         }
     }
-    let kernel = Kernel::of_level();
     if parts.len() == 1 {
         parts.into_iter().for_each(|part| kernel.compute(part));
     } else {

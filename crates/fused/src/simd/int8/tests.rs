@@ -15,7 +15,7 @@ fn floats(n: usize, seed: usize) -> Vec<f32> {
 }
 
 /// Sizes `(m, k, n, block)`: `x` is `[m, k]`, `W` is `[k, n]`, and a block has `block` rows of `W`.
-const SIZES: [(usize, usize, usize, usize); 9] = [
+const SIZES: [(usize, usize, usize, usize); 11] = [
     (1, 1, 1, 1),
     (2, 4, 64, 4),
     (3, 10, 70, 5),
@@ -25,9 +25,18 @@ const SIZES: [(usize, usize, usize, usize); 9] = [
     (13, 255, 200, 255),
     (40, 256, 640, 128),
     (200, 128, 96, 64),
+    (5, 512, 512, 128),
+    (200, 512, 60, 128),
 ];
 
+/// Compares the products of every kernel that the CPU has with a reference in integers.
 fn check(by_column: bool) {
+    for kernel in Kernel::all() {
+        check_kernel(kernel, by_column);
+    }
+}
+
+fn check_kernel(kernel: Kernel, by_column: bool) {
     for (m, k, n, block) in SIZES {
         let (data, x, bias) = (integers(k * n, 1), floats(m * k, 2), floats(n, 3));
         let scales: Vec<f32> = floats(k / block * n, 4)
@@ -44,7 +53,7 @@ fn check(by_column: bool) {
             block,
         };
         let mut y = vec![f32::NAN; m * n];
-        matmul(&x, &w, Some(&bias), &mut y);
+        matmul_by(kernel, &x, &w, Some(&bias), &mut y);
         for row in 0..m {
             let x = &x[row * k..][..k];
             for column in 0..n {
@@ -60,7 +69,8 @@ fn check(by_column: bool) {
                     let scale = scales[block * w.scale_strides[0] + column * w.scale_strides[1]];
                     expected += sum as f32 * (largest / 127.0 * scale);
                 }
-                assert_eq!(y[row * n + column], expected, "{m} {k} {n}: {row} {column}");
+                let found = y[row * n + column];
+                assert_eq!(found, expected, "{kernel:?} {m} {k} {n}: {row} {column}");
             }
         }
     }
@@ -77,6 +87,14 @@ fn products_with_a_transposed_matrix_are_exact() {
 }
 
 #[test]
+fn products_are_exact_for_any_number_of_threads() {
+    for threads in [1, 2, 3, 9, 40] {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        pool.unwrap().install(|| check(false));
+    }
+}
+
+#[test]
 fn sums_do_not_saturate() {
     let (k, n) = (255, 64);
     let w = Int8Matrix {
@@ -88,10 +106,12 @@ fn sums_do_not_saturate() {
         scale_strides: [n, 1],
         block: k,
     };
-    for sign in [1.0, -1.0] {
-        let mut y = vec![0.0; n];
-        matmul(&vec![sign * 127.0; k], &w, None, &mut y);
-        assert_eq!(y, vec![sign * (127 * 127 * k) as f32; n]);
+    for kernel in Kernel::all() {
+        for sign in [1.0, -1.0] {
+            let mut y = vec![0.0; n];
+            matmul_by(kernel, &vec![sign * 127.0; k], &w, None, &mut y);
+            assert_eq!(y, vec![sign * (127 * 127 * k) as f32; n], "{kernel:?}");
+        }
     }
 }
 

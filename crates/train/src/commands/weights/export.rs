@@ -27,9 +27,17 @@ use crate::terminal::output;
 /// A run that cannot be read, a model that the layout cannot represent, or a file that cannot be
 /// written.
 pub fn run(args: &ExportArgs) -> Result<()> {
-    if args.dtype == Dtype::Int8 && args.layout != Layout::Native {
-        let expected = "needs --layout native: other layouts have no 8-bit integers";
-        return Err(UsageError::new("--dtype", args.dtype, expected).into());
+    if args.dtype == Some(Dtype::Int8) {
+        let needed = match args.layout {
+            Layout::Native if args.rename.is_empty() => None,
+            Layout::Native => {
+                Some("cannot be used with --rename: matrices are found by their names")
+            }
+            _ => Some("needs --layout native: other layouts have no 8-bit integers"),
+        };
+        if let Some(needed) = needed {
+            return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
+        }
     }
     check_output(&args.output, args.force)?;
     let Source {

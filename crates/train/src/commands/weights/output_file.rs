@@ -1,5 +1,6 @@
 //! The file that `import` and `export` write.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -7,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use training::error::UsageError;
 use training::files::write_whole;
-use transformer::weights::{self, Dtype, Parameters};
+use transformer::weights::{self, Dtype, Parameters, dequantize};
 
 use crate::terminal::output;
 
@@ -31,18 +32,27 @@ pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
 }
 
 /// Writes parameters to a file, and returns the size of the file as text. If the write fails, no
-/// partial file is left. A symbolic link is followed. Prints a warning about elements that become
+/// partial file is left. A symbolic link is followed. If `dtype` is `None`, quantised matrices stay
+/// quantised, and other parameters are written in f32. Prints a warning about elements that become
 /// infinite in f16.
 pub(super) fn write(
     path: &Path,
     parameters: &Parameters,
-    dtype: Dtype,
+    dtype: Option<Dtype>,
     metadata: &BTreeMap<String, String>,
 ) -> Result<String> {
-    if dtype == Dtype::F16 {
-        warn_of_infinite(parameters);
+    let parameters = match dtype {
+        None | Some(Dtype::Int8) => Cow::Borrowed(parameters),
+        Some(_) => {
+            let values = parameters.iter();
+            let float = |(name, data): (&String, _)| (name.clone(), dequantize(data).into_owned());
+            Cow::Owned(values.map(float).collect())
+        }
+    };
+    if dtype == Some(Dtype::F16) {
+        warn_of_infinite(&parameters);
     }
-    let bytes = weights::to_bytes_with(parameters, dtype, metadata)?;
+    let bytes = weights::to_bytes_with(&parameters, dtype.unwrap_or_default(), metadata)?;
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     write_whole(&target, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(match bytes.len() {

@@ -55,6 +55,8 @@ impl TrainedRun {
         device: &Device,
     ) -> Result<Self> {
         let (config, dataset) = read_config(folder)?;
+        // Quantised matrices stay quantised only with fast paths.
+        let _fast_paths = config.execution.fast_paths();
         let (step, model) = load_model(folder, &config, selector, device)?;
         Ok(Self {
             config,

@@ -52,8 +52,14 @@ fn growth(part: &Value) -> u64 {
             let inserted = inserted
                 .iter()
                 .filter_map(|name| fields.get(*name)?.as_str());
-            let longest = inserted.map(str::len).max().unwrap_or(1);
-            product(fields.values()).saturating_mul(longest.max(1) as u64)
+            let longest = inserted.map(str::len).max().unwrap_or(1).max(1);
+            // `Prepend` keeps the text, and so does a `Replace` whose pattern matches empty texts.
+            let matches_empty = |pattern: &Value| {
+                pattern.get("Regex").is_some() || pattern["String"].as_str() == Some("")
+            };
+            let is_kept =
+                fields.contains_key("prepend") || fields.get("pattern").is_some_and(matches_empty);
+            product(fields.values()).saturating_mul((longest + usize::from(is_kept)) as u64)
         }
         _ => 1,
     }
@@ -114,6 +120,12 @@ mod tests {
             "its normalizer can make a text 10000 times as long, but only 1000 times is accepted";
         assert_eq!(error, expected);
         assert!(file(vec![replace("0123456789"); 40]).is_err());
+        // A pattern that matches empty texts inserts its content before each character.
+        for pattern in [json!({"Regex": "x*"}), json!({"String": ""})] {
+            let doubling = json!({"type": "Replace", "pattern": pattern, "content": "a"});
+            assert_eq!(file(vec![doubling.clone(); 9]), Ok(()));
+            assert!(file(vec![doubling; 40]).is_err());
+        }
         assert_eq!(check_bounds(b"{}"), Ok(()));
         let table = |base64: &str| {
             let normalizer = json!({"type": "Precompiled", "precompiled_charsmap": base64});
