@@ -107,7 +107,7 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
 /// integers or scales do not fit the shapes.
 #[must_use]
 pub fn int8_data(
-    integers: Vec<i8>,
+    mut integers: Vec<i8>,
     shape: [usize; 2],
     block: [usize; 2],
     scales: &[f32],
@@ -131,6 +131,8 @@ pub fn int8_data(
         .with_store(QuantStore::Native)
         .with_mode(QuantMode::Symmetric)
         .per_block(block, ScaleDtype::F32);
+    // Burn appends the scales, for which the vector would otherwise double its capacity.
+    integers.reserve_exact(size_of_val(scales) + size_of::<f32>());
     TensorData::quantized(integers, shape, scheme, scales, None)
 }
 
