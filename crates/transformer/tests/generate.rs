@@ -548,7 +548,8 @@ fn a_prefix_is_kept_and_continued() {
 fn a_prefix_must_fit_into_the_target() {
     let error = Search::new(Toy::new(6, 21, 2), vec![vec![5], vec![3; 9]], config(8)).err();
     let error = error.unwrap().to_string();
-    let expected = "max_length is 8, but must be at least the length of the longest prefix (9 tokens)";
+    let expected =
+        "max_length is 8, but must be at least the length of the longest prefix (9 tokens)";
     assert_eq!(error, expected);
 }
 
