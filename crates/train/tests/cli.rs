@@ -630,8 +630,9 @@ fn unusable_run_folders_are_rejected() {
     );
     assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
 
-    // A file has the name of the run folder or of its parent folder. The test does not remove
-    // permissions instead, because root can write without them.
+    // `train` cannot create the run folder if a file has its name or that of its parent folder. The
+    // test uses such a file rather than a folder without write permission, because root can write to
+    // that folder.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     for name in [file.clone(), file.join("below")] {

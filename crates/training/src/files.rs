@@ -12,12 +12,19 @@ pub use lines::LineReader;
 
 mod lines;
 
-/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it.
+/// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it. A symbolic
+/// link is followed. A path that is not a regular file, such as a pipe, is written directly.
 ///
 /// # Errors
 ///
 /// If the file cannot be written. An existing file at `path` is then unchanged.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir()) {
+        return File::options().write(true).open(path)?.write_all(bytes);
+    }
+    // Without a file at `path`, there is no link to follow.
+    let target = fs::canonicalize(path);
+    let path = target.as_deref().unwrap_or(path);
     let temporary = temporary_name(path);
     let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     written.inspect_err(|_| {
@@ -204,6 +211,22 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), bytes);
         }
         assert_eq!(names(folder.path()), ["a"]);
+        #[cfg(unix)]
+        {
+            // A link is followed, and stays a link.
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink("a", &link).unwrap();
+            write_whole(&link, b"through the link").unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"through the link");
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            fs::remove_file(link).unwrap();
+            // What is not a regular file is not replaced: a socket cannot be opened and stays.
+            let socket = folder.path().join("socket");
+            let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+            assert!(write_whole(&socket, b"nothing").is_err());
+            assert!(!fs::metadata(&socket).unwrap().is_file());
+            fs::remove_file(socket).unwrap();
+        }
         // A folder cannot be replaced by a file.
         let taken = folder.path().join("taken");
         fs::create_dir_all(taken.join("inside")).unwrap();

@@ -135,7 +135,8 @@ fn flatten(config: &Value) -> Map<String, Value> {
     found
 }
 
-/// Formats a value as readable text. Consecutive whole numbers become a range such as `1..24`.
+/// Formats a value as readable text. Three or more consecutive whole numbers become an inclusive
+/// range such as `1..24`.
 fn words(value: &Value) -> String {
     match value {
         Value::Null => "none".into(),

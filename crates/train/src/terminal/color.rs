@@ -10,7 +10,7 @@ use super::capability::{is_dumb, variable};
 /// When output has colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
-    /// On terminals, unless NO_COLOR is set; everywhere if CLICOLOR_FORCE is set
+    /// Nowhere if NO_COLOR is set; else everywhere if CLICOLOR_FORCE is set; else on terminals
     #[default]
     Auto,
     /// Everywhere

@@ -60,8 +60,11 @@ impl Mixed {
     }
 }
 
-/// Sets the default precision of a device, if the model's tensors have 16 bits. In bf16, this
-/// depends on the fast paths of the calling thread. Call it before any tensor is on the device.
+/// Sets the default precision of a device to that of the model's tensors, if they have 16 bits. Call
+/// it before any tensor is on the device.
+///
+/// In f32, this function does nothing. In bf16, it does nothing where the fast paths of the calling
+/// thread compute matmuls in bf16, because tensors then stay f32.
 ///
 /// # Errors
 ///

@@ -33,8 +33,8 @@ pub(crate) struct TokenRows {
 }
 
 impl TokenRows {
-    /// Creates the index from the cache row of each token, flattened to `[R * T]`. Each of the `R`
-    /// targets has `T = length` tokens.
+    /// Creates the rows of `R` targets with `length` (`T`) tokens each. `rows` is the cache row of
+    /// each token, flattened to `[R * T]`.
     pub fn new(rows: Vec<u32>, length: usize) -> Self {
         Self {
             rows,

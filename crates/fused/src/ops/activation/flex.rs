@@ -26,7 +26,7 @@ pub(crate) trait ActivationOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The fast path of ReLU.
+/// The fast path of ReLU followed by dropout.
 pub(super) fn relu<const D: usize>(x: Tensor<D>, dropout: f64) -> Tensor<D> {
     let dropout = draw(dropout, &x.device());
     Tensor::from_dispatch(Dispatch::fused_relu(x.into_dispatch(), dropout))

@@ -18,8 +18,8 @@ pub struct SettingsArgs {
     /// File of settings, JSON or TOML, such as a run's config.json; other flags override it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "task"])]
     pub config: Option<PathBuf>,
-    /// Set any setting by its path in config.json, such as optimization.optimizer.beta_2=0.99; may
-    /// be given several times
+    /// Set any setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, after
+    /// all other flags; may be given several times
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
     /// Print the settings as JSON, and exit

@@ -53,8 +53,7 @@ pub(super) fn write(
         warn_of_infinite(&parameters);
     }
     let bytes = weights::to_bytes_with(&parameters, dtype.unwrap_or_default(), metadata)?;
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    write_whole(&target, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
+    write_whole(path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(match bytes.len() {
         length @ 0..100_000 => format!("{length} bytes"),
         length => format!("{:.1} MB", length as f64 / 1e6),

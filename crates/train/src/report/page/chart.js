@@ -90,7 +90,6 @@ function lineChart(series, options) {
     // The label of the last tick is centred below the end of the axis, and half of it lies beyond.
     const half = 4 + 3.5 * xWords(maxX).length;
     const right = Math.max(14, half, isWide ? Math.min(170, 16 + longest * 6.6) : 0);
-    const area = { left: 52, top: 10, right: width - right, bottom: height - 38 };
     let [minY, maxY] = options.range ?? [options.isLog ? Infinity : 0, -Infinity];
     if (!options.range) {
       for (const y of all) [minY, maxY] = [Math.min(minY, y), Math.max(maxY, y)];
@@ -98,6 +97,10 @@ function lineChart(series, options) {
       else if (options.isLog) [minY, maxY] = [minY / (maxY / minY) ** 0.03, maxY * (maxY / minY) ** 0.03];
       else maxY += (maxY - minY) * 0.04;
     }
+    const ticksY = options.isLog ? logTicks(minY, maxY) : linearTicks(minY, maxY, 5);
+    const wordsY = ticksY.map((y) => (options.tickWords ?? tickLabel)(y, options.isLog));
+    const left = Math.max(52, 14 + 7 * Math.max(0, ...wordsY.map((words) => words.length)));
+    const area = { left, top: 10, right: width - right, bottom: height - 38 };
     const ratio = options.isLog ? Math.log(maxY / minY) : maxY - minY;
     const toX = (x) => area.left + ((x - minX) / (maxX - minX)) * (area.right - area.left);
     const toY = (y) => area.bottom - ((options.isLog ? Math.log(y / minY) : y - minY) / ratio) * (area.bottom - area.top);
@@ -110,12 +113,13 @@ function lineChart(series, options) {
       parts.push(svg("rect", { class: "band", x: from, y: area.top, width: to - from, height: area.bottom - area.top }));
       parts.push(svg("text", { class: "faint", x: (from + to) / 2, y: area.bottom - 8, "text-anchor": "middle" }, "lengths of training"));
     }
-    const ticksY = options.isLog ? logTicks(minY, maxY) : linearTicks(minY, maxY, 5);
-    for (const y of ticksY) {
+    for (const [index, y] of ticksY.entries()) {
       parts.push(svg("line", { class: "grid", x1: area.left, x2: area.right, y1: toY(y), y2: toY(y) }));
-      parts.push(svg("text", { x: area.left - 8, y: toY(y) + 4, "text-anchor": "end" }, (options.tickWords ?? tickLabel)(y, options.isLog)));
+      parts.push(svg("text", { x: area.left - 8, y: toY(y) + 4, "text-anchor": "end" }, wordsY[index]));
     }
-    const ticksX = linearTicks(minX, maxX, Math.max(2, Math.floor((area.right - area.left) / 90)));
+    // Ticks between two whole steps would repeat a label.
+    const isNew = (x, index, ticks) => index === 0 || xWords(x) !== xWords(ticks[index - 1]);
+    const ticksX = linearTicks(minX, maxX, Math.max(2, Math.floor((area.right - area.left) / 90))).filter(isNew);
     for (const x of ticksX) {
       parts.push(svg("line", { class: "tick", x1: toX(x), x2: toX(x), y1: area.bottom, y2: area.bottom + 4 }));
       parts.push(svg("text", { x: toX(x), y: area.bottom + 17, "text-anchor": "middle" }, xWords(x)));

@@ -22,8 +22,8 @@ pub enum Overlong {
 }
 
 impl Overlong {
-    /// Returns the word with which messages describe what happens to such pairs: `skipped` or
-    /// `truncated`.
+    /// Returns what happens to pairs with too many tokens, as the word that messages use: `skipped`
+    /// or `truncated`.
     pub(super) fn description(self) -> &'static str {
         match self {
             Self::Drop => "skipped",

@@ -113,7 +113,7 @@ impl Alphabet {
         })
     }
 
-    /// Returns a description of the symbols for errors, such as `1 to 32` or `0 to 9, +`.
+    /// Returns a description of the symbols, such as `1 to 32` or `0 to 9, +`, for error messages.
     fn description(&self) -> String {
         let names = &self.tokens[self.symbols.start as usize..];
         let number = |name: &String| name.parse::<u64>().ok();
