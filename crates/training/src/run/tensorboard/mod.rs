@@ -8,7 +8,6 @@ mod tests;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::process;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -68,8 +67,11 @@ impl TensorBoard {
         }
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let now = now.unwrap_or_default();
-        let name = format!("{PREFIX}{:010}.{}{SUFFIX}", now.as_secs(), process::id());
-        let path = self.folder.join(name);
+        // TensorBoard reads the files in the order of their names, so the new name must be the
+        // last, even within the same second or after the clock was set back.
+        let last = earlier.iter().rev().find_map(|path| seconds_of(path));
+        let seconds = last.map_or(now.as_secs(), |last| now.as_secs().max(last + 1));
+        let path = self.folder.join(format!("{PREFIX}{seconds:010}{SUFFIX}"));
         let file = OpenOptions::new().create(true).append(true).open(&path);
         let file = file.with_context(|| cannot(&path))?;
         self.file = Some((path, BufWriter::new(file)));
@@ -150,4 +152,10 @@ fn event_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = paths.filter(is_ours).collect();
     files.sort();
     files
+}
+
+/// Returns the time in the name of an event file, in seconds.
+fn seconds_of(path: &Path) -> Option<u64> {
+    let name = path.file_name()?.to_str()?.strip_prefix(PREFIX)?;
+    name.split('.').next()?.parse().ok()
 }

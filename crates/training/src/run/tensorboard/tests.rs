@@ -98,6 +98,22 @@ fn a_resumed_run_has_each_step_once() {
 }
 
 #[test]
+fn each_process_writes_a_file_that_is_read_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    // Both processes begin within one second. The first file is of an earlier version, which wrote
+    // the number of the process into the name, and of a clock that was ahead.
+    train(folder, 0, 3);
+    let first = folder.join(format!("{PREFIX}4000000000.99999{SUFFIX}"));
+    fs::rename(&event_files(folder)[0], &first).unwrap();
+    train(folder, 3, 5);
+    train(folder, 5, 6);
+    let files = event_files(folder);
+    assert_eq!((files.len(), &files[0]), (3, &first));
+    assert_eq!(losses(folder), expected(1..=6));
+}
+
+#[test]
 fn the_steps_before_the_first_file_come_from_the_metrics() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
