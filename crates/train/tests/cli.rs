@@ -237,7 +237,10 @@ fn assert_solves(backend: &str) {
             .unwrap(),
     );
     let summary = json(&folder.path().join("runs/copy-1/summary.json"));
-    assert_eq!(summary["test_sequences"], 1000);
+    assert_eq!(
+        (&summary["split"], &summary["sequences"]),
+        (&"test".into(), &1000.into())
+    );
     assert!(
         summary["exact_match"].as_f64().unwrap() >= 0.999,
         "{stdout}"

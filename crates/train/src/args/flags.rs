@@ -73,6 +73,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("optimization.optimizer.weight_decay", "--weight-decay"),
     ("optimization.optimizer.clip_norm", "--clip-norm"),
     ("optimization.schedule.kind", "--schedule"),
+    ("optimization.schedule.learning_rate", "--learning-rate"),
     ("optimization.schedule.factor", "--factor"),
     ("optimization.schedule.warmup", "--warmup"),
     ("optimization.label_smoothing", "--label-smoothing"),
@@ -130,7 +131,6 @@ const OTHERS: &[(&str, &str)] = &[
     ("data.valid.source", "--valid"),
     ("data.tokenizer.source_file", "--tokenizer-file"),
     ("data.tokenizer.target_file", "--tokenizer-file"),
-    ("optimization.schedule.factor", "--learning-rate"),
 ];
 
 /// Returns the flag that sets the setting at a path. If several flags set it, returns the one on

@@ -3,7 +3,8 @@
 use anyhow::Result;
 use clap::CommandFactory;
 use serde_json::Value;
-use training::config::RunConfig;
+use training::config::{RunConfig, replaced_by};
+use training::data::DataConfig;
 
 use crate::args::flags::flag_of;
 use crate::args::{Cli, InitArgs};
@@ -59,11 +60,11 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ),
     (
         "optimization.steps",
-        "Training steps; computed where there are epochs",
+        "Training steps; with epochs, they follow from the epochs",
     ),
     (
         "optimization.schedule.factor",
-        "The learning rate's peak is factor / sqrt(d_model * warmup)",
+        "Without learning_rate, the peak is factor / sqrt(d_model * warmup)",
     ),
     (
         "optimization.optimizer.beta_1",
@@ -124,7 +125,11 @@ fn file_of(config: &RunConfig, call: &str) -> String {
          # A setting that is left out has the default of the task. Flags override the file.\n"
     );
     let mut group = "";
-    let mut settings = config.settings();
+    let all = config.settings();
+    let mut settings = all.clone();
+    // Batches of texts are limited by their tokens.
+    let is_text = matches!(config.data, DataConfig::Text(_));
+    settings.retain(|(path, _)| !is_text || path != "optimization.batch_size");
     // In TOML, the settings of a table come before its sub-tables.
     let concern = |path: &str| path.split('.').next().map(String::from);
     let concerns: Vec<Option<String>> = settings.iter().map(|(path, _)| concern(path)).collect();
@@ -142,7 +147,11 @@ fn file_of(config: &RunConfig, call: &str) -> String {
         }
         text += &format!("# {}\n", description(path));
         let name = path.rsplit('.').next().unwrap_or(path);
-        let is_unset = matches!(value, Value::Null) || value.as_str() == Some("");
+        let is_replaced = replaced_by(path).is_some_and(|by| {
+            let by = all.iter().find(|(path, _)| path == by);
+            by.is_some_and(|(_, value)| !value.is_null())
+        });
+        let is_unset = value.is_null() || value.as_str() == Some("") || is_replaced;
         text += &match is_unset {
             true => format!("# {name} =\n"),
             false => format!("{name} = {}\n", toml(value)),

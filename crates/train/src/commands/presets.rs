@@ -69,12 +69,14 @@ fn print_all() -> Result<()> {
 type Rows = Vec<(String, String)>;
 
 fn rows_of(config: &RunConfig) -> Rows {
+    /// No preset has this setting. The peak of the learning rate is computed below.
+    const RATE: &str = "optimization.schedule.learning_rate";
     let is_text = config.optimization.epochs.is_some();
     // In a preset with epochs, the number of steps follows from the epochs, and `--batch-tokens`
     // limits the batches. The settings for steps and batch size have no effect, so they are hidden.
     let hidden = match is_text {
-        true => &["optimization.steps", "optimization.batch_size"][..],
-        false => &["optimization.epochs"][..],
+        true => &["optimization.steps", "optimization.batch_size", RATE][..],
+        false => &["optimization.epochs", RATE][..],
     };
     let mut rows: Rows = Vec::new();
     for (path, value) in config.settings() {

@@ -57,7 +57,7 @@ pub(super) fn report(
             scores.bleu,
             scores.chrf,
             summary.valid_loss.exp(),
-            summary.test_sequences,
+            summary.sequences,
             100.0 * summary.data_wait
         ))?;
     } else {
@@ -68,7 +68,7 @@ pub(super) fn report(
         }
         output::result(&format!(
             "exact match {:.4} on {} unseen sequences, {took}",
-            summary.exact_match, summary.test_sequences
+            summary.exact_match, summary.sequences
         ))?;
     }
     let folder = finished.folder.path();

@@ -1,6 +1,7 @@
 //! `train resume`: resume a stopped run.
 
 use anyhow::Result;
+use training::config::{OptimizationConfig, RunConfig};
 use training::data::{self, Purpose};
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
@@ -23,6 +24,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
     }
+    let earlier = config.optimization.clone();
     if let Some(steps) = args.steps {
         config.optimization.steps = steps;
         config.optimization.epochs = None;
@@ -51,6 +53,9 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
     } else {
         let (step, files) = checkpoint::newest(&checkpoints)?;
         check_steps(args, config.optimization.steps, step, folder.ended_at())?;
+        if let Some(warning) = warm_restart(&config, &earlier, step) {
+            output::warn(&warning);
+        }
         Some(files)
     };
     let (dataset, files) = (dataset.as_ref(), files.as_ref());
@@ -78,4 +83,48 @@ fn check_steps(
         false => format!("is at step {step}, past --steps {steps}; ask for more"),
     };
     Err(unusable(&args.run, what))
+}
+
+/// Returns a warning if the learning rate rises at `step`, because it had fallen towards the last of
+/// the `earlier` number of steps.
+fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -> Option<String> {
+    let (schedule, d_model) = (earlier.schedule, config.model.d_model);
+    let rate = |step: usize, steps| schedule.learning_rate(step.max(1), steps, d_model);
+    let steps = config.optimization.steps;
+    let (before, after) = (rate(step, earlier.steps), rate(step + 1, steps));
+    let is_rise = step > schedule.warmup && after > 2.0 * before;
+    is_rise.then(|| {
+        format!(
+            "the learning rate rises from {before:.2e} to {after:.2e}: the schedule of this run ends \
+             at the last step, which --steps moves from {} to {steps}",
+            earlier.steps
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use training::config::Schedule;
+
+    use super::*;
+
+    #[test]
+    fn a_schedule_that_had_fallen_is_warned_about() {
+        let mut config = RunConfig::copy();
+        let warning = |config: &RunConfig, earlier: usize, step| {
+            let earlier = OptimizationConfig {
+                steps: earlier,
+                ..config.optimization.clone()
+            };
+            warm_restart(config, &earlier, step)
+        };
+        config.optimization.schedule = Schedule::linear(1.0, 100);
+        config.optimization.steps = 2000;
+        let text = warning(&config, 1000, 1000).unwrap();
+        assert!(text.contains("from 1000 to 2000"), "{text}");
+        assert_eq!(warning(&config, 2000, 1000), None);
+        assert_eq!(warning(&config, 1000, 50), None);
+        config.optimization.schedule = Schedule::noam(1.0, 100);
+        assert_eq!(warning(&config, 1000, 1000), None);
+    }
 }

@@ -67,24 +67,26 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. Values below 0.001 have an exponent, as in `2e-4`. Values above
-    /// 9,999 on a logarithmic axis also have one. Other labels are decimal numbers with commas
-    /// between thousands. On a linear axis that reaches 10 million, they are in millions, as in
-    /// `20M`. The labels of a linear axis have the same number of decimal places, unless one of
-    /// them has an exponent.
+    /// Returns the label of a tick. If the axis has a tick below 0.001, all values below 1 have an
+    /// exponent, as in `2e-4`. Values above 9,999 on a logarithmic axis also have one. Other labels
+    /// are decimal numbers with commas between thousands. On a linear axis that reaches 10 million,
+    /// they are in millions, as in `20M`. The labels of a linear axis have the same number of
+    /// decimal places, unless they have exponents.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.fold(0.0, f64::max);
         let exponent = |value: f64| (value.abs().log10() + 1e-9).floor() as i32;
         // The tick 0 of a linear axis may have a rounding error.
         let is_zero = |tick: f64| !self.is_log && tick.abs() <= 1e-9 * largest;
-        let is_small = |tick: f64| !is_zero(tick) && tick.abs() < 0.9995e-3;
+        let has_small = |&tick: &f64| !is_zero(tick) && tick.abs() < 0.9995e-3;
+        let has_small = self.ticks.iter().any(has_small);
+        let is_small = has_small && !is_zero(tick) && tick.abs() < 0.9995;
         let step = match self.ticks[..] {
             _ if self.is_log => exponent(tick),
             [first, second, ..] => exponent(second - first),
             _ => 0,
         };
-        if is_small(tick) || (self.is_log && tick > 9999.5) {
+        if is_small || (self.is_log && tick > 9999.5) {
             let digits = (exponent(tick) - step).max(0) as usize;
             let text = format!("{tick:.digits$e}");
             let (number, power) = text.split_once('e').unwrap_or((&text, "0"));
@@ -94,7 +96,7 @@ impl Axis {
             return grouped(tick / 1e6, 6 - step) + "M";
         }
         let label = grouped(tick, -step);
-        match self.ticks.iter().any(|tick| is_small(*tick)) {
+        match has_small {
             true => without_zeros(&label).into(),
             false => label,
         }
@@ -219,7 +221,7 @@ mod tests {
             ),
             (
                 Axis::from_zero("", 14e-4),
-                "0 2e-4 4e-4 6e-4 8e-4 0.001 0.0012 0.0014",
+                "0 2e-4 4e-4 6e-4 8e-4 1e-3 1.2e-3 1.4e-3",
             ),
             (
                 Axis::from_zero("", 5e-3),
@@ -236,11 +238,11 @@ mod tests {
             ),
             (
                 Axis::log("", 2e-4, 3.6),
-                "1e-4 3e-4 0.001 0.003 0.01 0.03 0.1 0.3 1 3 10",
+                "1e-4 3e-4 1e-3 3e-3 1e-2 3e-2 1e-1 3e-1 1 3 10",
             ),
             (
                 Axis::log("", 1e-7, 9.0),
-                "1e-7 1e-6 1e-5 1e-4 0.001 0.01 0.1 1 10",
+                "1e-7 1e-6 1e-5 1e-4 1e-3 1e-2 1e-1 1 10",
             ),
             (Axis::log("", 1.0, 1.0), "1 2"),
         ] {

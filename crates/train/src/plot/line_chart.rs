@@ -2,7 +2,7 @@
 
 use plotters::backend::DrawingBackend;
 use plotters::chart::ChartBuilder;
-use plotters::element::{Circle, PathElement, Polygon, Rectangle};
+use plotters::element::{Circle, DashedPathElement, Polygon, Rectangle};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, TRANSPARENT};
 
@@ -11,7 +11,7 @@ use super::file::{Area, Drawn, Plot};
 use super::font;
 use super::legend::{self, BESIDE_ROW, Entry, KEY, KEY_GAP, ROW};
 use super::series::{Point, Series, Unit};
-use super::style::{DOWN, GRID, INK, LABEL, SHADE, TITLE, lighter};
+use super::style::{DOWN, GRID, INK, LABEL, LEADER, SHADE, TITLE};
 
 /// A shaded part of the x axis.
 #[derive(Clone, Debug, PartialEq)]
@@ -212,10 +212,16 @@ impl Plot for LineChart {
             let label = font::fit(&series.label, LABEL, BESIDE);
             (Key::Line(series), Entry { x, y, label })
         });
-        for ((series, end), (_, entry)) in layout.beside.iter().zip(ends).zip(beside.clone()) {
+        for (end, (_, entry)) in ends.into_iter().zip(beside.clone()) {
             let leader = [end, (units(entry.x), units(entry.y))];
-            let style = lighter(series.color, 0.5).stroke_width(units(0.75) as u32);
-            area.draw(&PathElement::new(leader, style))?;
+            // Grey dots cannot be taken for a part of the curve.
+            let style = LEADER.stroke_width(units(1.0) as u32);
+            area.draw(&DashedPathElement::new(
+                leader,
+                units(1.5),
+                units(4.0),
+                style,
+            ))?;
         }
         for (key, entry) in layout.entries.iter().cloned().chain(beside) {
             let at = |dx: f64, dy: f64| (units(entry.x + dx), units(entry.y + dy));

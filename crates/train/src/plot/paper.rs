@@ -9,7 +9,7 @@ use transformer::position::SinusoidalEncoding;
 use super::axis::Axis;
 use super::line_chart::LineChart;
 use super::series::{Point, Series};
-use training::config::{Schedule, ScheduleKind};
+use training::config::Schedule;
 
 /// Number of dimensions of the sinusoidal positional encoding.
 const D_MODEL: usize = 20;
@@ -80,11 +80,7 @@ fn encoding_curves(device: &Device) -> Vec<Vec<Point>> {
 }
 
 fn warmup_curve(d_model: usize, warmup: usize) -> Vec<Point> {
-    let noam = Schedule {
-        kind: ScheduleKind::Noam,
-        factor: 1.0,
-        warmup,
-    };
+    let noam = Schedule::noam(1.0, warmup);
     let steps = std::iter::once(1).chain((STRIDE..=STEPS).step_by(STRIDE));
     let point = |step| (step as f64, noam.learning_rate(step, STEPS, d_model));
     steps.map(point).collect()

@@ -8,6 +8,8 @@ pub const INK: RGBColor = RGBColor(0x22, 0x22, 0x22);
 pub const FAINT: RGBColor = RGBColor(0x66, 0x66, 0x66);
 /// Colour of grid lines.
 pub const GRID: RGBColor = RGBColor(0xe4, 0xe4, 0xe4);
+/// Colour of the dotted lines between the ends of curves and their labels.
+pub const LEADER: RGBColor = RGBColor(0xaa, 0xaa, 0xaa);
 /// Colour of a shaded area.
 pub const SHADE: RGBColor = RGBColor(0xee, 0xf1, 0xf5);
 

@@ -66,14 +66,15 @@ const MEASURES: [(&str, &str, &str, bool); 4] = [
 ];
 
 /// Fields of `summary.json` that the page shows elsewhere.
-const SHOWN: [&str; 13] = [
+const SHOWN: [&str; 14] = [
     "task",
     "backend",
     "parameters",
     "steps",
     "train_seconds",
     "exact_match",
-    "test_sequences",
+    "split",
+    "sequences",
     "token_accuracy",
     "valid_loss",
     "bleu",
@@ -152,16 +153,22 @@ fn best_step(config: &Value, metrics: &Metrics) -> Option<u64> {
 
 fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
     let mut scores = Vec::new();
-    let count = summary["test_sequences"].as_u64();
+    let count = summary["sequences"].as_u64();
     let on = count.map_or(String::new(), |count| {
         format!("{} sequences", grouped(count))
     });
-    let tests: &[_] = match summary["bleu"].is_number() {
-        true => &[
+    let is_validation = summary["split"] == "validation";
+    let tests: &[_] = match (summary["bleu"].is_number(), is_validation) {
+        (true, true) => &[
+            ("bleu", "validation BLEU", "points"),
+            ("chrf", "validation chrF", "points"),
+        ],
+        (true, false) => &[
             ("bleu", "test BLEU", "points"),
             ("chrf", "test chrF", "points"),
         ],
-        false => &[("exact_match", "test exact match", "share")],
+        (false, true) => &[("exact_match", "validation exact match", "share")],
+        (false, false) => &[("exact_match", "test exact match", "share")],
     };
     for &(field, label, kind) in tests {
         if let Some(value) = summary[field].as_f64() {
@@ -317,7 +324,7 @@ mod tests {
     #[test]
     fn the_summary_counts_more_than_the_evaluations() {
         let config = json!({"data": {"task": "custom", "title": "mine"}, "seed": 7});
-        let summary = r#"{"exact_match":0.75,"test_sequences":1000,"train_seconds":9.0,"steps":20,
+        let summary = r#"{"exact_match":0.75,"sequences":1000,"train_seconds":9.0,"steps":20,
             "parameters":12345,"peak_rss_bytes":3145728,"data_wait":0.015,"command":["a","b"],
             "git":null,"tokens_per_second":12345.6}"#;
         let processes = r#"[{"host":"a","threads":1,"os":"x","begun":"1"},

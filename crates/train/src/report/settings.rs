@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use training::config::{RunConfig, TextSize};
+use training::config::{RunConfig, TextSize, replaced_by};
 
 use crate::args::flags::fit_words;
+use crate::terminal::ranges;
 
 /// Sections of `config.json`, in the order of the page. Settings at the top level of the file
 /// belong to `run`.
@@ -86,10 +87,8 @@ fn section(path: &str) -> &'static str {
 /// Returns whether a setting of a run follows from other settings, from the data or from the
 /// machine.
 fn is_derived(path: &str, run: &Map<String, Value>) -> bool {
-    let has_epochs = run
-        .get("optimization.epochs")
-        .is_some_and(|epochs| !epochs.is_null());
-    DERIVED.contains(&path) || (path == "optimization.steps" && has_epochs)
+    let is_set = |path| run.get(path).is_some_and(|value| !value.is_null());
+    DERIVED.contains(&path) || replaced_by(path).is_some_and(is_set)
 }
 
 /// Returns the settings of the preset for the task of a run. If the task has several presets,
@@ -135,8 +134,7 @@ fn flatten(config: &Value) -> Map<String, Value> {
     found
 }
 
-/// Formats a value as readable text. Three or more consecutive whole numbers become an inclusive
-/// range such as `1..24`.
+/// Formats a value as readable text.
 fn words(value: &Value) -> String {
     match value {
         Value::Null => "none".into(),
@@ -146,17 +144,7 @@ fn words(value: &Value) -> String {
         Value::Array(values) => {
             let numbers: Option<Vec<u64>> = values.iter().map(Value::as_u64).collect();
             let parts: Vec<String> = match numbers {
-                Some(numbers) => numbers
-                    .chunk_by(|a, b| a + 1 == *b)
-                    .map(|row| match row {
-                        [first, .., last] if row.len() > 2 => format!("{first}..{last}"),
-                        row => row
-                            .iter()
-                            .map(u64::to_string)
-                            .collect::<Vec<_>>()
-                            .join(", "),
-                    })
-                    .collect(),
+                Some(numbers) => ranges(&numbers),
                 None => values.iter().map(words).collect(),
             };
             parts.join(", ")

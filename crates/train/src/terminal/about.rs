@@ -16,6 +16,8 @@ pub struct About {
     pub(super) backend: String,
     pub(super) parameters: usize,
     pub(super) folder: String,
+    /// Whether the training loss has label smoothing.
+    pub(super) is_smoothed: bool,
     /// The command that resumes the run.
     pub(super) resume: String,
     /// Lines of a table that describes the model, its memory, the data and the device.
@@ -49,6 +51,7 @@ impl About {
             task: config.data.name().into(),
             backend: config.execution.backend.clone(),
             parameters: parts.total(),
+            is_smoothed: config.optimization.label_smoothing > 0.0,
             resume: format!("train resume {folder}"),
             folder,
             table,
@@ -203,7 +206,8 @@ fn device(config: &RunConfig) -> String {
     let execution = &config.execution;
     let threads = rayon::current_num_threads();
     let (backend, precision) = (&execution.backend, execution.precision.name());
-    format!("{backend}, {precision}, {threads} threads")
+    let unit = if threads == 1 { "thread" } else { "threads" };
+    format!("{backend}, {precision}, {threads} {unit}")
 }
 
 #[cfg(test)]

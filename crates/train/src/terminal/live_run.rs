@@ -19,6 +19,8 @@ pub(super) struct LiveRun {
     pub(super) steps: usize,
     /// Last step that was taken.
     pub(super) step: usize,
+    /// Whether the training loss has label smoothing, which the validation loss never has.
+    pub(super) is_smoothed: bool,
     pub(super) begun: Instant,
     /// Time of the last step.
     stepped: Instant,
@@ -64,6 +66,7 @@ impl LiveRun {
             first,
             steps,
             step: first,
+            is_smoothed: false,
             begun: now,
             stepped: now,
             metrics: None,
@@ -105,14 +108,14 @@ impl LiveRun {
         self.stepped = Instant::now();
         self.since.0 += tokens;
         self.since.1 += elapsed;
-        // The first measurement does not wait for the window. It covers ten steps, because every
-        // tenth step also reads the losses of ten steps and takes longer than the others.
-        let is_first = self.speed.is_none() && step >= self.first + 10;
-        if is_first || self.since.1 >= SPEED_WINDOW {
-            let speed = self.since.0 as f64 / self.since.1.as_secs_f64();
+        let speed = self.since.0 as f64 / self.since.1.as_secs_f64();
+        if self.since.1 >= SPEED_WINDOW {
             self.since = (0, Duration::ZERO);
             self.speed = Some(speed);
             self.curves.speed.push(step, speed);
+        } else if self.curves.speed.points().is_empty() {
+            // Until the first window is full, the speed is the mean so far.
+            self.speed = Some(speed);
         }
     }
 
@@ -195,11 +198,15 @@ mod tests {
             tokens: 100,
             elapsed: Duration::from_millis(millis),
         };
-        (1..10).for_each(|n| run.event(step(n, 100)));
-        assert_eq!(run.speed, None);
-        run.event(step(10, 100));
-        assert!((run.speed.unwrap() - 1000.0).abs() < 1e-6);
-        run.event(step(11, 4000));
-        assert!((run.speed.unwrap() - 25.0).abs() < 1e-6);
+        run.event(step(1, 1000));
+        assert_eq!(run.speed, Some(100.0));
+        // The first window is two steps, whose mean the first point of the curve has.
+        run.event(step(2, 1500));
+        assert_eq!(run.speed, Some(80.0));
+        assert_eq!(run.curves.speed.points(), [(2.0, 80.0)]);
+        run.event(step(3, 1000));
+        assert_eq!(run.speed, Some(80.0));
+        run.event(step(4, 4000));
+        assert_eq!(run.speed, Some(40.0));
     }
 }

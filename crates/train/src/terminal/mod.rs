@@ -28,7 +28,7 @@ pub use color::{ColorChoice, Paint};
 pub use line_progress::LineProgress;
 pub use loss::{loss_text, measure_text};
 pub use notes::end_progress;
-pub use number::{bytes, grouped};
+pub use number::{bytes, grouped, ranges};
 pub use output::Verbosity;
 pub use prompt::{Prompt, Reply};
 pub use run_view::RunView;

@@ -31,6 +31,16 @@ pub fn grouped(number: usize) -> String {
     text
 }
 
+/// Formats whole numbers. Three or more consecutive ones become an inclusive range such as `1..24`.
+pub fn ranges(numbers: &[u64]) -> Vec<String> {
+    let rows = numbers.chunk_by(|a, b| a + 1 == *b);
+    let texts = rows.map(|row| match row {
+        [first, .., last] if row.len() > 2 => vec![format!("{first}..{last}")],
+        row => row.iter().map(u64::to_string).collect(),
+    });
+    texts.flatten().collect()
+}
+
 /// Returns a duration as text, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
 pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();

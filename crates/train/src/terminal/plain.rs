@@ -1,11 +1,12 @@
 //! Shows a training run as a progress bar, or as lines.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use training::run::{Evaluation, Event};
 
 use super::loss::loss_text;
+use super::number::clock;
 use super::status::Status;
 
 /// Display of the steps, the loss, the tokens per second and the time left of a run.
@@ -61,7 +62,8 @@ impl Plain {
     fn line(&self, step: usize, seconds: f64) -> String {
         let left = seconds / (step - self.first) as f64 * (self.steps - step) as f64;
         let state = self.state(seconds);
-        format!("step {step}/{}, {state}, {left:.0}s left", self.steps)
+        let left = Duration::try_from_secs_f64(left).map_or("-".into(), clock);
+        format!("step {step}/{}, {state}, {left} left", self.steps)
     }
 }
 
@@ -90,11 +92,11 @@ mod tests {
         plain.tokens = 3000;
         plain.loss = Some(0.123_45);
         let line = plain.line(25, 2.0);
-        assert_eq!(line, "step 25/100, loss 0.1235, 1500 tokens/s, 6s left");
+        assert_eq!(line, "step 25/100, loss 0.1235, 1500 tokens/s, 0:06 left");
         // The speed of a resumed run counts only the steps since it was resumed.
         plain.first = 75;
         let line = plain.line(80, 2.0);
-        assert_eq!(line, "step 80/100, loss 0.1235, 1500 tokens/s, 8s left");
+        assert_eq!(line, "step 80/100, loss 0.1235, 1500 tokens/s, 0:08 left");
     }
 
     #[test]

@@ -63,7 +63,9 @@ impl RunView {
         // no signal leaves the terminal changed.
         let listening = interrupt::listen(Path::new(&self.about.folder))?;
         self.listening = Some(listening);
-        let run = Arc::new(Mutex::new(LiveRun::new(first, steps)));
+        let mut run = LiveRun::new(first, steps);
+        run.is_smoothed = self.about.is_smoothed;
+        let run = Arc::new(Mutex::new(run));
         let has_screen = capability::has_screen() && !self.is_plain && !output::is_quiet();
         let dashboard = has_screen.then(|| Dashboard::open(Arc::clone(&run), self.about.clone()));
         self.shown = Some(match dashboard.flatten() {

@@ -152,7 +152,7 @@ fn without_times(bytes: &[u8]) -> Vec<u8> {
         "end_reason",
         "parameters",
         "steps",
-        "test_sequences",
+        "sequences",
         "reason",
     ];
     let mut text = Vec::new();

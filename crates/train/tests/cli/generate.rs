@@ -670,10 +670,10 @@ fn eval_has_the_scores_of_the_summary() {
         ("task", &summary["task"]),
         ("backend", &summary["backend"]),
         ("step", &summary["steps"]),
-        ("sequences", &summary["test_sequences"]),
+        ("sequences", &summary["sequences"]),
         ("exact_match", &summary["exact_match"]),
         ("token_accuracy", &summary["token_accuracy"]),
-        ("split", &"test".into()),
+        ("split", &summary["split"]),
         ("beam", &1.into()),
     ] {
         assert_eq!(&test[field], expected, "{field}");

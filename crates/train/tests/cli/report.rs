@@ -192,7 +192,7 @@ fn a_run_on_text_shows_the_first_pairs_for_validation() {
         .map(|s| s["source"].as_str().unwrap())
         .collect();
     assert_eq!(samples, sources.lines().take(3).collect::<Vec<_>>());
-    assert_eq!(run["scores"][0]["label"], "test BLEU");
+    assert_eq!(run["scores"][0]["label"], "validation BLEU");
     assert!(!text(run["notes"].to_string().as_bytes()).contains("by length"));
 }
 

@@ -125,6 +125,20 @@ fn a_run_on_texts_translates_and_is_scored() {
     );
     let summary = json(&path.join("run/summary.json"));
     assert!(summary["bleu"].is_number() && summary["data_wait"].is_number());
+    // Texts have no test split of their own, so no score is called that of a test.
+    assert_eq!(
+        (&summary["split"], &summary["sequences"]),
+        (&"validation".into(), &20.into())
+    );
+    let listed = succeed(
+        &train(path)
+            .args(["runs", "run", "--json"])
+            .output()
+            .unwrap(),
+    );
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed["metrics"]["valid_bleu"], summary["bleu"]);
+    assert!(!listed.to_string().contains("test_"), "{listed}");
 
     let mut command = train(path);
     command.args(["generate", "run", "--input", "valid.source"]);

@@ -1,6 +1,6 @@
 //! Reads and changes single settings of a configuration by their paths.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::RunConfig;
 use crate::error::UsageError;
@@ -17,6 +17,15 @@ pub(super) const DERIVED: [&str; 6] = [
     "model.target_vocab_size",
     "model.max_len",
     "model.pad_id",
+];
+
+/// Settings that have no effect while another setting is not null: each with that other setting.
+const REPLACED: [(&str, &str); 2] = [
+    ("optimization.steps", "optimization.epochs"),
+    (
+        "optimization.schedule.factor",
+        "optimization.schedule.learning_rate",
+    ),
 ];
 
 /// Top-level keys of a configuration, in the order of the fields of [`RunConfig`].
@@ -88,9 +97,8 @@ impl RunConfig {
             return Err(wrong(text, format!("must be {kind}")));
         }
         *setting = value;
-        if path == "optimization.steps" {
-            // Otherwise, the number of steps would follow from the number of epochs.
-            config["optimization"]["epochs"] = Value::Null;
+        if let Some(by) = replaced_by(path).and_then(|by| setting_of(&mut config, by)) {
+            *by = Value::Null;
         }
         serde_json::from_value(config).map_err(|error| {
             let error = error.to_string();
@@ -130,6 +138,33 @@ impl RunConfig {
         };
         settings.sort_by_key(|(path, _)| (concern(path), path != TASK));
         settings
+    }
+}
+
+/// Returns the path of the setting that makes the setting at `path` ineffective while it is not
+/// null: the steps follow from `optimization.epochs`, for example. `None` if there is no such
+/// setting.
+pub fn replaced_by(path: &str) -> Option<&'static str> {
+    let found = REPLACED.iter().find(|(replaced, _)| *replaced == path);
+    found.map(|(_, by)| *by)
+}
+
+/// Makes the settings of a file effective: sets each default to null that would replace one of
+/// them, unless the file has a value for it.
+pub(super) fn prefer_given(defaults: &mut Value, file: &Map<String, Value>) {
+    let has = |path: &str| {
+        let (group, key) = path.rsplit_once('.').expect("the setting is in a group");
+        let mut groups = group.split('.');
+        let first = file.get(groups.next().unwrap_or_default());
+        let group = groups.try_fold(first, |group, name| Some(group?.get(name)));
+        group
+            .flatten()
+            .is_some_and(|group| group.get(key).is_some())
+    };
+    for (replaced, by) in REPLACED {
+        if let Some(by) = setting_of(defaults, by).filter(|_| has(replaced) && !has(by)) {
+            *by = Value::Null;
+        }
     }
 }
 

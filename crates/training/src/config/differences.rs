@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::assign::DERIVED;
+use super::assign::{DERIVED, replaced_by};
 use super::{RunConfig, TextSize};
 use crate::data::SYNTHETIC_TASKS;
 
@@ -12,21 +12,19 @@ use crate::data::SYNTHETIC_TASKS;
 pub type Settings = BTreeMap<String, Value>;
 
 /// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
-/// from the data. Skips settings that are `null`, too, because they mean the same as missing
+/// from the data or have no effect, and settings that are `null`, which mean the same as missing
 /// settings.
 pub fn settings(config: &Value) -> Settings {
     let mut found = Settings::new();
     visit(config, "", &mut found);
-    let epochs = found.get("optimization.epochs");
-    let has_epochs = epochs.is_some_and(|epochs| !epochs.is_null());
+    let all = found.clone();
+    let is_set = |path: &str| all.get(path).is_some_and(|value| !value.is_null());
     found.retain(|path, value| {
         let is_derived = DERIVED.iter().any(|&derived| {
             path.strip_prefix(derived)
                 .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         });
-        // If the number of epochs is set, the number of steps follows from it.
-        let is_derived = is_derived || has_epochs && path == "optimization.steps";
-        !value.is_null() && !is_derived
+        !value.is_null() && !is_derived && !replaced_by(path).is_some_and(is_set)
     });
     found
 }
@@ -98,7 +96,12 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
         ];
         let paths = paths.filter(|path| !is_free.iter().any(|free| path.starts_with(free)));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
-        let changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
+        let mut changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
+        // A run that sets its steps itself has no epochs, which the steps say already.
+        let replaced = own.keys().filter_map(|path| replaced_by(path));
+        for by in replaced.filter(|by| !own.contains_key(*by)) {
+            changed.remove(by);
+        }
         (*name, changed)
     });
     from.min_by_key(|(_, changed)| changed.len())
@@ -152,7 +155,11 @@ mod tests {
         let mut config = RunConfig::text(TextSize::Tiny);
         config.optimization.epochs = None;
         config.optimization.steps = 70;
-        let expected = ["optimization.epochs null", "optimization.steps 70"];
+        config.optimization.schedule.learning_rate = Some(0.001);
+        let expected = [
+            "optimization.schedule.learning_rate 0.001",
+            "optimization.steps 70",
+        ];
         assert_eq!(
             changed(&config),
             ("tiny", expected.map(String::from).into())

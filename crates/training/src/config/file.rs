@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
+use super::assign::prefer_given;
 use super::run::RunConfig;
 use super::unique::Unique;
 use crate::error::{UsageError, quote};
@@ -92,16 +93,10 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
         let what = "data.task: is a task of another program, which must read this run itself";
         return Err(what.into());
     }
-    let mut defaults = RunConfig::of_task(name)
+    let defaults = RunConfig::of_task(name)
         .ok_or_else(|| format!("data.task {} is not a task", quote(name)))?;
-    let optimization = file.get("optimization");
-    let has = |key| optimization.is_some_and(|settings| settings.get(key).is_some());
-    if has("steps") && !has("epochs") {
-        // The file sets the number of steps, so it must not follow from the default number of
-        // epochs.
-        defaults.optimization.epochs = None;
-    }
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
+    prefer_given(&mut config, &file);
     let keys = config.as_object_mut().expect("it is a structure");
     merge(keys, with_both_sides(file), "")?;
     serde_path_to_error::deserialize(config).map_err(|error| {

@@ -13,6 +13,7 @@ mod run;
 mod schedule;
 mod unique;
 
+pub use assign::replaced_by;
 pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
 pub use execution::{ExecutionConfig, Precision};

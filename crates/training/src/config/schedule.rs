@@ -26,20 +26,32 @@ pub enum ScheduleKind {
 pub struct Schedule {
     /// Shape of the learning-rate decay after the linear warm-up.
     pub kind: ScheduleKind,
-    /// Factor by which the formula of the schedule is multiplied. It is not the learning rate
-    /// itself; see [`peak`](Schedule::peak).
+    /// Largest learning rate, which is the one at the end of the warm-up; `None` if `factor` sets
+    /// it.
+    pub learning_rate: Option<f64>,
+    /// Factor of the paper's formula. The largest learning rate is
+    /// `factor / sqrt(d_model * warmup)`, unless `learning_rate` is set.
     pub factor: f64,
     /// Number of warm-up steps, in which the learning rate rises linearly.
     pub warmup: usize,
 }
 
 impl Schedule {
+    /// Returns a schedule whose learning rate falls with the inverse square root of the step.
+    pub const fn noam(factor: f64, warmup: usize) -> Self {
+        Self {
+            kind: ScheduleKind::Noam,
+            learning_rate: None,
+            factor,
+            warmup,
+        }
+    }
+
     /// Returns a schedule whose learning rate falls linearly after the warm-up.
     pub const fn linear(factor: f64, warmup: usize) -> Self {
         Self {
             kind: ScheduleKind::Linear,
-            factor,
-            warmup,
+            ..Self::noam(factor, warmup)
         }
     }
 
@@ -47,20 +59,23 @@ impl Schedule {
     /// steps, and `d_model` is the width of the model.
     ///
     /// ```
-    /// use training::config::{Schedule, ScheduleKind};
+    /// use training::config::Schedule;
     ///
-    /// let schedule = Schedule { kind: ScheduleKind::Noam, factor: 1.0, warmup: 4000 };
+    /// let schedule = Schedule::noam(1.0, 4000);
     /// let peak = schedule.learning_rate(4000, 100_000, 512);
     /// assert!((peak - 6.99e-4).abs() < 1e-6);
+    ///
+    /// let schedule = Schedule { learning_rate: Some(1e-3), ..schedule };
+    /// assert_eq!(schedule.learning_rate(1000, 100_000, 512), 1e-3 / 4.0);
     /// ```
     pub fn learning_rate(self, step: usize, steps: usize, d_model: usize) -> f64 {
-        let scale = (d_model as f64).powf(-0.5);
-        let (factor, s, w) = (self.factor, step as f64, self.warmup as f64);
-        let peak = factor * scale * w.powf(-0.5);
+        let (s, w) = (step as f64, self.warmup as f64);
+        let peak = self.peak(d_model);
         // `left` falls from 1 at the end of the warm-up to almost 0 at the last step.
         let left = (steps as f64 + 1.0 - s) / (steps as f64 + 1.0 - w).max(1.0);
         match self.kind {
-            ScheduleKind::Noam => factor * scale * s.powf(-0.5).min(s * w.powf(-1.5)),
+            // Equation 3, written with its value at the end of the warm-up, the peak.
+            ScheduleKind::Noam => peak * (w / s).sqrt().min(s / w),
             ScheduleKind::Linear => peak * (s / w).min(left),
             ScheduleKind::Cosine if s < w => peak * s / w,
             ScheduleKind::Cosine => {
@@ -72,26 +87,13 @@ impl Schedule {
 
     /// Returns the largest learning rate, which is the one at the end of the warm-up.
     pub fn peak(self, d_model: usize) -> f64 {
-        self.factor / (d_model as f64 * self.warmup as f64).sqrt()
-    }
-
-    /// Returns this schedule with `factor` changed, so that the largest learning rate is `peak`.
-    ///
-    /// ```
-    /// use training::config::{Schedule, ScheduleKind};
-    ///
-    /// let schedule = Schedule { kind: ScheduleKind::Noam, factor: 1.0, warmup: 4000 };
-    /// let schedule = schedule.with_peak(1e-3, 512);
-    /// assert!((schedule.factor - 1.431).abs() < 1e-3);
-    /// assert!((schedule.learning_rate(4000, 100_000, 512) - 1e-3).abs() < 1e-12);
-    /// ```
-    #[must_use]
-    pub fn with_peak(self, peak: f64, d_model: usize) -> Self {
-        let factor = peak * (d_model as f64 * self.warmup as f64).sqrt();
-        Self { factor, ..self }
+        let of_factor = self.factor / (d_model as f64 * self.warmup as f64).sqrt();
+        self.learning_rate.unwrap_or(of_factor)
     }
 
     pub(super) fn check(&self) -> Result<(), UsageError> {
+        let rate = self.learning_rate.unwrap_or(1.0);
+        check_positive("optimization.schedule.learning_rate", rate)?;
         check_positive("optimization.schedule.factor", self.factor)?;
         check_count("optimization.schedule.warmup", self.warmup, usize::MAX)
     }
@@ -103,11 +105,7 @@ mod tests {
 
     #[test]
     fn noam_follows_the_papers_formula() {
-        let noam = Schedule {
-            kind: ScheduleKind::Noam,
-            factor: 1.0,
-            warmup: 4000,
-        };
+        let noam = Schedule::noam(1.0, 4000);
         // The expected peak is 512^-0.5 * 4000^-0.5, for the paper's `d_model` and warm-up.
         let peak = noam.learning_rate(4000, 0, 512);
         assert!((peak - 6.987_712e-4).abs() < 1e-9, "{peak}");
@@ -118,16 +116,8 @@ mod tests {
     #[test]
     fn linear_rises_to_noams_peak_and_falls_to_almost_nothing() {
         let (factor, warmup) = (2.0, 100);
-        let noam = Schedule {
-            kind: ScheduleKind::Noam,
-            factor,
-            warmup,
-        };
-        let linear = Schedule {
-            kind: ScheduleKind::Linear,
-            factor,
-            warmup,
-        };
+        let noam = Schedule::noam(factor, warmup);
+        let linear = Schedule::linear(factor, warmup);
         let rate = |step| linear.learning_rate(step, 1000, 64);
         assert!((rate(100) - noam.learning_rate(100, 1000, 64)).abs() < 1e-12);
         assert!((rate(50) - rate(100) / 2.0).abs() < 1e-12);
@@ -136,15 +126,10 @@ mod tests {
 
     #[test]
     fn cosine_falls_slowly_at_first_and_at_last() {
+        let linear = Schedule::linear(2.0, 100);
         let cosine = Schedule {
             kind: ScheduleKind::Cosine,
-            factor: 2.0,
-            warmup: 100,
-        };
-        let linear = Schedule {
-            kind: ScheduleKind::Linear,
-            factor: 2.0,
-            warmup: 100,
+            ..linear
         };
         let rate = |step| cosine.learning_rate(step, 1000, 64);
         let peak = linear.learning_rate(100, 1000, 64);

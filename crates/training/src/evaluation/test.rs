@@ -8,14 +8,17 @@ use crate::config::RunConfig;
 use crate::data::{Dataset, Decoded, Split, TextScores};
 use crate::model::SequenceModel;
 
-/// Scores of a trained model on the test split.
+/// Scores of a trained model on its final examples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestResult {
-    /// Greedily decoded outputs of the test examples.
+    /// Split of the examples: [`Split::Validation`] for data sets whose test split is the
+    /// validation split, otherwise [`Split::Test`].
+    pub split: Split,
+    /// Greedily decoded outputs of the examples.
     pub decoded: Vec<Decoded>,
     /// Fraction of the outputs in `decoded` that are correct.
     pub exact_match: f64,
-    /// Fraction of the test tokens whose most likely prediction is correct, given the correct
+    /// Fraction of the tokens whose most likely prediction is correct, given the correct
     /// tokens before them.
     pub token_accuracy: f64,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
@@ -36,11 +39,15 @@ pub fn test<M: SequenceModel>(
     let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
     let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
     let (scores, decoded) = Scores::of(model, dataset, &examples, device)?;
-    let valid_loss = match validation == examples {
-        true => scores.loss,
-        false => teacher_forced(model, dataset, &validation, None, device).loss,
+    let (split, valid_loss) = match validation == examples {
+        true => (Split::Validation, scores.loss),
+        false => {
+            let score = teacher_forced(model, dataset, &validation, None, device);
+            (Split::Test, score.loss)
+        }
     };
     Ok(TestResult {
+        split,
         decoded,
         exact_match: scores.exact_match,
         token_accuracy: scores.token_accuracy,
@@ -73,7 +80,7 @@ mod tests {
         let decoded = decode_greedily(&model, dataset, &tests).unwrap();
         assert_eq!(result.exact_match, exact_match(&decoded));
         assert_eq!(result.decoded, decoded);
-        assert_eq!(result.decoded.len(), 9);
+        assert_eq!((result.split, result.decoded.len()), (Split::Test, 9));
         assert_eq!(result.token_accuracy, score(&tests).token_accuracy);
         assert_eq!(result.valid_loss, score(&validation).loss);
         assert_ne!(result.valid_loss, score(&tests).loss);

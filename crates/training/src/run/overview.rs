@@ -133,6 +133,13 @@ impl Overview {
         self.summary.get(name)?.as_f64()
     }
 
+    /// Returns the name of the split on which the trained model was scored, according to
+    /// `summary.json`: `test` or `validation`. Returns `test` if the file does not say.
+    pub fn scored_split(&self) -> &str {
+        let split = self.summary.get("split").and_then(Value::as_str);
+        split.unwrap_or("test")
+    }
+
     /// Returns the last value of the field `name`, such as `valid_loss`, in the evaluations and
     /// last lines of `metrics.jsonl`; `None` if these lines do not have the field.
     pub fn last(&self, name: &str) -> Option<f64> {

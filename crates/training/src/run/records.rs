@@ -3,6 +3,7 @@
 use serde::{Serialize, Serializer};
 
 use super::environment::Environment;
+use crate::data::Split;
 use crate::evaluation::Scores;
 
 /// A line of `metrics.jsonl`: one training step.
@@ -95,19 +96,22 @@ pub struct Summary {
     pub steps: usize,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
-    /// Fraction of test sequences whose greedily decoded output is correct.
+    /// Split on which the trained model was scored: test, or validation for data sets that have no
+    /// test split of their own.
+    pub split: Split,
+    /// Number of sequences in that split.
+    pub sequences: usize,
+    /// Fraction of these sequences whose greedily decoded output is correct.
     pub exact_match: f64,
-    /// Number of test sequences.
-    pub test_sequences: usize,
-    /// Fraction of test tokens whose most likely prediction is correct. Each is predicted from the
+    /// Fraction of their target tokens whose most likely prediction is correct. Each is predicted from the
     /// correct tokens before it.
     pub token_accuracy: f64,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
-    /// BLEU on the test split; `None` if targets are not texts.
+    /// BLEU on that split; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bleu: Option<f64>,
-    /// chrF on the test split; `None` if targets are not texts.
+    /// chrF on that split; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chrf: Option<f64>,
     /// Fraction of the training time that was spent waiting for data. Only the last process of the

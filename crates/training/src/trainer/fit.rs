@@ -27,8 +27,10 @@ const EVALUATE_EVERY: usize = 100;
 /// Maximum default number of steps between two evaluations, for data sets with epochs.
 const LONGEST_EPOCH: usize = 5000;
 
-/// Number of steps between two readings of losses. Each reading makes the host wait for the device.
+/// Losses are read every so many steps, or earlier, after so many seconds of training. Each reading
+/// makes the host wait for the device.
 const READ_EVERY: usize = 10;
+const READ_AFTER: f64 = 1.0;
 
 /// What stopped a run, such as `SIGINT`, and the folder of the checkpoint to resume from.
 type Stop = (&'static str, PathBuf);
@@ -318,7 +320,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let seconds = self.state.train_seconds;
         self.pending
             .push((StepMetrics { seconds, ..metrics }, result));
-        if step.is_multiple_of(READ_EVERY) || step == steps {
+        let is_late = seconds - self.read_at >= READ_AFTER;
+        if step.is_multiple_of(READ_EVERY) || is_late || step == steps {
             self.read_losses(observer)?;
         }
         let elapsed = Duration::from_secs_f64(self.state.train_seconds - before);

@@ -62,7 +62,11 @@ impl<M: SequenceModel> Trainer<'_, M> {
             }
             (Some(_), None) => "no checkpoint is known to have a finite loss".into(),
         };
-        let settings = ["schedule.factor", "schedule.warmup", "optimizer.clip_norm"];
+        let settings = [
+            "schedule.learning_rate",
+            "schedule.warmup",
+            "optimizer.clip_norm",
+        ];
         let error = DivergedError {
             what,
             advice: format!("begin a new run with a lower {{}}, a longer {{}} or {{}}; {last}"),

@@ -4,7 +4,7 @@ use burn::tensor::Device;
 use transformer::weights;
 
 use super::{Ending, Trainer};
-use crate::config::{RunConfig, Schedule, ScheduleKind};
+use crate::config::{RunConfig, Schedule};
 use crate::data::DataConfig;
 use crate::data::synthetic::SequenceConfig;
 use crate::run::RunFolder;
@@ -17,11 +17,7 @@ fn small() -> RunConfig {
         max_length: 7,
     });
     config.model = config.model.with_d_model(16).with_d_ff(24);
-    config.optimization.schedule = Schedule {
-        kind: ScheduleKind::Noam,
-        factor: 1.0,
-        warmup: 4,
-    };
+    config.optimization.schedule = Schedule::noam(1.0, 4);
     config.optimization.steps = 6;
     config.optimization.batch_size = 32;
     config.evaluation.validation_size = 5;

@@ -104,9 +104,6 @@ impl FitArgs {
         self.run.apply(&mut config.checkpointing);
         self.execution.apply(&mut config.execution)?;
         self.settings.apply(&mut config)?;
-        let d_model = config.model.d_model;
-        self.optimization
-            .apply_learning_rate(&mut config.optimization, d_model)?;
         Ok(config)
     }
 

@@ -57,8 +57,7 @@ pub struct OptimizationArgs {
 }
 
 impl OptimizationArgs {
-    /// Overrides settings by the given flags, except `--learning-rate`, which
-    /// [`Self::apply_learning_rate`] applies later.
+    /// Overrides settings by the given flags.
     ///
     /// # Errors
     ///
@@ -90,7 +89,10 @@ impl OptimizationArgs {
         optimization.ema = self.ema.or(optimization.ema);
         let schedule = &mut optimization.schedule;
         set(&mut schedule.kind, self.schedule);
-        set(&mut schedule.factor, self.factor);
+        if let Some(factor) = self.factor {
+            (schedule.factor, schedule.learning_rate) = (factor, None);
+        }
+        schedule.learning_rate = self.learning_rate.or(schedule.learning_rate);
         set(&mut schedule.warmup, self.warmup);
         let optimizer = &mut optimization.optimizer;
         set(&mut optimizer.kind, self.optimizer);
@@ -99,28 +101,5 @@ impl OptimizationArgs {
         let is_adamw = optimizer.kind == OptimizerKind::AdamW;
         let adamw = "--optimizer adamw";
         needs("--weight-decay", self.weight_decay, adamw, is_adamw)
-    }
-
-    /// Applies `--learning-rate`, the peak of the learning rate. The configuration stores the peak
-    /// as a factor, which also depends on the width of the model and on the warm-up. Both must
-    /// already be final.
-    ///
-    /// # Errors
-    ///
-    /// A learning rate that is not a positive number.
-    pub fn apply_learning_rate(
-        &self,
-        optimization: &mut OptimizationConfig,
-        d_model: usize,
-    ) -> Result<(), UsageError> {
-        let Some(rate) = self.learning_rate else {
-            return Ok(());
-        };
-        if !(rate > 0.0 && rate.is_finite()) {
-            let expected = format!("must be {POSITIVE}");
-            return Err(UsageError::new("--learning-rate", rate, expected));
-        }
-        optimization.schedule = optimization.schedule.with_peak(rate, d_model);
-        Ok(())
     }
 }

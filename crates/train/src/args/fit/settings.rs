@@ -8,9 +8,9 @@ use training::error::{Subject, UsageError};
 
 use crate::args::parse::assignment;
 
-/// Error for `--set` with a path that ends in `lr` or `learning_rate`. No setting has such a path.
+/// Error for `--set` with a path that ends in `lr`, the usual abbreviation of the learning rate.
 const LEARNING_RATE: &str =
-    "is not a setting; use --learning-rate, or set optimization.schedule.factor";
+    "is not a setting; use --learning-rate, or set optimization.schedule.learning_rate";
 
 /// Flags of `fit` about files of settings and what is printed.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
@@ -44,7 +44,7 @@ impl SettingsArgs {
             *config = config.with(path, value).map_err(|error| UsageError {
                 subject: Subject::Other(format!("--set {path}")),
                 expected: match path.rsplit('.').next() {
-                    Some("lr" | "learning_rate") => LEARNING_RATE.into(),
+                    Some("lr") => LEARNING_RATE.into(),
                     _ => error.expected,
                 },
                 ..error

@@ -30,15 +30,17 @@ impl Metrics {
         "test_chrf",
     ];
 
-    /// Returns the metrics of a run. Metrics of the final test come from `summary.json`. Metrics of
-    /// training and validation come from the last step or evaluation. If `summary.json` has
-    /// `tokens_per_second` or `valid_loss`, its value takes precedence.
+    /// Returns the metrics of a run. Those of a finished run come from `summary.json`, which says
+    /// on which split the trained model was scored. All others come from the last step or
+    /// evaluation.
     pub(super) fn of(run: &Overview) -> Self {
         let best = run.best.as_ref();
         let best_by = |field| {
             best.filter(|best| best.field() == field)
                 .map(|best| best.value)
         };
+        let scored =
+            |split: &str, field: &str| run.result(field).filter(|_| run.scored_split() == split);
         let value = |name: &str| match name {
             "steps" => Some(run.step as f64),
             "seconds" => run.seconds,
@@ -51,8 +53,8 @@ impl Metrics {
             "best_bleu" => best_by("bleu"),
             "best_step" => best.map(|best| best.step as f64),
             _ => match name.split_once('_') {
-                Some(("valid", field)) => run.last(field),
-                Some(("test", field)) => run.result(field),
+                Some(("valid", field)) => scored("validation", field).or(run.last(field)),
+                Some(("test", field)) => scored("test", field),
                 _ => unreachable!("{name} is no metric"),
             },
         };

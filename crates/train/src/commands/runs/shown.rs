@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::args::flags::fit_flag_of;
+use crate::terminal::ranges;
 
 /// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag,
 /// or more than one.
@@ -28,8 +29,12 @@ pub(super) fn value(value: &Value) -> String {
         Value::Null => "-".into(),
         Value::String(text) => text.clone(),
         Value::Array(elements) => {
-            let elements = elements.iter().map(self::value);
-            elements.collect::<Vec<_>>().join(",")
+            let numbers: Option<Vec<u64>> = elements.iter().map(Value::as_u64).collect();
+            let parts = match numbers {
+                Some(numbers) => ranges(&numbers),
+                None => elements.iter().map(self::value).collect(),
+            };
+            parts.join(",")
         }
         other => other.to_string(),
     }
@@ -86,12 +91,10 @@ mod tests {
         );
         let beta = "optimization.optimizer.beta_2";
         assert_eq!(setting(beta, &json!(0.99)), format!("{beta}=0.99"));
-        assert_eq!(
-            setting("optimization.epochs", &Value::Null),
-            "optimization.epochs=null"
-        );
-        let lengths = setting("evaluation.by_length.lengths", &json!([1, 2]));
-        assert_eq!(lengths, "--eval-lengths 1,2");
+        let clip = "optimization.optimizer.clip_norm";
+        assert_eq!(setting(clip, &Value::Null), format!("{clip}=null"));
+        let lengths = setting("evaluation.by_length.lengths", &json!([1, 2, 3, 7]));
+        assert_eq!(lengths, "--eval-lengths 1..3,7");
     }
 
     #[test]

@@ -115,7 +115,11 @@ function curvesPanel(data) {
       .forEach(add({ note: "On the validation split, from 0 to 100", range: [0, 100] }));
     of("Learning rate", [["learning_rate", "learning rate", false]]).map(([, s]) => ["Learning rate", s.map((one) => ({ ...one, hasMarkers: false }))]).forEach(add({}));
     const clips = new Set(runs.map((run) => run.clip_norm).filter((clip) => clip != null));
-    const limits = [...clips].map((y) => ({ y, label: `clipped at ${y}` }));
+    const clipped = (y) => {
+      const those = runs.filter((run) => run.clip_norm === y);
+      return those.length === runs.length ? "" : `: ${those.map((run) => run.name).join(", ")}`;
+    };
+    const limits = [...clips].map((y) => ({ y, label: `clipped at ${y}${clipped(y)}` }));
     of("Gradient norm", [["gradient_norm", "gradient norm", true]]).map(([, s]) => ["Gradient norm", s]).forEach(add({ note: "Of all parameters together, before clipping", limits }));
     of("Throughput", [["tokens_per_second", "tokens per second", true]]).map(([, s]) => ["Throughput", s]).forEach(add({ note: "Target tokens per second of training, without padding" }));
     // The loss of one run is wide, and so is the last chart of an incomplete row.

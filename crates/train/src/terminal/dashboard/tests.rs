@@ -19,6 +19,7 @@ fn about() -> About {
         backend: "flex".into(),
         parameters: 123_940,
         folder: "runs/copy-1".into(),
+        is_smoothed: false,
         resume: "train resume runs/copy-1".into(),
         table: Vec::new(),
     }

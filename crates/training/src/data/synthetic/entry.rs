@@ -2,7 +2,7 @@
 
 use transformer::Positions;
 
-use crate::config::{Schedule, ScheduleKind};
+use crate::config::Schedule;
 use crate::data::dataset::Dataset;
 use crate::error::UsageError;
 
@@ -85,11 +85,7 @@ impl Recipe {
         dropout: 0.1,
         steps: 200,
         batch_size: 30,
-        schedule: Schedule {
-            kind: ScheduleKind::Noam,
-            factor: 1.0,
-            warmup: 400,
-        },
+        schedule: Schedule::noam(1.0, 400),
         eval_every: Some(20),
         validation_size: 150,
         ..Self::COPY

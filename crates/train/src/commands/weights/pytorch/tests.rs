@@ -1,0 +1,129 @@
+use super::*;
+
+fn code(layout: Layout, config: &TransformerConfig, has_positions: bool) -> String {
+    let exported = Exported {
+        config,
+        contents: Contents::Model,
+        layout,
+        vocabularies: None,
+        has_positions,
+        path: Path::new("a.safetensors"),
+    };
+    exported.code().unwrap_or_default()
+}
+
+#[test]
+fn torch_nn_has_every_argument_that_the_outputs_depend_on() {
+    let config = TransformerConfig::new(36, 40).with_d_model(64);
+    let base = code(Layout::TorchNn, &config, true);
+    let call = "nn.Transformer(d_model=64, nhead=8, num_encoder_layers=6, num_decoder_layers=6, \
+                dim_feedforward=2048, dropout=0.1, activation=\"relu\", layer_norm_eps=1e-5, \
+                batch_first=True, norm_first=False)";
+    for part in [
+        call,
+        "\"embedding\": nn.Embedding(36, 64)",
+        "\"embedding\": nn.Embedding(40, 64)",
+        "nn.Linear(64, 40)",
+        "from torch import nn\nmodel = nn.ModuleDict({",
+        "load_file(\"a.safetensors\"), strict=False)",
+        "a sinusoidal table [5000, 64]",
+    ] {
+        assert!(base.contains(part), "{base}\nhas no {part}");
+    }
+    assert!(!base.contains(".weight ="), "{base}");
+    let other = config
+        .with_n_heads(4)
+        .with_n_encoder_layers(2)
+        .with_n_decoder_layers(3)
+        .with_d_ff(99)
+        .with_dropout(0.0)
+        .with_activation(Activation::Swish)
+        .with_norm_epsilon(1e-6)
+        .with_norm_placement(NormPlacement::Pre)
+        .with_weight_tying(WeightTying::Decoder);
+    let other = code(Layout::TorchNn, &other, false);
+    let call = "nn.Transformer(d_model=64, nhead=4, num_encoder_layers=2, num_decoder_layers=3, \
+                dim_feedforward=99, dropout=0.0, activation=nn.functional.silu, \
+                layer_norm_eps=1e-6, batch_first=True, norm_first=True)";
+    for part in [
+        call,
+        "\nmodel[\"generator\"].weight = model[\"tgt_tok_emb\"][\"embedding\"].weight\n",
+        "load_file(\"a.safetensors\"))",
+    ] {
+        assert!(other.contains(part), "{other}\nhas no {part}");
+    }
+}
+
+#[test]
+fn a_stack_alone_is_the_stack_of_torch_nn() {
+    let config = TransformerConfig::new(9, 9)
+        .with_d_model(16)
+        .with_n_heads(2);
+    let stack = |config: &TransformerConfig, contents| {
+        let exported = Exported {
+            config,
+            contents,
+            layout: Layout::TorchNn,
+            vocabularies: None,
+            has_positions: true,
+            path: Path::new("a"),
+        };
+        exported.code().unwrap()
+    };
+    let encoder = stack(&config, Contents::Encoder);
+    assert!(
+        encoder.starts_with(
+            "from torch import nn\nencoder = nn.TransformerEncoder(nn.TransformerEncoderLayer(d_model=16, nhead=2, dim_"
+        ) && encoder.ends_with("num_layers=6, norm=nn.LayerNorm(16, eps=1e-5))"),
+        "{encoder}"
+    );
+    let decoder = stack(&config.with_final_norm(false), Contents::Decoder);
+    assert!(decoder.ends_with("num_layers=6)"), "{decoder}");
+}
+
+#[test]
+fn other_layouts_have_their_classes() {
+    let config = TransformerConfig::new(36, 36)
+        .with_d_model(64)
+        .with_n_decoder_layers(2)
+        .with_max_len(18)
+        .with_pad_id(3)
+        .with_activation(Activation::Gelu);
+    for (layout, parts) in [
+        (
+            Layout::Annotated,
+            &[
+                "make_model(36, 36, N=6, d_model=64, d_ff=2048, h=8, dropout=0.1)",
+                "Decoder(.., N=2)",
+                "gelu instead of relu",
+                "max_len=18",
+            ][..],
+        ),
+        (
+            Layout::Labml,
+            &[
+                "Encoder(TransformerLayer(d_model=64, self_attn=MultiHeadAttention(8, 64, 0.1), feed",
+                "FeedForward(64, 2048, 0.1, nn.GELU())",
+                "src_attn=MultiHeadAttention(8, 64, 0.1)",
+                "EmbeddingsWithPositionalEncoding(64, 36, 18)",
+                "Generator(36, 64)",
+            ],
+        ),
+        (
+            Layout::Marian,
+            &[
+                "MarianConfig(vocab_size=36, d_model=64, encoder_layers=6, decoder_layers=2,",
+                "activation_function=\"gelu\"",
+                "pad_token_id=3",
+                "max_position_embeddings=18",
+            ],
+        ),
+        (Layout::Paper, &["d_model=64", "pre_norm=False"]),
+    ] {
+        let code = code(layout, &config, true);
+        for part in parts {
+            assert!(code.contains(part), "{code}\nhas no {part}");
+        }
+    }
+    assert_eq!(code(Layout::Native, &config, true), "");
+}
