@@ -17,7 +17,7 @@ pub fn product(
     (0..m * n).map(element).collect()
 }
 
-/// A matrix in memory with gaps between rows and columns, row after row or column after column.
+/// A matrix that is stored row after row or column after column, in some cases with gaps.
 struct Strided {
     data: Vec<f32>,
     shape: [usize; 2],
