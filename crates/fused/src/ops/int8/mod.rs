@@ -67,12 +67,12 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     }
 }
 
-/// Quantises the elements of a matrix as [`quantize_int8`] does. Returns `None` for a matrix
-/// without elements, or if the matrix's size along `axis` has no divisor from 8 to 128.
+/// Quantises a matrix, which must have two axes, as [`quantize_int8`] does. Returns `None` for a
+/// matrix without elements, or if the matrix's size along `axis` has no divisor from 8 to 128.
 ///
 /// # Panics
 ///
-/// If `matrix` does not have two axes, or `axis` is not 0 or 1.
+/// If `matrix` has fewer than two axes, or `axis` is not 0 or 1.
 #[must_use]
 pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData> {
     let [rows, columns] = [matrix.shape()[0], matrix.shape()[1]];

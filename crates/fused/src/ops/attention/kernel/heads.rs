@@ -1,4 +1,4 @@
-//! Views of packed heads, masks and scratch memory, which the forward and backward passes share.
+//! Packed heads, masks and scratch memory, which the forward and backward passes share.
 
 use rayon::prelude::*;
 
