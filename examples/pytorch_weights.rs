@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The file is a checkpoint that `torch.save` wrote, with the weights in the entry `state_dict`.
     let file = WeightsFile::open(format!("{folder}/annotated.pt"))?;
     let options = ImportOptions {
-        n_heads: Some(3), // weights do not show it
+        n_heads: Some(3), // cannot be inferred from the weights
         ..Default::default()
     };
     let imported = weights::import(&file, &options)?;

@@ -21,8 +21,8 @@ pub struct Pair {
     pub target: String,
 }
 
-/// Nouns of the first language and of the second. In the second language, each block of 12 nouns is
-/// a class.
+/// Each noun in the first and in the second language. In the second language, each block of 12
+/// nouns is a class.
 const NOUNS: [[&str; 2]; 36] = [
     ["balo", "tirun"],
     ["keme", "solik"],

@@ -1,8 +1,7 @@
 //! Switches fast paths on and off, for one thread.
 //!
-//! The environment variable `FUSED_FAST_PATHS` (`on` or `off`) is the setting with which each
-//! thread starts. With `off`, tests that do not change the setting themselves run without fast
-//! paths.
+//! The environment variable `FUSED_FAST_PATHS` (`on` or `off`) is the initial setting of each
+//! thread. With `off`, tests that do not change the setting themselves run without fast paths.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -10,7 +9,7 @@ use std::sync::LazyLock;
 
 use crate::variable::{EnvironmentError, read};
 
-/// The environment variable that contains the default setting.
+/// The environment variable with the initial setting of each thread.
 const VARIABLE: &str = "FUSED_FAST_PATHS";
 
 static DEFAULT: LazyLock<Result<bool, EnvironmentError>> = LazyLock::new(|| {

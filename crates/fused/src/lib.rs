@@ -1,5 +1,5 @@
-//! Fast Transformer operations for [Burn](burn). Most of them fall back to plain Burn where they have
-//! no fast path.
+//! Fast Transformer operations for [Burn](burn). Most of them fall back to plain Burn where they
+//! have no fast path.
 //!
 //! # Purpose
 //!
@@ -64,15 +64,16 @@
 //!
 //! - On flex, a result does not depend on the number of threads: a long sum is split into pieces of
 //!   a fixed size, and the sums of the pieces are added in order.
-//! - Each output row of [`linear`] has the same bits, whatever the other rows of the batch are. With
-//!   [`bf16_matmuls`], this holds for batches of more than 16 rows.
-//!   Masked padding keys change no bit of the output of [`self_attention`].
+//! - On flex, each output row of [`linear`] has the same bits, whatever the other rows of the batch
+//!   are. With [`bf16_matmuls`], this holds for batches of more than 16 rows.
+//! - On flex, masked padding keys change no bit of the output of [`self_attention`].
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
-//! - Results are reproducible for one instruction-set level (AMX, AVX-512, AVX2, NEON or scalar code).
-//!   The level is the best that the CPU supports; the environment variable `FUSED_SIMD` (`scalar`,
-//!   `avx2`, `avx512`, `amx`, `neon`) forces another one for tests, and [`simd_levels`] lists those of the
-//!   CPU. The level holds for the whole process, since all threads must use the same one.
+//! - Results are reproducible within one instruction-set level (AMX, AVX-512, AVX2, NEON or scalar
+//!   code). The level is the best that the CPU supports; the environment variable `FUSED_SIMD`
+//!   (`scalar`, `avx2`, `avx512`, `amx`, `neon`) forces another one for tests, and [`simd_levels`]
+//!   lists those of the CPU. The level holds for the whole process, since all threads must use the
+//!   same one.
 //!
 //! # Memory and unsafe code
 //!
@@ -86,8 +87,8 @@
 //!
 //! [`fast_paths`], [`bf16_matmuls`] and [`Profile`] are scoped: until their guard is dropped, they
 //! hold for the calling thread and for operations that it runs through [`in_pool`]. Two environment
-//! variables are for tests: `FUSED_SIMD` forces a level, and `FUSED_FAST_PATHS` (`on`, `off`) has
-//! the setting with which threads start. [`check_environment`] reports wrong values of both.
+//! variables are for tests: `FUSED_SIMD` forces a level, and `FUSED_FAST_PATHS` (`on`, `off`) is
+//! the initial setting of each thread. [`check_environment`] reports invalid values of both.
 //!
 //! # Files
 //!
@@ -248,8 +249,8 @@
 //!    `pub use ops::square::square;`.
 //! 6. A test in `tests/square.rs`, which `docs/architecture.md` shows.
 //!
-//! For a portable path, add a file `portable.rs` like `ops/layer_norm/portable.rs`. It is worth
-//! having if Burn's own graph keeps more than the backward pass needs.
+//! For a portable path, add a file `portable.rs` like `ops/layer_norm/portable.rs`. A portable path
+//! is worth having if Burn's own graph keeps more than the backward pass needs.
 //!
 //! To work on several threads, split the slices into pieces of a fixed size, never by the number of
 //! threads. Take memory for results from `Buffer::arbitrary`, which does not clear it.

@@ -19,7 +19,7 @@ thread_local! {
 /// The setting holds for matmuls of f32 tensors on flex, forward and backward, in
 /// [`linear`](crate::linear()), [`linear_transposed`](crate::linear_transposed()) and
 /// [`linear_cross_entropy`](crate::linear_cross_entropy()). Attention stays f32, and so do matmuls
-/// with at most 16 rows of output. Both spend most of their time on other work than multiplication.
+/// with at most 16 rows of output. Both spend most of their time on work other than multiplication.
 ///
 /// The setting has no effect on a CPU without bfloat16 instructions (see
 /// [`has_bf16_instructions`](crate::has_bf16_instructions())), where rounding would cost time and

@@ -50,9 +50,8 @@ impl Profile {
 
     /// Returns the total time of each kind of operation so far, by the kind's name.
     ///
-    /// Times are wall-clock times of the threads that called the operations. They add up to the
-    /// elapsed time only if one thread called all operations. The map is empty on every backend but
-    /// flex.
+    /// Each call of an operation counts with its wall-clock time. If several threads call
+    /// operations, their times overlap. The map is empty on every backend but flex.
     pub fn times(&self) -> BTreeMap<&'static str, Duration> {
         self.times
             .lock()

@@ -61,7 +61,7 @@ mod awake {
             let over = Arc::new(AtomicBool::new(false));
             if rayon::current_num_threads() > 1 {
                 let (mine, over) = (rayon::current_thread_index(), Arc::clone(&over));
-                // A broadcast of the scope is not used, since the scope would wait for all threads,
+                // `Scope::spawn_broadcast` is not used, since the scope would wait for all threads,
                 // even those that are busy with other work.
                 rayon::spawn_broadcast(move |context| {
                     if Some(context.index()) != mine {

@@ -10,7 +10,8 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Held by each test that uses the device's random generator, which all tests share.
+/// Each test that uses the device's random generator holds this lock, since all tests share the
+/// generator.
 static RANDOM: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy, Debug)]
@@ -54,7 +55,7 @@ impl Case {
                     .collect(),
             ),
         };
-        // The mask is on the device with autodiff, where a model also makes its masks.
+        // The mask is on the autodiff device, as the masks of a model are.
         let device = Device::flex().autodiff();
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }

@@ -12,7 +12,8 @@ fn device(seed: u64) -> Device {
     device
 }
 
-/// Held by each test that sets the seed, which all tests of this process share.
+/// Each test that sets the seed holds this lock, since all tests of the process share one random
+/// generator.
 static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
 fn dropped(seed: u64, n: usize, probability: f64) -> Vec<bool> {
@@ -44,8 +45,8 @@ fn elements_are_dropped_with_the_probability_and_without_a_pattern() {
     for (seed, p) in [(1, 0.1), (2, 0.5), (3, 0.9), (4, 0.001)] {
         let bits = dropped(seed, N, p);
         assert!(is_likely(count(bits.iter().copied()), N, p), "{p}");
-        // Elements that are `lag` apart must be dropped independently. They are neighbours,
-        // elements of different rows, or elements that different threads compute.
+        // Elements that are `lag` apart must be dropped independently. The lags cover neighbours,
+        // and elements that different threads compute.
         for lag in [1, 2, 3, 16, 64, 512, 1 << 14, 1 << 15] {
             let pairs = bits.iter().zip(&bits[lag..]).map(|(a, b)| *a && *b);
             assert!(is_likely(count(pairs), N - lag, p * p), "{p}, lag {lag}");

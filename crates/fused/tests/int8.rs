@@ -97,7 +97,7 @@ fn linear_layers_follow_the_formula() {
         (7, 80, 64),
         (30, 520, 130),
         (130, 2048, 70),
-        // The number of inputs, 131, is prime, so that the weight is not quantised.
+        // The number of inputs, 131, is prime, so the weight is not quantised.
         (4, 131, 20),
     ] {
         check_linear(m, k, n, 3);

@@ -100,7 +100,7 @@ fn sums_over_many_rows_are_complete() {
     let beta = Tensor::<1>::zeros([width], &device).require_grad();
     let y = fused::layer_norm(x, gamma.clone(), beta.clone(), EPSILON);
     let gradients = (y.clone() * y.clone()).sum().backward();
-    // The loss is `Σ y²`. Gamma is 1 and beta is 0, so `y` has the normalised rows. Therefore,
+    // The loss is `Σ y²`. Gamma is 1 and beta is 0, so `y` holds the normalised rows. Therefore,
     // `dgamma = 2 Σ y²` and `dbeta = 2 Σ y`, which are sums over the rows.
     let expected: Vec<f64> = y.clone().square().sum_dim(0).into_data().iter().collect();
     let expected: Vec<f64> = expected.iter().map(|x| 2.0 * x).collect();

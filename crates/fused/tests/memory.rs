@@ -1,7 +1,7 @@
 //! Checks memory by counting allocated bytes. The memory of attention must grow with the length,
-//! not with its square. The memory of a loss in chunks must not grow with the number of rows.
-#![allow(unsafe_code)] // An allocator that counts.
-#![allow(deprecated)] // The backend ndarray.
+//! not with its square. A loss in chunks must hold far less memory than the logits of all rows.
+#![allow(unsafe_code)] // The allocator that counts implements an unsafe trait.
+#![allow(deprecated)] // The backend ndarray is deprecated.
 
 use burn::tensor::{Device, Int, Tensor};
 

@@ -1,6 +1,6 @@
 //! Compares the portable backward passes with those that Burn's autodiff derives, on ndarray and on
 //! flex in f64. Also compares them with finite differences in f64.
-#![allow(deprecated)] // The backend ndarray.
+#![allow(deprecated)] // The backend ndarray is deprecated.
 
 mod common;
 
@@ -12,7 +12,8 @@ use common::{assert_close, elements};
 use fused::Activation;
 use proptest::prelude::*;
 
-/// Held by each test that uses the device's random generator, which all tests share.
+/// Each test that uses the device's random generator holds this lock, since all tests share the
+/// generator.
 static TURN: Mutex<()> = Mutex::new(());
 
 fn turn() -> MutexGuard<'static, ()> {
@@ -25,7 +26,7 @@ fn leaf(values: &[f64], device: &Device, precision: DType) -> Tensor<1> {
     Tensor::from_data(data, (device, precision)).require_grad()
 }
 
-/// Returns the output of `f`, followed by the gradient of each leaf. `sizes` has the number of
+/// Returns the output of `f`, followed by the gradient of each leaf. `sizes` holds the number of
 /// elements of each leaf. The loss is a weighted sum of the elements of the output.
 fn run(
     sizes: &[usize],

@@ -9,7 +9,8 @@ use burn::tensor::{Device, Tensor, TensorData, activation, module};
 use common::{assert_close, floats};
 use proptest::prelude::*;
 
-/// Held by each test that uses the device's random generator, which all tests share.
+/// Each test that uses the device's random generator holds this lock, since all tests share the
+/// generator.
 static RANDOM: Mutex<()> = Mutex::new(());
 
 /// Returns a guard that keeps other tests from using the device's random generator.
@@ -19,7 +20,7 @@ fn lock_random() -> MutexGuard<'static, ()> {
         .unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// x, y, gamma and beta. Gamma and beta are matrices of one row.
+/// x, y, gamma and beta. Gamma and beta are matrices with one row.
 type Inputs = [Tensor<2>; 4];
 
 /// A test case: the sizes, dropout, seed and device of the inputs.
@@ -95,7 +96,7 @@ fn assert_same(
     assert!(compared > 1, "{name} has no gradient, {case:?}");
 }
 
-/// A function of the outputs of `residual_and_norm`: the sum and its layer norm. Tests compare the
+/// A function of both outputs of `residual_and_norm`, the sum and its layer norm. Tests compare the
 /// function's output and gradients with plain Burn.
 type Use = fn(Tensor<2>, Tensor<2>) -> Tensor<2>;
 
@@ -152,8 +153,8 @@ fn check(case: &Case) {
             ("both, of one gradient", |sum, norm| sum + norm),
         ],
     );
-    // Only the sum is used, so that gamma and beta have gradients of zeros. Plain Burn would give
-    // them no gradients. The reference therefore adds their product times 0.
+    // Only the sum is used, so gamma and beta have gradients of zeros. Plain Burn would give them
+    // no gradients. The reference therefore adds their product times 0.
     assert_same(
         "residual_and_norm, the sum",
         case,

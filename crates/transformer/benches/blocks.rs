@@ -2,7 +2,7 @@
 //! with and without the operations of `fused`. The inputs are 16 sequences of 64 tokens.
 //!
 //! Run with `cargo bench -p transformer --bench blocks`.
-#![allow(missing_docs)] // criterion's macros create public functions
+#![allow(missing_docs)] // Criterion's macros create public functions.
 
 use std::hint::black_box;
 

@@ -2,7 +2,7 @@
 //! search alone.
 //!
 //! Run with `cargo bench -p transformer --bench generate`.
-#![allow(missing_docs)] // criterion's macros create public functions
+#![allow(missing_docs)] // Criterion's macros create public functions.
 
 use burn::tensor::Device;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

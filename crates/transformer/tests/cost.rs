@@ -1,8 +1,8 @@
-//! Tests that a step of generation allocates the same number of bytes at any target length, except
-//! for the attention weights.
+//! Tests that a step of generation allocates no more bytes for long targets than for short ones,
+//! apart from the attention weights and the cache index.
 //!
 //! The test counts bytes, because times depend on the load of the machine.
-#![allow(unsafe_code)] // for the counting allocator
+#![allow(unsafe_code)] // The allocator that counts implements an unsafe trait.
 
 use burn::tensor::{Device, Tensor};
 use transformer::generate::{Autoregressive, DecoderSession};
@@ -59,8 +59,8 @@ fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
     // Without fast paths, a step copies the keys and values that it reads.
     let _fast_paths = fused::fast_paths(true);
     // Size in bytes of the keys and values of one target in one layer, at 256 tokens. A cache that
-    // grows by concatenation, or copies the past of a beam, would allocate it for each layer and
-    // row.
+    // grows by concatenation, or copies the past of a beam, would allocate this many bytes for each
+    // layer and row.
     let past = 256 * 2 * D_MODEL * 4;
 
     // The attention weights have 4 bytes per token in each of 4 heads and 2 layers.
@@ -70,8 +70,8 @@ fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
     assert!(at_1024 <= at_64 + weights(1024), "{at_64}, {at_1024}");
     assert!(at_256 < past);
 
-    // When targets branch, a step also allocates the cache row of each token of 5 targets: 4 bytes
-    // per token, in three copies.
+    // When targets branch, a step also allocates the cache index, with 4 bytes for each token of 5
+    // targets, in three copies.
     let branch = |step: usize| (0..5).map(|row| (row * step) % 5).collect();
     let rows = |length: usize| 3 * 5 * 4 * length;
     let [at_64, at_256, at_1024] = bytes(5, branch);

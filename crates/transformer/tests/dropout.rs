@@ -92,9 +92,10 @@ fn kept_elements_of_the_input_are_scaled_up() {
     assert!((share - 0.5).abs() < 0.1, "{share} was dropped");
 }
 
-/// If the input is multiplied by `c > 0`, the loss is, too: attention is linear in the values, and
-/// `relu(c x) = c relu(x)`. Therefore, the sum of `input * gradient` over all elements equals the
-/// loss, unless the backward pass drops other elements than the forward pass.
+/// Attention is linear in its values, and `relu(c x) = c relu(x)` for `c > 0`. Let `x` be the
+/// values of attention, or the input of ReLU: multiplying `x` by `c` multiplies the loss by `c`.
+/// Therefore, the sum of `x * gradient` over all elements equals the loss, unless the backward pass
+/// drops different elements from the forward pass.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
     // Turns fast paths on, even if the environment variable `FUSED_FAST_PATHS` turns them off. The

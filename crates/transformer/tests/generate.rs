@@ -128,7 +128,7 @@ fn penalties() -> impl Strategy<Value = LengthPenalty> {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(200) })]
 
-    /// A beam that is as wide as the number of targets is an exhaustive search.
+    /// A beam with room for every target is an exhaustive search.
     #[test]
     fn a_wide_beam_finds_the_best_targets(
         seed: u64, vocab_size in 2..5usize, max_length in 1..5usize, n_best in 1..6usize,
@@ -156,7 +156,7 @@ proptest! {
         }
     }
 
-    /// A search that ends early finds the targets of a search that runs to the last step.
+    /// A search that ends early finds the same targets as a search that runs to the last step.
     #[test]
     fn early_stopping_is_exact(
         seed: u64, vocab_size in 2..8usize, max_length in 1..9usize, width in 2..6usize,
@@ -478,7 +478,7 @@ fn the_steps_of_a_search_are_the_tokens_of_its_targets() {
             config(7).with_method(method),
         )
         .unwrap();
-        // `rows` has the source and the tokens of each row of the latest step.
+        // `rows` holds the source and the tokens of each row of the latest step.
         let mut rows: Vec<(usize, Vec<u32>)> = (0..3).map(|source| (source, Vec::new())).collect();
         let mut ended = Vec::new();
         for step in search.by_ref() {
@@ -802,8 +802,8 @@ fn sources() -> Vec<Vec<u32>> {
     ]
 }
 
-/// A model without a cache: every step is a full pass over all rows. A row has the tokens of its
-/// source and of its target so far.
+/// A model without a cache: every step is a full pass over all rows. A row holds the tokens of its
+/// source, and of its target so far.
 struct NoCache<'a> {
     model: &'a Transformer,
     rows: Vec<(Vec<u32>, Vec<u32>)>,

@@ -36,7 +36,7 @@ fn config() -> TransformerConfig {
 
 /// Runs `check` for every norm placement and positional encoding on every CPU backend.
 ///
-/// Each model is checked with and without autodiff, because attention runs other code without
+/// Each model is checked with and without autodiff, because attention runs different code without
 /// autodiff.
 fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {

@@ -129,8 +129,7 @@ fn a_model_in_half_precision_computes_its_loss_in_f32() {
         }
     }
     let device = Device::flex();
-    // The positions are learned, so that the position tables are parameters and are also cast to
-    // bf16.
+    // The positions are learned, so the position tables are parameters and are also cast to bf16.
     let config = config().with_positions(Positions::Learned).with_max_len(8);
     let half = config.init_seeded(7, &device).unwrap().map(&mut Cast);
     let [source, target, labels] = batch(&device);

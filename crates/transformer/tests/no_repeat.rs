@@ -180,7 +180,7 @@ proptest! {
         prop_assert_eq!(found.is_finished, is_finished);
     }
 
-    /// A beam that is wider than the number of targets is an exhaustive search.
+    /// A beam with room for every target is an exhaustive search.
     #[test]
     fn a_wide_beam_finds_the_best_targets(
         seed: u64, vocab_size in 2..5usize, n in 1..4usize, max_length in 1..6usize,

@@ -194,7 +194,7 @@ fn records_are_saved_and_loaded() {
     let model = config.init_seeded(1, &device).unwrap();
     let bytes = model.clone().into_record().into_bytes().unwrap();
     let record = burn::store::ModuleRecord::from_bytes(bytes).unwrap();
-    // Records have only parameters. Tables that a model computes, such as those of sinusoidal
+    // Records contain only parameters. Tables that a model computes, such as those of sinusoidal
     // positions, are not saved.
     assert_eq!(record.len(), parameters(&model).len());
     let other = config.init_seeded(2, &device).unwrap().load_record(record);

@@ -43,7 +43,7 @@ fn mask(fixture: &Fixture, backend: &Backend) -> Option<AttentionMask> {
     })
 }
 
-/// Returns the backend without autodiff, where the model runs other code than in training.
+/// Returns the backend without autodiff, where the model runs different code than in training.
 fn inference(backend: &Backend) -> Backend {
     Backend {
         device: backend.device.clone().without_autodiff(),

@@ -337,7 +337,7 @@ fn exported() -> Vec<(String, Layout, TransformerConfig)> {
     all
 }
 
-/// `fixtures/layouts/exports` has the exports that `check_exports.py` loaded into Python classes,
+/// `fixtures/layouts/exports` holds the exports that `check_exports.py` loaded into Python classes,
 /// and the logits that these classes computed.
 #[test]
 fn exports_are_those_that_pytorch_has_loaded() {

@@ -13,7 +13,7 @@ use crate::memory::buffer::Buffer;
 pub(crate) type FlexTensor = FloatTensor<Flex>;
 
 /// Returns the flex tensor inside `tensor`. Returns `None` if fast paths are off, or if `tensor`
-/// has autodiff, another backend than flex or another precision than f32.
+/// has autodiff, is not on flex, or is not f32.
 pub(crate) fn float<const D: usize>(tensor: &Tensor<D>) -> Option<FlexTensor> {
     if !has_fast_paths() {
         return None;

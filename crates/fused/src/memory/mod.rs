@@ -7,13 +7,13 @@
 //!
 //! # What the unsafe code relies on
 //!
-//! Each entry has the assumption of the unsafe code, and the tests that fail if it is wrong.
+//! Each entry names an assumption of the unsafe code, and the tests that fail if it is wrong.
 //! `.ci/deep` runs the tests under AddressSanitizer, ThreadSanitizer and valgrind.
 //!
 //! - `Slab: Send`: a slab is plain memory, which any thread may free. Test:
 //!   `threads_share_the_arena` under ThreadSanitizer.
-//! - `Piece: Send`: pieces do not overlap, so that a piece is the only access to its elements.
-//!   Test: `pieces_never_overlap_and_all_join_again`.
+//! - `Piece: Send`: pieces do not overlap, so a piece is the only access to its elements. Test:
+//!   `pieces_never_overlap_and_all_join_again`.
 //! - `Piece: Sync`: a shared piece is only read, since `elements_mut` needs `&mut`. Test:
 //!   `threads_share_the_arena` under ThreadSanitizer.
 //! - `Arena::take`, the address of a piece: the free list has only ranges inside a slab. Test:
@@ -35,10 +35,10 @@
 //! A piece is always returned to the arena that it came from: there is one arena for all buffers,
 //! and only `Memory::drop` returns pieces.
 //!
-//! For AddressSanitizer, a slab is one block. It finds accesses outside slabs and to freed slabs,
+//! AddressSanitizer sees a slab as one block: it finds accesses outside slabs and to freed slabs,
 //! but not a write from one piece into another. The tests above find such writes.
 
-#![allow(unsafe_code)] // An arena and two casts; the list above has the reasons.
+#![allow(unsafe_code)] // The list above gives the reasons.
 
 pub(crate) mod arena;
 pub(crate) mod buffer;

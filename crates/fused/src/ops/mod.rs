@@ -1,5 +1,5 @@
-//! The operations, each in a folder of its own. All folders have the same files, except for files
-//! that an operation does not need.
+//! The operations, each in a folder of its own. All folders use the same file names. A file that an
+//! operation does not need is absent.
 //!
 //! | file | content |
 //! |---|---|

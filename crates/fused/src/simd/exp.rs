@@ -75,8 +75,8 @@ impl WithSimd for SumOfExp<'_> {
 
 /// Replaces each `x` by `exp(x - largest)` and returns the sum of the results. `largest` is an
 /// upper bound of `x`, such as the maximum or the log-sum-exp. NaN stays NaN. If the last vector is
-/// not full, its unused lanes add zeros to the sum. Minus infinities at the end of the slice add
-/// zeros, too, and therefore do not change the sum, not even by rounding.
+/// not full, its unused lanes add zeros to the sum. Minus infinities at the end of the slice also
+/// add zeros, so they do not change a bit of the sum.
 #[cfg(feature = "flex")]
 #[inline(always)]
 pub(crate) fn exponentiate<S: Simd>(simd: S, x: &mut [f32], largest: f32) -> f32 {
@@ -157,7 +157,7 @@ pub(crate) fn exp_scalar(x: f32) -> f32 {
         y = y * r + factor;
     }
     let power = f32::from_bits(shifted.to_bits().wrapping_add(127) << 23);
-    // A comparison with NaN is false, so that NaN stays NaN.
+    // A comparison with NaN is false, so NaN stays NaN.
     if x < -87.0 { 0.0 } else { y * power }
 }
 

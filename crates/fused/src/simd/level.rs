@@ -78,7 +78,7 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
 }
 
 /// Returns whether the level and the CPU have instructions that multiply bfloat16 numbers (AVX-512
-/// BF16 or AMX), so that [`bf16_matmuls`](crate::bf16_matmuls()) has an effect.
+/// BF16 or AMX). Without them, [`bf16_matmuls`](crate::bf16_matmuls()) has no effect.
 ///
 /// # Panics
 ///
@@ -131,7 +131,8 @@ fn available() -> Vec<Level> {
 #[cfg(target_arch = "x86_64")]
 const AMX: &str = "amx";
 
-/// A value of this type proves that the level, the CPU and the system have AMX for bfloat16.
+/// A value of this type proves that the level is `amx`, so the CPU and the system support AMX for
+/// bfloat16.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Amx(());
@@ -173,7 +174,7 @@ mod amx {
         __cpuid_count(0, 0).eax >= 7 && __cpuid_count(7, 0).edx & BF16_AND_TILES == BF16_AND_TILES
     }
 
-    #[allow(unsafe_code)] // A system call that changes no memory.
+    #[allow(unsafe_code)] // This system call changes no memory.
     fn is_allowed() -> bool {
         if !cfg!(target_os = "linux") {
             return false;

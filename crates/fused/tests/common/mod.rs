@@ -1,5 +1,5 @@
 //! Test data and comparisons.
-#![allow(dead_code)] // Each test program uses a part of it.
+#![allow(dead_code)] // Each test program uses only some of these functions.
 
 use burn::tensor::TensorData;
 

@@ -2,9 +2,9 @@
 //!
 //! All kernels of a process run at the same level. One test therefore runs this program again for
 //! each level, with `FUSED_SIMD` set. Most of the other tests compare a kernel with its formula in
-//! f64. Shapes are random, and about half of the sizes are equal or next to sizes in which kernels
-//! split their work, such as those of vectors and tiles. Almost all tests also report their
-//! results, and the results of all levels must agree.
+//! f64. Shapes are random, and about half of the sizes are at or next to multiples of the sizes in
+//! which kernels split their work, such as those of vectors and tiles. Almost all tests also report
+//! their results, and the results of all levels must agree.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -7,7 +7,7 @@ use super::common::assert_close;
 use super::random::{Random, leaf, tensor};
 use super::report;
 
-/// Returns `x W` in f64. The functions `x` and `w` return the element of a row and a column.
+/// Returns `x W` in f64. The functions `x` and `w` return the element in a given row and column.
 pub fn product(
     [m, k, n]: [usize; 3],
     x: impl Fn(usize, usize) -> f64,
@@ -17,7 +17,7 @@ pub fn product(
     (0..m * n).map(element).collect()
 }
 
-/// A matrix in memory with gaps between rows and columns, row after row or column after column.
+/// A matrix that is stored row after row or column after column, in some cases with gaps.
 struct Strided {
     data: Vec<f32>,
     shape: [usize; 2],

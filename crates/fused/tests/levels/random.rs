@@ -4,8 +4,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// Sizes equal or next to multiples of the sizes in which kernels split their work, such as those
-/// of vectors and tiles.
+/// Sizes at or next to multiples of the sizes in which kernels split their work, such as those of
+/// vectors and tiles.
 const AWKWARD: [usize; 17] = [
     1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 33, 47, 49, 63, 65, 127, 129,
 ];
@@ -65,8 +65,7 @@ pub fn leaf<const D: usize>(numbers: &[f64], shape: [usize; D]) -> Tensor<D> {
     tensor(numbers, shape, &Device::flex().autodiff()).require_grad()
 }
 
-/// Returns a guard. Until it is dropped, no other test uses the random generator of the device,
-/// which all tests share.
+/// Locks the device's random generator, which all tests share, until the returned guard is dropped.
 pub fn lock() -> MutexGuard<'static, ()> {
     static RANDOM: Mutex<()> = Mutex::new(());
     RANDOM.lock().unwrap_or_else(PoisonError::into_inner)

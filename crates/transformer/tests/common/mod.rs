@@ -1,5 +1,5 @@
 //! Fixtures, backends, seeds and comparisons for the tests.
-#![allow(dead_code)] // each test program uses a part of this module
+#![allow(dead_code)] // Each test program uses only a part of this module.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -23,8 +23,8 @@ pub struct Backend {
 
 /// Returns every backend of this build, with autodiff.
 pub fn backends() -> Vec<Backend> {
-    // The tolerances allow for rounding: sums of at most 33 products in f32 are added in another
-    // order than in PyTorch.
+    // The tolerances allow for rounding: sums of at most 33 products in f32 are added in a
+    // different order than in PyTorch.
     let cpu = |name, device: Device| Backend {
         name,
         device: device.autodiff(),

@@ -1,4 +1,4 @@
-//! The gradients of activation functions: `dx = dropout(dy) act'(x)`, where `dropout` has the mask
+//! The gradients of activation functions: `dx = dropout(dy) act'(x)`, where `dropout` uses the mask
 //! of the forward pass.
 
 use burn::backend::autodiff::NodeId;

@@ -1,5 +1,5 @@
 //! Activation functions in Burn's own operations. The gradient of `dropout(act(x))` is
-//! `dx = dropout(dy) act'(x)`, where `dropout` has the mask of the forward pass.
+//! `dx = dropout(dy) act'(x)`, where `dropout` uses the mask of the forward pass.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;

@@ -67,8 +67,8 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
     losses
 }
 
-/// Returns the sum of `x` in f64. The loop keeps eight partial sums, which the processor adds to in
-/// parallel.
+/// Returns the sum of `x` in f64. The loop keeps eight partial sums, which the processor can update
+/// in parallel.
 fn sum_of(x: &[f32]) -> f64 {
     let mut sums = [0.0; 8];
     let (chunks, rest) = x.as_chunks::<8>();
@@ -80,7 +80,7 @@ fn sum_of(x: &[f32]) -> f64 {
     sums.iter().sum::<f64>() + rest.iter().map(|&x| f64::from(x)).sum::<f64>()
 }
 
-/// Replaces `logits` by their gradient. `grad` has the gradient of each row's loss.
+/// Replaces `logits` by their gradient. `grad` holds the gradient of each row's loss.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], grad: &[f32]) {
     let Settings {
@@ -99,7 +99,7 @@ pub(super) fn backward(settings: Settings, logits: &mut [f32], target: &[i64], g
             logits,
             lse: rounded,
             // The log-sum-exp of large logits loses digits when it is rounded to f32. This factor
-            // makes up for them.
+            // corrects the error.
             rest: (f64::from(rounded) - lse).exp() as f32,
             grad,
             spread: (smoothing / vocab_size as f64) as f32,

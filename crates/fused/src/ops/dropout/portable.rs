@@ -132,8 +132,8 @@ pub(crate) fn dropped_by_key<B: Backend>(
     };
     let word = |key: u64, index: usize| (mix_64(key ^ mix_64(index as u64)) >> 33) as i32;
     let [first, second, third] = [0, 1, 2].map(|n| mix_64(key.wrapping_add(n)));
-    // Factors are odd. Multiplication by an odd factor is invertible modulo 2^31, so that columns
-    // with different random integers have different results in each row.
+    // Factors are odd. Multiplication by an odd factor is invertible modulo 2^31, so columns with
+    // different random integers have different results in each row.
     let of_rows = |row| (word(first, row) | 1, word(second, row));
     let (factors, summands) = rows.map(of_rows).unzip();
     let columns = (0..s).map(|column| word(third, column)).collect();
@@ -229,8 +229,8 @@ mod tests {
                     all += usize::from(corners.iter().all(|(d, r)| rows[row + d][column + r]));
                 }
             }
-            // Rectangles share corners, so that they are not independent. With `n / 9`, the
-            // tolerance is three times as wide as for `n` independent samples.
+            // Rectangles share corners, so they are not independent. With `n / 9`, the tolerance is
+            // three times as wide as for `n` independent samples.
             near(share(all, n), probability.powi(4), n / 9);
         }
     }

@@ -101,7 +101,7 @@ impl Matrix {
     ///
     /// # Panics
     ///
-    /// If an id is not less than `V`.
+    /// If an id is not in `0..V`.
     pub fn rows(&self, ids: Tensor<2, Int>) -> Tensor<3> {
         let _timer = Timer::of("embedding");
         let table = self.matrix();

@@ -67,12 +67,12 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     }
 }
 
-/// Quantises the elements of a matrix as [`quantize_int8`] does. Returns `None` for a matrix
-/// without elements, or if the matrix's size along `axis` has no divisor from 8 to 128.
+/// Quantises a matrix, which must have two axes, as [`quantize_int8`] does. Returns `None` for a
+/// matrix without elements, or if the matrix's size along `axis` has no divisor from 8 to 128.
 ///
 /// # Panics
 ///
-/// If `matrix` does not have two axes, or `axis` is not 0 or 1.
+/// If `matrix` has fewer than two axes, or `axis` is not 0 or 1.
 #[must_use]
 pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData> {
     let [rows, columns] = [matrix.shape()[0], matrix.shape()[1]];
@@ -98,8 +98,8 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
     Some(int8_data(integers, [rows, columns], sizes, &scales))
 }
 
-/// Returns the data of a quantised matrix, from which Burn makes a tensor. `block` is the shape of
-/// a block. Integers and the scales of the blocks are in row-major order.
+/// Returns the tensor data of a quantised matrix. `block` is the shape of a block. Integers and the
+/// scales of the blocks are in row-major order.
 ///
 /// # Panics
 ///
@@ -143,7 +143,7 @@ fn quantise_band(elements: &[f32], columns: usize, scales: &mut [f32], integers:
         for (elements, largest) in row.chunks(per_scale).zip(&mut *scales) {
             for w in elements {
                 // As integers, the bits of positive floats have the same order as the floats. NaN
-                // has the largest bits, so that the maximum keeps NaN.
+                // has the largest bits, so the maximum keeps NaN.
                 *largest = f32::from_bits(largest.to_bits().max(w.abs().to_bits()));
             }
         }
@@ -170,7 +170,7 @@ fn quantise_band(elements: &[f32], columns: usize, scales: &mut [f32], integers:
 /// Rounds `x` to the nearest integer. The lowest 8 bits of the result are those of the integer. `x`
 /// must be between -2^22 and 2^22.
 fn round(x: f32) -> u32 {
-    // The spacing of floats near this number is 1, so that adding it rounds `x` to an integer.
+    // The spacing of floats near this number is 1, so adding it rounds `x` to an integer.
     const ONES: f32 = 1.5 * (1 << 23) as f32;
     (x + ONES).to_bits()
 }

@@ -42,7 +42,7 @@ impl Kernel {
         Self::Portable
     }
 
-    /// Returns all kernels that the CPU has.
+    /// Returns all kernels that the CPU can run.
     #[cfg(test)]
     pub fn all() -> Vec<Self> {
         let mut kernels = vec![Self::Portable];
@@ -60,11 +60,12 @@ impl Kernel {
     }
 
     /// Computes a part of the output.
-    #[allow(unsafe_code)] // Instructions that the CPU has.
+    #[allow(unsafe_code)] // The CPU has these instructions.
     pub fn compute(self, part: Part<'_>) {
         match self {
             Self::Portable => portable(part),
-            // SAFETY: `of_level` and `all` return these kernels only if the CPU has their instructions.
+            // SAFETY: `of_level` and `all` return these kernels only if the CPU has their
+            // instructions.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { avx2(part) },
             // SAFETY: as above.

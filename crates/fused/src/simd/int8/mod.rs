@@ -28,7 +28,7 @@ use self::rows::Rows;
 /// Maximum number of rows of `W` in a block.
 pub(crate) const MAX_BLOCK: usize = 255;
 
-/// Number of rows of `x` for which it pays that another thread packs the same panels of `W` again.
+/// Number of rows of `x` that justify another thread, which must pack the same panels of `W` again.
 const ROWS_OF_PART: usize = 32;
 
 /// Number of multiply-adds below which a second thread costs more than it saves.
@@ -57,7 +57,7 @@ pub(crate) fn matmul(x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mu
     matmul_by(Kernel::of_level(), x, w, bias, y);
 }
 
-/// Computes [`matmul`] with a kernel that the CPU has.
+/// Computes [`matmul`] with the given kernel, which the CPU must be able to run.
 fn matmul_by(kernel: Kernel, x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32]) {
     let (k, n) = (w.rows, w.columns);
     let m = y.len() / n.max(1);
@@ -81,7 +81,7 @@ fn matmul_by(kernel: Kernel, x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>
     };
     let mut rows = ROWS.take();
     rows.quantise(x, k, w.block, threads > 1);
-    // Threads beyond the number of panels compute other rows.
+    // If there are more threads than panels, the rows are split as well.
     let wide = threads.min(n.div_ceil(PANEL));
     let high = (threads / wide).min(m.div_ceil(ROWS_OF_PART));
     let height = m.div_ceil(high);

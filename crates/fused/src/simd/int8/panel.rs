@@ -7,7 +7,7 @@ use super::matrix::Int8Matrix;
 /// Number of columns in a panel.
 pub(super) const PANEL: usize = 64;
 
-/// Four rows of a panel. A word has the four elements of a column, the first one in the lowest
+/// Four rows of a panel. Each word holds the four elements of a column, the first one in the lowest
 /// byte. 128 is added to each element, because the instructions multiply unsigned bytes by signed
 /// ones.
 #[derive(Clone, Copy)]
@@ -17,9 +17,9 @@ pub(super) struct Group(pub [u32; PANEL]);
 /// Distance, in rows, from the rows that are being packed to the rows that are prefetched.
 const AHEAD: usize = 32;
 
-/// Asks the processor to load the cache line of an element, if there is such an element.
+/// Asks the processor to load the cache line of element `index`, if the index is in bounds.
 #[inline(always)]
-#[allow(unsafe_code)] // An instruction that cannot fail.
+#[allow(unsafe_code)] // This instruction cannot fail.
 fn prefetch(data: &[i8], index: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(element) = data.get(index) {
@@ -31,8 +31,8 @@ fn prefetch(data: &[i8], index: usize) {
     let _ = (data, index);
 }
 
-/// The packed word of four elements that are 0. Packing adds 128 to each element, so that each byte
-/// is 128.
+/// The packed word of four elements that are 0. Packing adds 128 to each element, so each byte is
+/// 128.
 const ZEROS: u32 = 0x8080_8080;
 
 impl Group {

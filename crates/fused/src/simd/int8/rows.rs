@@ -11,8 +11,7 @@ pub(super) struct Rows {
     /// filled up with zeros.
     words: Vec<[i8; 4]>,
     /// For each block of each row, the scale, and 128 times the sum of the block's integers.
-    /// Kernels add 128 to each element of `W`, so that a dot product is too large by the second
-    /// number.
+    /// Kernels add 128 to each element of `W`, so a dot product is too large by the second number.
     scales: Vec<(f32, i32)>,
     words_per_block: usize,
     n_blocks: usize,
@@ -69,8 +68,7 @@ impl Rows {
     }
 }
 
-/// The spacing of floats near this number is 1, so that adding it rounds a small number to an
-/// integer.
+/// The spacing of floats near this number is 1, so adding it rounds a small number to an integer.
 const ROUND: f32 = 1.5 * (1 << 23) as f32;
 
 /// Quantises blocks of `block` elements each.

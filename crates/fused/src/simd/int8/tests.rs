@@ -29,7 +29,7 @@ const SIZES: [(usize, usize, usize, usize); 11] = [
     (200, 512, 60, 128),
 ];
 
-/// Compares the products of every kernel that the CPU has with a reference in integers.
+/// Checks every kernel that the CPU can run against a reference in integers.
 fn check(by_column: bool) {
     for kernel in Kernel::all() {
         check_kernel(kernel, by_column);

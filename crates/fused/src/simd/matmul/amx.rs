@@ -1,8 +1,8 @@
-//! Matmuls of bfloat16 elements with AMX, whose registers are tiles of 16 rows of 64 bytes. Sums are
-//! f32.
+//! Matmuls of bfloat16 elements with AMX, whose registers are tiles of 16 rows of 64 bytes. Sums
+//! are f32.
 //!
-//! The intrinsics are not stable, so instructions are written in assembly. A block of the output has
-//! 2 x 2 tiles, so that each tile of `x` or `W` that is loaded is multiplied twice.
+//! The intrinsics are not stable, so instructions are written in assembly. A block of the output
+//! has 2 x 2 tiles, so that each tile of `x` or `W` that is loaded is multiplied twice.
 
 use std::arch::asm;
 use std::ops::Range;
@@ -34,7 +34,7 @@ fn as_tiles(words: &[f32]) -> &[Tile] {
 }
 
 /// Computes a part.
-#[allow(unsafe_code)] // Instructions that the CPU has.
+#[allow(unsafe_code)] // The CPU has these instructions.
 pub(super) fn compute(part: Part<'_, '_, '_>, amx: Amx) {
     // SAFETY: AMX is used only if the level has AVX-512.
     unsafe { in_blocks(part, amx) }
@@ -51,9 +51,9 @@ fn in_blocks(part: Part<'_, '_, '_>, amx: Amx) {
 /// Computes a part of the output. `multiply` returns the product of 32 packed rows of `x` and 32
 /// packed columns of `W`.
 ///
-/// Its first argument has two tiles for every 16 words of the rows: rows 0 to 15, then rows 16 to
-/// 31. Its second argument first has all tiles of columns 0 to 15, with a tile for every 16 words,
-/// and then all tiles of columns 16 to 31.
+/// The first argument of `multiply` has two tiles for every 16 words of the rows: rows 0 to 15,
+/// then rows 16 to 31. The second argument first has all tiles of columns 0 to 15, with a tile for
+/// every 16 words, and then all tiles of columns 16 to 31.
 #[inline(always)]
 fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> Block) {
     part.direct_sums();
@@ -90,9 +90,9 @@ fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> 
 }
 
 impl Part<'_, '_, '_> {
-    /// Packs `columns` of `x` into tiles. The rows of a block have two tiles for every 16 words. Rows
-    /// beyond the end of `x` are arbitrary, and words beyond the last column are zeros. `scratch`
-    /// has room for the rows of a block.
+    /// Packs `columns` of `x` into tiles. The rows of a block have two tiles for every 16 words.
+    /// Rows beyond the end of `x` are arbitrary, and words beyond the last column are zeros.
+    /// `scratch` has room for the rows of a block.
     #[inline(always)]
     fn pack_x_tiles(
         &self,
@@ -189,7 +189,7 @@ struct Shapes {
 struct Tiles;
 
 impl Tiles {
-    #[allow(unsafe_code)] // Instructions that the CPU has.
+    #[allow(unsafe_code)] // The CPU has these instructions.
     fn new(_: Amx) -> Self {
         let mut shapes = Shapes {
             format: [0; 16],
@@ -209,7 +209,7 @@ impl Tiles {
 
     /// Multiplies 32 rows of `x` by 32 columns of `W`, packed as [`by_blocks`] describes.
     #[inline(always)]
-    #[allow(unsafe_code)] // Instructions that the CPU has.
+    #[allow(unsafe_code)] // The CPU has these instructions.
     fn multiply(&self, x: &[Tile], w: &[Tile]) -> Block {
         assert!(x.len() == w.len() && !x.is_empty() && x.len().is_multiple_of(2));
         let steps = x.len() / 2;
@@ -257,8 +257,8 @@ impl Tiles {
 }
 
 impl Drop for Tiles {
-    /// Leaves the registers empty, so that the system need not save them when it switches threads.
-    #[allow(unsafe_code)] // An instruction that the CPU has.
+    /// Releases the registers, so that the system need not save them when it switches threads.
+    #[allow(unsafe_code)] // The CPU has this instruction.
     fn drop(&mut self) {
         // SAFETY: `self` proves that the CPU has the instruction.
         unsafe { asm!("tilerelease", options(nomem, nostack, preserves_flags)) }

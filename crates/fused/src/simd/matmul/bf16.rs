@@ -23,14 +23,15 @@ fn round(x: f32) -> u32 {
     }
 }
 
-/// Rounds two elements to bfloat16 and packs them into a word, the first one in the lower bits.
+/// Rounds two elements to bfloat16 and packs them into the 32 bits of an f32, a *word*. The first
+/// element is in the lower bits.
 #[inline(always)]
 fn word(first: f32, second: f32) -> f32 {
     f32::from_bits(round(first) >> 16 | round(second) & 0xffff_0000)
 }
 
-/// Packs two rows into words: word `i` has element `i` of each row. A missing second row counts as
-/// zeros.
+/// Packs two rows into words: word `i` holds element `i` of each row. A missing second row counts
+/// as zeros.
 #[inline(always)]
 pub(super) fn pair_rows(first: &[f32], second: Option<&[f32]>, words: &mut [f32]) {
     match second {
@@ -217,7 +218,7 @@ mod avx512 {
         const ELEMENTS: usize = 2;
 
         #[inline(always)]
-        #[allow(unsafe_code)] // An instruction that the CPU has.
+        #[allow(unsafe_code)] // The CPU has this instruction.
         fn multiply_add(
             self,
             _: V4,
@@ -238,7 +239,7 @@ mod avx512 {
     }
 
     /// Computes a part of the output.
-    #[allow(unsafe_code)] // Instructions that the CPU has.
+    #[allow(unsafe_code)] // The CPU has these instructions.
     pub(in super::super) fn compute(part: Part<'_, '_, '_>, format: Bf16) {
         // SAFETY: `format` proves that the CPU has the instructions.
         unsafe { packed(part, format) }

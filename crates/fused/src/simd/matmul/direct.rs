@@ -8,8 +8,8 @@ use super::part::{At, Part, ROWS, VECTORS, load_vectors};
 /// Maximum number of rows of `x` for which `W` is read in place. For more rows, `W` is packed.
 pub(super) const FEW: usize = 16;
 
-/// Maximum number of rows of a part for which low tiles are used. They have fewer rows than other
-/// tiles, but more vectors in each row.
+/// Maximum number of rows of a part that is computed in low tiles. These tiles have fewer rows than
+/// other tiles, but more vectors in each row.
 const LOW: usize = 6;
 
 /// Number of vectors in each row of a low tile.
@@ -19,9 +19,9 @@ const LOW_VECTORS: usize = 4;
 /// streams of memory.
 const STREAMS: usize = 16;
 
-/// `R` rows of `x`, with the columns from a given column on.
+/// `R` rows of `x`, from a given column on.
 trait XRows<'a, const R: usize>: Copy {
-    /// Returns `R` rows of the part's `x`, from row `row` on, with `depth` columns, from column
+    /// Returns rows `row..row + R` of the part's `x`. Callers read `depth` columns, from column
     /// `first` on.
     fn of(part: &Part<'a, '_, '_>, row: usize, first: usize, depth: usize) -> Self;
 

@@ -182,8 +182,8 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
             }
         }
     }
-    // The choice depends on the rows of the whole output. The rows of a part depend on the number
-    // of threads, on which the result must not depend.
+    // `m` is the number of rows of the whole output. A part's number of rows depends on the number
+    // of threads, and the result must not.
     let is_bf16 = has_bf16_matmuls() && m > FEW;
     let run = |mut share: Share<'_>| {
         let part = Part {

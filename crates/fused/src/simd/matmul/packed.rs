@@ -23,7 +23,7 @@ trait Tile: Copy {
     ///
     /// # Panics
     ///
-    /// If a row has another number of elements.
+    /// If a row has a different number of elements.
     fn check(self, depth: usize);
 
     fn at(self, row: usize, column: usize) -> f32;

@@ -30,7 +30,7 @@ pub(super) struct Part<'a, 'y, 'z> {
     pub sums: Sums<'z>,
 }
 
-/// The column sums of `W` that a part computes, in pieces of several columns. Each entry has the
+/// The column sums of `W` that a part computes, in pieces of several columns. Each entry holds the
 /// first column of a piece, counted from the part's first column, and the memory to which the sums
 /// of the piece are added.
 pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;

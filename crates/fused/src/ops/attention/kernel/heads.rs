@@ -1,4 +1,4 @@
-//! Views of packed heads, masks and scratch memory, which the forward and backward passes share.
+//! Packed heads, masks and scratch memory, which the forward and backward passes share.
 
 use rayon::prelude::*;
 
@@ -46,7 +46,6 @@ impl<'a> Heads<'a> {
 /// blocked.
 #[derive(Clone, Copy, Debug)]
 pub(in super::super) struct MaskBytes<'a> {
-    /// The bytes of the mask.
     pub data: &'a [u8],
     /// Stride of each axis of `[B, H, T, S]`, in bytes. It is 0 for an axis that is broadcast.
     pub strides: [usize; 4],
@@ -79,7 +78,8 @@ pub(super) struct Scratch {
 }
 
 thread_local! {
-    /// The calling thread's scratch memory. A function takes it out of the cell while it uses it.
+    /// The calling thread's scratch memory. A function takes the memory out of the cell, and puts
+    /// it back when it is done.
     pub(super) static SCRATCH: std::cell::Cell<Scratch> = std::cell::Cell::default();
 }
 
@@ -91,8 +91,8 @@ pub(super) fn for_each<T: Send>(is_large: bool, items: Vec<T>, f: impl Fn(T) + S
     }
 }
 
-/// Splits `x`, `[L, n, K]`, by head. Returns a vector for each of the `n` heads, which has the
-/// head's `L` rows of `K` elements.
+/// Splits `x`, `[L, n, K]`, by head. Returns one vector for each of the `n` heads, with the head's
+/// `L` rows of `K` elements.
 pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f32]>> {
     let length = x.len() / (n * d_head);
     let mut heads: Vec<Vec<&mut [f32]>> = (0..n).map(|_| Vec::with_capacity(length)).collect();
@@ -134,8 +134,8 @@ impl Attention<'_> {
         })
     }
 
-    /// Applies dropout to `weights`, `[n, s]`, which are those of the first `s` keys for `n`
-    /// queries of sequence `row` and head `head`, from query `first` on.
+    /// Applies dropout to `weights`, `[n, s]`: the weights of the first `s` keys, for `n` queries
+    /// of sequence `row` and head `head`, from query `first` on.
     pub(super) fn drop(&self, [row, head, first]: [usize; 3], weights: &mut [f32], s: usize) {
         let query = (row * self.n_heads + head) * self.query.length + first;
         if s == self.key.length {

@@ -126,7 +126,8 @@ impl WithSimd for Targets<'_> {
                     *weight = scale * dot(simd, query, key);
                 }
             }
-            // Without keys, there are no weights, and a chunk must not be empty.
+            // `max(1)`: there may be no keys, and `chunks_exact_mut` panics if the size of a chunk
+            // is 0.
             for weights in weights.chunks_exact_mut(attention.length.max(1)) {
                 let Some(largest) = largest(weights) else {
                     weights.fill(0.0);

@@ -15,7 +15,7 @@ use crate::ops::dropout::portable::draw_dropped;
 /// is faster: on ndarray, a training step with 512 keys would otherwise take up to 10 % longer.
 pub(super) const LONG: usize = 1024;
 
-/// Dropout of the weights.
+/// Dropout of the attention weights.
 #[derive(Clone, Debug, ExtensionType)]
 pub(crate) enum WeightDropout<B: Backend> {
     /// No weight is dropped.
