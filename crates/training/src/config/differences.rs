@@ -12,8 +12,7 @@ use crate::data::SYNTHETIC_TASKS;
 pub type Settings = BTreeMap<String, Value>;
 
 /// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
-/// from the data. Skips settings that are `null`, too, because they mean the same as missing
-/// settings.
+/// from the data, and settings that are `null`, which mean the same as missing settings.
 pub fn settings(config: &Value) -> Settings {
     let mut found = Settings::new();
     visit(config, "", &mut found);

@@ -97,8 +97,7 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let optimization = file.get("optimization");
     let has = |key| optimization.is_some_and(|settings| settings.get(key).is_some());
     if has("steps") && !has("epochs") {
-        // The file sets the number of steps, so it must not follow from the default number of
-        // epochs.
+        // Otherwise, the default number of epochs would replace the number of steps in the file.
         defaults.optimization.epochs = None;
     }
     let mut config = serde_json::to_value(defaults).expect("it is plain data");
