@@ -17,12 +17,13 @@ mod lines;
 ///
 /// # Errors
 ///
-/// If the file cannot be written. An existing file at `path` is then unchanged.
+/// If the file cannot be written; an existing file at `path` is then unchanged. Also if the file is
+/// in place, but its folder cannot be synced to the disk.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir()) {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
-    // Without a file at `path`, there is no link to follow.
+    // A path without a file, or a broken link, cannot be resolved and is used as it is.
     let target = fs::canonicalize(path);
     let path = target.as_deref().unwrap_or(path);
     let temporary = temporary_name(path);
@@ -220,7 +221,7 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"through the link");
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
             fs::remove_file(link).unwrap();
-            // What is not a regular file is not replaced: a socket cannot be opened and stays.
+            // Only regular files are replaced: a socket cannot be opened, and stays.
             let socket = folder.path().join("socket");
             let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
             assert!(write_whole(&socket, b"nothing").is_err());

@@ -104,8 +104,7 @@ pub enum InputError {
         /// Size of the vocabulary, in tokens.
         vocab_size: usize,
     },
-    /// A sequence is longer than the model's `max_len`, or a forced prefix is longer than
-    /// `max_length` in the settings of the generation.
+    /// A sequence is longer than the model's `max_len`.
     #[error(
         "sequence {sequence} has {length} tokens, but the model's max_len is {max_len}: shorten it, or build the model with a larger max_len"
     )]

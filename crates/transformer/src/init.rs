@@ -13,7 +13,7 @@ use rand::{RngExt, SeedableRng};
 /// Draws the initial parameters of one model.
 pub(crate) struct Init<'a> {
     device: &'a Device,
-    /// Random generator for the parameters that are drawn; `None` sets them to 0 instead.
+    /// Random generator of matrices and biases; `None` sets them to 0 instead.
     rng: Option<ChaCha8Rng>,
     /// Sinusoidal position table, shared by encoder and decoder; `None` until it is computed.
     pub sinusoid: Option<Tensor<2>>,

@@ -1,11 +1,11 @@
 //! The encoder-decoder Transformer of *Attention Is All You Need* (arXiv 1706.03762) for any Burn
 //! backend.
 //!
-//! The crate has the whole model: embeddings, positional encoding, encoder, decoder and generator.
-//! It also has the label-smoothed loss, generation by greedy decoding, sampling and beam search,
-//! and the import and export of PyTorch weights. Encoder and decoder can also be used alone, or
-//! inside a module of your own. One [`TransformerConfig`] describes a model; its defaults are the
-//! paper's base model.
+//! The crate has the whole model: embeddings, positional encoding, encoder, decoder and generator
+//! (the output layer). It also has the label-smoothed loss, generation by greedy decoding, sampling
+//! and beam search, and the import and export of PyTorch weights. Encoder and decoder can also be
+//! used alone, or inside a module of your own. One [`TransformerConfig`] describes a model; its
+//! defaults are the paper's base model.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -36,9 +36,9 @@
 //! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
 //! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
 //! implementations. The decoder's cache holds only keys and values, in buffers that are written in
-//! place. Beams share the cached keys and values instead of copying them. By default, stacks end
-//! with a layer norm, as pre-norm stacks need. The operations of the `fused` crate make training
-//! and inference fast on CPU backends.
+//! place. Beams share the cached keys and values instead of copying them. By default, each stack
+//! ends with a layer norm, which pre-norm stacks need. The operations of the `fused` crate make
+//! training and inference fast on CPU backends.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
 //! tested against it. The interface of this crate differs in these points:

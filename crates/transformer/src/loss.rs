@@ -104,10 +104,10 @@ impl CrossEntropy {
     /// Computes the sum of the loss from decoder states, without holding all logits at once.
     ///
     /// The decoder's generator computes the logits of `rows_at_a_time` tokens at a time. This
-    /// avoids a tensor of `B * T * V` elements. It costs one more matmul in the backward pass,
-    /// which computes the logits again. All logits are nevertheless held at once where `fused` has
-    /// no fast path. With autodiff, it has one on every backend that this crate has a feature for.
-    /// Without autodiff, it has one only on flex.
+    /// avoids a tensor of `B * T * V` elements, but costs one more matmul in the backward pass,
+    /// which computes the logits again. Without a fast path of `fused`, all logits are held at
+    /// once. With autodiff, there is a fast path on every backend that this crate has a feature
+    /// for. Without autodiff, there is a fast path only on flex in f32.
     ///
     /// # Shapes
     ///

@@ -52,17 +52,17 @@ impl<'a> DecoderPass<'a> {
 pub(crate) struct LayerCache {
     /// Keys and values of the targets' earlier tokens.
     pub self_attention: KeyValueCache,
-    /// Keys and values of the memory, `[B, S, 2 H, K]`; `None` before the first pass projects them.
+    /// Keys and values of the memory, `[B, S, 2 H, K]`; `None` before the first pass computes them.
     cross_attention: Option<Tensor<4>>,
 }
 
 impl LayerCache {
-    /// Returns the keys and values of the memory, `[B, S, 2 H, K]`, which the first call projects.
+    /// Returns the keys and values of the memory, `[B, S, 2 H, K]`, which the first call computes.
     ///
     /// # Panics
     ///
-    /// If the cache holds a memory of another shape. If `index.sources` is `None`, also if the
-    /// number of sources is not `targets`.
+    /// If the cache holds a memory of another shape, or if `index.sources` is `None` and the number
+    /// of sources is not `targets`.
     pub fn project(
         &mut self,
         attention: &CrossAttention,

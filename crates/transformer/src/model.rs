@@ -183,8 +183,8 @@ impl Transformer {
     /// Returns the model with positional encoding for sequences of up to `max_len` tokens.
     ///
     /// `config` must be the model's configuration. Sinusoidal and rotary positions are recomputed,
-    /// and the model keeps its parameters. A model with learned positions does not change, because
-    /// these are parameters. A model without positional encoding does not change either.
+    /// and the model keeps its parameters. A model does not change if its positions are learned,
+    /// because learned positions are parameters, or if it has no positional encoding.
     ///
     /// ```
     /// use burn::tensor::Device;

@@ -39,8 +39,8 @@ const CONCERNS: [&str; 7] = [
     "execution",
 ];
 
-/// Maximum number of similar paths that the error about an unknown path suggests. If settings have
-/// the same name as the unknown path after its last dot, the error suggests all of them instead.
+/// Maximum number of similar paths that the error about an unknown path suggests. If some paths
+/// have the same last key as the unknown path, the error suggests all of these paths instead.
 const NEAREST: usize = 3;
 
 impl RunConfig {
@@ -120,7 +120,7 @@ impl RunConfig {
     /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
     /// such as 0.98.
     pub fn to_json(&self) -> Value {
-        // `serde_json::to_value` would convert `f32` numbers to `f64`, so that 0.98 would become
+        // `serde_json::to_value` would convert `f32` numbers to `f64`: 0.98 would become
         // 0.9800000190734863.
         let json = serde_json::to_string(self).expect("it is plain data");
         serde_json::from_str(&json).expect("it has just been written")

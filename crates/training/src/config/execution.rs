@@ -25,8 +25,7 @@ pub struct ExecutionConfig {
 }
 
 impl Default for ExecutionConfig {
-    /// Returns settings with fast paths and f32. `backend` is empty, so that the caller must set
-    /// it.
+    /// Returns settings with fast paths and f32. `backend` is empty, so the caller must set it.
     fn default() -> Self {
         Self {
             backend: String::new(),

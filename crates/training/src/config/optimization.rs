@@ -15,7 +15,7 @@ pub struct OptimizationConfig {
     /// Number of passes over the training data; `None` if `steps` limits training. Synthetic tasks
     /// must have `None`, because they have no epochs.
     pub epochs: Option<usize>,
-    /// Number of sequences in a batch. Data sets that limit a batch by its tokens ignore it.
+    /// Number of sequences in a batch; ignored by data sets that limit a batch by its tokens.
     pub batch_size: usize,
     /// Number of batches in a step. Their gradients are added up.
     pub accumulate: usize,
@@ -55,7 +55,7 @@ pub struct OptimizerConfig {
     /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Biases and norms
     /// are not decayed.
     pub weight_decay: f32,
-    /// Maximum global gradient norm. Larger gradients are scaled down to it; `None` for no maximum.
+    /// Maximum global gradient norm, to which larger gradients are scaled; `None` for no maximum.
     pub clip_norm: Option<f32>,
 }
 

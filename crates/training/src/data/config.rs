@@ -20,10 +20,10 @@ macro_rules! data_config {
             $($(#[$doc])* $task($settings),)*
             /// Parallel corpora; see [`parallel`](super::parallel).
             Text(Box<TextConfig>),
-            /// A data set that your own program defines. `config.json` has only its name, so that
-            /// other programs cannot create the data set.
+            /// A data set that your own program defines. `config.json` has only its name, so other
+            /// programs cannot create the data set.
             Custom {
-                /// Name of the task. The names of its run folders begin with it.
+                /// Name of the task, with which the names of its run folders begin.
                 title: String,
             },
         }

@@ -144,8 +144,8 @@ pub trait Scorer {
     /// [`Dataset::held_out`].
     fn reference(&self, index: usize, example: &Example) -> String;
 
-    /// Returns the corpus scores of decoded examples; `None` if targets are not texts, so that BLEU
-    /// and chrF do not apply. `decoded[i]` belongs to example `i` of [`Dataset::held_out`].
+    /// Returns the corpus scores of decoded examples; `None` if targets are not texts, so BLEU and
+    /// chrF do not apply. `decoded[i]` belongs to example `i` of [`Dataset::held_out`].
     fn text_scores(&self, _decoded: &[Decoded]) -> Option<TextScores> {
         None
     }

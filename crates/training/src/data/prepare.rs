@@ -35,8 +35,8 @@ pub enum Purpose<'a> {
     },
 }
 
-/// Prepares the data set that `config` names. For a new run on texts, this makes the paths in
-/// `config` absolute and adds the hashes of tokenisers and corpora to it.
+/// Prepares the data set that `config` names. For a new run on texts, makes the paths in `config`
+/// absolute, and adds the hashes of tokenisers and corpora to `config`.
 ///
 /// ```
 /// use training::data::{DataConfig, Purpose, Split, prepare};

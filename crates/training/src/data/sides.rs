@@ -4,7 +4,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 /// The values of a setting for sources and for targets.
 ///
-/// In configuration files, it is an object with the keys `source` and `target`, or a single value
+/// A configuration file has either an object with the keys `source` and `target`, or a single value
 /// for both sides.
 ///
 /// ```
@@ -41,7 +41,7 @@ impl<T> Sides<T> {
 
     /// Returns the path of a setting and its value, first for sources and then for targets. If the
     /// values differ, the paths are `PATH.source` and `PATH.target`. Equal values were probably
-    /// given as a single value, so that both paths are then `path` itself.
+    /// given as a single value, so both paths are then `path` itself.
     pub(crate) fn with_paths(self, path: &str) -> [(String, T); 2]
     where
         T: PartialEq,

@@ -2,7 +2,8 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// Maximum length of a line, in bytes. A device such as `/dev/zero` has a line without end.
+/// Maximum length of a line with its line break, in bytes. A device such as `/dev/zero` has a line
+/// without end.
 const LONGEST: u64 = 64 << 20;
 
 /// Byte order mark, with which some Windows programs begin a text.

@@ -17,7 +17,7 @@ pub struct Line {
 }
 
 impl Line {
-    /// Whether the line is empty or has only white space.
+    /// Returns whether the line is empty or has only white space.
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
@@ -67,7 +67,7 @@ impl Input {
         })
     }
 
-    /// Whether the lines are typed into a terminal, so that the user waits for each result.
+    /// Returns whether the lines are typed into a terminal, so that the user waits for each result.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }

@@ -111,7 +111,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// Passes the text of an output to `print` token by token, and then a line break. Scores, the
-    /// outputs of a beam search, and several outputs of a source are passed as a whole. The
+    /// outputs of a beam of more than one target, and several samples are passed as a whole. The
     /// generation ends early if `print` returns `Break`.
     ///
     /// ```
@@ -171,8 +171,7 @@ impl<'a> Predictor<'a> {
         let steps = model.stream_completion(&[&request.source], &[prefix], &config);
         let (mut target, mut printed) = (Vec::new(), String::new());
         for step in steps.map_err(wrong)? {
-            // Only one output is generated, without beam search, so that a step yields at most one
-            // token.
+            // Only one row is decoded, so a step yields at most one token.
             let Some(token) = step.map_err(wrong)?.first().map(|row| row.token) else {
                 continue;
             };
@@ -232,9 +231,9 @@ impl<'a> Predictor<'a> {
         self.run.dataset.codec()
     }
 
-    /// Whether one search can decode two consecutive requests. Their outputs must have the same
-    /// maximum length. If tokens are sampled, their line numbers must be consecutive, because a
-    /// search derives the random draws from line numbers that increase by one per source.
+    /// Returns whether one search can decode two consecutive requests. Their outputs must have the
+    /// same maximum length. If tokens are sampled, the line numbers must also be consecutive,
+    /// because a search derives the random draws from line numbers that increase by one per source.
     fn can_share_a_search(&self, a: &Request, b: &Request) -> bool {
         let is_sampled = matches!(&self.work, Work::Generate(all) if all.is_sampled());
         let is_next = !is_sampled || a.line + 1 == b.line;

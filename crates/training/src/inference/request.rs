@@ -57,7 +57,7 @@ impl Request {
         let codec = run.dataset.codec();
         let encode = |text: &str| codec.encode_source(text);
         let source = side("source", max_tokens).encode(text, encode)?;
-        // The decoder reads the begin symbol before the target, so that the target has one position
+        // The decoder reads the begin symbol before the target, so the target has one position
         // fewer.
         let encode = |text: &str| codec.encode_target(text);
         let target = side("target", max_tokens - 1).encode(target, encode)?;

@@ -38,7 +38,7 @@ impl Generation {
         config
     }
 
-    /// Whether the tokens of outputs are drawn at random.
+    /// Returns whether the tokens of outputs are drawn at random.
     pub(super) fn is_sampled(&self) -> bool {
         matches!(self.config.method, Method::Sample { .. })
     }

@@ -51,7 +51,7 @@ impl EditCounts {
     }
 
     /// Returns the number of edits per word or character of the references; `None` if the
-    /// references are empty. The rate is above 1 if hypotheses are much longer than references.
+    /// references are empty. The rate can exceed 1 if hypotheses are longer than references.
     pub fn rate(&self) -> Option<f64> {
         (self.length > 0).then(|| self.edits as f64 / self.length as f64)
     }

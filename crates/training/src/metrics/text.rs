@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Whether a character is white space for Python's `str.split`, which sacreBLEU uses.
+/// Returns whether a character is white space for Python's `str.split`, which sacreBLEU uses.
 pub(super) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c)
 }

@@ -1,9 +1,9 @@
-//! Attention for every kind of input: computed by a fast path of `fused` or, without one, by Burn's
-//! operations.
+//! Attention for every kind of input. A fast path of `fused` computes it if there is one, and
+//! Burn's operations otherwise.
 //!
 //! The fast paths are:
 //!
-//! - `fused::self_attention`, for self-attention without a cache.
+//! - `fused::self_attention`, for self-attention without cached tokens.
 //! - `fused::attention_step`, for one query per target that attends to a cache or to a memory.
 //! - `fused::cross_attention`, for cross-attention with one target per source.
 //!
@@ -25,7 +25,7 @@ use crate::mask::AttentionMask;
 
 /// Queries, and the keys and values to which they attend.
 pub(super) enum Inputs<'a> {
-    /// Self-attention without a cache: queries, keys and values come from the same tokens.
+    /// Self-attention without cached tokens: queries, keys and values come from the same tokens.
     Own {
         /// Queries of all heads, then their keys, then their values: `[B, T, 3 H, K]`.
         packed: Tensor<4>,
@@ -58,8 +58,8 @@ pub(super) enum Inputs<'a> {
 ///
 /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked; `B` is the number of sources for
 ///   [`Inputs::Memory`] and the number of targets otherwise
-/// - outputs: the context, `[R, T, D]`; if `keep_weights`, also the weights before dropout,
-///   `[R, H, T, S]`
+/// - outputs: the context (weighted sums of the values) of `R` targets, `[R, T, D]`; if
+///   `keep_weights`, also the weights before dropout, `[R, H, T, S]`
 pub(super) fn attend(
     inputs: Inputs<'_>,
     mask: Option<&AttentionMask>,

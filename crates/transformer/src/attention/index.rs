@@ -27,8 +27,8 @@ pub(crate) struct TokenRows {
     pub rows: Vec<u32>,
     /// Number of tokens of each target, `T`.
     length: usize,
-    /// Index of each token in a cache of `N` rows of `C` positions, flattened to `[N * C]`. The
-    /// indices are computed at first use.
+    /// Index of each token in a cache that is flattened from `N` rows of `C` positions to
+    /// `[N * C]`; computed at first use.
     indices: OnceCell<Tensor<1, Int>>,
 }
 

@@ -19,8 +19,8 @@ pub enum Method {
         temperature: f64,
         /// Number of likeliest tokens to draw from, at least 1. `None` draws from all tokens.
         top_k: Option<usize>,
-        /// Minimum total probability, in `(0, 1]`, of the tokens to draw from, which are the
-        /// smallest set of likeliest tokens that reaches it (nucleus sampling, Holtzman et al.
+        /// Total probability, in `(0, 1]`. Tokens are drawn from the smallest set of likeliest
+        /// tokens with at least this probability in total (nucleus sampling, Holtzman et al.
         /// 2020). `None` draws from all tokens.
         top_p: Option<f64>,
         /// Seed. The random draws for source `i` depend only on `seed` and `first_source + i`.
@@ -130,9 +130,9 @@ pub struct GenerateConfig {
     /// Number of targets to return per source: the best targets of a beam, or all samples.
     #[config(default = 1)]
     pub n_best: usize,
-    /// Divisor of the positive logits of tokens that the target already has (CTRL, Keskar et al.
-    /// 2019, section 4.1). Negative logits of these tokens are multiplied by it. A value above 1
-    /// discourages repetition.
+    /// Divisor of the positive logits of tokens that the target already has, and factor of their
+    /// negative logits (CTRL, Keskar et al. 2019, section 4.1). A value above 1 discourages
+    /// repetition.
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
     /// Length, in tokens, of the n-grams that a target must not repeat. With 0, the default, a

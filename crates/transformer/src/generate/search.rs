@@ -159,8 +159,8 @@ impl<M: Autoregressive> Search<M> {
 
     /// Runs the search to its end.
     ///
-    /// Returns up to `n_best` hypotheses per source, best first. Those of a beam search are all
-    /// different; samples may be equal.
+    /// Returns up to `n_best` hypotheses per source, best first. The hypotheses of a beam search
+    /// all differ; samples may be equal.
     ///
     /// # Errors
     ///
@@ -190,8 +190,8 @@ impl<M: Autoregressive> Search<M> {
         self.sources[source].record(hypothesis, self.config.n_best);
     }
 
-    /// Extends the rows of one source by one token each. `begin` is the index of the first of them
-    /// among the rows of all sources.
+    /// Extends the rows of one source by one token each. `begin` is the index of `rows[0]` among
+    /// the rows of all sources.
     fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
         let vocab_size = self.model.vocab_size();
         let length = rows[0].tokens.len();

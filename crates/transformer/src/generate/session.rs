@@ -312,7 +312,7 @@ impl Transformer {
         self.begin(sources, prefixes.collect(), config)
     }
 
-    /// Begins a search in which each source has its own length limit, if the configuration has one.
+    /// Begins a search. If `config` has a `length_limit`, each source gets its own maximum length.
     fn begin(
         &self,
         sources: &[impl AsRef<[u32]>],

@@ -1,7 +1,8 @@
 //! Quantised matrices, in memory and in files.
 //!
-//! A file stores the integers of a matrix under the name of the matrix. It stores the scales of the
-//! blocks under this name followed by `.scales`. The size of a block follows from the two shapes.
+//! A matrix is divided into blocks, each of which has a scale. A file stores the integers of a
+//! matrix under the name of the matrix, and the scales of its blocks under this name followed by
+//! `.scales`. The size of a block follows from the two shapes.
 
 use std::borrow::Cow;
 

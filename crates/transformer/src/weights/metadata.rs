@@ -21,7 +21,7 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, fields are missing, or a key other than `config` holds it.
+/// The configuration is not valid JSON, lacks fields, or is under a key other than `config`.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {
@@ -34,8 +34,8 @@ pub(super) fn config(
     if let Some(json) = metadata.get(CONFIG) {
         return read(json).map(Some);
     }
-    // Other programs write other metadata, but never a configuration of this crate. If another key
-    // holds one, that key is damaged.
+    // Other programs write other metadata, but never a configuration of this crate. A key other
+    // than `config` that holds a configuration must therefore be damaged.
     match metadata.iter().find(|(_, json)| read(json).is_ok()) {
         None => Ok(None),
         Some((key, _)) => Err(WeightsError::File(format!(

@@ -82,7 +82,7 @@ impl MapNamed for Replace {
             if stays && matrix.is_some_and(|matrix| axis(&name) == Some(matrix.axis())) {
                 return Tensor::from_data(data, &device);
             }
-            // Other data is moved, not copied.
+            // Data that is not quantised is moved, not copied.
             let data = match dequantize(&data) {
                 Cow::Owned(dequantized) => dequantized,
                 Cow::Borrowed(_) => data,

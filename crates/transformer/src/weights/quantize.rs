@@ -15,8 +15,8 @@ use super::named::{MapNamed, map_named};
 /// divided into such blocks is not quantised. Matmuls are computed with 8-bit integers: see
 /// [`fused::quantize_int8`].
 ///
-/// Without fast paths ([`fused::has_fast_paths`]), a matrix would have to be dequantised whenever it
-/// is used. The elements are then rounded in the same way, but stored in f32.
+/// Without fast paths ([`fused::has_fast_paths`]), a quantised matrix would have to be dequantised
+/// at each use. The elements are therefore rounded in the same way, but stored in f32.
 ///
 /// On other backends, Burn's quantiser scales each weight of a linear layer by its largest absolute
 /// element, and embedding tables are not quantised. The speed depends on the backend's operations.

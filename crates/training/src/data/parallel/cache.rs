@@ -1,5 +1,5 @@
 //! Tokenised corpora in files that are mapped into memory. They may be larger than memory, and a
-//! resumed run can use them at once.
+//! resumed run need not tokenise its corpora again.
 //!
 //! - `tokens` has the ids of one sequence after the other, without begin and end symbol. An id has
 //!   two bytes, or four if a vocabulary has more than 65,536 tokens.
@@ -73,8 +73,8 @@ pub struct TokenCache {
 
 impl TokenCache {
     /// Opens the cache of a corpus in the folder `caches`. Makes the cache first if it does not
-    /// exist. `fingerprints` identify the files of the corpus; `tokenizers` are those of sources
-    /// and of targets.
+    /// exist or is damaged. `fingerprints` identify the files of the corpus; `tokenizers` are those
+    /// of sources and of targets.
     ///
     /// # Errors
     ///

@@ -79,8 +79,8 @@ impl TextConfig {
         }
     }
 
-    /// Returns the options for reading the corpora. `max_bytes` allows 64 bytes per token, which is
-    /// far more than texts have, and never less than 16 KiB.
+    /// Returns the options for reading the corpora. `max_bytes` is at least 16 KiB, and allows 64
+    /// bytes per token, which is far more than texts have.
     pub fn read_options(&self) -> ReadOptions {
         let [source, target] = self.max_length.each();
         ReadOptions {

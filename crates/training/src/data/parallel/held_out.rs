@@ -14,8 +14,8 @@ const MAX_PAIRS: usize = 2000;
 ///
 /// A pair is held out if its hash is below a limit. A pair and its duplicates are therefore in the
 /// same split in every run. If more than 2,000 different pairs are below the limit, the 2,000 pairs
-/// with the smallest hashes are held out. If no pair is below it, the pair with the smallest hash
-/// is held out.
+/// with the smallest hashes are held out. If no hash is below the limit, the pair with the smallest
+/// hash is held out.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeldOut {
     /// The held-out pairs without duplicates, in the order of the corpus.
@@ -201,9 +201,9 @@ mod tests {
 
     #[test]
     fn duplicates_are_on_the_same_side() {
-        // With a share of 0.9, more than 2,000 pairs have hashes below the limit, so that some of
-        // them are removed again. With a share of 1e-9, only the pair with the smallest hash is
-        // held out.
+        // With a share of 0.9, more than 2,000 pairs have hashes below the limit, so some of them
+        // are removed again. With a share of 1e-9, only the pair with the smallest hash is held
+        // out.
         for (n, share) in [(3000, 0.01), (3000, 0.9), (10, 1e-9)] {
             let held_out = choose((0..n).chain((0..n).rev()), share);
             assert_eq!(held_out.indices.len(), 2 * held_out.pairs.len());

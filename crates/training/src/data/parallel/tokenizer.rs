@@ -55,8 +55,8 @@ const BOS: [&str; 4] = [Vocabulary::BOS, "<s>", "[BOS]", "[CLS]"];
 const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|>"];
 const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
-/// Texts with words and characters that most vocabularies lack. A tokeniser can encode them by
-/// bytes or by an unknown token, and is rejected if it cannot encode them.
+/// Texts with words and characters that most vocabularies lack. A tokeniser must be able to encode
+/// them, by bytes or by an unknown token. Otherwise, it is rejected.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
 /// Maximum size of a `tokenizer.json`, in MiB.
@@ -125,7 +125,7 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), and if the file has another SHA-256.
+    /// In the same cases as [`read`](Self::read), or if the file has another SHA-256.
     pub fn read_known(path: &Path, hash: &str, otherwise: &str) -> Result<Self, UsageError> {
         let json = read_json(path)?;
         if sha256(&json) != hash {

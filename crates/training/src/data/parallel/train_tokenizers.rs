@@ -69,8 +69,8 @@ fn cached_or_trained(
 ) -> Result<Arc<Tokenizer>> {
     let Corpus { fields, target, .. } = &config.train;
     // The name of the cache contains a hash of these settings. A tokeniser of sources does not
-    // depend on the settings for targets, nor the other way round. The hash therefore leaves out
-    // the settings of the other side.
+    // depend on the settings for targets, and vice versa. The hash therefore omits the settings of
+    // the other side.
     let settings = TokenizerConfig {
         vocab_size: Sides::both(texts.of(config.tokenizer.vocab_size)),
         or_fewer: Sides::both(texts.of(config.tokenizer.or_fewer)),

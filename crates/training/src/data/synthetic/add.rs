@@ -19,7 +19,7 @@ pub const ADD: TaskEntry<AddConfig> = TaskEntry {
     create: |config| Ok(Box::new(AddTask::new(config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // So many steps are needed because the model learns carries over several digits last.
+        // The model learns carries over several digits last, and needs many steps for them.
         steps: 3000,
         schedule: Schedule::linear(0.4, 200),
         ..Recipe::LEARNED_POSITIONS

@@ -17,7 +17,7 @@ pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
     recipe: Recipe::ANNOTATED,
 };
 
-/// Settings of [`AnnotatedCopy`]. There are none.
+/// Settings of [`AnnotatedCopy`], which has none.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AnnotatedConfig {}

@@ -28,7 +28,7 @@ pub struct Recipe {
     pub d_model: usize,
     /// Number of attention heads.
     pub n_heads: usize,
-    /// Number of layers of the encoder. The decoder has as many.
+    /// Number of encoder layers, and also of decoder layers.
     pub n_layers: usize,
     /// Inner width of the feed-forward networks.
     pub d_ff: usize,

@@ -40,8 +40,8 @@ pub const SORT: TaskEntry<SequenceConfig> = TaskEntry {
     create: |config| Ok(Box::new(SequenceTask::new(Rule::Sort, config)?)),
     recipe: Recipe {
         n_layers: 2,
-        // So many steps are needed because the model learns last to repeat symbols that occur
-        // several times.
+        // The model learns last to repeat symbols that occur several times, and needs many steps
+        // for this.
         steps: 3000,
         ..Recipe::LEARNED_POSITIONS
     },

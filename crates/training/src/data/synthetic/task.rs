@@ -76,8 +76,8 @@ pub trait SyntheticTask: Send + Sync {
         output == example.output(self.alphabet().eos_id().is_some())
     }
 
-    /// Returns a random source and its output to train on. By default, all lengths are equally
-    /// likely.
+    /// Returns a random source of one of the [`lengths`](Self::lengths), and its output. By
+    /// default, all lengths are equally likely.
     fn draw(&self, rng: &mut DataRng) -> (Vec<u32>, Vec<u32>) {
         let length = rng.random_range(self.lengths());
         self.pair(length, rng)

@@ -36,8 +36,8 @@ pub(in crate::weights) enum Kind {
     /// A vector that may have leading axes of size 1 in a file. The field is the number of these
     /// axes in an exported file.
     Vector(usize),
-    /// A position table `[max_len, D]`. In the layout, it has an additional axis of size 1, whose
-    /// index is the field; `None` means no additional axis.
+    /// A position table `[max_len, D]`. The field is the index of an additional axis of size 1 in
+    /// the layout; `None` means no additional axis.
     Positions(Option<usize>),
 }
 

@@ -3,7 +3,6 @@
 use super::name::Layout;
 use super::rule::{CORE, Kind, Part, Rule};
 
-/// Returns the rules of a layout.
 pub(super) fn rules(layout: Layout) -> Vec<Rule> {
     match layout {
         Layout::Native => native(),
@@ -120,15 +119,14 @@ impl Table {
         self
     }
 
-    /// Adds the rules for position tables. Export writes them with an additional axis of size 1
-    /// before `axis`, if there is an `axis`.
+    /// Adds the rules for position tables. In the layout, they have an additional axis of size 1
+    /// at index `axis`, unless `axis` is `None`.
     fn positions(mut self, theirs: &[&str], stack: &str, axis: Option<usize>) -> Self {
         let ours = format!("{stack}.input.position.Learned.weight");
         self.rule(theirs, &ours, Kind::Positions(axis), [Part::WHOLE; 2]);
         self
     }
 
-    /// Adds the rules for the generator.
     fn generator(mut self, theirs: &[&str]) -> Self {
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
             let theirs: Vec<String> = theirs.iter().map(|x| format!("{x}.{name}")).collect();

@@ -54,6 +54,7 @@ fn growth(part: &Value) -> u64 {
                 .filter_map(|name| fields.get(*name)?.as_str());
             let longest = inserted.map(str::len).max().unwrap_or(1).max(1);
             // `Prepend` keeps the text, and so does a `Replace` whose pattern matches empty texts.
+            // Every regular expression counts as such a pattern.
             let matches_empty = |pattern: &Value| {
                 pattern.get("Regex").is_some() || pattern["String"].as_str() == Some("")
             };

@@ -17,8 +17,8 @@ use super::config::{Normalization, TokenizerConfig, TokenizerKind};
 pub(super) const SPECIAL: usize = 4;
 
 /// Returns a tokeniser without tokens, and its trainer. The trainer gives the special tokens the
-/// same ids as a [`Vocabulary`], 0 to 3. It makes a vocabulary of at most `size` tokens where that
-/// is possible.
+/// same ids as a [`Vocabulary`], 0 to 3. It makes a vocabulary of at most `size` tokens, if that is
+/// possible.
 pub(super) fn untrained(
     config: &TokenizerConfig,
     size: usize,
@@ -31,7 +31,7 @@ pub(super) fn untrained(
     ]
     .map(|name| AddedToken::from(name, true))
     .into();
-    // Marks blanks as SentencePiece does, so that decoding restores them.
+    // `Metaspace` marks blanks as SentencePiece does, so that decoding restores them.
     let with_blanks = Metaspace::new('▁', PrependScheme::Always, true);
     let bpe = |size| {
         BpeTrainerBuilder::new()
