@@ -18,9 +18,9 @@ pub struct Axis {
     is_log: bool,
 }
 
-/// Maximum number of ticks of a linear axis, and of an axis of whole numbers. The latter is
-/// horizontal and has room for more.
+/// Maximum number of ticks of a linear axis.
 const TICKS: usize = 9;
+/// Maximum number of ticks of an axis of whole numbers, which is horizontal and has more room.
 const WHOLE_TICKS: usize = 12;
 
 impl Axis {
@@ -67,11 +67,11 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. Values below 0.001 have an exponent, as in `2e-4`. Values above
-    /// 9,999 on a logarithmic axis also have one. Other labels are decimal numbers with commas
-    /// between thousands. On a linear axis that reaches 10 million, they are in millions, as in
-    /// `20M`. The labels of a linear axis have the same number of decimal places, unless one of
-    /// them has an exponent.
+    /// Returns the label of a tick. Values below 0.001, except 0, have an exponent, as in `2e-4`.
+    /// Values above 9,999 on a logarithmic axis also have one. Other labels are decimal numbers
+    /// with commas between thousands. On a linear axis that reaches 10 million, they are in
+    /// millions, as in `20M`. The labels of a linear axis have the same number of decimal places,
+    /// unless one of them has an exponent.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.fold(0.0, f64::max);
