@@ -192,7 +192,7 @@ fn several_runs_share_the_plots() {
     assert!(svg(folder, &paths[0]).contains("\nLoss of 2 runs: validation\n"));
 }
 
-/// Writes a run folder with five steps that has only the files that plots of curves need.
+/// Writes the folder of a run of five steps, with only the files that plots of curves need.
 fn small_run(folder: &Path, name: &str, seed: usize, with_evaluation: bool) {
     let run = folder.join(name);
     fs::create_dir_all(&run).unwrap();
