@@ -220,7 +220,8 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"through the link");
             assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
             fs::remove_file(link).unwrap();
-            // What is not a regular file is not replaced: a socket cannot be opened and stays.
+            // A path that is not a regular file is not replaced: the socket cannot be opened, and
+            // stays.
             let socket = folder.path().join("socket");
             let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
             assert!(write_whole(&socket, b"nothing").is_err());

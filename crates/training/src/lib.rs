@@ -58,7 +58,7 @@
 //! let mut config = RunConfig::reverse();
 //! config.data = DataConfig::Custom { title: "first-letter".into() };
 //! config.execution.backend = "flex".into();
-//! config.optimization.steps = 5; // some hundred to learn it
+//! config.optimization.steps = 5; // hundreds are needed to learn it
 //! config.evaluation.test_size = 20;
 //! config.fit_to(&task)?;
 //!
