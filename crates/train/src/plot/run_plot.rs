@@ -126,8 +126,8 @@ impl RunPlot {
 
     /// Returns the values of a curve by step or by length; empty without data. With label
     /// smoothing, the smallest possible training loss is above 0. It is subtracted from the
-    /// training loss, so that this can be compared with the validation loss, whose smallest
-    /// possible value is 0.
+    /// training loss, which can then be compared with the validation loss, whose smallest possible
+    /// value is 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {

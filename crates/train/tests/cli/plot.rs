@@ -400,8 +400,8 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     );
     let long = ["1"; 30].join(" ");
     refused(&attention(&long), &["--source", "30"]);
-    // An invalid source rejects the whole command: plots that do not depend on the source are not
-    // written, so the output folder does not exist.
+    // With an invalid source, the whole command is rejected: plots that do not depend on the source
+    // are not written, so the output folder does not exist.
     refused(
         &["one", "--source", "x", "--output", "o"],
         &["--source \"x\""],
