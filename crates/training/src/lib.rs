@@ -16,8 +16,8 @@
 //!   `metrics.jsonl` has a line for each step, and `summary.json` has the result.
 //!   `checkpoints/step-N/` has all that is needed to continue.
 //! - **A killed run loses only the steps since its last checkpoint.** Files and checkpoints appear
-//!   whole or not at all. A resumed run gives the same results as an uninterrupted one, to the last
-//!   bit.
+//!   whole or not at all. On CPU backends, a resumed run gives the same results as an
+//!   uninterrupted one, to the last bit.
 //!
 //! # A task of your own
 //!

@@ -142,7 +142,7 @@ impl RunFolder {
         self.metrics.rewind(position, step).context(CANNOT_LOG)
     }
 
-    /// Removes all lines of `metrics.jsonl`, because the run begins.
+    /// Removes all lines of `metrics.jsonl`, for a run that starts at step 0.
     ///
     /// # Errors
     ///

@@ -159,7 +159,7 @@ fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
 }
 
 /// Records that a user stopped the run in a folder, if its status is running. A process calls this
-/// before it exits while another of its threads is training.
+/// if it exits while another of its threads is training.
 ///
 /// # Errors
 ///

@@ -36,8 +36,8 @@ type Stop = (&'static str, PathBuf);
 /// Trains a model and writes everything about the run to its folder.
 ///
 /// Parameters, batches and dropout depend only on the configuration, its seed and the step. On CPU
-/// backends, the same configuration therefore gives the same losses, bit for bit, however often the
-/// run is stopped and resumed.
+/// backends, the same configuration and number of threads therefore give the same losses, bit for
+/// bit, however often the run is stopped and resumed.
 ///
 /// ```
 /// use burn::tensor::Device;
