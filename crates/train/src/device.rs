@@ -158,8 +158,8 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device and configures it for computations in `precision`. Switch fast paths on or
-    /// off for the calling thread before, because the configuration depends on them.
+    /// Opens the device and configures it for computations in `precision`. First switch fast paths
+    /// on or off for the calling thread, because the configuration depends on them.
     ///
     /// # Errors
     ///
@@ -252,7 +252,7 @@ impl DeviceName {
             #[cfg(feature = "wgpu")]
             Backend::Wgpu => Device::wgpu(kind()),
             #[cfg(feature = "ndarray")]
-            #[allow(deprecated)] // Burn 0.22 still has it, for comparisons
+            #[allow(deprecated)] // deprecated by Burn, kept for comparisons
             Backend::Ndarray => Device::ndarray(),
             #[cfg(feature = "flex")]
             Backend::Flex => Device::flex(),

@@ -1,7 +1,6 @@
 //! Attacks on the program: kills, damaged files, a full disk, random command lines, hostile files.
 //!
-//! An attack depends only on a seed and the number of the attack, so that each one can be repeated
-//! alone:
+//! An attack depends only on its test, a seed and its number, so each attack can be repeated alone:
 //!
 //! - `ATTACK_ROUNDS=10` makes ten times as many attacks (the default 1 takes about three
 //!   minutes);

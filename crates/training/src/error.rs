@@ -179,7 +179,8 @@ fn fill<'a>(
     filled + rest
 }
 
-/// Error of a run that cannot continue, because its loss or its parameters are not finite.
+/// Error of a run that cannot continue, because its loss, a gradient, a parameter or an output is
+/// not finite.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.describe(|_| None))]
 pub struct DivergedError {

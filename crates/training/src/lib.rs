@@ -16,8 +16,8 @@
 //!   `metrics.jsonl` has a line for each step, and `summary.json` has the result.
 //!   `checkpoints/step-N/` has all that is needed to continue.
 //! - **A killed run loses only the steps since its last checkpoint.** Files and checkpoints appear
-//!   whole or not at all. A resumed run gives the same results as an uninterrupted one, to the last
-//!   bit.
+//!   whole or not at all. On CPU backends, a resumed run gives the same results as an
+//!   uninterrupted one, to the last bit.
 //!
 //! # A task of your own
 //!
@@ -58,7 +58,7 @@
 //! let mut config = RunConfig::reverse();
 //! config.data = DataConfig::Custom { title: "first-letter".into() };
 //! config.execution.backend = "flex".into();
-//! config.optimization.steps = 5; // some hundred to learn it
+//! config.optimization.steps = 5; // hundreds are needed to learn it
 //! config.evaluation.test_size = 20;
 //! config.fit_to(&task)?;
 //!

@@ -30,9 +30,10 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
 /// Memory of the machine that processes can use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// All memory and swap space, or the limit of the process's control group if that is less.
+    /// All memory and swap space, or the container's limit in `/sys/fs/cgroup/memory.max` if that
+    /// is less.
     pub total: u64,
-    /// Memory that is available now, without swapping, but at most the limit of the control group.
+    /// Memory that is available now, without swapping, but at most the container's limit.
     pub free: u64,
 }
 
@@ -53,7 +54,7 @@ impl MachineMemory {
 }
 
 /// Estimate of the memory that training takes on a CPU, in bytes. The estimate ignores small
-/// allocations, so that it is about the minimum that training takes.
+/// allocations, so it is about the minimum that training takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingMemory {
     /// Parameters, gradients, moments of the optimizer, and the average of the parameters if there

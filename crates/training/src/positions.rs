@@ -9,7 +9,7 @@ use crate::data::Limits;
 
 /// Returns the maximum number of tokens of a source, or of a target with its begin symbol. For
 /// learned positions, it is the number of rows of their table. Computed positions extend to any
-/// length, so that only memory limits them: the maximum is then at least `MAX_LENGTH`.
+/// length; their maximum is at least `MAX_LENGTH`.
 pub fn max_tokens(config: &TransformerConfig) -> usize {
     match config.positions {
         Positions::Learned => config.max_len,
@@ -39,8 +39,7 @@ pub fn max_output(
     limits: &Limits,
     config: &TransformerConfig,
 ) -> usize {
-    // In the first case, a target as long as the source would be longer than in training, with its
-    // begin and end symbol.
+    // A target as long as the source has `source_len + 2` tokens, with its begin and end symbol.
     match source_len + 2 > limits.sequence() {
         true => max_length.max(source_len + 1).min(max_tokens(config)),
         false => max_length,

@@ -371,7 +371,7 @@ fn without_comments_and_tests(text: &str) -> String {
     });
     let text = lines.collect::<Vec<_>>().join("\n");
     let mut code = String::new();
-    // Every second piece of the text between quotation marks is a string.
+    // If the text is split at quotation marks, every second piece is a string.
     let quoted = text
         .replace("\\\\", "")
         .replace("\\\"", "")

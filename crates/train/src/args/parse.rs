@@ -141,7 +141,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Returns the flags of `group` that are given, such as `--lossy`.
+/// Returns the names of the flags in the clap struct `group` that are given, such as `--lossy`.
 ///
 /// # Errors
 ///

@@ -62,7 +62,7 @@ pub const HELD_OUT: Choices = &[
     "test: Decoded at the end of training",
 ];
 
-/// `--length-penalty`.
+/// Choices of `--length-penalty`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Penalty {
     /// By log-probability

@@ -102,8 +102,8 @@ fn predict_all(
     Ok(())
 }
 
-/// Reads up to `size` lines. Stops at the first wrong line, unless `keep_going` is set. In that
-/// case, it prints the error and continues.
+/// Reads up to `size` lines. Stops at the first wrong line. If `keep_going` is true, prints the
+/// error of a wrong line instead, and continues.
 fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool) -> Result<Batch> {
     let mut batch = Batch::default();
     while batch.entries.len() < size && batch.end.is_none() {

@@ -105,8 +105,8 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
 }
 
 /// Prints a table with a column for each of `presets`. It has a line for each setting whose values
-/// differ between any of `presets` and `others`. `others` are the presets of the other table; those
-/// of them that do not have the setting are ignored.
+/// differ between any of `presets` and `others`. `others` are the presets of the other table. Those
+/// without the setting are ignored.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {

@@ -15,7 +15,7 @@ use crate::terminal::output;
 /// Number of bytes of output that are collected before they are printed.
 const CHUNK: usize = 1 << 16;
 
-/// Maximum size of a text in bytes. A tokeniser needs some hundred bytes of memory for each byte of
+/// Maximum size of a text in bytes. A tokeniser needs hundreds of bytes of memory for each byte of
 /// text.
 const LONGEST: usize = 1 << 20;
 

@@ -216,7 +216,7 @@ pub(crate) mod tests {
         format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
     }
 
-    /// Whether all texts, lines and rectangles of an SVG file are inside its borders.
+    /// Returns whether all texts, lines and rectangles of an SVG file are inside its borders.
     pub fn is_inside(svg: &str) -> bool {
         let (head, body) = svg.split_once('\n').unwrap();
         let size = (number(head, "width"), number(head, "height"));

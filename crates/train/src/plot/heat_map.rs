@@ -46,16 +46,19 @@ pub struct HeadMap {
 /// Font size of tokens, in pixels.
 const TOKEN: f64 = 10.5;
 
-/// Sizes of the layout in pixels: space to the left of all maps, space above all maps, gap between
-/// maps, and height of the title of a map.
+/// Space to the left of all maps, in pixels.
 const LEFT: f64 = 36.0;
+/// Space above all maps, in pixels.
 const HEAD: f64 = 70.0;
+/// Gap between maps, in pixels.
 const GAP: f64 = 16.0;
+/// Height of the title of a map, in pixels.
 const PANEL_TITLE: f64 = 20.0;
-/// Sizes of the colour scale beside the maps, in pixels: width of the bar, width including labels,
-/// and height.
+/// Width of the bar of the colour scale, in pixels.
 const BAR: f64 = 14.0;
+/// Width of the colour scale with its labels, in pixels.
 const SCALE_WIDTH: f64 = 68.0;
+/// Height of the colour scale, in pixels.
 const SCALE_HEIGHT: f64 = 160.0;
 
 const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);

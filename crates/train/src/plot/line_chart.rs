@@ -45,18 +45,21 @@ pub struct LineChart {
 /// Maximum number of lines that have a legend. More lines are hard to match by their colours.
 const MAX_LEGEND: usize = 8;
 
-/// Sizes of the layout in pixels: width of a chart without labels beside the plot area, minimum
-/// height of the plot area, height of the title, height of the x axis with its labels, space to the
-/// right of the plot area if no labels are there, and margin at the edges.
+/// Width of a chart without labels beside the plot area, in pixels.
 const WIDTH: f64 = 820.0;
+/// Minimum height of the plot area, in pixels.
 const PLOT_HEIGHT: f64 = 340.0;
+/// Height of the title, in pixels.
 const HEAD: f64 = 39.0;
+/// Height of the x axis with its labels, in pixels.
 const X_LABELS: f64 = 50.0;
+/// Space to the right of a plot area without labels beside it, in pixels.
 const RIGHT: f64 = 34.0;
+/// Margin at the edges of the chart, in pixels.
 const EDGE: f64 = 8.0;
-/// Distance between the plot area and the labels beside it, and maximum width of these labels, in
-/// pixels.
+/// Distance between the plot area and the labels beside it, in pixels.
 const BESIDE_GAP: f64 = 14.0;
+/// Maximum width of the labels beside the plot area, in pixels.
 const BESIDE: f64 = 270.0;
 
 /// What an entry of the legend shows before its label.

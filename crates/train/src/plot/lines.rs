@@ -48,8 +48,8 @@ impl RunPlot {
                 .collect(),
         };
         let mean = mean_curve(&smooth);
-        // Progress is the mean over the runs. A run whose progress at a step is not known is left
-        // out of the mean for this step.
+        // Progress is the mean over the runs. A run whose progress at a step is not known does not
+        // count in the mean for this step.
         let progress = |step: f64| match self {
             Self::Lengths => Some(step),
             _ => {

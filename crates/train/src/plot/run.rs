@@ -95,7 +95,7 @@ impl Run {
     }
 
     /// Returns the points of a field of `metrics.jsonl`. A loss that was not finite is NaN. Returns
-    /// an empty slice if the run has no finite value.
+    /// an empty slice if the field has no finite value.
     pub fn metric(&self, name: &str) -> &[Point] {
         self.metrics.get(name).map_or(&[], Vec::as_slice)
     }

@@ -40,7 +40,7 @@ pub struct Curve {
     pub label: &'static str,
     /// Whether the field has a value for every step. Fields of evaluations and of lengths do not.
     pub is_per_step: bool,
-    /// Whether values of neighbouring steps differ by chance, so that their running mean is drawn
+    /// Whether values of neighbouring steps differ by chance. If so, their running mean is drawn
     /// over them.
     pub is_noisy: bool,
 }
@@ -126,8 +126,8 @@ impl RunPlot {
 
     /// Returns the values of a curve by step or by length; empty without data. With label
     /// smoothing, the smallest possible training loss is above 0. It is subtracted from the
-    /// training loss, so that this can be compared with the validation loss, whose smallest
-    /// possible value is 0.
+    /// training loss, which can then be compared with the validation loss, whose smallest possible
+    /// value is 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {
@@ -180,8 +180,9 @@ impl RunPlot {
     }
 }
 
-/// Returns the last point of each range of equal values. The throughput is measured whenever losses
-/// are read from the device, and all steps since the previous reading have the same value.
+/// Returns the last point of each group of consecutive points with equal values. The throughput is
+/// measured whenever losses are read from the device, and all steps since the previous reading have
+/// the same value.
 pub fn readings<S: Copy>(points: &[(S, f64)]) -> Vec<(S, f64)> {
     let ranges = points.chunk_by(|a, b| a.1 == b.1);
     ranges.filter_map(|range| range.last().copied()).collect()

@@ -134,7 +134,7 @@ mod tests {
         let mean = curve.mean.as_ref().unwrap();
         assert_eq!(mean.x.len(), RANGES);
         assert!(mean.y.iter().all(|y| y.is_finite() && *y < 4.0));
-        // The mean of a range is that of its points. The first range has 250 points.
+        // The mean of a range is the mean of its points. The first range has 250 points.
         let range = &points[..250];
         let expected = range.iter().map(|point| point.1).sum::<f64>() / 250.0;
         assert!((mean.y[0] - expected).abs() < 1e-3);

@@ -201,8 +201,8 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
 }
 
 /// Returns the names and values that describe the environment. If several files have a value,
-/// `summary` takes precedence over `processes`, and `processes` over the other two. Values that
-/// differ between the processes of a resumed run have an entry for each process.
+/// `summary` takes precedence over `processes`, and `processes` over `config` and `state`. Values
+/// that differ between the processes of a resumed run have an entry for each process.
 fn environment(
     config: &Value,
     state: &Value,

@@ -11,8 +11,9 @@ use super::quantity::Quantity;
 /// Height of the charts in lines, including title and axis.
 const HEIGHT: u16 = 8;
 
-/// Maximum width of a chart, and width of the gap between two charts, in columns.
+/// Maximum width of a chart, in columns.
 const MAX_WIDTH: u16 = 60;
+/// Width of the gap between two charts, in columns.
 const GAP: u16 = 2;
 
 /// Minimum number of values for a chart.

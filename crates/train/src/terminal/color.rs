@@ -7,7 +7,7 @@ use clap::ValueEnum;
 
 use super::capability::{is_dumb, variable};
 
-/// When output has colours.
+/// Choices of `--color`, which says when output has colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// Nowhere if NO_COLOR is set; else everywhere if CLICOLOR_FORCE is set; else on terminals

@@ -40,7 +40,7 @@ static VERBOSITY: OnceLock<Verbosity> = OnceLock::new();
 /// The progress bar on stderr, which is hidden while a line is printed.
 static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
-/// Whether the terminal was closed, so that writing to it fails.
+/// Whether the terminal was closed. Writing to it then fails.
 static IS_HUNG_UP: AtomicBool = AtomicBool::new(false);
 
 /// Sets the verbosity. Only the first call has an effect.

@@ -61,7 +61,7 @@ pub(super) fn take() -> bool {
     has_keys
 }
 
-/// Whether the dashboard owns the screen.
+/// Returns whether the dashboard owns the screen.
 pub(super) fn is_taken() -> bool {
     IS_TAKEN.load(Ordering::SeqCst)
 }
@@ -76,7 +76,7 @@ pub(super) fn draw(bytes: &[u8]) {
 }
 
 /// Holds back a line until the screen is restored. Returns `false` if the dashboard does not own
-/// the screen, so that the line can be printed at once.
+/// the screen. The caller then prints the line at once.
 pub(super) fn hold(stream: Stream, line: &str) -> bool {
     let mut held = lock(&HELD);
     let is_taken = is_taken();

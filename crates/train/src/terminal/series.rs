@@ -10,9 +10,9 @@ pub(super) struct Series {
     /// Points, each the mean step and the mean value of `1 << level` values.
     points: Vec<(f64, f64)>,
     level: u32,
-    /// Sum of the steps and sum of the values that are not part of a point yet. `count` is the
-    /// number of these values.
+    /// Sum of the steps and sum of the values that are not part of a point yet.
     rest: (f64, f64),
+    /// Number of values in `rest`.
     count: usize,
 }
 

@@ -1,4 +1,4 @@
-//! How a command ended, and checks for faults in it.
+//! The outcome of a command, and checks for faults.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;

@@ -180,7 +180,7 @@ fn no_command_line_panics_or_hangs() {
                 .iter()
                 .find(|command| command.name == "fit")
                 .expect("there is fit"),
-            // The first entry is the program without a command. It is left out, because it trains
+            // The first entry is the program without a command. It is skipped, because it trains
             // for a while.
             _ => &all[random.random_range(1..all.len())],
         };

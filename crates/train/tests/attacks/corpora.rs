@@ -1,4 +1,4 @@
-//! Hostile corpora and other texts.
+//! Hostile corpora and other hostile texts.
 
 use std::io::Write;
 

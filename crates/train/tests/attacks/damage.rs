@@ -42,7 +42,8 @@ struct Scene {
     results: Vec<Result>,
 }
 
-/// Everything that a command has written, without times: contents by file name, or by `stdout`.
+/// Everything that a command has written, without times: contents by file name. Standard output has
+/// the name `stdout`.
 type Result = BTreeMap<String, Vec<u8>>;
 
 /// The commands of a scene, by their first word.
@@ -150,7 +151,7 @@ fn result(folder: &Path, name: &str, answer: &Answer) -> Result {
     };
     if let Some(stdout) = result.get_mut("stdout") {
         let text = String::from_utf8_lossy(stdout);
-        // The field `changed` is the time of the copy, and fields of seconds differ from run to
+        // The field `changed` is the time of the copy, and fields in seconds differ from run to
         // run.
         let lines = text
             .split(',')

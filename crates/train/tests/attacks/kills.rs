@@ -62,7 +62,7 @@ fn attack(kind: Kind, random: &mut Random) -> Result<&'static str, String> {
     let differ = same(&whole, &essence(&run));
     differ.map_err(|what| format!("{kind:?} after kills at {times:?} ms: {what}"))?;
     let left = files(&place).into_keys();
-    // Temporary files of plots may remain, because only temporary JSON files are removed at resume.
+    // Temporary files of plots may remain, because `resume` removes only temporary JSON files.
     let left = left.filter(|name| name.contains(".tmp") && !name.contains("pictures/"));
     let left: Vec<String> = left.collect();
     match left.is_empty() {

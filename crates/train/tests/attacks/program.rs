@@ -78,8 +78,8 @@ impl Program {
     pub fn spawn(&self) -> Child {
         let program = assert_cmd::cargo::cargo_bin("train");
         let mut command = Command::new("sh");
-        // The program inherits that the signal XFSZ is ignored. So a write beyond the limit fails
-        // with an error instead of ending the process.
+        // The shell ignores the signal XFSZ, and the program inherits this. A write beyond the
+        // limit then fails with an error instead of ending the process.
         let line = r#"trap "" XFSZ; exec prlimit --core=0 "$@""#;
         command.args(["-c", line, "sh", &format!("--as={MEMORY}")]);
         if let Some(bytes) = self.file_size {

@@ -30,8 +30,8 @@ fn tensor(dtype: &str, shape: &str, offsets: &str) -> String {
 /// Returns a ZIP archive that states a size of about 4 GiB for its first file.
 fn large_in_archive() -> Vec<u8> {
     let mut bytes = fixture("paper.pt");
-    // Sizes in the local header of the first file: compressed, then uncompressed. Its entry in the
-    // central directory has both sizes, too.
+    // Sizes in the local header of the first file: compressed, then uncompressed. The entry of this
+    // file in the central directory has both sizes, too.
     bytes[18..26].fill(0xff);
     let directory = bytes
         .windows(4)

@@ -33,7 +33,7 @@ fn exact_match_is_reported_for_lengths_beyond_training() {
     let file = folder.join("runs/copy-1/lengths.json");
     let of_fit = json(&file);
 
-    // A resumed run repeats the evaluation by length, which is in its config.json.
+    // A resumed run repeats the evaluation by length, whose settings are in its config.json.
     let steps = json(&folder.join("runs/copy-1/config.json"))["optimization"]["steps"].as_u64();
     let steps = steps.unwrap() + 1;
     let resumed = run(folder, &format!("resume runs/copy-1 --steps {steps}"));

@@ -192,7 +192,7 @@ fn several_runs_share_the_plots() {
     assert!(svg(folder, &paths[0]).contains("\nLoss of 2 runs: validation\n"));
 }
 
-/// Writes a run folder with five steps that has only the files that plots of curves need.
+/// Writes the folder of a run of five steps, with only the files that plots of curves need.
 fn small_run(folder: &Path, name: &str, seed: usize, with_evaluation: bool) {
     let run = folder.join(name);
     fs::create_dir_all(&run).unwrap();
@@ -400,8 +400,8 @@ fn wrong_flags_and_damaged_runs_are_rejected_in_one_line() {
     );
     let long = ["1"; 30].join(" ");
     refused(&attention(&long), &["--source", "30"]);
-    // An invalid source rejects the whole command: plots that do not depend on the source are not
-    // written, so the output folder does not exist.
+    // With an invalid source, the whole command is rejected: plots that do not depend on the source
+    // are not written, so the output folder does not exist.
     refused(
         &["one", "--source", "x", "--output", "o"],
         &["--source \"x\""],

@@ -72,8 +72,8 @@ impl Terminal {
     }
 
     /// Waits until the program writes `expected` after the last text that was waited for. A test
-    /// must wait for the prompt before it sends a key that has a special meaning there. Between
-    /// prompts, the terminal itself handles such keys.
+    /// must wait for the prompt before it sends a key that has a special meaning at the prompt.
+    /// Between prompts, the terminal itself handles such keys.
     fn wait_for(&mut self, expected: &str) {
         let deadline = Instant::now() + LONGEST;
         loop {

@@ -123,7 +123,7 @@ fn runs_are_listed_and_compared() {
         &["eval", "latest"],
         &["latest", "no run in", "runs;"],
     );
-    // Folders that are not runs are ignored, and damaged runs are named.
+    // Folders that are not runs are ignored. Damaged runs are skipped with a message.
     let runs = folder.join("runs");
     std::fs::create_dir_all(runs.join("cache/tokens")).unwrap();
     std::fs::create_dir(runs.join("broken")).unwrap();

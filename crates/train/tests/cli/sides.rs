@@ -126,8 +126,8 @@ fn each_side_has_its_own_padding() {
     let flags = corpus(folder, 200);
     let small = ["--source-vocab-size", "400", "--target-vocab-size", "280"].map(String::from);
     succeed(&fit(folder, "first", "2", &[&flags[..], &small].concat()));
-    // The source tokeniser has no padding token here, so padding becomes its last token. The id of
-    // padding, 400, is larger than all ids of targets.
+    // A source tokeniser without a padding token gets one as its last token. The id of this token,
+    // 400, is larger than all ids of targets.
     let json = fs::read_to_string(folder.join("first/source.tokenizer.json")).unwrap();
     fs::write(folder.join("mine.json"), json.replace("<pad>", "<none>")).unwrap();
     let mine = ["--source-tokenizer-file", "mine.json"].map(String::from);

@@ -47,7 +47,7 @@ pub const TINY: [&str; 13] = [
     "16",
 ];
 
-/// Trains a tiny model for some steps.
+/// Trains a tiny model for `steps` steps.
 pub fn fit(folder: &Path, run: &str, steps: &str, flags: &[impl AsRef<str>]) -> Output {
     let mut command = train(folder);
     command
@@ -194,8 +194,9 @@ fn a_resumed_run_on_texts_equals_an_unbroken_one() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let mut flags = corpus(path, 300);
-    // The Noam schedule does not depend on the total number of steps, so that a run of 4 steps can
-    // be resumed to equal one of 12. With these batches, 12 steps are more than an epoch.
+    // The Noam schedule does not depend on the total number of steps. So a run of 4 steps that is
+    // resumed for 8 more equals a run of 12 steps. With these batches, 12 steps are more than an
+    // epoch.
     flags.extend(["--batch-tokens", "1000", "--schedule", "noam"].map(String::from));
     succeed(&fit(path, "part", "4", &flags));
     succeed(&fit(path, "whole", "12", &flags));

@@ -707,7 +707,7 @@ fn half_precision_learns_and_resumes_exactly() {
             let chunked = ["--precision", "bf16", "--loss-chunk", "16"];
             let (_folder, run) = run_of(&without_dropout, &chunked);
             for (chunked, whole) in loss_of(&run).iter().zip(&half) {
-                // Matmuls of a few rows are computed in f32, so chunks are rounded otherwise.
+                // Matmuls of a few rows are computed in f32, so chunks round differently.
                 assert!((chunked - whole).abs() < 0.01, "{chunked}, not {whole}");
             }
         }

@@ -389,7 +389,7 @@ fn int8_files_give_what_the_flag_gives() {
     );
     let read = |name| std::fs::read(folder.join(name)).unwrap();
     assert_eq!(read("small.safetensors"), read("again.safetensors"));
-    // A format that is named is used for quantised matrices, too.
+    // A format given by `--dtype` also applies to quantised matrices.
     for (flags, expected) in [("", "int8"), (" --dtype f32", "f32")] {
         let line = format!("import small.safetensors --output again.safetensors --force{flags}");
         run(folder, &line);

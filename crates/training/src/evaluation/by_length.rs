@@ -141,8 +141,8 @@ impl<'a> ByLength<'a> {
         Ok(result)
     }
 
-    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. It is
-    /// chosen so that neither the logits nor the attention weights of a layer exceed 64 MiB in f32.
+    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. If more
+    /// than one, their logits and the attention weights of a layer take at most 64 MiB each in f32.
     fn batch_size(&self, tokens: usize) -> usize {
         let vocab_size = self.config.target_vocab_size;
         let row = tokens * vocab_size.max(self.config.n_heads * tokens);

@@ -39,8 +39,8 @@ pub struct RunFolder {
 }
 
 impl RunFolder {
-    /// Creates the folder of a new run and writes `config.json`. The folder is `run_dir` or, by
-    /// default, the next free one of `runs/TASK-1`, `runs/TASK-2`, ...
+    /// Creates the folder of a new run, with `config.json` and `status.json`. The folder is
+    /// `run_dir` or, by default, the next free one of `runs/TASK-1`, `runs/TASK-2`, ...
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl RunFolder {
         self.metrics.rewind(position, step).context(CANNOT_LOG)
     }
 
-    /// Removes all lines of `metrics.jsonl`, because the run begins.
+    /// Removes all lines of `metrics.jsonl`, for a run that starts at step 0.
     ///
     /// # Errors
     ///

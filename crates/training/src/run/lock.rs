@@ -79,8 +79,7 @@ impl LockedFolder {
         {
             use std::os::fd::AsRawFd;
             let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-            // Linux adds ` (deleted)` to the path of a removed file, so that this path does not
-            // exist.
+            // For a removed file, Linux adds ` (deleted)` to the path, which then does not exist.
             let now = fs::read_link(link).ok()?;
             now.exists().then(|| now.parent().map(Into::into)).flatten()
         }
@@ -90,8 +89,8 @@ impl LockedFolder {
 }
 
 /// Locks a folder against other processes until the result is dropped. The system unlocks the
-/// folder when the process ends, even if the process is killed. Errors are about the argument of
-/// the program that names the folder, `argument`.
+/// folder when the process ends, even if the process is killed. Errors name `argument`, the
+/// argument for the folder.
 pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
     let file = lock_file(folder, argument)?;
     let path = folder.into();
@@ -125,8 +124,8 @@ fn lock_file(folder: &Path, argument: &str) -> Result<File> {
     Ok(file)
 }
 
-/// Whether a process holds the lock of a folder. If the file system does not support locks, a
-/// folder with a lock file counts as locked.
+/// Returns whether a process holds the lock of a folder. If the file system does not support locks,
+/// a folder with a lock file counts as locked.
 pub(super) fn is_locked(folder: &Path) -> bool {
     // The lock is shared, so that two readers do not mistake each other for a training process.
     let lock = File::open(folder.join(LOCK));

@@ -128,7 +128,8 @@ impl MetricsLog {
         self.continue_after(kept.len() as u64, hash)
     }
 
-    /// Truncates the file to `bytes` bytes, whose SHA-256 is `hash`, and goes to its end.
+    /// Truncates the file to `bytes` bytes, whose SHA-256 is `hash`. The next line is written at
+    /// its end.
     fn continue_after(&mut self, bytes: u64, hash: Sha256) -> io::Result<()> {
         let file = self.file.get_mut();
         file.set_len(bytes)?;

@@ -19,11 +19,12 @@ use crate::files::{read_regular, write_json};
 pub enum Status {
     /// A process trains or tests the model.
     Running,
-    /// A user stopped the run. The run can be resumed.
+    /// A user stopped the run, or the run has imported weights and was not trained yet. The run can
+    /// be resumed.
     Stopped,
     /// Training has ended, and the results are in `summary.json`.
     Finished,
-    /// The loss, a gradient or a parameter was not finite.
+    /// The loss, a gradient, a parameter or an output was not finite.
     Diverged,
     /// Another error ended the run. The run can be resumed from its last checkpoint.
     Failed,
@@ -158,7 +159,7 @@ fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
 }
 
 /// Records that a user stopped the run in a folder, if its status is running. A process calls this
-/// before it exits while another of its threads is training.
+/// if it exits while another of its threads is training.
 ///
 /// # Errors
 ///
@@ -193,7 +194,8 @@ fn write(folder: &Path, status: &RunStatus) -> io::Result<()> {
 #[derive(Debug)]
 pub(super) struct StatusWriter {
     folder: Arc<LockedFolder>,
-    /// `None` until training begins, so that a process that ends earlier changes nothing.
+    /// `None` for an existing run until training begins, so that a process that ends earlier
+    /// changes nothing.
     current: Option<RunStatus>,
 }
 

@@ -38,8 +38,8 @@ type Stop = (&'static str, PathBuf);
 /// Trains a model and writes everything about the run to its folder.
 ///
 /// Parameters, batches and dropout depend only on the configuration, its seed and the step. On CPU
-/// backends, the same configuration therefore gives the same losses, bit for bit, however often the
-/// run is stopped and resumed.
+/// backends, the same configuration and number of threads therefore give the same losses, bit for
+/// bit, however often the run is stopped and resumed.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -83,9 +83,9 @@ pub struct Trainer<'a, M> {
     /// Value of `state.train_seconds` when losses were last read.
     pub(super) read_at: f64,
     validation: Vec<Example>,
-    /// Step of the last checkpoint; `None` if there is none. `saved_at` is the time of the last
-    /// save or, before the first save, of the trainer's creation.
+    /// Step of the last checkpoint; `None` if there is none.
     pub(super) saved: Option<usize>,
+    /// Time of the last save or, before the first save, of the trainer's creation.
     pub(super) saved_at: Instant,
     /// Step of the newest checkpoint whose parameters are known to give a finite loss; `None` if
     /// this is not known of any checkpoint.
@@ -165,7 +165,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     ///
     /// # Errors
     ///
-    /// If the loss, the gradient or a parameter is not finite
+    /// If the loss, the gradient, a parameter or an output is not finite
     /// ([`DivergedError`](crate::error::DivergedError)), if the folder cannot be written, or if the
     /// observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {

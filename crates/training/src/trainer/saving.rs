@@ -153,7 +153,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         Ok(Some((best.step, model)))
     }
 
-    /// Whether the last `evaluation.patience` evaluations brought no improvement.
+    /// Returns whether the last `evaluation.patience` evaluations brought no improvement.
     pub(super) fn is_out_of_patience(&self) -> bool {
         let patience = self.config.evaluation.patience;
         patience.is_some_and(|patience| self.state.since_best >= patience)

@@ -62,7 +62,7 @@ fn largest_difference(a: &weights::Parameters, b: &weights::Parameters) -> f64 {
 
 #[test]
 fn accumulated_batches_are_one_large_batch() {
-    // Sequences differ in length, so that small batches have different numbers of tokens. A large
+    // Sequences differ in length, so small batches have different numbers of tokens. A large
     // epsilon keeps Adam from amplifying the rounding errors of gradients near 0.
     let mut large = small();
     large.optimization.label_smoothing = 0.1;

@@ -33,8 +33,8 @@ use tokenizer::TokenizerArgs;
 pub const HINT: &str = "\
 Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.";
 
-/// Flags of `fit`, in the groups of its help. Settings without a flag are the task's or the
-/// preset's defaults.
+/// Flags of `fit`, in the groups of its help. A setting whose flag is not given has the default of
+/// the preset or the task.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = HINT)]
 pub struct FitArgs {

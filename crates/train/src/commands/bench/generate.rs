@@ -14,7 +14,7 @@ use super::shape::{BOS, EOS, Sizes};
 use super::table::Bench;
 use crate::args::check_generation;
 
-/// Number of measured repetitions, after one repetition to warm up. The fastest one counts.
+/// Number of measured repetitions, after one repetition to warm up. The fastest repetition counts.
 const RUNS: usize = 3;
 
 /// Results of a measurement of generation.

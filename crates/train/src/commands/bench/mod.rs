@@ -32,7 +32,7 @@ pub fn run(args: &BenchArgs) -> Result<()> {
         Measured::Train => train::HEADER,
     }));
     let shapes = args.shape.map_or(Shape::USUAL.to_vec(), |only| vec![only]);
-    // All shapes are checked before the first is measured.
+    // A wrong size of any shape is reported before the first measurement.
     for &shape in &shapes {
         sizes(args, shape)?;
     }

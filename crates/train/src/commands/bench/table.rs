@@ -12,7 +12,7 @@ use crate::args::{BenchArgs, name_of};
 use crate::device::DeviceName;
 use crate::terminal::output;
 
-/// What the measurement of one shape on one backend needs. A shape is a model with its batch size
+/// Inputs of the measurement of one shape on one backend. A shape is a model with its batch size
 /// and sequence length.
 pub(super) struct Bench<'a> {
     pub(super) args: &'a BenchArgs,

@@ -45,8 +45,8 @@ struct Figures {
     operations_ms: BTreeMap<&'static str, f64>,
     /// Target tokens per second.
     tokens_per_second: f64,
-    /// Billions of floating-point operations per second. The operations are computed from the
-    /// shapes of the matmuls.
+    /// Billions of floating-point operations per second. Only matmuls count; the number of their
+    /// operations follows from their shapes.
     gflops: f64,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
 }
 
 /// Prints a line for each kind of operation, the slowest first. The last line, `others`, has the
-/// part of the mean step time that is left.
+/// rest of the mean step time.
 fn print_operations(figures: &Figures, mean_ms: f64, device: &Device) -> Result<()> {
     let lines = figures.operations_ms.iter();
     let mut lines: Vec<(&str, f64)> = lines.map(|(name, ms)| (*name, *ms)).collect();

@@ -113,7 +113,7 @@ struct Source {
     config: TransformerConfig,
     /// The part of the model that the source contains: the whole model, the encoder or the decoder.
     contents: Contents,
-    /// Parameters by their names in a whole model.
+    /// Parameters, by the names that they have in a whole model.
     parameters: Parameters,
     /// Special tokens; `None` for a file of weights, which does not list them.
     vocabularies: Option<Vocabularies>,

@@ -27,9 +27,9 @@ pub(super) struct Exported<'a> {
 
 impl Exported<'_> {
     /// Returns Python code that builds the module and loads the file. For a single encoder or
-    /// decoder, the code only builds the module. For the layout `paper`, it is a comment with the
-    /// hyper-parameters. `None` for the native layout, and for a single encoder or decoder in any
-    /// layout but `torch-nn`.
+    /// decoder, the code only builds the module. For the layout `paper`, the code is a comment with
+    /// the hyper-parameters. `None` for the native layout, and for a single encoder or decoder in
+    /// any layout but `torch-nn`.
     pub(super) fn code(&self) -> Option<String> {
         if self.contents != Contents::Model {
             let code = || format!("from torch import nn\n{}", self.torch_nn_stack());

@@ -26,8 +26,8 @@ const MIN_BAR: usize = 10;
 /// charts, in rows.
 const TWO_CHARTS: (u16, u16) = (140, 24);
 
-/// Draws the dashboard. If there is too little room, the charts are left out first, and then the
-/// lower lines of text.
+/// Draws the dashboard. If there is too little room, skips the charts first, and then the lower
+/// lines of text.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     run: &LiveRun,

@@ -49,8 +49,8 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     Ok((step, files))
 }
 
-/// Rejects a checkpoint that lacks a required file, or whose state is of another step than its
-/// folder name says.
+/// Rejects a checkpoint that lacks a required file, or whose state has another step than the name
+/// of its folder.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
     for name in [CONFIG, MODEL, STATE] {
         files.get(name)?;

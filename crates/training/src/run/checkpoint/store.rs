@@ -126,7 +126,7 @@ impl Checkpoints {
         self.folder.join(format!("step-{step}"))
     }
 
-    /// Whether no checkpoint has been written yet.
+    /// Returns whether no checkpoint has been written yet.
     ///
     /// # Errors
     ///
@@ -355,7 +355,7 @@ impl LoadedCheckpoint {
         file.ok_or_else(|| CheckpointError::damaged(&self.path(name), MISSING))
     }
 
-    /// Whether the checkpoint has the file `name`.
+    /// Returns whether the checkpoint has the file `name`.
     pub fn has(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }

@@ -101,8 +101,8 @@ fn a_resumed_run_has_each_step_once() {
 fn each_process_writes_a_file_that_is_read_last() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    // Both processes begin within one second. The first file is of an earlier version, which wrote
-    // the number of the process into the name, and of a clock that was ahead.
+    // All processes begin within one second. The name of the first file contains a process number,
+    // as in an earlier version, and the time of a clock that was ahead.
     train(folder, 0, 3);
     let first = folder.join(format!("{PREFIX}4000000000.99999{SUFFIX}"));
     fs::rename(&event_files(folder)[0], &first).unwrap();

@@ -159,7 +159,7 @@ fn half_written_and_half_replaced_checkpoints_are_tidied_up() {
 #[test]
 fn a_checkpoint_that_cannot_be_written_leaves_nothing() {
     let (_run, checkpoints) = checkpoints(&[1]);
-    // The second file is in a folder that does not exist, so that writing fails.
+    // The second file is in a folder that does not exist, so writing fails.
     let error = checkpoints.save(2, &[("a", vec![1]), ("no/where", vec![2])]);
     let error = format!("{:#}", error.unwrap_err());
     assert!(
