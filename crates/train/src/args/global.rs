@@ -56,7 +56,7 @@ impl GlobalArgs {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
         match pool.build_global() {
             Ok(()) => Ok(()),
-            Err(error) => wrong(format!("cannot be had ({error})")),
+            Err(error) => wrong(format!("cannot be started ({error})")),
         }
     }
 }

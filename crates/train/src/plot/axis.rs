@@ -67,7 +67,7 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. If the axis has a tick below 0.001, all values below 1 have an
+    /// Returns the label of a tick. If the axis has a tick below 0.001, all values below 1, except 0, have an
     /// exponent, as in `2e-4`. Values above 9,999 on a logarithmic axis also have one. Other labels
     /// are decimal numbers with commas between thousands. On a linear axis that reaches 10 million,
     /// they are in millions, as in `20M`. The labels of a linear axis have the same number of

@@ -136,7 +136,7 @@ fn a_run_on_texts_translates_and_is_scored() {
             .output()
             .unwrap(),
     );
-    let listed: Value = serde_json::from_str(&listed).unwrap();
+    let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
     assert_eq!(listed["metrics"]["valid_bleu"], summary["bleu"]);
     assert!(!listed.to_string().contains("test_"), "{listed}");
 

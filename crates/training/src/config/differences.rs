@@ -97,11 +97,13 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
         let paths = paths.filter(|path| !is_free.iter().any(|free| path.starts_with(free)));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
         let mut changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
-        // A run that sets its steps itself has no epochs, which the steps say already.
-        let replaced = own.keys().filter_map(|path| replaced_by(path));
-        for by in replaced.filter(|by| !own.contains_key(*by)) {
-            changed.remove(by);
-        }
+        // Of two settings that replace each other, the run has one. That says that it lacks the
+        // other.
+        changed.retain(|path, value| {
+            let replaces = |other: &String| replaced_by(other) == Some(path);
+            let has_by = replaced_by(path).is_some_and(|by| own.contains_key(by));
+            !value.is_null() || !(has_by || own.keys().any(replaces))
+        });
         (*name, changed)
     });
     from.min_by_key(|(_, changed)| changed.len())

@@ -297,7 +297,7 @@ mod tests {
             ),
             (
                 "a.json",
-                r#"{"optimization": {"schedule": {"learningrate": 1}}}"#,
+                r#"{"optimization": {"schedule": {"shape": 1}}}"#,
                 "; the known keys are ",
             ),
             (

@@ -46,7 +46,7 @@ impl LockedFolder {
         let path = self.path.display();
         Err(match self.moved_to() {
             Some(now) => anyhow!(
-                "the run folder {path} was renamed to {} while it was in use: training ends; `train resume` goes on from its last checkpoint there",
+                "the run folder {path} was renamed to {} while it was in use: training ends; `train resume` continues from its last checkpoint there",
                 now.display()
             ),
             None => anyhow!(

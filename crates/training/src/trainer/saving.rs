@@ -14,7 +14,7 @@ use crate::error::UsageError;
 use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, LoadedCheckpoint};
-use crate::run::{Event, Observer, TrainingState};
+use crate::run::{EndReason, Event, Observer, TrainingState};
 
 impl<M: SequenceModel> Trainer<'_, M> {
     /// Returns to the state of a checkpoint of this run.
@@ -137,7 +137,9 @@ impl<M: SequenceModel> Trainer<'_, M> {
     /// Returns the step of the best evaluation and the model of that step, if training ended
     /// because evaluations stopped improving; `None` if training ended for another reason.
     fn best_model(&self) -> Result<Option<(usize, M)>> {
-        let Some(best) = self.state.best.filter(|_| self.is_out_of_patience()) else {
+        let reason = self.state.end_reason.as_ref();
+        let has_stalled = matches!(reason, Some(EndReason::OutOfPatience { .. }));
+        let Some(best) = self.state.best.filter(|_| has_stalled) else {
             return Ok(None);
         };
         let files = self.checkpoints.read(best.step)?;

@@ -72,10 +72,10 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
 ///
 /// # Panics
 ///
-/// If `matrix` has fewer than two axes, or `axis` is not 0 or 1.
+/// If `matrix` does not have two axes, or `axis` is not 0 or 1.
 #[must_use]
 pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData> {
-    let [rows, columns] = [matrix.shape()[0], matrix.shape()[1]];
+    let [rows, columns] = matrix.shape().dims();
     let size = [rows, columns][axis];
     let divides = |block: &usize| size.is_multiple_of(*block);
     let block = (MIN_BLOCK..=MAX_BLOCK).rev().find(divides);
