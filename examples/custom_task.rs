@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use burn::tensor::Device;
 use rand::RngExt;
+use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::{Alphabet, Codec, DataConfig, DataRng, Example, SyntheticTask};
 use training::evaluation;
@@ -68,7 +69,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let Ending::Done(trained) = trainer.train(&mut ())? else {
         unreachable!("nothing stops the run");
     };
-    let test = evaluation::test(&trained.model, &task, &config, &device)?;
+    let test = evaluation::test(&trained.model, &task, &config, &Alone)?;
     let summary = trained.summary(&config, &test);
 
     for decoded in &test.decoded[..3] {

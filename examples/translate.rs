@@ -9,6 +9,7 @@ use std::error::Error;
 use std::fs;
 
 use burn::tensor::Device;
+use training::collective::Alone;
 use training::config::{RunConfig, TextSize};
 use training::data::parallel::{TextConfig, TokenizerKind};
 use training::data::{self, DataConfig, Purpose};
@@ -97,7 +98,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{:12} {}", codec.target_token(id), cells(tenths.collect()));
     }
 
-    let test = evaluation::test(model, dataset.as_ref(), &config, &device)?;
+    let test = evaluation::test(model, dataset.as_ref(), &config, &Alone)?;
     let bleu = test.texts.map_or(0.0, |scores| scores.bleu);
     println!("\nBLEU {bleu:.1} on 100 unseen sentences");
     fs::remove_dir_all(&folder)?;

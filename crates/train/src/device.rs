@@ -12,6 +12,7 @@ use training::config::Precision;
 use training::error::UsageError;
 use training::trainer::configure;
 
+use crate::group::Group;
 use crate::terminal::output;
 
 /// A backend. Cargo features select the backends of a build. The first of them is the default.
@@ -146,6 +147,17 @@ impl DeviceName {
             (Some(name), _) => name.parse(),
             (None, Some(first)) => Ok(first.into()),
             (None, None) => Err(UsageError::new("--backend", "(none)", none)),
+        }
+    }
+
+    /// Returns the device for this process of a group. Processes on a machine with several GPUs get
+    /// one each, unless the name has an index.
+    pub fn of_process(self, group: &Group) -> Self {
+        let (rank, processes) = group.on_machine();
+        let is_shared = processes > 1 && self.index.is_none() && !self.backend.is_cpu();
+        Self {
+            index: if is_shared { Some(rank) } else { self.index },
+            ..self
         }
     }
 

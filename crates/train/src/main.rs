@@ -16,6 +16,7 @@
 //! | [`commands`] | one file for each command; `fit` and `resume` share the file `train` |
 //! | [`device`] | the backends of this build, and the choice of one of them |
 //! | [`exit`] | the exit codes |
+//! | [`group`] | the processes that an MPI launcher has started |
 //! | [`plot`] | curves, attention maps and figures of the Transformer paper, as SVG and PNG |
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
@@ -29,6 +30,7 @@ mod args;
 mod commands;
 mod device;
 mod exit;
+mod group;
 mod plot;
 mod report;
 mod terminal;
@@ -38,6 +40,7 @@ use std::process::ExitCode;
 
 use args::{Cli, describe_mistake, flags};
 use exit::Exit;
+use group::Group;
 use terminal::{Verbosity, output};
 
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
@@ -59,27 +62,37 @@ fn keep_freed_pages() {
 
 fn main() -> ExitCode {
     keep_freed_pages();
+    let group = Group::join();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
-        Err(error) if error.use_stderr() => {
-            output::message(&describe_mistake(&error, &words));
-            return Exit::Usage.into();
+        Err(error) => {
+            let is_mistake = error.use_stderr();
+            if group.is_first() && is_mistake {
+                output::message(&describe_mistake(&error, &words));
+            } else if group.is_first() {
+                // A closed stdout is no error, as for all output.
+                let _ = error.print();
+            }
+            return if is_mistake {
+                Exit::Usage
+            } else {
+                Exit::Success
+            }
+            .into();
         }
-        Err(help_or_version) => help_or_version.exit(),
     };
-    terminal::set_up(
-        Verbosity::of(cli.global.quiet, cli.global.verbose),
-        cli.global.color,
-    );
+    let verbosity = match group.is_first() {
+        true => Verbosity::of(cli.global.quiet, cli.global.verbose),
+        false => Verbosity::Silent,
+    };
+    terminal::set_up(verbosity, cli.global.color);
     if words.is_empty() {
         output::note("training the copy task; `train --help` lists commands and examples");
     }
-    match commands::run(&cli) {
-        Ok(exit) => exit.into(),
-        Err(error) => {
-            output::error(&flags::describe(&error));
-            Exit::of_error(&error).into()
-        }
-    }
+    let ended = commands::run(&cli, &group).unwrap_or_else(|error| {
+        let exit = Exit::of_error(&error);
+        group.fail(&flags::describe(&error), exit)
+    });
+    ended.into()
 }

@@ -29,6 +29,7 @@
 //!
 //! use burn::tensor::Device;
 //! use rand::RngExt;
+//! use training::collective::Alone;
 //! use training::config::RunConfig;
 //! use training::data::{Alphabet, DataConfig, DataRng, SyntheticTask};
 //! use training::evaluation;
@@ -67,7 +68,7 @@
 //! let folder = RunFolder::create(Some(&path), &config)?; // `None` for runs/first-letter-N
 //! let trainer = Trainer::new(&config, &task, &Device::flex(), folder)?;
 //! if let Ending::Done(finished) = trainer.train(&mut ())? {
-//!     let test = evaluation::test(&finished.model, &task, &config, &Device::flex())?;
+//!     let test = evaluation::test(&finished.model, &task, &config, &Alone)?;
 //!     println!("{:.3} of {} words are correct", test.exact_match, test.decoded.len());
 //!     let summary = finished.summary(&config, &test);
 //!     finished.folder.finish(&summary)?;
@@ -89,6 +90,7 @@
 //! | [`config`] | the settings of a run, presets, JSON and TOML |
 //! | [`memory`] | memory of the process, of the machine and of training |
 //! | [`model`] | the interface between training and a model |
+//! | [`collective`] | groups of processes that train together |
 //! | [`positions`] | maximum numbers of tokens, for sequences longer than in training |
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
 //! | [`run`] | the run folder, its records and checkpoints |
@@ -97,6 +99,7 @@
 
 #![recursion_limit = "256"]
 
+pub mod collective;
 pub mod config;
 pub mod contain;
 pub mod data;

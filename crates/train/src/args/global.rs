@@ -1,5 +1,8 @@
 //! Flags that every command has.
 
+use std::num::NonZero;
+use std::{fs, thread};
+
 use clap::{ArgAction, Args};
 use training::error::UsageError;
 
@@ -38,14 +41,16 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Sets the number of threads of rayon's global thread pool.
+    /// Sets the number of threads of rayon's global thread pool. The default is one for each core;
+    /// `processes` on this machine share its cores.
     ///
     /// # Errors
     ///
     /// A number of threads that is 0 or larger than [`MAX_THREADS`], or a pool that cannot be
     /// created.
-    pub fn apply(&self) -> Result<(), UsageError> {
-        let Some(threads) = self.threads else {
+    pub fn apply(&self, processes: usize) -> Result<(), UsageError> {
+        let share = (processes > 1).then(|| share_of_cores(processes));
+        let Some(threads) = self.threads.or(share) else {
             return Ok(());
         };
         let wrong = |expected: String| Err(UsageError::new("--threads", threads, expected));
@@ -58,5 +63,45 @@ impl GlobalArgs {
             Ok(()) => Ok(()),
             Err(error) => wrong(format!("cannot be started ({error})")),
         }
+    }
+}
+
+/// Returns the number of threads of one of `processes` on this machine. Launchers often bind each
+/// process to cores of its own; the process then gets all of these.
+fn share_of_cores(processes: usize) -> usize {
+    let available = thread::available_parallelism().map_or(1, NonZero::get);
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
+    let online = online.and_then(|ranges| count(ranges.trim()));
+    match online {
+        Some(online) if available < online => available,
+        _ => (available / processes).max(1),
+    }
+}
+
+/// Returns the number of elements in a list of inclusive ranges, such as `0-3,8`.
+fn count(ranges: &str) -> Option<usize> {
+    let size = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse().ok()?, last.parse::<usize>().ok()?);
+        Some(1 + last.checked_sub(first)?)
+    };
+    ranges.split(',').map(size).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_counted() {
+        for (ranges, expected) in [
+            ("0", Some(1)),
+            ("0-3,8", Some(5)),
+            ("", None),
+            ("3-1", None),
+        ] {
+            assert_eq!(count(ranges), expected, "{ranges}");
+        }
+        assert!(share_of_cores(10_000) >= 1);
     }
 }

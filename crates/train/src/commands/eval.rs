@@ -14,6 +14,7 @@ use super::hypotheses::HypothesesFile;
 use super::trained::{Trained, beam_width, load};
 use super::{lengths, translations};
 use crate::args::{EvalArgs, check_batch_size, check_generation, length_settings, reject};
+use crate::group::Group;
 use crate::terminal::{loss_text, output};
 
 /// Scores of a model on a split.
@@ -37,16 +38,16 @@ struct Evaluation {
 /// # Errors
 ///
 /// Wrong flags, a run that cannot be read, or a device that cannot be used.
-pub(super) fn run(args: &EvalArgs) -> Result<()> {
+pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     check_batch_size(args.batch_size)?;
     let method = args.beam.method()?;
     let mut by_length = args.lengths.config()?;
-    let trained = load(&args.trained, args.int8)?;
+    let trained = load(&args.trained, args.int8, group)?;
     if let (DataConfig::Text(config), None) = (&trained.run.config.data, &by_length) {
         let expected = "is not a split of a text run; name a test set with --source and --target, or with --pairs";
         let missing = args.split.filter(|&split| split == Split::Test);
         reject("--split", missing.map(|_| "test"), expected)?;
-        return translations::run(args, &trained, config, method);
+        return translations::run(args, &trained, config, method, group);
     }
     let own = trained.run.config.evaluation.by_length.as_ref();
     if let (Some(asked), Some(own), None) = (&mut by_length, own, args.lengths.sequences) {
@@ -57,14 +58,23 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
         reject(flag, file.as_ref().map(|file| file.display()), only_text)?;
     }
     let Some(asked) = by_length else {
-        return of_split(args, &trained, method);
+        return of_split(args, &trained, method, group);
     };
-    let Trained { run, device, .. } = &trained;
+    let run = &trained.run;
     let (dataset, lengths) = (run.dataset.as_ref(), &asked.lengths);
     let (split, size) = (args.split.unwrap_or(Split::Test), args.batch_size);
     let settings = length_settings(&asked, &run.config, dataset, split, method, size)?;
-    let model = ByLength::new(&run.model, &run.config.model, dataset, lengths, device)?;
+    let model = ByLength::new(
+        &run.model,
+        &run.config.model,
+        dataset,
+        lengths,
+        group.collective(),
+    )?;
     let scores = lengths::report(&model, lengths, &settings, args.json)?;
+    if !group.is_first() {
+        return Ok(());
+    }
     let selector = args.trained.checkpoint;
     let checkpoints = match selector {
         CheckpointSelector::Average(k) => k,
@@ -77,8 +87,8 @@ pub(super) fn run(args: &EvalArgs) -> Result<()> {
     Ok(())
 }
 
-fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
-    let (run, device) = (&trained.run, &trained.device);
+fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -> Result<()> {
+    let (run, group) = (&trained.run, group.collective());
     let (seed, evaluation) = (run.config.seed, &run.config.evaluation);
     let dataset = run.dataset.as_ref();
     let asked = args.split.unwrap_or(Split::Test);
@@ -97,13 +107,14 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method) -> Result<()> {
     let rows = batch_size.unwrap_or(1).min(examples.len());
     check_generation(&config, &run.config.model, rows)?;
 
-    let file = HypothesesFile::of_flag(args.hypotheses.as_deref(), [])?;
+    let file =
+        HypothesesFile::of_flag(args.hypotheses.as_deref().filter(|_| group.is_first()), [])?;
     let begun = Instant::now();
-    let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config)?;
+    let decoded = evaluation::decode(&run.model, dataset, &examples, batch_size, &config, group)?;
     if let Some(file) = file {
         write(file, dataset.codec(), &decoded)?;
     }
-    let score = evaluation::teacher_forced(&run.model, dataset, &examples, batch_size, device);
+    let score = evaluation::teacher_forced(&run.model, dataset, &examples, batch_size, group);
     let evaluation = Evaluation {
         task: run.config.data.name().into(),
         backend: trained.backend.to_string(),

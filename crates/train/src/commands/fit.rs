@@ -9,6 +9,7 @@ use super::train::{Shown, check_lengths, check_memory, open_device, train};
 use super::{dry_run, resume};
 use crate::args::FitArgs;
 use crate::exit::Exit;
+use crate::group::Group;
 use crate::terminal::{end_progress, output};
 
 /// Runs the command.
@@ -17,9 +18,9 @@ use crate::terminal::{end_progress, output};
 ///
 /// Wrong flags, a device that cannot be used, a folder that cannot be written, or a loss that is
 /// not finite.
-pub(super) fn run(args: &FitArgs) -> Result<Exit> {
+pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     if let Some(run) = &args.run.resume {
-        return resume::run(&args.resume_args(run)?);
+        return resume::run(&args.resume_args(run)?, group);
     }
     let mut config = args.config()?;
     // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
@@ -49,15 +50,15 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
         return Ok(Exit::Success);
     }
     check_lengths(&config, dataset.as_deref())?;
-    let device = open_device(&config)?;
-    if dataset.is_none() && !args.settings.dry_run {
+    let device = open_device(&config, group)?;
+    if dataset.is_none() && !args.settings.dry_run && group.is_first() {
         RunFolder::check(run_dir, &caches)?;
     }
     let purpose = Purpose::NewRun {
         caches: &caches,
         eval_size: config.evaluation.validation_size,
     };
-    let dataset = data::prepare(&mut config.data, purpose);
+    let dataset = group.first_then_others(|| data::prepare(&mut config.data, purpose));
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
@@ -76,10 +77,20 @@ pub(super) fn run(args: &FitArgs) -> Result<Exit> {
         dry_run::run(&config, dataset.as_ref(), &device)?;
         return Ok(Exit::Success);
     }
-    let folder = RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder))?;
+    let create = || RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder));
+    let folder = group.is_first().then(create).transpose()?;
+    let folder = group.folder(folder);
     let shown = Shown {
         is_plain: args.settings.plain,
         tensorboard: args.run.tensorboard,
     };
-    train(&config, dataset.as_ref(), &device, folder, None, shown)
+    train(
+        &config,
+        dataset.as_ref(),
+        &device,
+        folder,
+        None,
+        shown,
+        group,
+    )
 }

@@ -3,12 +3,15 @@
 use std::ops::ControlFlow;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use training::collective::Collective;
 use training::error::UsageError;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
 
 use super::dialog;
 use super::trained::load;
 use crate::args::GenerateArgs;
+use crate::group::Group;
 use crate::terminal::{LineProgress, output};
 
 /// Default number of lines in a batch. At a terminal and with `--stream`, the default is 1.
@@ -20,13 +23,16 @@ const BATCH_SIZE: usize = 64;
 ///
 /// Wrong flags, a run that cannot be read, a device that cannot be used, wrong lines, or a stdout
 /// that cannot be written.
-pub(super) fn run(args: &GenerateArgs) -> Result<()> {
+pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     args.check()?;
-    let trained = load(&args.trained, args.int8)?;
+    let trained = load(&args.trained, args.int8, group)?;
     let run = &trained.run;
-    let mut input = Input::open(&args.input)?;
+    let group = group.collective();
+    // Rank 0 reads the input for all processes.
+    let open = || Input::open(&args.input);
+    let input = group.is_first().then(open).transpose()?;
     // A user who types a line waits for its output, so each batch has one line.
-    let is_interactive = args.stream || input.is_terminal();
+    let is_interactive = args.stream || input.as_ref().is_some_and(Input::is_terminal);
     let default = if is_interactive { 1 } else { BATCH_SIZE };
     // `--stream` does not allow `--batch-size`, so its batch size is the default of 1.
     let batch_size = args.batch_size.unwrap_or(default);
@@ -41,13 +47,65 @@ pub(super) fn run(args: &GenerateArgs) -> Result<()> {
         }),
     };
     let predictor = Predictor::new(run, work, args.json);
+    let Some(mut input) = input else {
+        return follow(&predictor, group);
+    };
     if input.is_terminal() {
         // The prompt reads stdin itself.
         drop(input);
-        return dialog::run(args, run, &predictor);
+        dialog::run(args, run, &predictor)?;
+    } else {
+        let progress = (!is_interactive).then(|| LineProgress::new("lines"));
+        predict_all(args, &predictor, &mut input, batch_size, progress, group)?;
     }
-    let progress = (!is_interactive).then(|| LineProgress::new("lines"));
-    predict_all(args, &predictor, &mut input, batch_size, progress)
+    // The others have nothing more to do.
+    Window::default().shared(group);
+    Ok(())
+}
+
+/// Requests for each process of the group, by rank; empty at the end.
+#[derive(Default, Serialize, Deserialize)]
+struct Window(Vec<Vec<Request>>);
+
+impl Window {
+    /// Returns the window of rank 0.
+    fn shared(self, group: &dyn Collective) -> Self {
+        if group.size() == 1 {
+            return self;
+        }
+        let bytes = serde_json::to_vec(&self).expect("it is plain data");
+        let bytes = group.broadcast(bytes);
+        serde_json::from_slice(&bytes).expect("rank 0 has written it")
+    }
+
+    /// Returns the outputs of all processes, in the order of the requests.
+    fn predict(&self, predictor: &Predictor, group: &dyn Collective) -> Result<Vec<String>> {
+        let own = predictor.predict(&self.0[group.rank()]);
+        if group.size() == 1 {
+            return own;
+        }
+        let all = group.gather_values(&own.as_ref().ok().cloned());
+        let mut outputs = own.map(|_| Vec::new())?;
+        for (requests, part) in self.0.iter().zip(all) {
+            // What failed in another process is predicted again, to get the same error here.
+            outputs.extend(match part {
+                Some(part) => part,
+                None => predictor.predict(requests)?,
+            });
+        }
+        Ok(outputs)
+    }
+}
+
+/// Predicts the share of this process of what rank 0 reads, until there is nothing more.
+fn follow(predictor: &Predictor, group: &dyn Collective) -> Result<()> {
+    loop {
+        let window = Window::default().shared(group);
+        if window.0.is_empty() {
+            return Ok(());
+        }
+        window.predict(predictor, group)?;
+    }
 }
 
 /// A line of the input: a request, or an output that needs no model.
@@ -74,16 +132,22 @@ fn predict_all(
     input: &mut Input,
     batch_size: usize,
     mut progress: Option<LineProgress>,
+    group: &dyn Collective,
 ) -> Result<()> {
     let (mut lines, mut wrong) = (0, 0);
+    let lines_at_once = if args.stream {
+        1
+    } else {
+        batch_size * group.size()
+    };
     loop {
-        let batch = read(input, predictor, batch_size, args.keep_going)?;
+        let batch = read(input, predictor, lines_at_once, args.keep_going)?;
         lines += batch.entries.len();
         wrong += batch.wrong;
         let written = if args.stream {
             stream(predictor, &batch.entries)?
         } else {
-            let outputs = outputs(predictor, &batch.entries)?;
+            let outputs = outputs(predictor, &batch.entries, batch_size, group)?;
             if let Some(progress) = &mut progress {
                 progress.add(batch.entries.len());
             }
@@ -134,12 +198,23 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
     Ok(batch)
 }
 
-fn outputs(predictor: &Predictor, entries: &[Entry]) -> Result<String> {
-    let requests = entries.iter().filter_map(|entry| match entry {
-        Entry::Request(request) => Some(request.clone()),
-        Entry::Output(_) => None,
-    });
-    let outputs = predictor.predict(&requests.collect::<Vec<_>>())?;
+/// Returns the outputs of entries. Each process of the group predicts `batch_size` of them.
+fn outputs(
+    predictor: &Predictor,
+    entries: &[Entry],
+    batch_size: usize,
+    group: &dyn Collective,
+) -> Result<String> {
+    let requests = |entries: &[Entry]| -> Vec<Request> {
+        let requests = entries.iter().filter_map(|entry| match entry {
+            Entry::Request(request) => Some(request.clone()),
+            Entry::Output(_) => None,
+        });
+        requests.collect()
+    };
+    let mut shares: Vec<Vec<Request>> = entries.chunks(batch_size).map(requests).collect();
+    shares.resize(group.size(), Vec::new());
+    let outputs = Window(shares).shared(group).predict(predictor, group)?;
     let mut outputs = outputs.into_iter();
     let text = entries.iter().map(|entry| match entry {
         Entry::Request(_) => outputs.next().expect("each request has an output"),

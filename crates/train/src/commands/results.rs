@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use burn::module::Module;
-use burn::tensor::Device;
+use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
 use training::data::{DataConfig, Dataset, Decoded};
@@ -14,6 +14,7 @@ use training::trainer::Finished;
 use transformer::Transformer;
 
 use super::lengths;
+use crate::group::Group;
 use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, measure_text, output};
@@ -31,16 +32,16 @@ const SHOWN: usize = 5;
 pub(super) fn report(
     config: &RunConfig,
     dataset: &dyn Dataset,
-    device: &Device,
+    group: &Group,
     finished: &Finished<Transformer>,
     test: &TestResult,
     summary: &Summary,
     by_length: Option<LengthSettings>,
 ) -> Result<()> {
     let samples = if output::is_quiet() { 0 } else { SHOWN };
-    if matches!(config.data, DataConfig::AnnotatedCopy(_)) && samples > 0 {
+    if matches!(config.data, DataConfig::AnnotatedCopy(_)) && samples > 0 && group.is_first() {
         let one_to_ten = [AnnotatedCopy::one_to_ten()];
-        for decoded in decode_greedily(&finished.model, dataset, &one_to_ten)? {
+        for decoded in decode_greedily(&finished.model, dataset, &one_to_ten, &Alone)? {
             print_decoded(dataset, 0, &decoded)?;
         }
     }
@@ -74,10 +75,21 @@ pub(super) fn report(
     let folder = finished.folder.path();
     if let (Some(asked), Some(settings)) = (&config.evaluation.by_length, by_length) {
         let lengths = &asked.lengths;
-        let by_length = ByLength::new(&finished.model, &config.model, dataset, lengths, device)?;
+        let by_length = ByLength::new(
+            &finished.model,
+            &config.model,
+            dataset,
+            lengths,
+            group.collective(),
+        )?;
         let measured = lengths::report(&by_length, lengths, &settings, false)?;
         let of = LengthsOf::new(&settings, finished.model_step, 1);
-        save_lengths(folder, of, measured)?;
+        if group.is_first() {
+            save_lengths(folder, of, measured)?;
+        }
+    }
+    if !group.is_first() {
+        return Ok(());
     }
     output::note("plotting curves and attention ...");
     plot::draw_run(folder)?;

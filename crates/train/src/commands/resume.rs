@@ -11,6 +11,7 @@ use super::train::{Shown, check_lengths, check_memory, open_device, train};
 use crate::args::ResumeArgs;
 use crate::device::DeviceName;
 use crate::exit::Exit;
+use crate::group::Group;
 use crate::terminal::{end_progress, output};
 
 /// Runs the command.
@@ -19,7 +20,7 @@ use crate::terminal::{end_progress, output};
 ///
 /// A folder that is not a run or is in use, checkpoints that cannot be used, and the errors of
 /// `fit`.
-pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
+pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     let (mut config, _) = read_config(&args.run)?;
     if let Some(backend) = &args.backend {
         config.execution.backend = DeviceName::choose(Some(backend))?.to_string();
@@ -34,14 +35,17 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
         caches: &RunFolder::caches(Some(&args.run)),
         eval_size: config.evaluation.validation_size,
     };
-    let dataset = data::prepare(&mut config.data, purpose);
+    let dataset = group.first_then_others(|| data::prepare(&mut config.data, purpose));
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
     check_memory(&config, dataset.as_ref())?;
     check_lengths(&config, Some(dataset.as_ref()))?;
-    let device = open_device(&config)?;
-    let folder = RunFolder::open(&args.run)?;
+    let device = open_device(&config, group)?;
+    let folder = group.first_then_others(|| match group.is_first() {
+        true => RunFolder::open(&args.run),
+        false => Ok(RunFolder::follow(&args.run)),
+    })?;
     let checkpoints = Checkpoints::of(&args.run);
     let is_new = checkpoints
         .is_new()
@@ -63,7 +67,7 @@ pub(super) fn run(args: &ResumeArgs) -> Result<Exit> {
         is_plain: args.plain,
         tensorboard: args.tensorboard || TensorBoard::has_events(&args.run),
     };
-    train(&config, dataset, &device, folder, files, shown)
+    train(&config, dataset, &device, folder, files, shown, group)
 }
 
 /// Rejects a run that has no steps left to train.

@@ -9,21 +9,27 @@ use super::{
 };
 use crate::args::{Cli, Command};
 use crate::exit::Exit;
+use crate::group::Group;
 use crate::terminal::output;
 
-/// Runs the command of a command line, and returns how it ended.
+/// Runs the command of a command line, together with the other processes of the group, and returns
+/// how it ended.
 ///
 /// # Errors
 ///
 /// The errors of the command, and a wrong environment variable.
-pub fn run(cli: &Cli) -> Result<Exit> {
-    cli.global.apply()?;
+pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
+    if !group.takes(&cli.command) {
+        return Ok(Exit::Success);
+    }
+    let (_, processes) = group.on_machine();
+    cli.global.apply(processes)?;
     check_environment()?;
     match &cli.command {
-        Command::Fit(args) => return fit::run(args),
-        Command::Resume(args) => return resume::run(args),
-        Command::Generate(args) => generate::run(args),
-        Command::Eval(args) => eval::run(args),
+        Command::Fit(args) => return fit::run(args, group),
+        Command::Resume(args) => return resume::run(args, group),
+        Command::Generate(args) => generate::run(args, group),
+        Command::Eval(args) => eval::run(args, group),
         Command::Score(args) => score::run(args),
         Command::Tokenize(args) => tokenize::run(args),
         Command::Plot(args) => plot::run(args),

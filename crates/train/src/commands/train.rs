@@ -17,16 +17,19 @@ use super::results::{report, say_what_next};
 use crate::args::length_settings;
 use crate::device::DeviceName;
 use crate::exit::Exit;
-use crate::terminal::{About, RunView, grouped, output};
+use crate::group::Group;
+use crate::terminal::{About, Follower, RunView, grouped, output};
 
-/// Opens the device of a run, and configures it for the precision of the run.
+/// Opens the device of a run for this process of the group, and configures it for the precision of
+/// the run.
 ///
 /// # Errors
 ///
 /// A device that cannot be used, or that does not support the precision.
-pub(super) fn open_device(config: &RunConfig) -> Result<Device> {
+pub(super) fn open_device(config: &RunConfig, group: &Group) -> Result<Device> {
     let execution = &config.execution;
     let name: DeviceName = execution.backend.parse()?;
+    let name = name.of_process(group);
     let _fast_paths = execution.fast_paths();
     name.open_for(execution.precision)
 }
@@ -93,22 +96,29 @@ pub(super) fn train(
     folder: RunFolder,
     from: Option<&LoadedCheckpoint>,
     shown: Shown,
+    group: &Group,
 ) -> Result<Exit> {
     let path = folder.path().to_owned();
-    let mut trainer = Trainer::new(config, dataset, device, folder)?;
+    let trainer = Trainer::new(config, dataset, device, folder)?;
+    let mut trainer = trainer.with_group(group.collective());
     if let Some(files) = from {
         trainer.resume(files)?;
     }
-    let about = About::new(config, dataset, trainer.model(), &path);
+    let processes = group.collective().size();
+    let about = About::new(config, dataset, trainer.model(), &path, processes);
     let mut view = RunView::new(about, shown.is_plain);
+    let mut follower = Follower::new(&path);
     let mut board = TensorBoard::new(&path);
-    let mut observers: Vec<&mut dyn Observer> = vec![&mut view];
-    if shown.tensorboard {
+    let mut observers: Vec<&mut dyn Observer> = match group.is_first() {
+        true => vec![&mut view],
+        false => vec![&mut follower],
+    };
+    if shown.tensorboard && group.is_first() {
         observers.push(&mut board);
     }
     match trainer.train(&mut observers)? {
         Ending::Done(mut finished) => {
-            let tested = test(config, dataset, device, &finished);
+            let tested = test(config, dataset, group, &finished);
             let summary = tested.inspect_err(|error| finished.folder.record_failure(error))?;
             let best = finished.state.best;
             finished.folder.finish(&summary)?;
@@ -134,7 +144,7 @@ pub(super) fn train(
 fn test(
     config: &RunConfig,
     dataset: &dyn Dataset,
-    device: &Device,
+    group: &Group,
     finished: &Finished<Transformer>,
 ) -> Result<Summary> {
     let size = config.evaluation.test_size;
@@ -144,11 +154,9 @@ fn test(
         _ => "unseen sequences",
     };
     output::note(&format!("testing on {} {unit} ...", grouped(sequences)));
-    let test = evaluation::test(&finished.model, dataset, config, device)?;
+    let test = evaluation::test(&finished.model, dataset, config, group.collective())?;
     let summary = finished.summary(config, &test);
     let by_length = check_lengths(config, Some(dataset))?;
-    report(
-        config, dataset, device, finished, &test, &summary, by_length,
-    )?;
+    report(config, dataset, group, finished, &test, &summary, by_length)?;
     Ok(summary)
 }

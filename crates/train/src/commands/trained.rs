@@ -1,7 +1,6 @@
 //! The trained model that a command uses.
 
 use anyhow::Result;
-use burn::tensor::Device;
 use fused::FastPaths;
 use training::run::checkpoint::TrainedRun;
 use transformer::generate::Method;
@@ -9,12 +8,12 @@ use transformer::weights;
 
 use crate::args::TrainedArgs;
 use crate::device::DeviceName;
+use crate::group::Group;
 
-/// A trained model and its device.
+/// A trained model and the name of its device.
 pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
-    pub(super) device: Device,
     /// Guard that keeps the fast paths on or off, as the run's settings say, until the command
     /// ends.
     _fast_paths: FastPaths,
@@ -25,9 +24,9 @@ pub(super) struct Trained {
 /// # Errors
 ///
 /// A device that cannot be used, or a run that cannot be read.
-pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
+pub(super) fn load(args: &TrainedArgs, int8: bool, group: &Group) -> Result<Trained> {
     let backend = args.backend.choose()?;
-    let device = backend.open()?;
+    let device = backend.of_process(group).open()?;
     let mut run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
     let fast_paths = run.config.execution.fast_paths();
     if int8 {
@@ -37,7 +36,6 @@ pub(super) fn load(args: &TrainedArgs, int8: bool) -> Result<Trained> {
         _fast_paths: fast_paths,
         run,
         backend,
-        device,
     })
 }
 

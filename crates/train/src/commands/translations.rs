@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use serde::Serialize;
+use training::collective::Collective;
 use training::data::parallel::{Corpus, Pair, ReadOptions, TextConfig, ValidationPairs};
 use training::data::{Codec, Decoded, Example};
 use training::error::{Subject, UsageError};
@@ -19,6 +20,7 @@ use super::hypotheses::HypothesesFile;
 use super::text_scorer::{Scores, TextScorer};
 use super::trained::{Trained, beam_width};
 use crate::args::{EvalArgs, check_generation};
+use crate::group::Group;
 use crate::terminal::{LineProgress, loss_text, output};
 
 /// Number of pairs that are held in memory at a time.
@@ -45,8 +47,9 @@ pub(super) fn run(
     trained: &Trained,
     config: &TextConfig,
     method: Method,
+    group: &Group,
 ) -> Result<()> {
-    let Trained { run, device, .. } = trained;
+    let (run, group) = (&trained.run, group.collective());
     let corpus = match (&args.source, &args.pairs) {
         (None, None) if config.has_validation_corpus() => config.valid.clone(),
         (None, None) => config.train.clone(),
@@ -74,7 +77,8 @@ pub(super) fn run(
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
     let inputs = [Some(&corpus.source), corpus.target.as_ref()];
-    let mut hypotheses = HypothesesFile::of_flag(args.hypotheses.as_deref(), inputs)?;
+    let path = args.hypotheses.as_deref().filter(|_| group.is_first());
+    let mut hypotheses = HypothesesFile::of_flag(path, inputs)?;
     let begun = Instant::now();
     let options = ReadOptions {
         lossy: config.lossy || args.lossy,
@@ -106,7 +110,7 @@ pub(super) fn run(
         let (examples, cut): (Vec<Example>, Vec<bool>) = examples.unzip();
         truncated += cut.into_iter().filter(|is_truncated| *is_truncated).count();
         let size = args.batch_size;
-        let decoded = decode(run, &examples, size, &generation)?;
+        let decoded = decode(run, &examples, size, &generation, group)?;
         for (decoded, pair) in decoded.iter().zip(&chunk) {
             let hypothesis = codec.decode_target(&decoded.output);
             scorer.add(&hypothesis, &[&pair.target]);
@@ -117,7 +121,7 @@ pub(super) fn run(
         let tokens_of = |example: &Example| example.source.len().max(example.target.len() - 1);
         let longest = examples.iter().map(tokens_of).max().unwrap_or(0);
         let model = with_room(&run.model, &run.config.model, longest);
-        let score = evaluation::teacher_forced(&*model, dataset, &examples, size, device);
+        let score = evaluation::teacher_forced(&*model, dataset, &examples, size, group);
         loss += score.loss * score.tokens as f64;
         correct += score.token_accuracy * score.tokens as f64;
         tokens += score.tokens;
@@ -187,6 +191,7 @@ fn decode(
     examples: &[Example],
     batch_size: Option<usize>,
     generation: &GenerateConfig,
+    processes: &dyn Collective,
 ) -> Result<Vec<Decoded>, GenerateError> {
     let (dataset, config) = (run.dataset.as_ref(), &run.config.model);
     let limits = dataset.limits();
@@ -208,7 +213,8 @@ fn decode(
             max_length,
             ..generation.clone()
         };
-        let outputs = evaluation::decode(&*model, dataset, &group, batch_size, &generation)?;
+        let outputs =
+            evaluation::decode(&*model, dataset, &group, batch_size, &generation, processes)?;
         for (index, output) in indices.into_iter().zip(outputs) {
             decoded[index] = Some(output);
         }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use burn::module::Module;
 use burn::tensor::Device;
 use serde::Serialize;
+use training::collective::Alone;
 use training::data::parallel::{TextConfig, ValidationPairs};
 use training::data::{DataConfig, Dataset, Decoded, Example, Split};
 use training::evaluation::decode_greedily;
@@ -92,7 +93,7 @@ impl Examined {
         if examples.is_empty() {
             return Err(unusable(folder, "has no examples of the validation split").into());
         }
-        let decoded = decode_greedily(&run.model, dataset, &examples)?;
+        let decoded = decode_greedily(&run.model, dataset, &examples, &Alone)?;
         let samples = decoded.iter().enumerate();
         let samples = samples.map(|(index, decoded)| sample(dataset, index, decoded));
         let mut attention = Vec::new();

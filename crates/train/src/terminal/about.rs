@@ -26,12 +26,14 @@ pub struct About {
 
 impl About {
     /// Describes the run of `config`. The settings that follow from `dataset`, such as vocabulary
-    /// sizes, must already have their final values in `config`.
+    /// sizes, must already have their final values in `config`. `processes` is the number of
+    /// processes that train it.
     pub fn new(
         config: &RunConfig,
         dataset: &dyn Dataset,
         model: &Transformer,
         folder: &Path,
+        processes: usize,
     ) -> Self {
         let parts = Parts::of(model);
         let folder = folder.display().to_string();
@@ -39,7 +41,7 @@ impl About {
         let rest = [
             ("memory", memory(config, parts.total())),
             ("data", data(config, dataset)),
-            ("device", vec![device(config)]),
+            ("device", device(config, processes, parts.total())),
         ];
         for (name, lines) in rest {
             for (index, line) in lines.into_iter().enumerate() {
@@ -202,12 +204,19 @@ fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
     vec![examples, held_out]
 }
 
-fn device(config: &RunConfig) -> String {
+fn device(config: &RunConfig, processes: usize, parameters: usize) -> Vec<String> {
     let execution = &config.execution;
     let threads = rayon::current_num_threads();
     let (backend, precision) = (&execution.backend, execution.precision.name());
     let unit = if threads == 1 { "thread" } else { "threads" };
-    format!("{backend}, {precision}, {threads} {unit}")
+    let mut lines = vec![format!("{backend}, {precision}, {threads} {unit}")];
+    if processes > 1 {
+        let sent = bytes(parameters * size_of::<f32>());
+        lines.push(format!(
+            "{processes} processes with a share of each batch; {sent} of gradients a step"
+        ));
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -225,7 +234,7 @@ mod tests {
         let dataset = config.check().unwrap().unwrap();
         let model = config.model.init_seeded(0, &Device::flex()).unwrap();
         let folder = Path::new("runs/copy-1");
-        let about = About::new(&config, dataset.as_ref(), &model, folder);
+        let about = About::new(&config, dataset.as_ref(), &model, folder, 1);
         assert_eq!(about.parameters, 123_940);
         assert_eq!(about.resume, "train resume runs/copy-1");
         assert!(about.table.len() <= 12, "{:#?}", about.table);
@@ -249,7 +258,7 @@ mod tests {
         );
         assert!(about.table.concat().contains("= 1.89 MiB,"));
         config.optimization.ema = Some(0.999);
-        let with_average = About::new(&config, dataset.as_ref(), &model, folder);
+        let with_average = About::new(&config, dataset.as_ref(), &model, folder, 1);
         assert!(
             with_average
                 .table

@@ -20,6 +20,8 @@ static RUN: Mutex<Option<Run>> = Mutex::new(None);
 
 struct Run {
     folder: PathBuf,
+    /// Whether this process writes the folder.
+    is_own: bool,
     /// Whether a training loop is running. The loop checks for requests to stop.
     is_training: bool,
     /// Name and time of the first signal that asked to stop; `None` if there was no signal.
@@ -27,14 +29,16 @@ struct Run {
 }
 
 /// Begins to receive signals for the run in `folder`. The training loop reads requests to stop with
-/// [`requested_by`]. Call this function at most once in a process.
+/// [`requested_by`]. `is_own` says whether this process writes the folder. Call this function at
+/// most once in a process.
 ///
 /// # Errors
 ///
 /// If the system does not allow signal handlers.
-pub(super) fn listen(folder: &Path) -> Result<Listening> {
+pub(super) fn listen(folder: &Path, is_own: bool) -> Result<Listening> {
     *run() = Some(Run {
         folder: folder.into(),
+        is_own,
         is_training: true,
         request: None,
     });
@@ -80,7 +84,7 @@ fn receive(signal: &'static str) {
 /// written completely or not at all.
 pub(super) fn stop_at_once(by: &str) -> ! {
     screen::restore();
-    if let Some(run) = &*run() {
+    if let Some(run) = run().as_ref().filter(|run| run.is_own) {
         let folder = run.folder.display();
         if let Err(error) = record_stop(&run.folder, by) {
             output::warn(&format!("{error:#}"));

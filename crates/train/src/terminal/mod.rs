@@ -6,6 +6,7 @@ mod chart;
 mod closing;
 mod color;
 mod dashboard;
+mod follower;
 mod interrupt;
 mod line_progress;
 mod live_run;
@@ -25,6 +26,7 @@ pub mod table;
 
 pub use about::About;
 pub use color::{ColorChoice, Paint};
+pub use follower::Follower;
 pub use line_progress::LineProgress;
 pub use loss::{loss_text, measure_text};
 pub use notes::end_progress;

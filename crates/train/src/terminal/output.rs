@@ -15,6 +15,8 @@ use super::screen::{self, Stream};
 /// How much the program prints in addition to its results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
+    /// Nothing, because another process of the group prints the same.
+    Silent,
     /// Only warnings, errors and the final result.
     Quiet,
     /// Also progress and notes.
@@ -53,9 +55,13 @@ pub(super) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }
 
-/// Returns whether only warnings, errors and the final result are printed.
+/// Returns whether at most warnings, errors and the final result are printed.
 pub fn is_quiet() -> bool {
-    verbosity() == Verbosity::Quiet
+    verbosity() <= Verbosity::Quiet
+}
+
+fn is_silent() -> bool {
+    verbosity() == Verbosity::Silent
 }
 
 /// Prints a line of a result. While the dashboard owns the screen, the line is held back. A closed
@@ -90,6 +96,9 @@ pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> Strin
 ///
 /// If stdout is open, but cannot be written.
 pub fn stream(text: &str) -> Result<ControlFlow<()>> {
+    if is_silent() {
+        return Ok(ControlFlow::Continue(()));
+    }
     let written = beside_bar(|| {
         let mut stdout = std::io::stdout().lock();
         let written = stdout.write_all(text.as_bytes());
@@ -118,6 +127,9 @@ pub fn note(line: &str) {
 
 /// Prints a warning on stderr.
 pub fn warn(line: &str) {
+    if is_silent() {
+        return;
+    }
     message(&format!("{} {line}", Paint::Warning.on_stderr("warning:")));
 }
 

@@ -61,7 +61,7 @@ impl RunView {
         table.iter().for_each(|line| output::note(line));
         // The program starts to receive signals before the dashboard changes the terminal, so that
         // no signal leaves the terminal changed.
-        let listening = interrupt::listen(Path::new(&self.about.folder))?;
+        let listening = interrupt::listen(Path::new(&self.about.folder), true)?;
         self.listening = Some(listening);
         let mut run = LiveRun::new(first, steps);
         run.is_smoothed = self.about.is_smoothed;

@@ -15,8 +15,7 @@ pub type Settings = BTreeMap<String, Value>;
 /// from the data or have no effect, and settings that are `null`, which mean the same as missing
 /// settings.
 pub fn settings(config: &Value) -> Settings {
-    let mut found = Settings::new();
-    visit(config, "", &mut found);
+    let mut found = flat(config);
     let all = found.clone();
     let is_set = |path: &str| all.get(path).is_some_and(|value| !value.is_null());
     found.retain(|path, value| {
@@ -26,6 +25,13 @@ pub fn settings(config: &Value) -> Settings {
         });
         !value.is_null() && !is_derived && !replaced_by(path).is_some_and(is_set)
     });
+    found
+}
+
+/// Returns the values in the JSON of a `config.json`, by their paths.
+pub(crate) fn flat(config: &Value) -> Settings {
+    let mut found = Settings::new();
+    visit(config, "", &mut found);
     found
 }
 

@@ -1,5 +1,6 @@
 //! Batches of examples for an evaluation.
 
+use crate::collective::Collective;
 use crate::data::Example;
 
 /// Maximum number of logits in one forward pass if no batch size is given (64 MiB in f32).
@@ -29,6 +30,15 @@ pub(super) fn batches(
         }
     }
     batches
+}
+
+/// Returns every batch that this process of a group computes. Batches are dealt in turns, because
+/// those of similar lengths take similar times.
+pub(super) fn own(
+    batches: Vec<Vec<usize>>,
+    group: &dyn Collective,
+) -> impl Iterator<Item = Vec<usize>> {
+    batches.into_iter().skip(group.rank()).step_by(group.size())
 }
 
 #[cfg(test)]

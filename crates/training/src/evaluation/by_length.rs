@@ -2,12 +2,12 @@
 
 use anyhow::Result;
 use burn::module::Module;
-use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 use transformer::generate::{GenerateError, Method};
 use transformer::{Positions, Transformer, TransformerConfig};
 
 use super::{decode, exact_match, generate_config, teacher_forced};
+use crate::collective::Collective;
 use crate::data::synthetic::examples_of_length;
 use crate::data::{Dataset, Split, SyntheticTask};
 use crate::error::UsageError;
@@ -51,7 +51,7 @@ pub struct ByLength<'a> {
     task: &'a dyn SyntheticTask,
     model: Transformer,
     config: TransformerConfig,
-    device: Device,
+    group: &'a dyn Collective,
 }
 
 /// Returns `config` with a `max_len` that is enough for sequences of `lengths`. With learned
@@ -71,6 +71,8 @@ pub fn lengthened(
 
 impl<'a> ByLength<'a> {
     /// Prepares the evaluation of a model with configuration `config` on sequences of `lengths`.
+    /// The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single
+    /// one.
     ///
     /// # Errors
     ///
@@ -80,18 +82,17 @@ impl<'a> ByLength<'a> {
         config: &TransformerConfig,
         dataset: &'a dyn Dataset,
         lengths: &[usize],
-        device: &Device,
+        group: &'a dyn Collective,
     ) -> Result<Self> {
         let task = Self::task_of(dataset)?;
         let config = lengthened(config, task, lengths);
-        let device = device.clone().without_autodiff();
         let model = model.valid().with_max_len(&config, config.max_len);
         Ok(Self {
             dataset,
             task,
             model,
             config,
-            device,
+            group,
         })
     }
 
@@ -133,8 +134,8 @@ impl<'a> ByLength<'a> {
         }
         let (model, dataset) = (&self.model, self.dataset);
         let size = settings.batch_size.or(Some(self.batch_size(tokens)));
-        let decoded = decode(model, dataset, &examples, size, &generate)?;
-        let score = teacher_forced(model, dataset, &examples, size, &self.device);
+        let decoded = decode(model, dataset, &examples, size, &generate, self.group)?;
+        let score = teacher_forced(model, dataset, &examples, size, self.group);
         result.sequences = examples.len();
         result.exact_match = Some(exact_match(&decoded));
         result.token_accuracy = Some(score.token_accuracy);
@@ -152,7 +153,10 @@ impl<'a> ByLength<'a> {
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::Device;
+
     use super::*;
+    use crate::collective::Alone;
     use crate::config::RunConfig;
 
     fn settings() -> LengthSettings {
@@ -171,7 +175,7 @@ mod tests {
         let device = Device::flex();
         let model = config.model.init_seeded(1, &device).unwrap();
         let by_length =
-            ByLength::new(&model, &config.model, dataset.as_ref(), lengths, &device).unwrap();
+            ByLength::new(&model, &config.model, dataset.as_ref(), lengths, &Alone).unwrap();
         let of_length = |&length| by_length.of_length(length, &settings()).unwrap();
         lengths.iter().map(of_length).collect()
     }

@@ -1,9 +1,11 @@
 //! Free-running decoding: a model generates whole outputs, each token from the tokens generated
 //! before it.
 
+use serde::{Deserialize, Serialize};
 use transformer::generate::{GenerateConfig, GenerateError, Method};
 
-use super::batches::{ROWS, batches};
+use super::batches::{ROWS, batches, own};
+use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example};
 use crate::model::SequenceModel;
 
@@ -34,11 +36,23 @@ pub fn generate_config(
         .with_length_limit(limits.output)
 }
 
+/// Index of an example, and the best output for it.
+type Output = (usize, Vec<u32>);
+
+/// What a process of a group has decoded.
+#[derive(Default, Serialize, Deserialize)]
+struct Part {
+    outputs: Vec<Output>,
+    /// Indices of the batch at which decoding failed; empty if it did not fail.
+    failed: Vec<usize>,
+}
+
 /// Decodes the sources of examples. Returns the best output of each source, and whether the data
 /// set accepts it.
 ///
 /// `batch_size` is the number of sources that are decoded together; `None` chooses the number by
-/// the hypotheses per source.
+/// the hypotheses per source. The processes of `group` divide the batches, and all of them get the
+/// outputs.
 ///
 /// # Errors
 ///
@@ -49,30 +63,58 @@ pub fn decode<M: SequenceModel>(
     examples: &[Example],
     batch_size: Option<usize>,
     config: &GenerateConfig,
+    group: &dyn Collective,
 ) -> Result<Vec<Decoded>, GenerateError> {
     let model = model.valid();
     let (scorer, vocab_size) = (dataset.scorer(), dataset.codec().vocabularies().target_size);
-    let mut decoded = vec![None; examples.len()];
     let size = batch_size.unwrap_or((TARGETS / config.rows_per_source()).clamp(1, ROWS));
-    for indices in batches(examples, vocab_size, Some(size)) {
+    let decode = |indices: &[usize]| -> Result<Vec<Output>, GenerateError> {
         let sources = indices.iter().map(|&index| &examples[index].source[..]);
         let outputs = model.generate(&sources.collect::<Vec<_>>(), config)?;
-        for (index, mut hypotheses) in indices.into_iter().zip(outputs) {
-            let output = hypotheses.remove(0).tokens;
-            let example = examples[index].clone();
-            decoded[index] = Some(Decoded {
-                is_exact: scorer.accepts(&example, &output),
-                example,
-                output,
-            });
+        let best = outputs.into_iter().map(|mut all| all.remove(0).tokens);
+        Ok(indices.iter().copied().zip(best).collect())
+    };
+    let batches = batches(examples, vocab_size, Some(size));
+    let mut part = Part::default();
+    let mut failure = None;
+    for indices in own(batches, group) {
+        match decode(&indices) {
+            Ok(outputs) => part.outputs.extend(outputs),
+            Err(error) => {
+                (part.failed, failure) = (indices, Some(error));
+                break;
+            }
         }
     }
-    let decoded: Option<Vec<Decoded>> = decoded.into_iter().collect();
+    // A failed batch of another process is decoded again, to get the same error here.
+    let parts = match group.size() {
+        1 => vec![part],
+        _ => group.gather_values(&part),
+    };
+    failure.map_or(Ok(()), Err)?;
+    let mut outputs: Vec<Option<Vec<u32>>> = vec![None; examples.len()];
+    for part in parts {
+        if !part.failed.is_empty() {
+            decode(&part.failed)?;
+        }
+        for (index, output) in part.outputs {
+            outputs[index] = Some(output);
+        }
+    }
+    let decoded = examples.iter().zip(outputs).map(|(example, output)| {
+        let output = output?;
+        Some(Decoded {
+            is_exact: scorer.accepts(example, &output),
+            example: example.clone(),
+            output,
+        })
+    });
+    let decoded: Option<Vec<Decoded>> = decoded.collect();
     Ok(decoded.expect("every example is in a batch"))
 }
 
 /// Decodes the sources of examples greedily. Returns each output, and whether the data set accepts
-/// it.
+/// it. The processes of `group` divide the work, as in [`decode`].
 ///
 /// # Errors
 ///
@@ -81,9 +123,10 @@ pub fn decode_greedily<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
     examples: &[Example],
+    group: &dyn Collective,
 ) -> Result<Vec<Decoded>, GenerateError> {
     let config = generate_config(dataset, examples, Method::Greedy);
-    decode(model, dataset, examples, None, &config)
+    decode(model, dataset, examples, None, &config, group)
 }
 
 /// Returns the fraction of outputs that the data set accepts as correct.

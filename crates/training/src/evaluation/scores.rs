@@ -1,9 +1,9 @@
 //! All scores of a model on held-out examples.
 
-use burn::tensor::Device;
 use transformer::generate::GenerateError;
 
 use super::{decode_greedily, exact_match, teacher_forced};
+use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example, TextScores};
 use crate::model::SequenceModel;
 
@@ -23,15 +23,16 @@ pub struct Scores {
 
 impl Scores {
     /// Returns the scores of a model and the greedily decoded outputs. `examples` must be the first
-    /// held-out examples of a split, because the reference texts are found by their index.
+    /// held-out examples of a split, because the reference texts are found by their index. The
+    /// processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single one.
     pub fn of<M: SequenceModel>(
         model: &M,
         dataset: &dyn Dataset,
         examples: &[Example],
-        device: &Device,
+        group: &dyn Collective,
     ) -> Result<(Self, Vec<Decoded>), GenerateError> {
-        let score = teacher_forced(model, dataset, examples, None, device);
-        let decoded = decode_greedily(model, dataset, examples)?;
+        let score = teacher_forced(model, dataset, examples, None, group);
+        let decoded = decode_greedily(model, dataset, examples, group)?;
         let scores = Self {
             loss: score.loss,
             token_accuracy: score.token_accuracy,

@@ -1,10 +1,10 @@
 //! Loss and accuracy of next-token predictions, given the correct tokens before each token.
 
-use burn::tensor::Device;
 use serde::Serialize;
 use transformer::CrossEntropy;
 
-use super::batches::batches;
+use super::batches::{batches, own};
+use crate::collective::Collective;
 use crate::data::{Batch, Dataset, Example};
 use crate::model::SequenceModel;
 
@@ -22,22 +22,24 @@ pub struct TeacherForced {
 /// Scores a model on the targets of examples, without dropout.
 ///
 /// `batch_size` is the number of sequences per forward pass; `None` chooses the number by the
-/// lengths of the sequences.
+/// lengths of the sequences. The processes of `group` divide the batches, and all of them get the
+/// scores.
 pub fn teacher_forced<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
     examples: &[Example],
     batch_size: Option<usize>,
-    device: &Device,
+    group: &dyn Collective,
 ) -> TeacherForced {
-    let device = device.clone().without_autodiff();
     let model = model.valid();
+    let device = model.devices().remove(0);
     let vocabularies = dataset.codec().vocabularies();
     let pad_ids = vocabularies.pad_ids;
     let pad_id = pad_ids.target;
     let criterion = CrossEntropy::new(0.0, pad_id).expect("0 is a valid smoothing");
     let (mut loss, mut correct, mut tokens) = (0.0, 0, 0);
-    for indices in batches(examples, vocabularies.target_size, batch_size) {
+    let all = batches(examples, vocabularies.target_size, batch_size);
+    for indices in own(all, group) {
         let chunk: Vec<&Example> = indices.iter().map(|&index| &examples[index]).collect();
         let batch = Batch::new(&chunk, pad_ids, &device);
         let logits = model.logits(&batch);
@@ -50,9 +52,12 @@ pub fn teacher_forced<M: SequenceModel>(
         loss += f64::from(sum.into_scalar::<f32>());
         tokens += batch.tokens;
     }
+    let [loss, correct, tokens] = group.sum_f64(&[loss, correct as f64, tokens as f64])[..] else {
+        unreachable!("there are as many sums as values");
+    };
     TeacherForced {
-        loss: loss / tokens as f64,
-        token_accuracy: correct as f64 / tokens as f64,
-        tokens,
+        loss: loss / tokens,
+        token_accuracy: correct / tokens,
+        tokens: tokens as usize,
     }
 }

@@ -1,9 +1,9 @@
 //! Evaluation of the trained model at the end of a run.
 
-use burn::tensor::Device;
 use transformer::generate::GenerateError;
 
 use super::{Scores, teacher_forced};
+use crate::collective::Collective;
 use crate::config::RunConfig;
 use crate::data::{Dataset, Decoded, Split, TextScores};
 use crate::model::SequenceModel;
@@ -28,21 +28,22 @@ pub struct TestResult {
 }
 
 /// Evaluates a trained model on the test split of its run, and measures its loss on the validation
-/// split.
+/// split. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single
+/// one.
 pub fn test<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
     config: &RunConfig,
-    device: &Device,
+    group: &dyn Collective,
 ) -> Result<TestResult, GenerateError> {
     let (seed, sizes) = (config.seed, &config.evaluation);
     let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
     let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
-    let (scores, decoded) = Scores::of(model, dataset, &examples, device)?;
+    let (scores, decoded) = Scores::of(model, dataset, &examples, group)?;
     let (split, valid_loss) = match validation == examples {
         true => (Split::Validation, scores.loss),
         false => {
-            let score = teacher_forced(model, dataset, &validation, None, device);
+            let score = teacher_forced(model, dataset, &validation, None, group);
             (Split::Test, score.loss)
         }
     };
@@ -58,7 +59,10 @@ pub fn test<M: SequenceModel>(
 
 #[cfg(test)]
 mod tests {
+    use burn::tensor::Device;
+
     use super::*;
+    use crate::collective::Alone;
     use crate::evaluation::{decode_greedily, exact_match};
 
     #[test]
@@ -71,13 +75,13 @@ mod tests {
         let dataset = dataset.as_ref();
         let device = Device::flex();
         let model = config.model.init_seeded(1, &device).unwrap();
-        let result = test(&model, dataset, &config, &device).unwrap();
+        let result = test(&model, dataset, &config, &Alone).unwrap();
 
         let held_out = |split, n| dataset.held_out(config.seed, split, n);
         let [tests, validation] =
             [(Split::Test, 9), (Split::Validation, 7)].map(|(split, n)| held_out(split, n));
-        let score = |examples| teacher_forced(&model, dataset, examples, None, &device);
-        let decoded = decode_greedily(&model, dataset, &tests).unwrap();
+        let score = |examples| teacher_forced(&model, dataset, examples, None, &Alone);
+        let decoded = decode_greedily(&model, dataset, &tests, &Alone).unwrap();
         assert_eq!(result.exact_match, exact_match(&decoded));
         assert_eq!(result.decoded, decoded);
         assert_eq!((result.split, result.decoded.len()), (Split::Test, 9));

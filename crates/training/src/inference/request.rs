@@ -1,5 +1,7 @@
 //! Encodes lines of the input as token ids.
 
+use serde::{Deserialize, Serialize};
+
 use super::input::Line;
 use crate::data::EncodeError;
 use crate::error::UsageError;
@@ -8,7 +10,7 @@ use crate::positions::{max_tokens, truncate_source};
 use crate::run::checkpoint::TrainedRun;
 
 /// A line of the input, encoded as token ids.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Request {
     /// Number of the line, counted from 1.
     pub line: u64,

@@ -28,14 +28,32 @@ const CANNOT_LOG: &str = "cannot write metrics.jsonl";
 /// An open run folder. No other process can train in it as long as it is open.
 ///
 /// As an [`Observer`], it writes the metrics of steps and evaluations to `metrics.jsonl`.
+///
+/// If several processes train a run together, one of them opens or creates the folder, and the
+/// others [follow](Self::follow) it.
 #[derive(Debug)]
 pub struct RunFolder {
-    metrics: MetricsLog,
-    status: StatusWriter,
+    path: PathBuf,
+    /// What writes the files; `None` in a process that follows another one.
+    files: Option<Files>,
     /// Environment of this process; `None` until the process begins to train.
     environment: Option<Environment>,
+}
+
+/// The files that change during training.
+#[derive(Debug)]
+struct Files {
+    metrics: MetricsLog,
+    status: StatusWriter,
     /// The folder, which stays locked until the last status is written.
     locked: Arc<LockedFolder>,
+}
+
+impl Files {
+    fn sync(&mut self) -> Result<MetricsPosition> {
+        self.locked.check()?;
+        self.metrics.sync().context(CANNOT_LOG)
+    }
 }
 
 impl RunFolder {
@@ -74,11 +92,24 @@ impl RunFolder {
         let mut status = StatusWriter::new(locked.clone());
         status.begin(0, config.optimization.steps)?;
         Ok(Self {
-            metrics,
-            status,
+            path,
+            files: Some(Files {
+                metrics,
+                status,
+                locked,
+            }),
             environment: None,
-            locked,
         })
+    }
+
+    /// Returns the folder of a run that another process writes. All methods that would write do
+    /// nothing.
+    pub fn follow(path: &Path) -> Self {
+        Self {
+            path: path.into(),
+            files: None,
+            environment: None,
+        }
     }
 
     /// Rejects a `run_dir` that [`create`](Self::create) would reject, or that equals `caches`, the
@@ -124,10 +155,13 @@ impl RunFolder {
         let metrics = MetricsLog::open(path);
         let metrics = metrics.map_err(|error| cannot_write_file(RUN, path, METRICS, error))?;
         Ok(Self {
-            metrics,
-            status: StatusWriter::new(locked.clone()),
+            path: path.into(),
+            files: Some(Files {
+                metrics,
+                status: StatusWriter::new(locked.clone()),
+                locked,
+            }),
             environment: None,
-            locked,
         })
     }
 
@@ -139,7 +173,9 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn rewind(&mut self, position: &MetricsPosition, step: usize) -> Result<()> {
-        self.metrics.rewind(position, step).context(CANNOT_LOG)
+        self.files.as_mut().map_or(Ok(()), |files| {
+            files.metrics.rewind(position, step).context(CANNOT_LOG)
+        })
     }
 
     /// Removes all lines of `metrics.jsonl`, for a run that starts at step 0.
@@ -148,7 +184,8 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn clear_metrics(&mut self) -> Result<()> {
-        self.metrics.clear().context(CANNOT_LOG)
+        let files = self.files.as_mut();
+        files.map_or(Ok(()), |files| files.metrics.clear().context(CANNOT_LOG))
     }
 
     /// Returns the number of steps after which the run has ended; `None` if it has not ended. The
@@ -171,11 +208,13 @@ impl RunFolder {
     ///
     /// If one of the files cannot be replaced or removed.
     pub fn begin_again(&mut self, config: &RunConfig, step: usize) -> Result<()> {
-        let path = self.path().to_owned();
-        write_json(&path.join(CONFIG), config).context("cannot write config.json")?;
-        self.status.begin(step, config.optimization.steps)?;
         let environment = self.environment.insert(Environment::current());
-        add_environment(&path, environment, step == 0)?;
+        let (Some(files), path) = (&mut self.files, &self.path) else {
+            return Ok(());
+        };
+        write_json(&path.join(CONFIG), config).context("cannot write config.json")?;
+        files.status.begin(step, config.optimization.steps)?;
+        add_environment(path, environment, step == 0)?;
         remove_file(&path.join(SUMMARY)).context("cannot remove summary.json")
     }
 
@@ -185,7 +224,8 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_progress(&mut self, step: usize, end: Option<&EndReason>) -> Result<()> {
-        self.status.progress(step, end)
+        let files = self.files.as_mut();
+        files.map_or(Ok(()), |files| files.status.progress(step, end))
     }
 
     /// Records in `status.json` that the run was stopped by `by`, such as `SIGINT`.
@@ -194,7 +234,8 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_stop(&mut self, by: &str) -> Result<()> {
-        self.status.stop(by)
+        let files = self.files.as_mut();
+        files.map_or(Ok(()), |files| files.status.stop(by))
     }
 
     /// Records in `status.json` that the run has imported weights and has not been trained yet.
@@ -203,13 +244,14 @@ impl RunFolder {
     ///
     /// If the file cannot be written.
     pub fn record_import(&mut self) -> Result<()> {
-        self.status.import()
+        let files = self.files.as_mut();
+        files.map_or(Ok(()), |files| files.status.import())
     }
 
     /// Records in `status.json` the error that ended the run. If the file cannot be written, that
     /// second error is ignored, because `error` is the one to report.
     pub fn record_failure(&mut self, error: &anyhow::Error) {
-        let _ = self.status.fail(error);
+        let _ = self.files.as_mut().map(|files| files.status.fail(error));
     }
 
     /// Returns the environment of this process; `None` until the process
@@ -220,12 +262,15 @@ impl RunFolder {
 
     /// Returns the folder's path.
     pub fn path(&self) -> &Path {
-        self.locked.path()
+        &self.path
     }
 
     /// Adds a line to `metrics.jsonl`.
     fn log(&mut self, metrics: &impl Serialize) -> Result<()> {
-        self.metrics.add(metrics).context(CANNOT_LOG)
+        let files = self.files.as_mut();
+        files.map_or(Ok(()), |files| {
+            files.metrics.add(metrics).context(CANNOT_LOG)
+        })
     }
 
     /// Passes all lines of `metrics.jsonl` to the operating system, so that they are not lost if
@@ -235,18 +280,24 @@ impl RunFolder {
     ///
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn flush(&mut self) -> Result<()> {
-        self.locked.check()?;
-        self.metrics.flush().context(CANNOT_LOG)
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        files.locked.check()?;
+        files.metrics.flush().context(CANNOT_LOG)
     }
 
-    /// Waits until `metrics.jsonl` is on the disk, and returns its position.
+    /// Waits until `metrics.jsonl` is on the disk, and returns its position. In a process that
+    /// follows another one, the position is 0.
     ///
     /// # Errors
     ///
     /// If the file cannot be written, or the folder was removed, renamed or replaced.
     pub fn sync(&mut self) -> Result<MetricsPosition> {
-        self.locked.check()?;
-        self.metrics.sync().context(CANNOT_LOG)
+        match &mut self.files {
+            Some(files) => files.sync(),
+            None => Ok(MetricsPosition::default()),
+        }
     }
 
     /// Writes `summary.json` and the last lines of `metrics.jsonl`. The run then counts as
@@ -256,9 +307,12 @@ impl RunFolder {
     ///
     /// If one of the files cannot be written.
     pub fn finish(mut self, summary: &Summary) -> Result<()> {
-        self.sync()?;
-        write_json(&self.path().join(SUMMARY), summary).context("cannot write summary.json")?;
-        self.status.finish()
+        let Some(files) = &mut self.files else {
+            return Ok(());
+        };
+        files.sync()?;
+        write_json(&self.path.join(SUMMARY), summary).context("cannot write summary.json")?;
+        files.status.finish()
     }
 }
 

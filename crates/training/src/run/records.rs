@@ -117,6 +117,12 @@ pub struct Summary {
     /// Fraction of the training time that was spent waiting for data. Only the last process of the
     /// run is counted.
     pub data_wait: f64,
+    /// Number of processes that trained together.
+    pub processes: usize,
+    /// Fraction of the training time in which rank 0 exchanged gradients with the other processes,
+    /// or waited for them; `None` for a single process. Only the last start of the run is counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub communication: Option<f64>,
     /// Target tokens per second of training, without padding.
     pub tokens_per_second: f64,
     /// Maximum resident memory of the process in bytes; `None` on systems other than Linux.

@@ -38,6 +38,11 @@ pub struct Finished<M> {
     pub state: TrainingState,
     /// Fraction of this process's training time that was spent waiting for data.
     pub data_wait: f64,
+    /// Number of processes that trained together.
+    pub processes: usize,
+    /// Fraction of this process's training time in which it exchanged gradients with others, or
+    /// waited for them.
+    pub communication: f64,
     /// Folder of the run. Until [`RunFolder::finish`] is called, the run counts as unfinished and
     /// can be resumed.
     pub folder: RunFolder,
@@ -64,6 +69,8 @@ impl<M: SequenceModel> Finished<M> {
             bleu: test.texts.map(|scores| scores.bleu),
             chrf: test.texts.map(|scores| scores.chrf),
             data_wait: self.data_wait,
+            processes: self.processes,
+            communication: (self.processes > 1).then_some(self.communication),
             tokens_per_second: self.state.tokens as f64 / train_seconds,
             peak_rss_bytes: peak_rss_bytes(),
             seed: config.seed,

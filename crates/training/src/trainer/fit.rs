@@ -11,9 +11,10 @@ use transformer::generate::GenerateError;
 use super::finished::Ending;
 use super::seed::seed_of_step;
 use super::{Learner, StepResult};
+use crate::collective::{Alone, Collective, check_alike};
 use crate::config::{BestBy, Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
-use crate::data::{Batch, Dataset, Example, Split};
+use crate::data::{Batch, Dataset, Example, Split, StepShare};
 use crate::evaluation::Scores;
 use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
@@ -43,6 +44,7 @@ type Stop = (&'static str, PathBuf);
 ///
 /// ```
 /// use burn::tensor::Device;
+/// use training::collective::Alone;
 /// use training::config::RunConfig;
 /// use training::evaluation;
 /// use training::run::RunFolder;
@@ -62,7 +64,7 @@ type Stop = (&'static str, PathBuf);
 /// let Ending::Done(finished) = trainer.train(&mut ())? else {
 ///     unreachable!("the observer () stops no run");
 /// };
-/// let test = evaluation::test(&finished.model, dataset.as_ref(), &config, &device)?;
+/// let test = evaluation::test(&finished.model, dataset.as_ref(), &config, &Alone)?;
 /// let summary = finished.summary(&config, &test);
 /// finished.folder.finish(&summary)?;
 /// assert_eq!(summary.steps, 3);
@@ -71,6 +73,7 @@ type Stop = (&'static str, PathBuf);
 pub struct Trainer<'a, M> {
     pub(super) config: &'a RunConfig,
     dataset: &'a dyn Dataset,
+    pub(super) group: &'a dyn Collective,
     pub(super) device: Device,
     pub(super) folder: RunFolder,
     pub(super) checkpoints: Checkpoints,
@@ -144,6 +147,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             validation: dataset.held_out(config.seed, Split::Validation, size),
             config,
             dataset,
+            group: &Alone,
             device,
             folder,
             seconds_before: 0.0,
@@ -153,6 +157,17 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             saved_at: Instant::now(),
             proven: None,
         })
+    }
+
+    /// Trains together with the other processes of a group. Each of them needs a trainer with the
+    /// same configuration, data and checkpoint. The losses do not depend on the number of
+    /// processes, beyond the order of sums and the random numbers of dropout.
+    ///
+    /// Rank 0 needs the folder of the run, and the others a folder that
+    /// [follows](RunFolder::follow) it.
+    #[must_use]
+    pub fn with_group(self, group: &'a dyn Collective) -> Self {
+        Self { group, ..self }
     }
 
     /// Returns the model in training, whose parameters are in f32.
@@ -202,6 +217,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
+        // Until here, other processes may read the checkpoint, which a later one may replace.
+        check_alike(self.group, config, first)?;
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         self.tell_best(observer)?;
@@ -250,7 +267,11 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             let has_ended = end.is_some();
             self.state.ended_of = has_ended.then_some(steps);
             self.state.end_reason = end;
-            let stopped_by = observer.wants_to_stop();
+            let asked = observer.wants_to_stop();
+            let stopped_by = match self.group.any(asked.is_some()) {
+                true => Some(asked.unwrap_or("another process")),
+                false => None,
+            };
             let (every, seconds) = (config.checkpointing.every, config.checkpointing.seconds);
             let is_regular = every.is_some_and(|every| step.is_multiple_of(every));
             let unsaved = self.saved_at.elapsed().as_secs_f64();
@@ -263,6 +284,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             }
         }
         self.save(observer)?;
+        // The best checkpoint, which every process may read next, is now complete.
+        self.group.barrier();
         let step = self.state.step;
         self.folder
             .record_progress(step, self.state.end_reason.as_ref())?;
@@ -288,18 +311,20 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let steps = config.optimization.steps;
         let begun = Instant::now();
         let step = self.state.step + 1;
-        let examples = prefetcher.next_step();
+        let (rank, size) = (self.group.rank(), self.group.size());
+        let StepShare { batches, counts } = StepShare::of(prefetcher.next_step(), rank, size);
         let pad_ids = self.dataset.codec().vocabularies().pad_ids;
         let batch = |examples: &Vec<Example>| Batch::new(examples, pad_ids, &self.device);
-        let batches: Vec<Batch> = examples.iter().map(batch).collect();
-        let total = |count: fn(&Batch) -> usize| batches.iter().map(count).sum::<usize>();
-        let tokens = total(|batch| batch.tokens);
-        let padding = total(|batch| batch.padding) as f32 / total(|batch| batch.positions) as f32;
-        self.device.seed(seed_of_step(config.seed, step));
+        let batches = batches.iter().filter(|examples| !examples.is_empty());
+        let batches: Vec<Batch> = batches.map(batch).collect();
+        let tokens = counts.tokens;
+        let padding = counts.padding as f32 / counts.positions as f32;
+        self.device.seed(seed_of_step(config.seed, step, rank));
         let schedule = config.optimization.schedule;
         let learning_rate = schedule.learning_rate(step, steps, config.model.d_model);
         let scale = self.state.loss_scale.as_mut();
-        let result = self.learner.step(step, batches, learning_rate, scale);
+        let learner = &mut self.learner;
+        let result = learner.shared_step(step, batches, tokens, learning_rate, scale, self.group);
         self.state.updates += usize::from(!result.skipped);
         let metrics = StepMetrics {
             step,
@@ -321,7 +346,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.pending
             .push((StepMetrics { seconds, ..metrics }, result));
         let is_late = seconds - self.read_at >= READ_AFTER;
-        if step.is_multiple_of(READ_EVERY) || is_late || step == steps {
+        // In a group, losses are in the host's memory already, and all processes must read them
+        // after the same step, because a loss that is not finite ends them.
+        if step.is_multiple_of(READ_EVERY) || is_late || step == steps || size > 1 {
             self.read_losses(observer)?;
         }
         let elapsed = Duration::from_secs_f64(self.state.train_seconds - before);
@@ -338,7 +365,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.read_losses(observer)?;
         let config = &self.config.evaluation;
         let model = self.learner.evaluated_model();
-        let scores = match Scores::of(&model, self.dataset, &self.validation, &self.device) {
+        let scores = match Scores::of(&model, self.dataset, &self.validation, self.group) {
             Ok((scores, _)) if scores.loss.is_finite() => scores,
             Ok(_) | Err(GenerateError::NotFinite { .. }) => {
                 return Err(self.diverged(format!(

@@ -8,6 +8,8 @@ use transformer::CrossEntropy;
 use super::average::MovingAverage;
 use super::optimizer::{Optimizer, Sum, gradient_norm};
 use super::precision::Mixed;
+use super::reduce::{Traffic, reduce};
+use crate::collective::{Alone, Collective};
 use crate::config::RunConfig;
 use crate::data::Batch;
 use crate::model::SequenceModel;
@@ -25,6 +27,8 @@ pub struct Learner<M> {
     criterion: CrossEntropy,
     mixed: Mixed,
     loss_chunk: Option<usize>,
+    /// What was exchanged with other processes.
+    pub(super) traffic: Traffic,
 }
 
 /// Results of one training step. Both tensors are on the device.
@@ -56,6 +60,7 @@ impl<M: SequenceModel> Learner<M> {
             criterion: CrossEntropy::new(optimization.label_smoothing, label_pad_id)?,
             mixed,
             loss_chunk: execution.loss_chunk,
+            traffic: Traffic::default(),
             model: Some(model),
         })
     }
@@ -86,6 +91,23 @@ impl<M: SequenceModel> Learner<M> {
         scale: Option<&mut LossScale>,
     ) -> StepResult {
         let tokens = batches.iter().map(|batch| batch.tokens).sum();
+        self.shared_step(step, batches, tokens, learning_rate, scale, &Alone)
+    }
+
+    /// Takes a step together with the other processes of a group. `batches` are the share of this
+    /// process, and `tokens` is the number of tokens in the shares of all processes. Losses and
+    /// gradients are summed over all processes, so that each makes the same update.
+    ///
+    /// See [`step`](Self::step) for the other arguments.
+    pub fn shared_step(
+        &mut self,
+        step: usize,
+        batches: Vec<Batch>,
+        tokens: usize,
+        learning_rate: f64,
+        scale: Option<&mut LossScale>,
+        group: &dyn Collective,
+    ) -> StepResult {
         let factor = scale.as_ref().map(|scale| scale.factor);
         let mut accumulator = GradientsAccumulator::new();
         let mut sum = Sum::default();
@@ -98,7 +120,13 @@ impl<M: SequenceModel> Learner<M> {
             };
             accumulator.accumulate(self.model(), self.gradients(scaled));
         }
-        let gradients = accumulator.grads();
+        let mut gradients = accumulator.grads();
+        let mut loss = sum.0;
+        if group.size() > 1 {
+            let model = self.model.as_ref().expect("no update is under way");
+            let (summed, total) = reduce(group, model, gradients, loss, &mut self.traffic);
+            (gradients, loss) = (summed, Some(total));
+        }
         let factor = factor.unwrap_or(1.0);
         let (mut skipped, mut norm) = (false, None);
         if let Some(scale) = scale {
@@ -115,7 +143,7 @@ impl<M: SequenceModel> Learner<M> {
             average.update(step, model);
         }
         StepResult {
-            loss: sum.total(),
+            loss: loss.expect("a step has a batch"),
             gradient_norm,
             skipped,
         }

@@ -7,6 +7,7 @@ mod learner;
 mod losses;
 mod optimizer;
 mod precision;
+mod reduce;
 mod restore;
 mod saving;
 mod seed;
@@ -20,5 +21,6 @@ pub use fit::Trainer;
 pub use learner::{Learner, StepResult};
 pub use optimizer::Optimizer;
 pub use precision::configure;
+pub use reduce::Traffic;
 
 pub use crate::run::observer::{Event, Observer};

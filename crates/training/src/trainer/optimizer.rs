@@ -145,7 +145,7 @@ pub(crate) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) 
 
 /// Sum of tensors, which stays on the device; `None` before the first tensor is added.
 #[derive(Default)]
-pub(super) struct Sum(Option<Tensor<1>>);
+pub(super) struct Sum(pub(super) Option<Tensor<1>>);
 
 impl Sum {
     pub(super) fn add(&mut self, x: Tensor<1>) {

@@ -51,8 +51,12 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 "the run had {then} threads and has {now} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={then} repeats it exactly"
             ));
         }
-        self.folder.rewind(&state.metrics, state.step)?;
-        self.checkpoints.remove_after(state.step)?;
+        // Rank 0 must not change the checkpoints while another process reads them.
+        self.group.barrier();
+        if self.group.is_first() {
+            self.folder.rewind(&state.metrics, state.step)?;
+            self.checkpoints.remove_after(state.step)?;
+        }
         self.saved = Some(state.step);
         self.seconds_before = state.train_seconds;
         self.read_at = state.train_seconds;
@@ -62,7 +66,11 @@ impl<M: SequenceModel> Trainer<'_, M> {
             ..state
         };
         // The process that saved the checkpoint may have been killed before it removed older ones.
-        self.prune()
+        if self.group.is_first() {
+            self.prune()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes a checkpoint, unless this step has one already. Returns the checkpoint's folder.
@@ -71,6 +79,10 @@ impl<M: SequenceModel> Trainer<'_, M> {
         self.read_losses(observer)?;
         let path = self.checkpoints.path(step);
         if self.saved == Some(step) {
+            return Ok(path);
+        }
+        if !self.group.is_first() {
+            (self.saved, self.saved_at) = (Some(step), Instant::now());
             return Ok(path);
         }
         let parameters = weights::parameters(self.learner.model());
@@ -127,6 +139,11 @@ impl<M: SequenceModel> Trainer<'_, M> {
                 0.0
             } else {
                 waited / seconds
+            },
+            processes: self.group.size(),
+            communication: match self.learner.traffic.seconds {
+                0.0 => 0.0,
+                exchanged => exchanged / seconds,
             },
             state: self.state,
             folder: self.folder,

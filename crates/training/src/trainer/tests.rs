@@ -4,6 +4,7 @@ use burn::tensor::Device;
 use transformer::weights;
 
 use super::{Ending, Trainer};
+use crate::collective::threads::ranks;
 use crate::config::{RunConfig, Schedule};
 use crate::data::DataConfig;
 use crate::data::synthetic::SequenceConfig;
@@ -131,4 +132,103 @@ fn the_logged_gradient_norm_is_that_before_clipping() {
     let (plain, clipped) = (run(&plain).1, run(&clipped).1);
     assert_eq!(plain[0], clipped[0]);
     assert_ne!(plain[5]["loss"], clipped[5]["loss"]);
+}
+
+/// Trains in a group of `size` processes, of which the last is given `other` if there is one.
+/// Returns the parameters and metrics of rank 0, and each process's error.
+fn run_group(
+    size: usize,
+    config: &RunConfig,
+    other: Option<&RunConfig>,
+) -> (
+    Vec<Result<weights::Parameters, String>>,
+    Vec<serde_json::Value>,
+) {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    drop(RunFolder::create(Some(&path), config).unwrap());
+    let results = ranks(size, |group| {
+        let is_last = group.rank() + 1 == size;
+        let mut config = other.filter(|_| is_last).unwrap_or(config).clone();
+        let dataset = config.check().unwrap().unwrap();
+        let folder = match group.is_first() {
+            true => RunFolder::open(&path).unwrap(),
+            false => RunFolder::follow(&path),
+        };
+        let trainer = Trainer::new(&config, dataset.as_ref(), &Device::flex(), folder).unwrap();
+        match trainer.with_group(group).train(&mut ()) {
+            Ok(Ending::Done(finished)) => Ok(weights::parameters(&finished.model)),
+            Ok(Ending::Stopped { by, .. }) => Err(format!("stopped by {by}")),
+            Err(error) => Err(error.to_string()),
+        }
+    });
+    (results, metrics(&path))
+}
+
+#[test]
+fn the_number_of_processes_changes_only_rounding() {
+    let mut config = small();
+    config.optimization.steps = 20;
+    config.optimization.accumulate = 2;
+    config.optimization.schedule.learning_rate = Some(0.01);
+    config.optimization.label_smoothing = 0.1;
+    config.optimization.optimizer.clip_norm = Some(0.7);
+    config.optimization.optimizer.epsilon = 1e-3;
+    config.evaluation.every = Some(10);
+    // In a group of five, most batches of three sequences have no share for some process.
+    for batch_size in [32, 3] {
+        config.optimization.batch_size = batch_size;
+        let (expected, lines) = run(&config);
+        for size in [2, 3, 5] {
+            let (results, group_lines) = run_group(size, &config, None);
+            let parameters = results.iter().map(|result| result.as_ref().unwrap());
+            for found in parameters.clone() {
+                // All processes have the same bits.
+                assert_eq!(Some(found), parameters.clone().next());
+                let difference = largest_difference(found, &expected);
+                assert!(difference < 1e-5, "{size} processes: {difference}");
+            }
+            assert_eq!(group_lines.len(), lines.len());
+            for (a, b) in lines.iter().zip(&group_lines) {
+                for name in ["loss", "gradient_norm", "valid_loss"] {
+                    let [a, b] = [a, b].map(|line| line[name].as_f64().unwrap_or(0.0));
+                    assert!(
+                        (a - b).abs() < 1e-5,
+                        "{size} processes, {name}: {a} and {b}"
+                    );
+                }
+                for name in ["step", "tokens", "exact_match", "token_accuracy"] {
+                    assert_eq!(a[name], b[name], "{size} processes");
+                }
+            }
+            // The same group gives the same bits again.
+            let (again, lines_again) = run_group(size, &config, None);
+            assert_eq!((again, lines_again), (results, group_lines));
+        }
+    }
+}
+
+#[test]
+fn a_process_with_other_settings_is_refused_before_the_first_step() {
+    let config = small();
+    let mut other = config.clone();
+    other.optimization.batch_size = 31;
+    let (results, lines) = run_group(3, &config, Some(&other));
+    for result in results {
+        let error = result.unwrap_err();
+        let expected = "optimization.batch_size 31: of rank 2 on ";
+        assert!(error.starts_with(expected), "{error}");
+    }
+    assert!(lines.is_empty());
+}
+
+#[test]
+fn a_loss_that_is_not_finite_ends_all_processes_at_the_same_step() {
+    let mut config = small();
+    config.optimization.schedule.learning_rate = Some(1e30);
+    let (results, lines) = run_group(2, &config, None);
+    let errors: Vec<String> = results.into_iter().map(Result::unwrap_err).collect();
+    assert_eq!(errors[0].split(';').next(), errors[1].split(';').next());
+    assert!(errors[0].starts_with("the loss is"), "{errors:?}");
+    assert!(lines.len() < 6);
 }

@@ -1,0 +1,105 @@
+//! The processes that an MPI launcher has started, if this build has the feature `mpi`.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use training::collective::{Alone, Collective};
+use training::run::RunFolder;
+
+use crate::args::Command;
+use crate::exit::Exit;
+use crate::terminal::output;
+
+/// Time that the error of another process than rank 0 is held back. An error that all processes
+/// have is then printed by rank 0 alone, which ends the others.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The group of processes to which this process belongs. Without a launcher, it is this process
+/// alone.
+pub struct Group {
+    #[cfg(feature = "mpi")]
+    mpi: Option<training::collective::Mpi>,
+}
+
+impl Group {
+    /// Joins the processes of the launcher that started this one, if there is one.
+    pub fn join() -> Self {
+        Self {
+            #[cfg(feature = "mpi")]
+            mpi: training::collective::Mpi::join(),
+        }
+    }
+
+    /// Returns the group for the library.
+    pub fn collective(&self) -> &dyn Collective {
+        #[cfg(feature = "mpi")]
+        if let Some(mpi) = &self.mpi {
+            return mpi;
+        }
+        &Alone
+    }
+
+    /// Returns whether this process writes files and prints.
+    pub fn is_first(&self) -> bool {
+        self.collective().is_first()
+    }
+
+    /// Returns the number of this process on its machine, from 0, and the number of processes
+    /// there.
+    pub fn on_machine(&self) -> (usize, usize) {
+        #[cfg(feature = "mpi")]
+        if let Some(mpi) = &self.mpi {
+            return (mpi.local_rank(), mpi.local_size());
+        }
+        (0, 1)
+    }
+
+    /// Returns whether this process takes part in a command. Other commands are run by rank 0
+    /// alone.
+    pub fn takes(&self, command: &Command) -> bool {
+        let is_shared = matches!(
+            command,
+            Command::Fit(_) | Command::Resume(_) | Command::Eval(_) | Command::Generate(_)
+        );
+        is_shared || self.is_first()
+    }
+
+    /// Runs `work` in rank 0 first, and then in the other processes. For work whose result rank 0
+    /// keeps in a file for the others.
+    pub fn first_then_others<T, E>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        if !self.is_first() {
+            self.collective().barrier();
+        }
+        // If it fails in rank 0, the program ends and the others with it.
+        let done = work()?;
+        if self.is_first() {
+            self.collective().barrier();
+        }
+        Ok(done)
+    }
+
+    /// Returns the folder of a run, which rank 0 has created as `own`.
+    pub fn folder(&self, own: Option<RunFolder>) -> RunFolder {
+        let path = own.as_ref().map(|folder| folder.path().to_string_lossy());
+        let path = path.map_or_else(Vec::new, |path| path.as_bytes().to_vec());
+        let path = self.collective().broadcast(path);
+        own.unwrap_or_else(|| RunFolder::follow(Path::new(&*String::from_utf8_lossy(&path))))
+    }
+
+    /// Prints an error that ends this process, and ends the other processes of the group.
+    pub fn fail(&self, error: &str, exit: Exit) -> Exit {
+        let rank = self.collective().rank();
+        if rank == 0 {
+            output::error(error);
+        } else {
+            thread::sleep(GRACE);
+            output::message(&format!("error: rank {rank}: {error}"));
+        }
+        #[cfg(feature = "mpi")]
+        if let Some(mpi) = self.mpi.as_ref().filter(|mpi| mpi.size() > 1) {
+            mpi.abort(exit.code());
+        }
+        exit
+    }
+}

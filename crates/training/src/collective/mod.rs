@@ -1,0 +1,138 @@
+//! Groups of processes that train one model together (data-parallel training).
+//!
+//! Each process of a group has a number, its *rank*, and a copy of the model. In each step, it
+//! computes the gradients of its share of the batches. [`Collective::sum`] adds the gradients of
+//! all processes, so that all of them make the same update. Rank 0 alone writes the run folder.
+//!
+//! [`Alone`] is the group of a single process. `Mpi`, with the feature `mpi`, is the group of the
+//! processes that `mpirun` or `srun` has started.
+
+mod alike;
+#[cfg(feature = "mpi")]
+mod mpi;
+#[cfg(test)]
+pub(crate) mod threads;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub use alike::check_alike;
+#[cfg(feature = "mpi")]
+pub use mpi::Mpi;
+
+/// A group of processes, seen by one of them.
+///
+/// All processes must call the same functions in the same order. A call returns when every process
+/// has made it.
+pub trait Collective {
+    /// Returns the number of this process, from 0.
+    fn rank(&self) -> usize;
+
+    /// Returns the number of processes.
+    fn size(&self) -> usize;
+
+    /// Returns the sums of the values of all processes, `[n]`. `values` must have the same length
+    /// `n` in every process. All processes get the same bits, and the same values always give the
+    /// same bits.
+    fn sum(&self, values: Vec<f32>) -> Vec<f32>;
+
+    /// Returns the bytes of each process, by rank.
+    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>>;
+
+    /// Returns the bytes of rank 0. Other processes may pass anything.
+    fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8>;
+
+    /// Waits until all processes have called this function.
+    fn barrier(&self) {
+        self.gather(&[]);
+    }
+
+    /// Returns the sums of the values of all processes, added in the order of the ranks.
+    fn sum_f64(&self, values: &[f64]) -> Vec<f64> {
+        let mut sums = vec![0.0; values.len()];
+        for bytes in self.gather(bytemuck::cast_slice(values)) {
+            let parts = bytes.chunks_exact(size_of::<f64>());
+            for (sum, part) in sums.iter_mut().zip(parts) {
+                *sum += f64::from_ne_bytes(part.try_into().expect("a chunk has 8 bytes"));
+            }
+        }
+        sums
+    }
+
+    /// Returns whether `value` is true in any process.
+    fn any(&self, value: bool) -> bool {
+        self.gather(&[u8::from(value)]).contains(&vec![1])
+    }
+}
+
+impl dyn Collective + '_ {
+    /// Returns whether this is rank 0, the process that writes files and prints.
+    pub fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    /// Returns the value of each process, by rank.
+    pub fn gather_values<T: Serialize + DeserializeOwned>(&self, value: &T) -> Vec<T> {
+        let bytes = serde_json::to_vec(value).expect("it is plain data");
+        let all = self.gather(&bytes).into_iter();
+        all.map(|bytes| serde_json::from_slice(&bytes).expect("a process has written it"))
+            .collect()
+    }
+}
+
+/// The group of a process that trains by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Alone;
+
+impl Collective for Alone {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn sum(&self, values: Vec<f32>) -> Vec<f32> {
+        values
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        vec![bytes.to_vec()]
+    }
+
+    fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads::ranks;
+    use super::*;
+
+    #[test]
+    fn sums_and_gathered_values_are_the_same_in_every_process() {
+        for size in 1..=4 {
+            let all = ranks(size, |group: &dyn Collective| {
+                let rank = group.rank();
+                assert_eq!(group.is_first(), rank == 0);
+                let sum = group.sum(vec![rank as f32, 1.0]);
+                let sum_f64 = group.sum_f64(&[0.5, rank as f64]);
+                let names = group.gather_values(&format!("rank {rank}"));
+                let first = group.broadcast(vec![rank as u8; rank + 1]);
+                let any = [group.any(rank == 1), group.any(false)];
+                (sum, sum_f64, names, first, any)
+            });
+            let n = size as f32;
+            let triangle = n * (n - 1.0) / 2.0;
+            let names: Vec<String> = (0..size).map(|rank| format!("rank {rank}")).collect();
+            for found in all {
+                let sum_f64 = vec![0.5 * f64::from(n), f64::from(triangle)];
+                let any = [size > 1, false];
+                let expected = (vec![triangle, n], sum_f64, names.clone(), vec![0], any);
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A group of processes that are threads of the test.
+
+use std::sync::{Barrier, Mutex};
+use std::thread;
+
+use super::Collective;
+
+/// The messages of the current call, by rank, and a barrier before and after they are read.
+struct Shared {
+    messages: Mutex<Vec<Vec<u8>>>,
+    barrier: Barrier,
+}
+
+/// A rank, which is a thread.
+struct Rank<'a> {
+    rank: usize,
+    size: usize,
+    shared: &'a Shared,
+}
+
+/// Runs `work` in `size` threads as the ranks of a group, and returns their results by rank.
+pub fn ranks<T: Send>(size: usize, work: impl Fn(&dyn Collective) -> T + Sync) -> Vec<T> {
+    let shared = Shared {
+        messages: Mutex::new(vec![Vec::new(); size]),
+        barrier: Barrier::new(size),
+    };
+    let (shared, work) = (&shared, &work);
+    thread::scope(|scope| {
+        let start = |rank| scope.spawn(move || work(&Rank { rank, size, shared }));
+        let threads: Vec<_> = (0..size).map(start).collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .map(|result| result.expect("no rank panics"))
+            .collect()
+    })
+}
+
+impl Collective for Rank<'_> {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn sum(&self, values: Vec<f32>) -> Vec<f32> {
+        let mut sums = vec![0.0; values.len()];
+        for bytes in self.gather(bytemuck::cast_slice(&values)) {
+            let part: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
+            assert_eq!(part.len(), sums.len());
+            sums.iter_mut()
+                .zip(part)
+                .for_each(|(sum, part)| *sum += part);
+        }
+        sums
+    }
+
+    fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
+        self.shared.messages.lock().unwrap()[self.rank] = bytes.to_vec();
+        self.shared.barrier.wait();
+        let all = self.shared.messages.lock().unwrap().clone();
+        self.shared.barrier.wait();
+        all
+    }
+
+    fn broadcast(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.gather(&bytes).swap_remove(0)
+    }
+}

@@ -1,0 +1,131 @@
+//! Adds up the gradients of all processes of a group.
+
+use std::time::Instant;
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::{DType, Device, Tensor, TensorData};
+
+use crate::collective::Collective;
+
+/// Gradients with at least this many elements have a message of their own. Smaller ones share one
+/// message, because each message waits for all processes.
+const LARGE: usize = 1 << 18;
+
+/// How much a process has sent to the others, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    /// Bytes of the gradients of one step.
+    pub bytes_per_step: usize,
+    /// Seconds in which the process exchanged gradients, or waited for others to do so.
+    pub seconds: f64,
+}
+
+/// Returns the sums of gradients and of losses over all processes. `gradients` and `loss` are those
+/// of this process; `None` if its share of the step is empty.
+///
+/// A parameter without a gradient in all processes has none in the sums.
+pub(super) fn reduce<M: Module>(
+    group: &dyn Collective,
+    module: &M,
+    gradients: GradientsParams,
+    loss: Option<Tensor<1>>,
+    traffic: &mut Traffic,
+) -> (GradientsParams, Tensor<1>) {
+    let begun = Instant::now();
+    let device = module.devices().remove(0).without_autodiff();
+    let loss = loss.map_or(0.0, |loss| loss.into_scalar::<f32>());
+    let mut packing = Packing {
+        group,
+        gradients,
+        packed: vec![loss],
+        large: Vec::new(),
+        sent: 0,
+    };
+    module.visit(&mut packing);
+    let Packing {
+        packed,
+        large,
+        sent,
+        ..
+    } = packing;
+    traffic.bytes_per_step = size_of::<f32>() * (sent + packed.len());
+    let mut packed = group.sum(packed).into_iter();
+    let loss = packed.next().expect("the loss is first");
+    let mut unpacking = Unpacking {
+        packed,
+        large: large.into_iter(),
+        device: device.clone(),
+        sums: GradientsParams::new(),
+    };
+    module.visit(&mut unpacking);
+    traffic.seconds += begun.elapsed().as_secs_f64();
+    (
+        unpacking.sums,
+        Tensor::from_data([loss], (&device, DType::F32)),
+    )
+}
+
+/// Sends large gradients and packs small ones. The visit is in the same order in every process.
+struct Packing<'a> {
+    group: &'a dyn Collective,
+    gradients: GradientsParams,
+    /// The loss, then for each parameter 1 if it has a gradient here or else 0, followed by the
+    /// gradient if it is small.
+    packed: Vec<f32>,
+    /// Sums of the large gradients.
+    large: Vec<Vec<f32>>,
+    /// Number of elements of the large gradients.
+    sent: usize,
+}
+
+impl ModuleVisitor for Packing<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !param.is_require_grad() {
+            return;
+        }
+        let gradient = self.gradients.remove::<D>(param.id);
+        self.packed.push(f32::from(u8::from(gradient.is_some())));
+        let elements = match gradient {
+            Some(gradient) => {
+                let data = gradient.into_data().convert_dtype(DType::F32);
+                data.try_into_vec().expect("the data are f32")
+            }
+            None => vec![0.0; param.shape().num_elements()],
+        };
+        if elements.len() < LARGE {
+            self.packed.extend(elements);
+        } else {
+            self.sent += elements.len();
+            self.large.push(self.group.sum(elements));
+        }
+    }
+}
+
+/// Makes tensors of the sums, in the order in which they were packed.
+struct Unpacking {
+    packed: std::vec::IntoIter<f32>,
+    large: std::vec::IntoIter<Vec<f32>>,
+    device: Device,
+    sums: GradientsParams,
+}
+
+impl ModuleVisitor for Unpacking {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if !param.is_require_grad() {
+            return;
+        }
+        let shape = param.shape();
+        let count = shape.num_elements();
+        let owners = self.packed.next().expect("each parameter is packed");
+        let elements: Vec<f32> = match count < LARGE {
+            true => self.packed.by_ref().take(count).collect(),
+            false => self.large.next().expect("each large gradient is summed"),
+        };
+        if owners > 0.0 {
+            let data = TensorData::new(elements, shape);
+            let sum = Tensor::<D>::from_data(data, (&self.device, DType::F32));
+            self.sums.register::<D>(param.id, sum);
+        }
+    }
+}
