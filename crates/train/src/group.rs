@@ -31,6 +31,14 @@ impl Group {
         }
     }
 
+    /// Returns whether a launcher has started this process.
+    pub fn has_launcher(&self) -> bool {
+        #[cfg(feature = "mpi")]
+        return self.mpi.is_some();
+        #[cfg(not(feature = "mpi"))]
+        false
+    }
+
     /// Returns the group for the library.
     pub fn collective(&self) -> &dyn Collective {
         #[cfg(feature = "mpi")]

@@ -41,7 +41,7 @@ use std::process::ExitCode;
 use args::{Cli, describe_mistake, flags};
 use exit::Exit;
 use group::Group;
-use terminal::{Verbosity, output};
+use terminal::{ColorChoice, Verbosity, output};
 
 // Burn allocates and frees whole tensors all the time. The system's allocator would return their
 // memory pages to the kernel, and each new tensor would cause page faults again.
@@ -86,7 +86,12 @@ fn main() -> ExitCode {
         true => Verbosity::of(cli.global.quiet, cli.global.verbose),
         false => Verbosity::Silent,
     };
-    terminal::set_up(verbosity, cli.global.color);
+    let color = match cli.global.color {
+        // A launcher gives its processes pseudo-terminals, whatever its own output is.
+        ColorChoice::Auto if group.has_launcher() => ColorChoice::Never,
+        choice => choice,
+    };
+    terminal::set_up(verbosity, color);
     if words.is_empty() {
         output::note("training the copy task; `train --help` lists commands and examples");
     }

@@ -1,0 +1,385 @@
+//! Trains, evaluates and generates on several processes. `mpirun` of Open MPI must be installed.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use assert_cmd::cargo::cargo_bin;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use training::data::SYNTHETIC_TASKS;
+
+const SMALL: &str = "--batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 \
+                     --max-length 5 --checkpoint-every 20";
+
+/// Open MPI's module for messages through shared memory, and the one for TCP.
+const TRANSPORTS: [&str; 2] = ["vader,self", "tcp,self"];
+
+/// Returns the command that runs `train` with `flags` in `size` processes.
+fn mpirun(folder: &Path, size: usize, transport: &str, flags: &str) -> Command {
+    let mut command = launcher(folder, transport);
+    command
+        .args(["-np", &size.to_string()])
+        .arg(cargo_bin("train"));
+    command.args(flags.split_whitespace());
+    command
+}
+
+fn launcher(folder: &Path, transport: &str) -> Command {
+    let mut command = Command::new("mpirun");
+    command
+        .current_dir(folder)
+        .env_remove("RUST_LOG")
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .stdin(Stdio::null())
+        .args(["--oversubscribe", "--mca", "btl", transport]);
+    command
+}
+
+fn alone(folder: &Path, flags: &str) -> Command {
+    let mut command = Command::new(cargo_bin("train"));
+    command.current_dir(folder).args(flags.split_whitespace());
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn succeed(command: &mut Command) -> String {
+    let output = command.output().expect("mpirun is installed");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// Returns the lines of `metrics.jsonl` without times.
+fn metrics(run: &Path) -> Vec<Value> {
+    let lines = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
+    let lines = lines.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        let fields = line.as_object_mut().unwrap();
+        fields.retain(|name, _| !["seconds", "tokens_per_second"].contains(&name.as_str()));
+        line
+    });
+    lines.collect()
+}
+
+fn json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// Returns the largest difference of two runs in a field of `metrics.jsonl`.
+fn largest_difference(a: &[Value], b: &[Value], field: &str) -> f64 {
+    assert_eq!(a.len(), b.len());
+    let pairs = a.iter().zip(b);
+    let pairs = pairs.filter_map(|(a, b)| Some((a[field].as_f64()?, b[field].as_f64().unwrap())));
+    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn losses_do_not_depend_on_the_number_of_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // With a large learning rate, rounding errors of 1e-7 would grow while the task is learned,
+    // also in a single process that accumulates batches.
+    let flags =
+        |run: &str| format!("{SMALL} --steps 200 --dropout 0 --learning-rate 3e-4 --run-dir {run}");
+    succeed(&mut alone(path, &flags("alone")));
+    let expected = metrics(&path.join("alone"));
+    for (run, size, transport) in [
+        ("one", 1, TRANSPORTS[0]),
+        ("two", 2, TRANSPORTS[0]),
+        ("tcp", 2, TRANSPORTS[1]),
+        ("four", 4, TRANSPORTS[0]),
+    ] {
+        let printed = succeed(&mut mpirun(path, size, transport, &flags(run)));
+        // Only rank 0 prints.
+        assert_eq!(printed.matches("exact match").count(), 3, "{printed}");
+        assert!(!printed.contains('\u{1b}'), "{printed}");
+        let found = metrics(&path.join(run));
+        for field in ["loss", "gradient_norm", "valid_loss"] {
+            let difference = largest_difference(&found, &expected, field);
+            assert!(difference < 1e-5, "{run}: {field} differs by {difference}");
+        }
+        for (a, b) in found.iter().zip(&expected) {
+            assert_eq!((&a["step"], &a["tokens"]), (&b["step"], &b["tokens"]));
+        }
+        let summary = json(&path.join(run).join("summary.json"));
+        assert_eq!(summary["processes"], size);
+        let share = summary["communication"].as_f64();
+        assert_eq!(share.is_some(), size > 1);
+        assert!(share.is_none_or(|share| 0.0 < share && share < 1.0));
+    }
+    assert_eq!(metrics(&path.join("one")), expected);
+    assert!(largest_difference(&metrics(&path.join("two")), &expected, "loss") > 0.0);
+}
+
+/// Returns the processes of the run in a folder.
+fn processes_of(run: &str) -> Vec<Pid> {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let processes = processes.filter_map(|process| {
+        let id = process.file_name().to_str()?.parse().ok()?;
+        let command = fs::read(process.path().join("cmdline")).ok()?;
+        let mut words = command.split(|byte| *byte == 0);
+        let is_train = words.next()?.ends_with(b"/train");
+        (is_train && words.any(|word| word == run.as_bytes())).then_some(Pid::from_raw(id))
+    });
+    let mut ids: Vec<Pid> = processes.collect();
+    ids.sort();
+    ids
+}
+
+fn wait_for(path: &Path) {
+    let begun = Instant::now();
+    while !path.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{path:?}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_killed_process_ends_the_run_which_resumes_to_the_same_bits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = |run: &str| format!("{SMALL} --steps 2000 --run-dir {run}");
+    succeed(&mut mpirun(path, 2, TRANSPORTS[0], &flags("whole")));
+    for (victim, run) in [(0, "first"), (1, "second")] {
+        let mut job = mpirun(path, 2, TRANSPORTS[0], &flags(run));
+        let mut job = job
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        wait_for(&path.join(run).join("checkpoints/step-20"));
+        let begun = Instant::now();
+        kill(processes_of(run)[victim], Signal::SIGKILL).unwrap();
+        assert!(!job.wait().unwrap().success());
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        assert_eq!(processes_of(run), []);
+        succeed(&mut mpirun(
+            path,
+            2,
+            TRANSPORTS[0],
+            &format!("resume {run}"),
+        ));
+        let (whole, killed) = (path.join("whole"), path.join(run));
+        assert_eq!(metrics(&killed), metrics(&whole));
+        let model = |run: &Path| fs::read(run.join("checkpoints/step-2000/model.safetensors"));
+        assert!(
+            model(&killed).unwrap() == model(&whole).unwrap(),
+            "other weights"
+        );
+    }
+}
+
+#[test]
+fn a_signal_to_the_launcher_saves_the_step_and_ends_all_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = format!("{SMALL} --steps 1000000 --run-dir run");
+    let mut job = mpirun(path, 2, TRANSPORTS[0], &flags);
+    // After a signal, the launcher kills its processes within a second, unless told otherwise.
+    job.env("OMPI_MCA_odls_base_sigkill_timeout", "5");
+    let job = job
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_for(&path.join("run/checkpoints/step-20"));
+    kill(Pid::from_raw(job.id() as i32), Signal::SIGINT).unwrap();
+    let output = job.wait_with_output().unwrap();
+    assert!(!output.status.success());
+    let printed = text(&output.stderr);
+    assert_eq!(
+        printed.matches("stopped after step").count(),
+        1,
+        "{printed}"
+    );
+    let status = json(&path.join("run/status.json"));
+    assert_eq!(status["status"], "stopped");
+    let step = status["step"].as_u64().unwrap();
+    assert!(path.join(format!("run/checkpoints/step-{step}")).is_dir());
+    // Another number of processes continues.
+    let resume = format!("resume run --steps {}", step + 5);
+    succeed(&mut mpirun(path, 3, TRANSPORTS[0], &resume));
+    succeed(&mut alone(
+        path,
+        &format!("resume run --steps {}", step + 9),
+    ));
+    assert_eq!(json(&path.join("run/summary.json"))["steps"], step + 9);
+}
+
+fn error(output: &Output) -> String {
+    let printed = text(&output.stderr);
+    let errors = printed.lines().filter(|line| line.starts_with("error: "));
+    errors.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn processes_that_differ_are_refused_before_the_first_step() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let flags = format!("{SMALL} --steps 9 --run-dir run");
+    let mut command = launcher(path, TRANSPORTS[0]);
+    let train = cargo_bin("train");
+    command
+        .args(["-np", "1"])
+        .arg(&train)
+        .args(flags.split_whitespace());
+    command
+        .args([":", "-np", "1"])
+        .arg(&train)
+        .args(flags.split_whitespace());
+    let output = command.args(["--dropout", "0.3"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = error(&output);
+    assert!(
+        error.starts_with("error: --dropout 0.3: of rank 1 on "),
+        "{error}"
+    );
+    assert!(error.contains(" is not 0.0, that of rank 0 on "), "{error}");
+    assert_eq!(metrics(&path.join("run")), Vec::<Value>::new());
+}
+
+#[test]
+fn errors_are_printed_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir_all(path.join("taken/something")).unwrap();
+    for (flags, code, expected) in [
+        ("--steps x".into(), 2, "invalid value 'x' for '--steps <N>'"),
+        ("resume none".into(), 2, "RUN none: does not exist"),
+        (
+            format!("{SMALL} --run-dir taken"),
+            2,
+            "--run-dir taken: is not empty",
+        ),
+        (
+            format!("{SMALL} --steps 50 --learning-rate 1e30 --run-dir nan"),
+            3,
+            "the loss is NaN at step 2",
+        ),
+    ] {
+        let output = mpirun(path, 2, TRANSPORTS[0], &flags).output().unwrap();
+        let error = error(&output);
+        assert_eq!(error.matches(expected).count(), 1, "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert_eq!(output.status.code(), Some(code), "{error}");
+    }
+    assert_eq!(json(&path.join("nan/status.json"))["status"], "diverged");
+    let help = succeed(&mut mpirun(path, 2, TRANSPORTS[0], "--help"));
+    assert_eq!(help.matches("Usage:").count(), 1, "{help}");
+}
+
+#[test]
+fn evaluation_and_generation_are_those_of_one_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    succeed(&mut alone(
+        path,
+        &format!("{SMALL} --steps 300 --run-dir run"),
+    ));
+    // There are blank lines, and more lines than the processes take at a time.
+    let line = |n: usize| match n % 50 {
+        7 => "\n".into(),
+        _ => format!("{} {} {}\n", n % 9 + 1, n / 9 % 9 + 1, n / 81 % 9 + 1),
+    };
+    fs::write(path.join("lines"), (0..700).map(line).collect::<String>()).unwrap();
+    for flags in [
+        "generate run --input lines",
+        "generate run --input lines --beam 3 --n-best 2 --json",
+        "generate run --input lines --sample --seed 5",
+        "generate run --input lines --batch-size 7",
+        "eval run --hypotheses out",
+        "eval run --eval-lengths 2..4 --json",
+    ] {
+        let words = |printed: String| match printed.rsplit_once(", ") {
+            // The time of an evaluation differs.
+            Some((before, seconds)) if seconds.ends_with(" s\n") => before.into(),
+            _ => printed,
+        };
+        let expected = words(succeed(&mut alone(path, flags)));
+        for size in [2, 3] {
+            let found = words(succeed(&mut mpirun(path, size, TRANSPORTS[0], flags)));
+            assert!(found == expected, "{flags}: {found}\n{expected}");
+        }
+    }
+    // A wrong line ends the job with the error that a single process has.
+    let mut lines = fs::read_to_string(path.join("lines")).unwrap();
+    lines.push_str("1 x\n");
+    fs::write(path.join("lines"), lines).unwrap();
+    let flags = "generate run --input lines";
+    let [one, two] = [alone(path, flags), mpirun(path, 2, TRANSPORTS[0], flags)]
+        .map(|mut command| command.output().unwrap());
+    assert_eq!(one.stdout, two.stdout);
+    assert_eq!(error(&one), error(&two));
+    assert_eq!((one.status.code(), two.status.code()), (Some(2), Some(2)));
+}
+
+#[test]
+fn texts_are_divided_by_tokens_and_the_cache_is_built_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let side = |sign: char, n: usize| {
+        let words = (0..n % 7 + 2).map(|i| format!("{sign}{} ", (n * 13 + i * 5) % 40));
+        words.collect::<String>() + "\n"
+    };
+    for (name, sign) in [("source", 'a'), ("target", 'b')] {
+        let lines: String = (0..300).map(|n| side(sign, n)).collect();
+        fs::write(path.join(name), lines).unwrap();
+    }
+    let flags = |run: &str, epochs: usize| {
+        format!(
+            "fit --task text --preset tiny --train-source source --train-target target \
+             --vocab-size 290 --d-model 16 --d-ff 16 --heads 2 --batch-tokens 200 --dropout 0 \
+             --learning-rate 1e-4 --epochs {epochs} --run-dir {run}"
+        )
+    };
+    succeed(&mut alone(path, &flags("alone", 2)));
+    fs::remove_dir_all(path.join("cache")).unwrap();
+    let printed = mpirun(path, 2, TRANSPORTS[0], &flags("group", 2))
+        .output()
+        .unwrap();
+    let (_, notes) = (succeed_of(&printed), text(&printed.stderr));
+    assert_eq!(notes.matches("training a tokeniser").count(), 2, "{notes}");
+    let (expected, found) = (metrics(&path.join("alone")), metrics(&path.join("group")));
+    assert!(largest_difference(&found, &expected, "loss") < 1e-5);
+    for (a, b) in found.iter().zip(&expected) {
+        assert_eq!((&a["step"], &a["tokens"]), (&b["step"], &b["tokens"]));
+    }
+    let summaries = ["alone", "group"].map(|run| json(&path.join(run).join("summary.json")));
+    assert_eq!(summaries[0]["bleu"], summaries[1]["bleu"]);
+    // Two epochs by two processes, the third by three, are the three epochs of one process.
+    succeed(&mut alone(path, &flags("longer", 3)));
+    let steps = json(&path.join("longer/summary.json"))["steps"].clone();
+    let resume = format!("resume group --steps {steps}");
+    succeed(&mut mpirun(path, 3, TRANSPORTS[0], &resume));
+    let tokens = |run: &str| -> Vec<Value> {
+        let lines = metrics(&path.join(run)).into_iter();
+        lines
+            .filter(|line| line["tokens"].is_u64())
+            .map(|line| line["tokens"].clone())
+            .collect()
+    };
+    assert_eq!(tokens("group"), tokens("longer"));
+}
+
+fn succeed_of(output: &Output) -> String {
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn every_task_trains_in_a_group() {
+    let folder = tempfile::tempdir().unwrap();
+    for task in SYNTHETIC_TASKS {
+        let flags = format!(
+            "--task {0} --steps 3 --d-model 16 --heads 2 --d-ff 16 --layers 1 --run-dir {0}",
+            task.name
+        );
+        succeed(&mut mpirun(folder.path(), 2, TRANSPORTS[0], &flags));
+    }
+}
