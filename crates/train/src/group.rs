@@ -7,7 +7,7 @@ use std::time::Duration;
 use training::collective::{Alone, Collective};
 use training::run::RunFolder;
 
-use crate::args::Command;
+use crate::args::{Command, Measured};
 use crate::exit::Exit;
 use crate::terminal::output;
 
@@ -66,10 +66,12 @@ impl Group {
     /// Returns whether this process takes part in a command. Other commands are run by rank 0
     /// alone.
     pub fn takes(&self, command: &Command) -> bool {
-        let is_shared = matches!(
-            command,
-            Command::Fit(_) | Command::Resume(_) | Command::Eval(_) | Command::Generate(_)
-        );
+        let is_shared = match command {
+            Command::Fit(args) => !args.settings.dry_run,
+            Command::Bench(args) => args.what == Measured::Train,
+            Command::Resume(_) | Command::Eval(_) | Command::Generate(_) => true,
+            _ => false,
+        };
         is_shared || self.is_first()
     }
 

@@ -39,7 +39,7 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
         Command::Import(args) => weights::import(args),
         Command::Export(args) => weights::export(args),
         Command::Inspect(args) => weights::inspect(args),
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(args, group),
         Command::Backends => backends::run(),
         Command::Presets(args) => presets::run(args),
         Command::Init(args) => init::run(args),

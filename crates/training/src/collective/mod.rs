@@ -31,10 +31,10 @@ pub trait Collective {
     /// Returns the number of processes.
     fn size(&self) -> usize;
 
-    /// Returns the sums of the values of all processes, `[n]`. `values` must have the same length
-    /// `n` in every process. All processes get the same bits, and the same values always give the
-    /// same bits.
-    fn sum(&self, values: Vec<f32>) -> Vec<f32>;
+    /// Replaces each value by its sum over all processes. `values` must have the same length in
+    /// every process. All processes get the same bits, and the same values always give the same
+    /// bits.
+    fn sum(&self, values: &mut [f32]);
 
     /// Returns the bytes of each process, by rank.
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>>;
@@ -80,6 +80,16 @@ impl dyn Collective + '_ {
     }
 }
 
+/// Returns the group of processes that an MPI launcher has started. Without a launcher or the feature
+/// `mpi`, the group is this process alone. Call this function once, before other threads start.
+pub fn join() -> Box<dyn Collective> {
+    #[cfg(feature = "mpi")]
+    if let Some(mpi) = Mpi::join() {
+        return Box::new(mpi);
+    }
+    Box::new(Alone)
+}
+
 /// The group of a process that trains by itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Alone;
@@ -93,9 +103,7 @@ impl Collective for Alone {
         1
     }
 
-    fn sum(&self, values: Vec<f32>) -> Vec<f32> {
-        values
-    }
+    fn sum(&self, _: &mut [f32]) {}
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
         vec![bytes.to_vec()]
@@ -117,7 +125,8 @@ mod tests {
             let all = ranks(size, |group: &dyn Collective| {
                 let rank = group.rank();
                 assert_eq!(group.is_first(), rank == 0);
-                let sum = group.sum(vec![rank as f32, 1.0]);
+                let mut sum = vec![rank as f32, 1.0];
+                group.sum(&mut sum);
                 let sum_f64 = group.sum_f64(&[0.5, rank as f64]);
                 let names = group.gather_values(&format!("rank {rank}"));
                 let first = group.broadcast(vec![rank as u8; rank + 1]);

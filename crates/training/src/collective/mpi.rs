@@ -15,6 +15,9 @@ use super::Collective;
 /// with Open MPI) and PMI (MPICH, `srun`).
 const OF_LAUNCHERS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
 
+/// Number of elements of a message of a sum.
+const PART: usize = 1 << 19;
+
 /// The group of all processes that an MPI launcher, such as `mpirun`, has started.
 ///
 /// All calls must come from the thread that created the group. If one of the processes is killed,
@@ -79,12 +82,15 @@ impl Collective for Mpi {
         index(self.world.size())
     }
 
-    fn sum(&self, values: Vec<f32>) -> Vec<f32> {
-        count(values.len());
-        let mut sums = vec![0.0; values.len()];
-        let sum = SystemOperation::sum();
-        self.world.all_reduce_into(&values[..], &mut sums[..], sum);
-        sums
+    fn sum(&self, values: &mut [f32]) {
+        // MPI needs a second buffer. One of this size stays in the cache of the processor.
+        let mut sums = vec![0.0; PART.min(values.len())];
+        for part in values.chunks_mut(PART) {
+            let sums = &mut sums[..part.len()];
+            self.world
+                .all_reduce_into(&*part, sums, SystemOperation::sum());
+            part.copy_from_slice(sums);
+        }
     }
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {

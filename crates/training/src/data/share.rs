@@ -57,7 +57,7 @@ impl Counts {
 }
 
 /// Divides a batch into `n` parts of consecutive examples with about equal numbers of tokens.
-fn shares(batch: &[Example], n: usize) -> Vec<Range<usize>> {
+pub fn shares(batch: &[Example], n: usize) -> Vec<Range<usize>> {
     let tokens = |example: &Example| example.source.len() + example.target.len();
     let total: usize = batch.iter().map(tokens).sum();
     let mut before = 0;

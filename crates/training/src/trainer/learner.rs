@@ -120,13 +120,7 @@ impl<M: SequenceModel> Learner<M> {
             };
             accumulator.accumulate(self.model(), self.gradients(scaled));
         }
-        let mut gradients = accumulator.grads();
-        let mut loss = sum.0;
-        if group.size() > 1 {
-            let model = self.model.as_ref().expect("no update is under way");
-            let (summed, total) = reduce(group, model, gradients, loss, &mut self.traffic);
-            (gradients, loss) = (summed, Some(total));
-        }
+        let (gradients, loss) = self.exchange(accumulator.grads(), sum.0, group);
         let factor = factor.unwrap_or(1.0);
         let (mut skipped, mut norm) = (false, None);
         if let Some(scale) = scale {
@@ -143,7 +137,7 @@ impl<M: SequenceModel> Learner<M> {
             average.update(step, model);
         }
         StepResult {
-            loss: loss.expect("a step has a batch"),
+            loss,
             gradient_norm,
             skipped,
         }
@@ -166,6 +160,25 @@ impl<M: SequenceModel> Learner<M> {
             let _format = self.mixed.matmuls();
             GradientsParams::from_grads(loss.backward(), self.model())
         })
+    }
+
+    /// Returns the sums of the gradients and losses of all processes of a group. `loss` is `None` if
+    /// this process has no share of the step.
+    ///
+    /// # Panics
+    ///
+    /// If no process has a loss.
+    pub fn exchange(
+        &mut self,
+        gradients: GradientsParams,
+        loss: Option<Tensor<1>>,
+        group: &dyn Collective,
+    ) -> (GradientsParams, Tensor<1>) {
+        if group.size() == 1 {
+            return (gradients, loss.expect("a step has a batch"));
+        }
+        let model = self.model.as_ref().expect("no update is under way");
+        reduce(group, model, gradients, loss, &mut self.traffic)
     }
 
     /// Updates all parameters and returns the global gradient norm before clipping. See

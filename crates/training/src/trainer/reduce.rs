@@ -44,13 +44,14 @@ pub(super) fn reduce<M: Module>(
     };
     module.visit(&mut packing);
     let Packing {
-        packed,
+        mut packed,
         large,
         sent,
         ..
     } = packing;
     traffic.bytes_per_step = size_of::<f32>() * (sent + packed.len());
-    let mut packed = group.sum(packed).into_iter();
+    group.sum(&mut packed);
+    let mut packed = packed.into_iter();
     let loss = packed.next().expect("the loss is first");
     let mut unpacking = Unpacking {
         packed,
@@ -86,7 +87,7 @@ impl ModuleVisitor for Packing<'_> {
         }
         let gradient = self.gradients.remove::<D>(param.id);
         self.packed.push(f32::from(u8::from(gradient.is_some())));
-        let elements = match gradient {
+        let mut elements: Vec<f32> = match gradient {
             Some(gradient) => {
                 let data = gradient.into_data().convert_dtype(DType::F32);
                 data.try_into_vec().expect("the data are f32")
@@ -97,7 +98,8 @@ impl ModuleVisitor for Packing<'_> {
             self.packed.extend(elements);
         } else {
             self.sent += elements.len();
-            self.large.push(self.group.sum(elements));
+            self.group.sum(&mut elements);
+            self.large.push(elements);
         }
     }
 }

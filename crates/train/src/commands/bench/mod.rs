@@ -12,6 +12,7 @@ use training::error::UsageError;
 
 use crate::args::{BenchArgs, Measured, Shape, name_of, needs, reject};
 use crate::device::{Backend, DeviceName};
+use crate::group::Group;
 use shape::sizes;
 use table::Bench;
 
@@ -20,7 +21,7 @@ use table::Bench;
 /// # Errors
 ///
 /// Wrong flags, or a device that cannot be used.
-pub fn run(args: &BenchArgs) -> Result<()> {
+pub fn run(args: &BenchArgs, group: &Group) -> Result<()> {
     check(args)?;
     let _fast_paths = fused::fast_paths(!args.no_fused);
     let names = match args.all {
@@ -44,8 +45,9 @@ pub fn run(args: &BenchArgs) -> Result<()> {
                 shape: name_of(shape),
                 sizes: sizes(args, shape)?,
                 name,
-                device: name.open_for(precision)?,
+                device: name.of_process(group).open_for(precision)?,
                 header: &header,
+                group: group.collective(),
             };
             match args.what {
                 Measured::Generate => generate::run(&bench)?,

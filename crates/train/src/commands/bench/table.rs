@@ -5,6 +5,7 @@ use std::cell::Cell;
 use anyhow::Result;
 use burn::tensor::Device;
 use serde::Serialize;
+use training::collective::Collective;
 use training::memory::peak_rss_bytes;
 
 use super::shape::Sizes;
@@ -23,6 +24,8 @@ pub(super) struct Bench<'a> {
     pub(super) device: Device,
     /// Header of the table; `None` after it is printed.
     pub(super) header: &'a Cell<Option<&'static str>>,
+    /// The processes that take the measured steps together.
+    pub(super) group: &'a dyn Collective,
 }
 
 /// A measurement in the form of its JSON output.

@@ -8,7 +8,9 @@ use burn::tensor::Device;
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use serde::Serialize;
+use training::collective::Collective;
 use training::config::{Precision, RunConfig};
+use training::data::share::shares;
 use training::data::{Batch, Example, Sides};
 use training::memory::reset_peak_rss;
 use training::trainer::Learner;
@@ -38,6 +40,10 @@ struct Figures {
     forward_ms: f64,
     /// Median time of a backward pass, in milliseconds.
     backward_ms: f64,
+    /// Median time in which gradients are exchanged with other processes, in milliseconds; `None`
+    /// for a single process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exchange_ms: Option<f64>,
     /// Median time of an update by the optimizer, in milliseconds.
     optimizer_ms: f64,
     /// Mean time of each kind of operation in a step, in milliseconds. Forward and backward pass
@@ -66,7 +72,8 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     config.execution.precision = precision;
     let mut learner = Learner::new(&config, config.model.init_seeded(0, &device)?, PAD)?;
     let mut rng = ChaCha8Rng::seed_from_u64(0);
-    let mut parts: [Vec<f64>; 4] = Default::default();
+    let (group, rank) = (bench.group, bench.group.rank());
+    let mut parts: [Vec<f64>; 5] = Default::default();
     let mut begun = Instant::now();
     let mut profile = None;
     for index in 0.. {
@@ -75,11 +82,14 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
             profile = Some(fused::Profile::start());
         }
         let steps = index.saturating_sub(WARM_UP);
-        if steps >= STEPS && begun.elapsed() >= Duration::from_secs_f64(SECONDS) {
+        let is_done = steps >= STEPS && begun.elapsed() >= Duration::from_secs_f64(SECONDS);
+        // All processes take as many steps as rank 0.
+        if !group.any(rank == 0 && !is_done) {
             break;
         }
         let examples: Vec<Example> = (0..batch).map(|_| example(sizes, &mut rng)).collect();
-        let times = step(&mut learner, &examples, &device)?;
+        let own = &examples[shares(&examples, group.size())[rank].clone()];
+        let times = step(&mut learner, own, batch * sizes.length, &device, group)?;
         if index >= WARM_UP {
             let parts = parts.iter_mut().zip(times);
             parts.for_each(|(part, time)| part.push(time));
@@ -90,12 +100,13 @@ pub(super) fn run(bench: &Bench) -> Result<()> {
     let times = profile.map(|profile| profile.times()).unwrap_or_default();
     let times = times.into_iter();
     let operations_ms = times.map(|(name, time)| (name, 1e3 * time.as_secs_f64() / steps));
-    let [step, forward, backward, optimizer] = parts.map(median);
+    let [step, forward, backward, exchange, optimizer] = parts.map(median);
     let figures = Figures {
         precision,
         step_ms: 1e3 * step,
         forward_ms: 1e3 * forward,
         backward_ms: 1e3 * backward,
+        exchange_ms: (group.size() > 1).then_some(1e3 * exchange),
         optimizer_ms: 1e3 * optimizer,
         operations_ms: operations_ms.collect(),
         tokens_per_second: (batch * sizes.length) as f64 / step,
@@ -153,26 +164,37 @@ fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
     Example { source, target }
 }
 
-/// Takes a training step. Returns four durations in seconds: the whole step, its forward pass, its
-/// backward pass and its update.
+/// Takes a training step with the examples of this process. `tokens` is the number of labels of all
+/// processes. Returns five durations in seconds: the whole step, its forward pass, its backward
+/// pass, its exchange of gradients and its update.
 fn step(
     learner: &mut Learner<Transformer>,
     examples: &[Example],
+    tokens: usize,
     device: &Device,
-) -> Result<[f64; 4]> {
+    group: &dyn Collective,
+) -> Result<[f64; 5]> {
     let begun = Instant::now();
     let batch = Batch::new(examples, Sides::both(PAD), device);
-    let tokens = batch.tokens;
     let loss = learner.loss(batch, tokens);
     device.sync()?;
     let forward = begun.elapsed();
-    let gradients = learner.gradients(loss);
+    let gradients = learner.gradients(loss.clone());
     device.sync()?;
     let backward = begun.elapsed();
+    let (gradients, _) = learner.exchange(gradients, Some(loss.inner()), group);
+    let exchange = begun.elapsed();
     learner.update(1e-4, gradients, None, 1.0);
     device.sync()?;
     let step = begun.elapsed();
-    Ok([step, forward, backward - forward, step - backward].map(|time| time.as_secs_f64()))
+    let parts = [
+        step,
+        forward,
+        backward - forward,
+        exchange - backward,
+        step - exchange,
+    ];
+    Ok(parts.map(|time| time.as_secs_f64()))
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

@@ -1,0 +1,63 @@
+//! One model, trained by several processes. Without a launcher, the program trains it alone, with the
+//! same losses up to rounding.
+//!
+//!     cargo run --release -p examples --example several_processes
+//!     cargo build --release -p examples --example several_processes --features mpi
+//!     mpirun -np 2 target/release/examples/several_processes
+
+use std::error::Error;
+use std::path::Path;
+
+use burn::tensor::Device;
+use training::collective::{self, Collective};
+use training::config::RunConfig;
+use training::evaluation;
+use training::run::{Event, Observer, RunFolder};
+use training::trainer::{Ending, Trainer};
+
+/// Prints the evaluations of the process that has rank 0.
+struct Evaluations(bool);
+
+impl Observer for Evaluations {
+    fn event(&mut self, event: Event<'_>) -> anyhow::Result<()> {
+        if let (Event::Evaluation(evaluation), true) = (event, self.0) {
+            let (step, loss) = (evaluation.step, evaluation.valid_loss);
+            println!("step {step}: loss {loss:.3}");
+        }
+        Ok(())
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let group = collective::join();
+    let group: &dyn Collective = &*group;
+    let mut config = RunConfig::reverse();
+    config.optimization.steps = 600;
+    config.execution.backend = "flex".into();
+    let dataset = config.check()?.expect("the task reads no files");
+    let dataset = dataset.as_ref();
+
+    // Rank 0 makes the folder of the run, and the others follow it.
+    let own = group.is_first().then(|| RunFolder::create(None, &config));
+    let own = own.transpose()?;
+    let path = own
+        .as_ref()
+        .map_or("".into(), |own| own.path().display().to_string());
+    let path = String::from_utf8(group.broadcast(path.into_bytes()))?;
+    let folder = own.unwrap_or_else(|| RunFolder::follow(Path::new(&path)));
+
+    let trainer = Trainer::new(&config, dataset, &Device::flex(), folder)?.with_group(group);
+    let Ending::Done(trained) = trainer.train(&mut Evaluations(group.is_first()))? else {
+        unreachable!("nothing stops the run");
+    };
+    // All processes decode a part of the test sequences, and all have the result.
+    let test = evaluation::test(&trained.model, dataset, &config, group)?;
+    let summary = trained.summary(&config, &test);
+    trained.folder.finish(&summary)?;
+    if group.is_first() {
+        let (processes, exact_match) = (group.size(), test.exact_match);
+        println!("{processes} processes: {exact_match:.3} of 1000 unseen sequences are correct");
+    }
+    assert!(test.exact_match > 0.9, "the task was not learned");
+    Ok(())
+}
