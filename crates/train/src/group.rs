@@ -7,7 +7,6 @@ use std::time::Duration;
 use training::collective::{Alone, Collective};
 use training::run::RunFolder;
 
-use crate::args::{Command, Measured};
 use crate::exit::Exit;
 use crate::terminal::output;
 
@@ -61,18 +60,6 @@ impl Group {
             return (mpi.local_rank(), mpi.local_size());
         }
         (0, 1)
-    }
-
-    /// Returns whether this process takes part in a command. Other commands are run by rank 0
-    /// alone.
-    pub fn takes(&self, command: &Command) -> bool {
-        let is_shared = match command {
-            Command::Fit(args) => !args.settings.dry_run,
-            Command::Bench(args) => args.what == Measured::Train,
-            Command::Resume(_) | Command::Eval(_) | Command::Generate(_) => true,
-            _ => false,
-        };
-        is_shared || self.is_first()
     }
 
     /// Runs `work` in rank 0 first, and then in the other processes. For work whose result rank 0

@@ -7,7 +7,7 @@ use super::{
     backends, bench, eval, fit, generate, init, install, plot, presets, report, resume, runs,
     score, tokenize, weights,
 };
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Measured};
 use crate::exit::Exit;
 use crate::group::Group;
 use crate::terminal::output;
@@ -19,7 +19,7 @@ use crate::terminal::output;
 ///
 /// The errors of the command, and a wrong environment variable.
 pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
-    if !group.takes(&cli.command) {
+    if !group.is_first() && !is_shared(&cli.command) {
         return Ok(Exit::Success);
     }
     let (_, processes) = group.on_machine();
@@ -48,6 +48,17 @@ pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
         Command::MarkdownHelp => output::result(&clap_markdown::help_markdown::<Cli>()),
     }?;
     Ok(Exit::Success)
+}
+
+/// Returns whether the processes of a group run a command together. All other commands are run by
+/// rank 0 alone.
+fn is_shared(command: &Command) -> bool {
+    match command {
+        Command::Fit(args) => !args.settings.dry_run && !args.settings.print_config,
+        Command::Bench(args) => args.what == Measured::Train,
+        Command::Resume(_) | Command::Eval(_) | Command::Generate(_) => true,
+        _ => false,
+    }
 }
 
 /// Checks the environment variables of the fast paths. Without this check, a wrong value would

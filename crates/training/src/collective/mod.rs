@@ -8,6 +8,7 @@
 //! processes that `mpirun` or `srun` has started.
 
 mod alike;
+mod join;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use alike::check_alike;
+pub use join::join;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 
@@ -78,16 +80,6 @@ impl dyn Collective + '_ {
         all.map(|bytes| serde_json::from_slice(&bytes).expect("a process has written it"))
             .collect()
     }
-}
-
-/// Returns the group of processes that an MPI launcher has started. Without a launcher or the feature
-/// `mpi`, the group is this process alone. Call this function once, before other threads start.
-pub fn join() -> Box<dyn Collective> {
-    #[cfg(feature = "mpi")]
-    if let Some(mpi) = Mpi::join() {
-        return Box::new(mpi);
-    }
-    Box::new(Alone)
 }
 
 /// The group of a process that trains by itself.
