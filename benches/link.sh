@@ -7,12 +7,12 @@
 # SHAPE is one of `train bench --shape`. With SHAPE `fit`, a small run is trained across the link, and
 # its losses are compared with those of one process.
 #
-# Needs Linux, root, iproute2 and Open MPI, and a build with the feature mpi:
+# Needs Linux, root, iproute2, Python and Open MPI, and a build with the feature mpi:
 # cargo build --release -p train --features mpi
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
-train=${TRAIN_BIN:-$root/target/release}/train
+train=$(realpath "${TRAIN_BIN:-$root/target/release}")/train
 shape=${1:-copy}
 shift || true
 [ $# -gt 0 ] || set -- 100mbit 1gbit 10gbit

@@ -28,9 +28,17 @@ impl Observer for Evaluations {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
     let group = collective::join();
-    let group: &dyn Collective = &*group;
+    if let Err(error) = train(&*group) {
+        eprintln!("rank {}: {error}", group.rank());
+        // The other processes may wait for this one. Without a farewell to MPI, the launcher ends
+        // them.
+        std::process::exit(1);
+    }
+}
+
+fn train(group: &dyn Collective) -> Result<(), Box<dyn Error>> {
     let mut config = RunConfig::reverse();
     config.optimization.steps = 600;
     config.execution.backend = "flex".into();

@@ -1,10 +1,13 @@
 //! The processes that an MPI launcher has started, if this build has the feature `mpi`.
 
-use std::path::Path;
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
 use training::collective::{Alone, Collective};
+use training::error::UsageError;
 use training::run::RunFolder;
 
 use crate::exit::Exit;
@@ -13,6 +16,10 @@ use crate::terminal::output;
 /// Time that the error of another process than rank 0 is held back. An error that all processes
 /// have is then printed by rank 0 alone, which ends the others.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Environment variables in which Open MPI's and other launchers say how many processes they have
+/// started.
+const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 
 /// The group of processes to which this process belongs. Without a launcher, it is this process
 /// alone.
@@ -28,6 +35,44 @@ impl Group {
             #[cfg(feature = "mpi")]
             mpi: training::collective::Mpi::join(),
         }
+    }
+
+    /// Returns the group of this process alone.
+    pub fn alone() -> Self {
+        Self {
+            #[cfg(feature = "mpi")]
+            mpi: None,
+        }
+    }
+
+    /// Checks that the launcher has started all processes with the same command line, of which
+    /// `words` are those of this process.
+    ///
+    /// # Errors
+    ///
+    /// If a process has another command line than rank 0, or the launcher has started several
+    /// processes that this build cannot join.
+    pub fn check_words(&self, words: &[OsString]) -> Result<(), UsageError> {
+        let group = self.collective();
+        let started = SIZES.iter().find_map(|name| env::var(name).ok());
+        let started = started.and_then(|size| size.parse().ok()).unwrap_or(1);
+        if started > 1_usize && group.size() == 1 {
+            let what = match cfg!(feature = "mpi") {
+                true => "cannot reach each other: use the launcher of the MPI that this build uses",
+                false => "need a build with MPI: cargo build --release -p train --features mpi",
+            };
+            return Err(UsageError::new("processes", started, what));
+        }
+        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+        let all = group.gather_values(&words.join(" "));
+        let other = all.iter().enumerate().find(|(_, other)| **other != all[0]);
+        other.map_or(Ok(()), |(rank, other)| {
+            let what = format!(
+                "rank {rank} has \"train {other}\", but rank 0 has \"train {}\"; all processes must have the same",
+                all[0]
+            );
+            Err(UsageError::new("command line", "", what))
+        })
     }
 
     /// Returns whether a launcher has started this process.
@@ -62,8 +107,8 @@ impl Group {
         (0, 1)
     }
 
-    /// Runs `work` in rank 0 first, and then in the other processes. For work whose result rank 0
-    /// keeps in a file for the others.
+    /// Runs `work` in rank 0 first, and then in the other processes, which can use the files that
+    /// rank 0 has written.
     pub fn first_then_others<T, E>(&self, work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         if !self.is_first() {
             self.collective().barrier();
@@ -78,10 +123,10 @@ impl Group {
 
     /// Returns the folder of a run, which rank 0 has created as `own`.
     pub fn folder(&self, own: Option<RunFolder>) -> RunFolder {
-        let path = own.as_ref().map(|folder| folder.path().to_string_lossy());
-        let path = path.map_or_else(Vec::new, |path| path.as_bytes().to_vec());
+        let path = own.as_ref().map(|folder| folder.path().as_os_str());
+        let path = path.map_or_else(Vec::new, |path| path.as_encoded_bytes().to_vec());
         let path = self.collective().broadcast(path);
-        own.unwrap_or_else(|| RunFolder::follow(Path::new(&*String::from_utf8_lossy(&path))))
+        own.unwrap_or_else(|| RunFolder::follow(&path_of(path)))
     }
 
     /// Prints an error that ends this process, and ends the other processes of the group.
@@ -99,4 +144,16 @@ impl Group {
         }
         exit
     }
+}
+
+/// Returns the path that rank 0 has sent.
+#[cfg(unix)]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    OsString::from_vec(bytes).into()
+}
+
+#[cfg(not(unix))]
+fn path_of(bytes: Vec<u8>) -> PathBuf {
+    String::from_utf8_lossy(&bytes).into_owned().into()
 }

@@ -64,6 +64,9 @@ fn main() -> ExitCode {
     keep_freed_pages();
     let group = Group::join();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    if let Err(error) = group.check_words(&words) {
+        return group.fail(&error.to_string(), Exit::Usage).into();
+    }
     let cli = match Cli::parse_words(&words) {
         Ok(cli) => cli,
         Err(error) => {

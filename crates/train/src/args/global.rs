@@ -4,6 +4,7 @@ use std::num::NonZero;
 use std::{fs, thread};
 
 use clap::{ArgAction, Args};
+use training::collective::Collective;
 use training::error::UsageError;
 
 use super::parse::whole_number;
@@ -41,15 +42,15 @@ pub struct GlobalArgs {
 }
 
 impl GlobalArgs {
-    /// Sets the number of threads of rayon's global thread pool. The default is one for each core;
-    /// `processes` on this machine share its cores.
+    /// Sets the number of threads of rayon's global thread pool. The default is one for each core
+    /// that this process may use, divided by the processes of `group` that may use the same cores.
     ///
     /// # Errors
     ///
     /// A number of threads that is 0 or larger than [`MAX_THREADS`], or a pool that cannot be
     /// created.
-    pub fn apply(&self, processes: usize) -> Result<(), UsageError> {
-        let share = (processes > 1).then(|| share_of_cores(processes));
+    pub fn apply(&self, group: &dyn Collective) -> Result<(), UsageError> {
+        let share = (group.size() > 1).then(|| share_of_cores(group));
         let Some(threads) = self.threads.or(share) else {
             return Ok(());
         };
@@ -66,42 +67,21 @@ impl GlobalArgs {
     }
 }
 
-/// Returns the number of threads of one of `processes` on this machine. Launchers often bind each
-/// process to cores of its own; the process then gets all of these.
-fn share_of_cores(processes: usize) -> usize {
+/// Returns the number of threads of this process of a group. Launchers often bind each process, or all
+/// processes of a socket, to some of the cores.
+fn share_of_cores(group: &dyn Collective) -> usize {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let cores = lines.find(|line| line.starts_with("Cpus_allowed_list:"));
+    let host = hostname();
+    let own = format!("{host} {}", cores.unwrap_or_default());
+    let all = group.gather_values(&own);
+    let sharing = all.iter().filter(|other| **other == own).count();
     let available = thread::available_parallelism().map_or(1, NonZero::get);
-    let online = fs::read_to_string("/sys/devices/system/cpu/online").ok();
-    let online = online.and_then(|ranges| count(ranges.trim()));
-    match online {
-        Some(online) if available < online => available,
-        _ => (available / processes).max(1),
-    }
+    (available / sharing).max(1)
 }
 
-/// Returns the number of elements in a list of inclusive ranges, such as `0-3,8`.
-fn count(ranges: &str) -> Option<usize> {
-    let size = |range: &str| {
-        let (first, last) = range.split_once('-').unwrap_or((range, range));
-        let (first, last) = (first.parse().ok()?, last.parse::<usize>().ok()?);
-        Some(1 + last.checked_sub(first)?)
-    };
-    ranges.split(',').map(size).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_are_counted() {
-        for (ranges, expected) in [
-            ("0", Some(1)),
-            ("0-3,8", Some(5)),
-            ("", None),
-            ("3-1", None),
-        ] {
-            assert_eq!(count(ranges), expected, "{ranges}");
-        }
-        assert!(share_of_cores(10_000) >= 1);
-    }
+fn hostname() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().into()
 }

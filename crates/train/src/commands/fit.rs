@@ -1,6 +1,7 @@
 //! `train fit`: train a model, test it and report the results.
 
 use anyhow::Result;
+use training::collective::check_alike;
 use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
@@ -77,6 +78,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         dry_run::run(&config, dataset.as_ref(), &device)?;
         return Ok(Exit::Success);
     }
+    check_alike(group.collective(), &config, &[])?;
     let create = || RunFolder::create_with(run_dir, &config, |folder| dataset.save(folder));
     let folder = group.is_first().then(create).transpose()?;
     let folder = group.folder(folder);

@@ -19,11 +19,13 @@ use crate::terminal::output;
 ///
 /// The errors of the command, and a wrong environment variable.
 pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
-    if !group.is_first() && !is_shared(&cli.command) {
-        return Ok(Exit::Success);
-    }
-    let (_, processes) = group.on_machine();
-    cli.global.apply(processes)?;
+    let alone = Group::alone();
+    let group = match is_shared(&cli.command) {
+        true => group,
+        false if group.is_first() => &alone,
+        false => return Ok(Exit::Success),
+    };
+    cli.global.apply(group.collective())?;
     check_environment()?;
     match &cli.command {
         Command::Fit(args) => return fit::run(args, group),

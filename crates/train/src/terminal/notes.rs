@@ -27,11 +27,12 @@ const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=inf
 /// `RUST_LOG` selects which other events are shown. Without `RUST_LOG`, errors are shown. With
 /// `--verbose`, events of this workspace from level info on are shown as well.
 pub(super) fn listen() {
-    let default = match output::verbosity() {
-        Verbosity::Verbose => VERBOSE,
-        _ => "error",
+    let filter = match output::verbosity() {
+        Verbosity::Silent => Ok(EnvFilter::new("off")),
+        Verbosity::Verbose => EnvFilter::try_from_default_env().or(EnvFilter::try_new(VERBOSE)),
+        _ => EnvFilter::try_from_default_env().or(EnvFilter::try_new("error")),
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default));
+    let filter = filter.expect("the default filters are valid");
     let others = filter_fn(|event| ![NOTE, PROGRESS].contains(&event.target()));
     let log = fmt::layer()
         .with_writer(LogLine::default)

@@ -47,3 +47,18 @@ fn every_level_of_the_cpu_can_be_chosen() {
         assert!(line(Some(level)).ends_with(&expected), "{level}");
     }
 }
+
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn a_build_without_mpi_does_not_train_once_for_each_process() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut train = train(folder.path());
+    let output = train.env("OMPI_COMM_WORLD_SIZE", "4").output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("processes 4: need a build with MPI: "),
+        "{stderr}"
+    );
+    assert!(!folder.path().join("runs").exists());
+}

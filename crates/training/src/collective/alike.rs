@@ -1,22 +1,34 @@
 //! Checks that all processes of a group train the same run.
 
+use burn::module::Module;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use transformer::weights;
 
 use super::Collective;
 use crate::config::RunConfig;
 use crate::config::differences::{Settings, differing, flat};
-use crate::error::UsageError;
+use crate::error::{Subject, UsageError};
 
-/// What a process knows of the run.
+/// Facts about a run that must be the same in all processes.
 #[derive(Serialize, Deserialize)]
 struct Facts {
     host: String,
     settings: Settings,
 }
 
-/// Checks that all processes have the same settings, data, version and first step. `step` is the
-/// step after which training begins.
+/// Facts that are no settings, with the words for them in errors.
+const OTHERS: [(&str, &str); 6] = [
+    ("data.data", "the contents of the corpora"),
+    ("data.tokenizer_sha256", "the contents of the tokenisers"),
+    ("version", "the version of the program"),
+    ("instructions", "the vector instructions"),
+    ("step", "the step of the checkpoint"),
+    ("parameters", "the checksum of the parameters"),
+];
+
+/// Checks that all processes have the same settings, data, version and vector instructions. `more`
+/// are further facts that must be the same.
 ///
 /// # Errors
 ///
@@ -24,13 +36,21 @@ struct Facts {
 pub fn check_alike(
     group: &dyn Collective,
     config: &RunConfig,
-    step: usize,
+    more: &[(&str, Value)],
 ) -> Result<(), UsageError> {
+    if group.size() == 1 {
+        return Ok(());
+    }
     let mut settings = flat(&config.to_json());
     settings.insert("version".into(), env!("CARGO_PKG_VERSION").into());
-    settings.insert("step".into(), step.into());
+    // Other instructions round differently, so that the copies of the model would drift apart.
+    settings.insert("instructions".into(), fused::simd_level().into());
+    let more = more
+        .iter()
+        .map(|(name, value)| ((*name).into(), value.clone()));
+    settings.extend(more);
     let all = group.gather_values(&Facts {
-        host: host(),
+        host: gethostname::gethostname().to_string_lossy().into_owned(),
         settings,
     });
     let first = &all[0];
@@ -42,23 +62,33 @@ pub fn check_alike(
             continue;
         };
         let value = |facts: &Facts| match facts.settings.get(path) {
-            None | Some(Value::Null) => "nothing".into(),
+            None | Some(Value::Null) => "none".into(),
             Some(Value::String(text)) => text.clone(),
             Some(value) => value.to_string(),
         };
+        let (here, there) = (&other.host, &first.host);
         let expected = format!(
-            "of rank {rank} on {} is not {}, that of rank 0 on {}; all processes must have the same",
-            other.host,
-            value(first),
-            first.host
+            "rank {rank} ({here}) has {}, but rank 0 ({there}) has {}; all processes must have the same",
+            value(other),
+            value(first)
         );
-        return Err(UsageError::setting(path, value(other), expected));
+        let known = OTHERS.iter().find(|(known, _)| path.starts_with(known));
+        let mut error = UsageError::setting(path, "", expected);
+        if let Some((_, words)) = known {
+            error.subject = Subject::Other((*words).into());
+        }
+        return Err(error);
     }
     Ok(())
 }
 
-fn host() -> String {
-    gethostname::gethostname().to_string_lossy().into_owned()
+/// Returns the checksum of a module's parameters.
+pub(crate) fn checksum<M: Module>(module: &M) -> Value {
+    let parameters = weights::parameters(module);
+    let sum = parameters
+        .values()
+        .fold(0, |sum, data| crc32c::crc32c_append(sum, data.as_bytes()));
+    Value::from(sum)
 }
 
 #[cfg(test)]
@@ -74,20 +104,21 @@ mod tests {
                 let differs = group.rank() == 2;
                 config.model.d_model = if differs { d_model } else { 64 };
                 let step = if differs { step } else { 7 };
-                check_alike(group, &config, step).map_err(|error| error.to_string())
+                let checked = check_alike(group, &config, &[("step", step.into())]);
+                checked.map_err(|error| error.to_string())
             })
         };
         assert_eq!(check(64, 7), vec![Ok(()); 3]);
-        let host = host();
-        let expected = |path: &str, other: &str, first: &str| {
+        let host = gethostname::gethostname().to_string_lossy().into_owned();
+        let expected = |subject: &str, other: &str, first: &str| {
             format!(
-                "{path} {other}: of rank 2 on {host} is not {first}, that of rank 0 on {host}; all \
+                "{subject}: rank 2 ({host}) has {other}, but rank 0 ({host}) has {first}; all \
                  processes must have the same"
             )
         };
         let error = expected("model.d_model", "32", "64");
         assert_eq!(check(32, 7), vec![Err(error); 3]);
-        let error = expected("step", "8", "7");
+        let error = expected("the step of the checkpoint", "8", "7");
         assert_eq!(check(64, 8), vec![Err(error); 3]);
     }
 }

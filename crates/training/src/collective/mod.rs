@@ -18,6 +18,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 pub use alike::check_alike;
+pub(crate) use alike::checksum;
 pub use join::join;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

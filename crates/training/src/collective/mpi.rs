@@ -21,7 +21,8 @@ const PART: usize = 1 << 19;
 /// The group of all processes that an MPI launcher, such as `mpirun`, has started.
 ///
 /// All calls must come from the thread that created the group. If one of the processes is killed,
-/// the launcher ends the others. Dropping the group waits for all processes and ends MPI.
+/// the launcher ends the others. Dropping the group waits for all processes and ends MPI. If it is
+/// dropped because of a panic, it ends all processes at once, because the others wait for this one.
 pub struct Mpi {
     world: SimpleCommunicator,
     local_rank: usize,
@@ -31,14 +32,18 @@ pub struct Mpi {
 }
 
 impl Mpi {
-    /// Joins the group of a launcher; `None` if the process was not started by a launcher, or MPI
-    /// has already been initialised.
+    /// Joins the group of a launcher; `None` if the process was not started by a launcher.
+    ///
+    /// # Panics
+    ///
+    /// If MPI has already been initialised.
     pub fn join() -> Option<Self> {
         let is_launched = OF_LAUNCHERS.iter().any(|name| env::var_os(name).is_some());
         if !is_launched {
             return None;
         }
-        let (universe, _) = initialize_with_threading(Threading::Funneled)?;
+        let initialized = initialize_with_threading(Threading::Funneled);
+        let (universe, _) = initialized.expect("a process joins its group only once");
         let world = universe.world();
         let local = world.split_shared(world.rank());
         Some(Self {
@@ -62,6 +67,14 @@ impl Mpi {
     /// Ends all processes of the group with an exit code, without waiting for them.
     pub fn abort(&self, code: u8) -> ! {
         self.world.abort(code.into())
+    }
+}
+
+impl Drop for Mpi {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.abort(101);
+        }
     }
 }
 
@@ -110,6 +123,9 @@ impl Collective for Mpi {
         let starts = ends.iter().zip(&counts).map(|(end, count)| end - count);
         let starts: Vec<i32> = starts.collect();
         let mut all = vec![0; ends.last().copied().map_or(0, index)];
+        if all.is_empty() {
+            return vec![Vec::new(); counts.len()];
+        }
         let mut parts = PartitionMut::new(&mut all[..], &counts[..], &starts[..]);
         self.world.all_gather_varcount_into(bytes, &mut parts);
         let parts = starts.iter().zip(&ends);

@@ -43,8 +43,8 @@ type Output = (usize, Vec<u32>);
 #[derive(Default, Serialize, Deserialize)]
 struct Part {
     outputs: Vec<Output>,
-    /// Indices of the batch at which decoding failed; empty if it did not fail.
-    failed: Vec<usize>,
+    /// Indices of the examples in each batch that failed.
+    failed: Vec<Vec<usize>>,
 }
 
 /// Decodes the sources of examples. Returns the best output of each source, and whether the data
@@ -81,8 +81,8 @@ pub fn decode<M: SequenceModel>(
         match decode(&indices) {
             Ok(outputs) => part.outputs.extend(outputs),
             Err(error) => {
-                (part.failed, failure) = (indices, Some(error));
-                break;
+                part.failed.push(indices);
+                failure = failure.or(Some(error));
             }
         }
     }
@@ -94,10 +94,9 @@ pub fn decode<M: SequenceModel>(
     failure.map_or(Ok(()), Err)?;
     let mut outputs: Vec<Option<Vec<u32>>> = vec![None; examples.len()];
     for part in parts {
-        if !part.failed.is_empty() {
-            decode(&part.failed)?;
-        }
-        for (index, output) in part.outputs {
+        let again = part.failed.iter().map(|indices| decode(indices));
+        let again: Vec<Vec<Output>> = again.collect::<Result<_, _>>()?;
+        for (index, output) in part.outputs.into_iter().chain(again.concat()) {
             outputs[index] = Some(output);
         }
     }

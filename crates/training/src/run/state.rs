@@ -41,6 +41,9 @@ pub struct TrainingState {
     pub loss_scale: Option<LossScale>,
     /// Number of threads of the CPU backend, which affects the last bits of sums.
     pub threads: usize,
+    /// Number of processes that train together, which has the same effect.
+    #[serde(default = "one")]
+    pub processes: usize,
     /// Version of the program that wrote the checkpoint.
     pub version: String,
 }
@@ -52,6 +55,11 @@ pub struct Best {
     pub step: usize,
     /// Value of the run's metric, [`BestBy`], in this evaluation.
     pub value: f64,
+}
+
+/// Number of processes of a run whose checkpoint does not say it.
+fn one() -> usize {
+    1
 }
 
 impl TrainingState {

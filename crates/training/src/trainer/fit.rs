@@ -11,7 +11,7 @@ use transformer::generate::GenerateError;
 use super::finished::Ending;
 use super::seed::seed_of_step;
 use super::{Learner, StepResult};
-use crate::collective::{Alone, Collective, check_alike};
+use crate::collective::{Alone, Collective, check_alike, checksum};
 use crate::config::{BestBy, Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
 use crate::data::{Batch, Dataset, Example, Split, StepShare};
@@ -139,6 +139,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             state: TrainingState {
                 seed: config.seed,
                 threads: rayon::current_num_threads(),
+                processes: 1,
                 loss_scale: (config.execution.precision == Precision::F16).then(LossScale::default),
                 version: env!("CARGO_PKG_VERSION").into(),
                 ..TrainingState::default()
@@ -166,7 +167,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// Rank 0 needs the folder of the run, and the others a folder that
     /// [follows](RunFolder::follow) it.
     #[must_use]
-    pub fn with_group(self, group: &'a dyn Collective) -> Self {
+    pub fn with_group(mut self, group: &'a dyn Collective) -> Self {
+        self.state.processes = group.size();
         Self { group, ..self }
     }
 
@@ -218,7 +220,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
         // Until here, other processes may read the checkpoint, which a later one may replace.
-        check_alike(self.group, config, first)?;
+        self.check_replicas(&[("step", first.into())])?;
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         self.tell_best(observer)?;
@@ -268,10 +270,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             self.state.ended_of = has_ended.then_some(steps);
             self.state.end_reason = end;
             let asked = observer.wants_to_stop();
-            let stopped_by = match self.group.any(asked.is_some()) {
-                true => Some(asked.unwrap_or("another process")),
-                false => None,
-            };
+            let stopped_by = self.stopped_by(asked);
             let (every, seconds) = (config.checkpointing.every, config.checkpointing.seconds);
             let is_regular = every.is_some_and(|every| step.is_multiple_of(every));
             let unsaved = self.saved_at.elapsed().as_secs_f64();
@@ -293,6 +292,19 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             observer.event(Event::Trained { step, reason })?;
         }
         Ok(None)
+    }
+
+    /// Returns what stops the run, if any process was `asked` to stop it.
+    fn stopped_by(&self, asked: Option<&'static str>) -> Option<&'static str> {
+        /// The signals that a process receives.
+        const SIGNALS: [&str; 3] = ["SIGHUP", "SIGINT", "SIGTERM"];
+        if self.group.size() == 1 {
+            return asked;
+        }
+        let all = self.group.gather(asked.unwrap_or_default().as_bytes());
+        let by = all.iter().find(|by| !by.is_empty())?;
+        let known = SIGNALS.into_iter().find(|signal| signal.as_bytes() == by);
+        known.or(asked).or(Some("another process"))
     }
 
     /// Returns the number of steps between two evaluations. The default is the length of
@@ -363,6 +375,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// far, and the reason if training ends here.
     fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, Option<EndReason>)> {
         self.read_losses(observer)?;
+        self.check_replicas(&[])?;
         let config = &self.config.evaluation;
         let model = self.learner.evaluated_model();
         let scores = match Scores::of(&model, self.dataset, &self.validation, self.group) {
@@ -401,6 +414,15 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             best: self.state.best.map_or(0, |best| best.step),
         });
         Ok((is_best, reached.or(out_of_patience)))
+    }
+
+    /// Checks that the processes of the group have the same parameters.
+    fn check_replicas(&self, more: &[(&str, serde_json::Value)]) -> Result<()> {
+        if self.group.size() > 1 {
+            let parameters = ("parameters", checksum(self.learner.model()));
+            check_alike(self.group, self.config, &[more, &[parameters]].concat())?;
+        }
+        Ok(())
     }
 
     /// Tells the observer the best evaluation so far, if there is one.

@@ -27,7 +27,7 @@ pub struct Learner<M> {
     criterion: CrossEntropy,
     mixed: Mixed,
     loss_chunk: Option<usize>,
-    /// What was exchanged with other processes.
+    /// Bytes and seconds of the exchange with other processes.
     pub(super) traffic: Traffic,
 }
 

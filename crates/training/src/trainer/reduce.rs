@@ -32,9 +32,12 @@ pub(super) fn reduce<M: Module>(
     loss: Option<Tensor<1>>,
     traffic: &mut Traffic,
 ) -> (GradientsParams, Tensor<1>) {
-    let begun = Instant::now();
     let device = module.devices().remove(0).without_autodiff();
     let loss = loss.map_or(0.0, |loss| loss.into_scalar::<f32>());
+    // The device may still compute the gradients, which is no exchange. An error of the device shows
+    // when they are read.
+    let _ = device.sync();
+    let begun = Instant::now();
     let mut packing = Packing {
         group,
         gradients,

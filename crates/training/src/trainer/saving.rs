@@ -45,11 +45,16 @@ impl<M: SequenceModel> Trainer<'_, M> {
             let loaded = average.load(read(checkpoint::AVERAGE)?, &shapes, &self.device);
             loaded.map_err(|error| unfit(checkpoint::AVERAGE, error))?;
         }
-        if state.threads != self.state.threads {
-            let (then, now) = (state.threads, self.state.threads);
-            notes::warn(&format!(
-                "the run had {then} threads and has {now} now, so that losses may differ in their last digits; RAYON_NUM_THREADS={then} repeats it exactly"
-            ));
+        let (threads, processes) = (self.state.threads, self.state.processes);
+        for (then, now, what, again) in [
+            (state.threads, threads, "threads", "--threads "),
+            (state.processes, processes, "processes", "mpirun -np "),
+        ] {
+            if then != now {
+                notes::warn(&format!(
+                    "the run had {then} {what} and has {now} now, so that losses may differ in their last digits; {again}{then} repeats it exactly"
+                ));
+            }
         }
         // Rank 0 must not change the checkpoints while another process reads them.
         self.group.barrier();
@@ -61,7 +66,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         self.seconds_before = state.train_seconds;
         self.read_at = state.train_seconds;
         self.state = TrainingState {
-            threads: self.state.threads,
+            threads,
+            processes,
             version: std::mem::take(&mut self.state.version),
             ..state
         };
@@ -123,11 +129,15 @@ impl<M: SequenceModel> Trainer<'_, M> {
 
     /// Returns the finished run. `waited` is the time that this process spent waiting for data.
     pub(super) fn finish(self, waited: Duration, fast_paths: FastPaths) -> Finished<M> {
-        let best = self.best_model().unwrap_or_else(|error| {
+        let best = self.best_model();
+        let has_failed = self.group.any(best.is_err());
+        let best = best.unwrap_or_else(|error| {
             let what = "the last model takes the place of the best one";
             notes::warn(&format!("{error}; {what}"));
             None
         });
+        // All processes must test the same model.
+        let best = best.filter(|_| !has_failed);
         let last = || (self.state.step, self.learner.evaluated_model());
         let (model_step, model) = best.unwrap_or_else(last);
         let seconds = self.state.train_seconds - self.seconds_before;

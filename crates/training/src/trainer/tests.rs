@@ -209,14 +209,14 @@ fn the_number_of_processes_changes_only_rounding() {
 }
 
 #[test]
-fn a_process_with_other_settings_is_refused_before_the_first_step() {
+fn a_process_with_other_settings_is_rejected_before_the_first_step() {
     let config = small();
     let mut other = config.clone();
     other.optimization.batch_size = 31;
     let (results, lines) = run_group(3, &config, Some(&other));
     for result in results {
         let error = result.unwrap_err();
-        let expected = "optimization.batch_size 31: of rank 2 on ";
+        let expected = "optimization.batch_size: rank 2 (";
         assert!(error.starts_with(expected), "{error}");
     }
     assert!(lines.is_empty());

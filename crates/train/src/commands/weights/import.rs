@@ -141,6 +141,7 @@ fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<Pa
     let state = TrainingState {
         seed: config.seed,
         threads: rayon::current_num_threads(),
+        processes: 1,
         version: env!("CARGO_PKG_VERSION").into(),
         ..Default::default()
     };
