@@ -61,11 +61,12 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
     }
 
     let threads = rayon::current_num_threads();
+    let unit = if threads == 1 { "thread" } else { "threads" };
     let line = |name: &str, text: String| output::result(&format!("{name:<14} {text}"));
     line("task", config.data.name().into())?;
     line(
         "backend",
-        format!("{}, {threads} threads", config.execution.backend),
+        format!("{}, {threads} {unit}", config.execution.backend),
     )?;
     line("parameters", grouped(parameters))?;
     line("memory", memory(config, parameters))?;

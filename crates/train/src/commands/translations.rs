@@ -77,13 +77,11 @@ pub(super) fn run(
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
     let inputs = [Some(&corpus.source), corpus.target.as_ref()];
-    if group.size() > 1 {
-        for file in inputs.into_iter().flatten().filter(|file| !file.is_file()) {
-            let expected = "must be a regular file, because each process reads it";
-            return Err(
-                name_flag(args, UsageError::new("corpus", file.display(), expected)).into(),
-            );
-        }
+    let mut files = inputs.into_iter().flatten();
+    let stream = files.find(|file| group.size() > 1 && !file.is_file());
+    if let Some(file) = stream {
+        let expected = "must be a regular file, because each process reads it";
+        return Err(name_flag(args, UsageError::new("corpus", file.display(), expected)).into());
     }
     let path = args.hypotheses.as_deref().filter(|_| group.is_first());
     let mut hypotheses = HypothesesFile::of_flag(path, inputs)?;
