@@ -170,8 +170,8 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device and configures it for computations in `precision`. First switch fast paths
-    /// on or off for the calling thread, because the configuration depends on them.
+    /// Opens the device and configures it for computations in `precision`. The configuration depends
+    /// on the fast paths of the calling thread, so switch them on or off before this call.
     ///
     /// # Errors
     ///

@@ -121,7 +121,8 @@ impl Group {
         Ok(done)
     }
 
-    /// Returns the folder of a run, which rank 0 has created as `own`.
+    /// Returns the folder of a run in every process. Rank 0 passes the folder that it has created as
+    /// `own`, and the others pass `None`.
     pub fn folder(&self, own: Option<RunFolder>) -> RunFolder {
         let path = own.as_ref().map(|folder| folder.path().as_os_str());
         let path = path.map_or_else(Vec::new, |path| path.as_encoded_bytes().to_vec());

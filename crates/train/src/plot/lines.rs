@@ -23,8 +23,9 @@ pub struct CurveOptions {
 }
 
 impl RunPlot {
-    /// Returns the lines of a curve of a group; empty without data. A long and noisy curve of a
-    /// single run has two lines: its values in a pale colour, and their running mean on top.
+    /// Returns the lines that draw a curve of a group, or no lines if there are no data. A long and
+    /// noisy curve of a single run has two lines: its values in a pale colour, and their running
+    /// mean on top.
     pub fn lines(
         self,
         group: &Group,

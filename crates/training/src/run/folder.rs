@@ -25,7 +25,7 @@ const RUN: &str = "run";
 
 const CANNOT_LOG: &str = "cannot write metrics.jsonl";
 
-/// An open run folder. No other process can train in it as long as it is open.
+/// An open run folder. No other process can open it as long as it is open.
 ///
 /// As an [`Observer`], it writes the metrics of steps and evaluations to `metrics.jsonl`.
 ///

@@ -11,7 +11,7 @@ pub struct TensorInfo {
     pub dtype: String,
     /// Shape, as in the file.
     pub shape: Vec<usize>,
-    /// Entry of a checkpoint's outermost dictionary that holds the tensor, such as `model` in
+    /// Key of the entry of a checkpoint's outermost dictionary that holds the tensor: `model` in
     /// `{"model": {..}, "optimizer": {..}}`. The entry is a dictionary itself. `None` for tensors
     /// that are not in such an entry, and in safetensors files.
     pub group: Option<String>,

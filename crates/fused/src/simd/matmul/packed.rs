@@ -102,7 +102,7 @@ impl Part<'_, '_, '_> {
             .next_multiple_of(elements)
     }
 
-    /// Computes the part's output and sums.
+    /// Computes the output of the part, and the sums that belong to it.
     #[inline(always)]
     pub(super) fn packed<S: Simd, F: Format<S>>(
         mut self,
