@@ -4,7 +4,7 @@ use std::num::NonZero;
 use std::{fs, thread};
 
 use clap::{ArgAction, Args};
-use training::collective::Collective;
+use training::collective::{Collective, host};
 use training::error::UsageError;
 
 use super::parse::whole_number;
@@ -73,15 +73,9 @@ fn share_of_cores(group: &dyn Collective) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let cores = lines.find(|line| line.starts_with("Cpus_allowed_list:"));
-    let host = hostname();
-    let own = format!("{host} {}", cores.unwrap_or_default());
+    let own = format!("{} {}", host(), cores.unwrap_or_default());
     let all = group.gather_values(&own);
     let sharing = all.iter().filter(|other| **other == own).count();
     let available = thread::available_parallelism().map_or(1, NonZero::get);
     (available / sharing).max(1)
-}
-
-fn hostname() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().into()
 }

@@ -50,7 +50,7 @@ pub fn check_alike(
         .map(|(name, value)| ((*name).into(), value.clone()));
     settings.extend(more);
     let all = group.gather_values(&Facts {
-        host: gethostname::gethostname().to_string_lossy().into_owned(),
+        host: host(),
         settings,
     });
     let first = &all[0];
@@ -82,6 +82,11 @@ pub fn check_alike(
     Ok(())
 }
 
+/// Returns the name of this machine.
+pub fn host() -> String {
+    gethostname::gethostname().to_string_lossy().into_owned()
+}
+
 /// Returns the checksum of a module's parameters.
 pub(crate) fn checksum<M: Module>(module: &M) -> Value {
     let parameters = weights::parameters(module);
@@ -109,7 +114,7 @@ mod tests {
             })
         };
         assert_eq!(check(64, 7), vec![Ok(()); 3]);
-        let host = gethostname::gethostname().to_string_lossy().into_owned();
+        let host = host();
         let expected = |subject: &str, other: &str, first: &str| {
             format!(
                 "{subject}: rank 2 ({host}) has {other}, but rank 0 ({host}) has {first}; all \

@@ -17,8 +17,8 @@ pub(crate) mod threads;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-pub use alike::check_alike;
 pub(crate) use alike::checksum;
+pub use alike::{check_alike, host};
 pub use join::join;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;

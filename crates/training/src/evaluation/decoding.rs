@@ -39,7 +39,7 @@ pub fn generate_config(
 /// Index of an example, and the best output for it.
 type Output = (usize, Vec<u32>);
 
-/// What a process of a group has decoded.
+/// Outputs of one process of a group.
 #[derive(Default, Serialize, Deserialize)]
 struct Part {
     outputs: Vec<Output>,

@@ -6,21 +6,17 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use burn::tensor::Device;
 use transformer::Transformer;
-use transformer::generate::GenerateError;
 
 use super::finished::Ending;
 use super::seed::seed_of_step;
 use super::{Learner, StepResult};
-use crate::collective::{Alone, Collective, check_alike, checksum};
-use crate::config::{BestBy, Precision, RunConfig};
+use crate::collective::{Alone, Collective};
+use crate::config::{Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
 use crate::data::{Batch, Dataset, Example, Split, StepShare};
-use crate::evaluation::Scores;
 use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
-use crate::run::{
-    EndReason, Evaluation, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState,
-};
+use crate::run::{EndReason, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState};
 
 /// Default number of steps between two evaluations, for data sets without epochs.
 const EVALUATE_EVERY: usize = 100;
@@ -28,9 +24,10 @@ const EVALUATE_EVERY: usize = 100;
 /// Maximum default number of steps between two evaluations, for data sets with epochs.
 const LONGEST_EPOCH: usize = 5000;
 
-/// Losses are read every so many steps, or earlier, after so many seconds of training. Each reading
-/// makes the host wait for the device.
+/// Number of steps between two readings of losses. Each reading makes the host wait for the device.
 const READ_EVERY: usize = 10;
+
+/// Seconds of training after which losses are read even if fewer steps were taken.
 const READ_AFTER: f64 = 1.0;
 
 /// What stopped a run, such as `SIGINT`, and the folder of the checkpoint to resume from.
@@ -72,7 +69,7 @@ type Stop = (&'static str, PathBuf);
 /// ```
 pub struct Trainer<'a, M> {
     pub(super) config: &'a RunConfig,
-    dataset: &'a dyn Dataset,
+    pub(super) dataset: &'a dyn Dataset,
     pub(super) group: &'a dyn Collective,
     pub(super) device: Device,
     pub(super) folder: RunFolder,
@@ -85,7 +82,7 @@ pub struct Trainer<'a, M> {
     pub(super) pending: Vec<(StepMetrics, StepResult)>,
     /// Value of `state.train_seconds` when losses were last read.
     pub(super) read_at: f64,
-    validation: Vec<Example>,
+    pub(super) validation: Vec<Example>,
     /// Step of the last checkpoint; `None` if there is none.
     pub(super) saved: Option<usize>,
     /// Time of the last save or, before the first save, of the trainer's creation.
@@ -369,66 +366,5 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             tokens,
             elapsed,
         })
-    }
-
-    /// Evaluates the model on the validation split. Returns whether this evaluation is the best so
-    /// far, and the reason if training ends here.
-    fn evaluate(&mut self, observer: &mut dyn Observer) -> Result<(bool, Option<EndReason>)> {
-        self.read_losses(observer)?;
-        self.check_replicas(&[])?;
-        let config = &self.config.evaluation;
-        let model = self.learner.evaluated_model();
-        let scores = match Scores::of(&model, self.dataset, &self.validation, self.group) {
-            Ok((scores, _)) if scores.loss.is_finite() => scores,
-            Ok(_) | Err(GenerateError::NotFinite { .. }) => {
-                return Err(self.diverged(format!(
-                    "the outputs for the validation split are not finite after step {}",
-                    self.state.step
-                )));
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
-        let value = match config.best_by {
-            BestBy::Loss => scores.loss,
-            BestBy::ExactMatch => scores.exact_match,
-            BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
-        };
-        let is_best = self.state.evaluated(config.best_by, value);
-        self.folder.event(Event::Evaluation(&evaluation))?;
-        if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
-            self.save(observer)?;
-            return Err(error);
-        }
-        if is_best {
-            self.tell_best(observer)?;
-        }
-        let exact_match = scores.exact_match;
-        let reached = config.target.filter(|&target| exact_match >= target);
-        let reached = reached.map(|target| EndReason::TargetReached {
-            exact_match,
-            target,
-            step: self.state.step,
-        });
-        let out_of_patience = self.is_out_of_patience().then(|| EndReason::OutOfPatience {
-            best: self.state.best.map_or(0, |best| best.step),
-        });
-        Ok((is_best, reached.or(out_of_patience)))
-    }
-
-    /// Checks that the processes of the group have the same parameters.
-    fn check_replicas(&self, more: &[(&str, serde_json::Value)]) -> Result<()> {
-        if self.group.size() > 1 {
-            let parameters = ("parameters", checksum(self.learner.model()));
-            check_alike(self.group, self.config, &[more, &[parameters]].concat())?;
-        }
-        Ok(())
-    }
-
-    /// Tells the observer the best evaluation so far, if there is one.
-    fn tell_best(&self, observer: &mut dyn Observer) -> Result<()> {
-        let by = self.config.evaluation.best_by;
-        let best = self.state.best;
-        best.map_or(Ok(()), |best| observer.event(Event::Best { by, best }))
     }
 }

@@ -1,6 +1,7 @@
 //! Training: the loop, single steps, the optimizer, checkpoints and the trained model.
 
 mod average;
+mod evaluating;
 mod finished;
 mod fit;
 mod learner;

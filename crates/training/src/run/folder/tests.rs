@@ -1,0 +1,101 @@
+use std::fs;
+
+use super::*;
+use crate::run::layout::{METRICS, STATUS};
+use crate::run::records::StepMetrics;
+
+#[test]
+fn a_run_folder_cannot_be_the_folder_of_caches() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("cache");
+    let caches = RunFolder::caches(Some(&parent.path().join("run")));
+    let error = RunFolder::check(Some(&path), &caches).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .ends_with("cache: is where tokenised corpora are kept; name another folder"),
+        "{error}"
+    );
+    assert!(!path.exists());
+    let path = parent.path().join("run");
+    assert_eq!(RunFolder::check(Some(&path), &caches), Ok(()));
+    assert_eq!(RunFolder::check(None, &caches), Ok(()));
+    fs::create_dir_all(path.join("something")).unwrap();
+    let error = RunFolder::check(Some(&path), &caches).unwrap_err();
+    assert!(error.to_string().contains("run: is not empty"), "{error}");
+}
+
+#[test]
+fn the_observer_logs_metrics_and_rewind_removes_them() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let config = RunConfig::copy();
+    let mut folder = RunFolder::create(Some(&path), &config).unwrap();
+    folder.clear_metrics().unwrap();
+    let metrics = |step| StepMetrics {
+        step,
+        loss: 0.5,
+        learning_rate: 0.25,
+        gradient_norm: 2.0,
+        tokens: 8,
+        padding: 0.0,
+        seconds: 0.123_46,
+        tokens_per_second: 64.79,
+        skipped: false,
+    };
+    let line = |step: usize| {
+        format!(
+            r#"{{"step":{step},"loss":0.5,"learning_rate":0.25,"gradient_norm":2.0,"tokens":8,"padding":0.0,"seconds":0.1235,"tokens_per_second":64.8}}"#
+        )
+    };
+    let read = || fs::read_to_string(path.join(METRICS)).unwrap();
+    folder.event(Event::Metrics(&metrics(1))).unwrap();
+    let position = folder.sync().unwrap();
+    assert_eq!(read(), line(1) + "\n");
+    let (first, steps) = (1, 2);
+    folder.event(Event::Begin { first, steps }).unwrap();
+    folder.event(Event::Metrics(&metrics(2))).unwrap();
+    folder.flush().unwrap();
+    folder.rewind(&position, 1).unwrap();
+    folder.event(Event::Metrics(&metrics(3))).unwrap();
+    folder.flush().unwrap();
+    assert_eq!(read(), format!("{}\n{}\n", line(1), line(3)));
+}
+
+#[test]
+fn a_run_that_was_killed_between_its_last_two_files_has_not_ended() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    drop(RunFolder::create(Some(&path), &RunConfig::copy()).unwrap());
+    fs::write(path.join(SUMMARY), r#"{"steps":12}"#).unwrap();
+    fs::write(path.join("summary.json.12.tmp"), "{").unwrap();
+    let running = r#"{"status":"running","step":12,"steps":12}"#;
+    fs::write(path.join(STATUS), running).unwrap();
+    let folder = RunFolder::open(&path).unwrap();
+    assert_eq!(folder.ended_at(), None);
+    assert!(!path.join("summary.json.12.tmp").exists());
+    let finished = running.replace("running", "finished");
+    fs::write(path.join(STATUS), finished).unwrap();
+    assert_eq!(folder.ended_at(), Some(12));
+    // A run of an earlier version has no status.
+    fs::remove_file(path.join(STATUS)).unwrap();
+    assert_eq!(folder.ended_at(), Some(12));
+}
+
+#[test]
+fn a_folder_in_use_is_not_opened_again() {
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let folder = RunFolder::create(Some(&path), &RunConfig::copy()).unwrap();
+    let error = RunFolder::open(&path).unwrap_err().to_string();
+    let process = format!(
+        "is in use by another process (process {})",
+        std::process::id()
+    );
+    assert!(
+        error.starts_with("run ") && error.contains(&process),
+        "{error}"
+    );
+    drop(folder);
+    RunFolder::open(&path).unwrap();
+}

@@ -1,0 +1,77 @@
+//! Evaluations during training, and the decision whether training ends.
+
+use anyhow::Result;
+use transformer::generate::GenerateError;
+
+use super::fit::Trainer;
+use crate::collective::{check_alike, checksum};
+use crate::config::BestBy;
+use crate::evaluation::Scores;
+use crate::model::SequenceModel;
+use crate::run::{EndReason, Evaluation, Event, Observer};
+
+impl<M: SequenceModel> Trainer<'_, M> {
+    /// Evaluates the model on the validation split. Returns whether this evaluation is the best so
+    /// far, and the reason if training ends here.
+    pub(super) fn evaluate(
+        &mut self,
+        observer: &mut dyn Observer,
+    ) -> Result<(bool, Option<EndReason>)> {
+        self.read_losses(observer)?;
+        self.check_replicas(&[])?;
+        let config = &self.config.evaluation;
+        let model = self.learner.evaluated_model();
+        let scores = match Scores::of(&model, self.dataset, &self.validation, self.group) {
+            Ok((scores, _)) if scores.loss.is_finite() => scores,
+            Ok(_) | Err(GenerateError::NotFinite { .. }) => {
+                return Err(self.diverged(format!(
+                    "the outputs for the validation split are not finite after step {}",
+                    self.state.step
+                )));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let evaluation = Evaluation::new(self.state.step, self.state.train_seconds, &scores);
+        let value = match config.best_by {
+            BestBy::Loss => scores.loss,
+            BestBy::ExactMatch => scores.exact_match,
+            BestBy::Bleu => scores.texts.map_or(0.0, |texts| texts.bleu),
+        };
+        let is_best = self.state.evaluated(config.best_by, value);
+        self.folder.event(Event::Evaluation(&evaluation))?;
+        if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
+            self.save(observer)?;
+            return Err(error);
+        }
+        if is_best {
+            self.tell_best(observer)?;
+        }
+        let exact_match = scores.exact_match;
+        let reached = config.target.filter(|&target| exact_match >= target);
+        let reached = reached.map(|target| EndReason::TargetReached {
+            exact_match,
+            target,
+            step: self.state.step,
+        });
+        let out_of_patience = self.is_out_of_patience().then(|| EndReason::OutOfPatience {
+            best: self.state.best.map_or(0, |best| best.step),
+        });
+        Ok((is_best, reached.or(out_of_patience)))
+    }
+
+    /// Checks that the processes of the group have the same parameters.
+    pub(super) fn check_replicas(&self, more: &[(&str, serde_json::Value)]) -> Result<()> {
+        if self.group.size() > 1 {
+            let parameters = ("parameters", checksum(self.learner.model()));
+            check_alike(self.group, self.config, &[more, &[parameters]].concat())?;
+        }
+        Ok(())
+    }
+
+    /// Tells the observer the best evaluation so far, if there is one.
+    pub(super) fn tell_best(&self, observer: &mut dyn Observer) -> Result<()> {
+        let by = self.config.evaluation.best_by;
+        let best = self.state.best;
+        best.map_or(Ok(()), |best| observer.event(Event::Best { by, best }))
+    }
+}
