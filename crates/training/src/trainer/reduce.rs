@@ -47,14 +47,13 @@ pub(super) fn reduce<M: Module>(
     };
     module.visit(&mut packing);
     let Packing {
-        mut packed,
+        packed,
         large,
         sent,
         ..
     } = packing;
     traffic.bytes_per_step = size_of::<f32>() * (sent + packed.len());
-    group.sum(&mut packed);
-    let mut packed = packed.into_iter();
+    let mut packed = group.sum(&packed).into_iter();
     let loss = packed.next().expect("the loss is first");
     let mut unpacking = Unpacking {
         packed,
@@ -90,19 +89,16 @@ impl ModuleVisitor for Packing<'_> {
         }
         let gradient = self.gradients.remove::<D>(param.id);
         self.packed.push(f32::from(u8::from(gradient.is_some())));
-        let mut elements: Vec<f32> = match gradient {
-            Some(gradient) => {
-                let data = gradient.into_data().convert_dtype(DType::F32);
-                data.try_into_vec().expect("the data are f32")
-            }
-            None => vec![0.0; param.shape().num_elements()],
+        let data = match gradient {
+            Some(gradient) => gradient.into_data().convert_dtype(DType::F32),
+            None => TensorData::zeros::<f32, _>(param.shape()),
         };
+        let elements: &[f32] = data.as_slice().expect("the data are f32");
         if elements.len() < LARGE {
             self.packed.extend(elements);
         } else {
             self.sent += elements.len();
-            self.group.sum(&mut elements);
-            self.large.push(elements);
+            self.large.push(self.group.sum(elements));
         }
     }
 }
