@@ -7,11 +7,13 @@ use common::{assert_close, floats};
 use fused::Activation;
 use proptest::prelude::*;
 
-const ALL: [Activation; 5] = [
+const ALL: [Activation; 7] = [
     Activation::Gelu,
+    Activation::GeluTanh,
     Activation::Swish,
     Activation::Glu,
     Activation::Geglu,
+    Activation::GegluTanh,
     Activation::Swiglu,
 ];
 
@@ -41,6 +43,10 @@ fn by_hand(of: Activation, x: f64) -> (f64, f64) {
     let value = |x: f64| match of {
         Activation::Gelu | Activation::Geglu => {
             x * 0.5 * (1.0 + erf(x * std::f64::consts::FRAC_1_SQRT_2))
+        }
+        Activation::GeluTanh | Activation::GegluTanh => {
+            let u = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
+            x * (1.0 + u.tanh()) / 2.0
         }
         Activation::Swish | Activation::Swiglu => x * sigmoid(x),
         Activation::Glu => sigmoid(x),

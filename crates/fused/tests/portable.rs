@@ -322,43 +322,47 @@ fn weights_are_dropped_with_the_probability() {
     }
 }
 
+/// Returns the layer norm of the first leaf, or its division by the root mean square if there is no
+/// leaf for `beta`.
 fn layer_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
-    let [x, gamma, beta] = leaves else {
+    let [x, gamma, beta @ ..] = leaves else {
         unreachable!()
     };
     let width = gamma.dims()[0];
     let rows = x.dims()[0] / width;
     let x = x.clone().reshape([rows, width]);
-    flat(fused::layer_norm(x, gamma.clone(), beta.clone(), 1e-5))
+    flat(fused::layer_norm(x, gamma.clone(), beta.first().cloned(), 1e-5))
 }
 
 fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
-    let [x, y, gamma, beta] = leaves else {
+    let [x, y, gamma, beta @ ..] = leaves else {
         unreachable!()
     };
     let width = gamma.dims()[0];
     let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
-    let (gamma, beta) = (gamma.clone(), beta.clone());
+    let (gamma, beta) = (gamma.clone(), beta.first().cloned());
     flat(fused::residual_norm(x, y, gamma, beta, dropout, 1e-5))
 }
 
 /// Returns `sum * sum + norm`, where `norm` is the layer norm of the sum.
 fn residual_and_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
-    let [x, y, gamma, beta] = leaves else {
+    let [x, y, gamma, beta @ ..] = leaves else {
         unreachable!()
     };
     let width = gamma.dims()[0];
     let [x, y] = [x, y].map(|x| x.clone().reshape([x.dims()[0] / width, width]));
-    let (gamma, beta) = (gamma.clone(), beta.clone());
+    let (gamma, beta) = (gamma.clone(), beta.first().cloned());
     let (sum, norm) = fused::residual_and_norm(x, y, gamma, beta, dropout, 1e-5);
     flat(sum.clone() * sum + norm)
 }
 
-const ACTIVATIONS: [Activation; 5] = [
+const ACTIVATIONS: [Activation; 7] = [
     Activation::Gelu,
+    Activation::GeluTanh,
     Activation::Swish,
     Activation::Glu,
     Activation::Geglu,
+    Activation::GegluTanh,
     Activation::Swiglu,
 ];
 
@@ -407,13 +411,16 @@ fn linear_cross_entropy(leaves: &[Tensor<1>], vocab_size: usize, at_a_time: usiz
 
 #[test]
 fn gradients_of_norms_and_losses_agree_with_finite_differences() {
-    check_slope("layer norm", &[35, 7, 7], &layer_norm);
-    check_slope("residual and norm", &[35, 35, 7, 7], &|leaves| {
-        residual_norm(leaves, 0.3)
-    });
-    check_slope("residual, and norm", &[35, 35, 7, 7], &|leaves| {
-        residual_and_norm(leaves, 0.3)
-    });
+    for parameters in [&[7, 7][..], &[7]] {
+        check_slope("norm", &[&[35], parameters].concat(), &layer_norm);
+        let both = [&[35, 35], parameters].concat();
+        check_slope("residual and norm", &both, &|leaves| {
+            residual_norm(leaves, 0.3)
+        });
+        check_slope("residual, and norm", &both, &|leaves| {
+            residual_and_norm(leaves, 0.3)
+        });
+    }
     for smoothing in [0.0, 0.1] {
         check_slope("cross-entropy", &[5 * 12], &|leaves| {
             cross_entropy(leaves, 12, smoothing)
@@ -462,6 +469,7 @@ proptest! {
     #[test]
     fn any_norm_agrees_with_plain_burn(rows in 1..20usize, width in 2..40usize) {
         compare("layer norm", &[rows * width, width, width], &layer_norm, &layer_norm);
+        compare("rms norm", &[rows * width, width], &layer_norm, &layer_norm);
     }
 
     #[test]
@@ -469,8 +477,10 @@ proptest! {
         let n = rows * width;
         let norm = |leaves: &[Tensor<1>]| residual_norm(leaves, 0.0);
         compare("residual and norm", &[n, n, width, width], &norm, &norm);
+        compare("residual and rms norm", &[n, n, width], &norm, &norm);
         let both = |leaves: &[Tensor<1>]| residual_and_norm(leaves, 0.0);
         compare("residual, and norm", &[n, n, width, width], &both, &both);
+        compare("residual, and rms norm", &[n, n, width], &both, &both);
     }
 
     #[test]

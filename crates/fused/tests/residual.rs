@@ -142,6 +142,32 @@ fn check(case: &Case) {
             module::layer_norm(sum, row(gamma), Some(row(beta)), 1e-3)
         },
     );
+    let rms = |sum: Tensor<2>, gamma: &Tensor<2>| {
+        let mean_square = sum.clone().square().mean_dim(1);
+        let scale = (mean_square + 1e-3).sqrt().recip();
+        sum * scale * gamma.clone()
+    };
+    assert_same(
+        "residual_norm without beta",
+        case,
+        &|[x, y, gamma, _]| {
+            fused::residual_norm(x.clone(), y.clone(), row(gamma), None, dropout, 1e-3)
+        },
+        &|[x, y, gamma, _]| rms(x.clone() + fused::dropout(y.clone(), dropout), gamma),
+    );
+    assert_same(
+        "residual_and_norm without beta",
+        case,
+        &|[x, y, gamma, _]| {
+            let (x, y) = (x.clone(), y.clone());
+            let (sum, norm) = fused::residual_and_norm(x, y, row(gamma), None, dropout, 1e-3);
+            sum.square() + norm
+        },
+        &|[x, y, gamma, _]| {
+            let sum = x.clone() + fused::dropout(y.clone(), dropout);
+            sum.clone().square() + rms(sum, gamma)
+        },
+    );
     check_both(
         case,
         &[

@@ -39,9 +39,11 @@ fn other_activations() {
     let mut random = Random::new(2);
     for of in [
         Activation::Gelu,
+        Activation::GeluTanh,
         Activation::Swish,
         Activation::Glu,
         Activation::Geglu,
+        Activation::GegluTanh,
         Activation::Swiglu,
     ] {
         for _ in 0..15 {

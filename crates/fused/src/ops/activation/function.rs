@@ -1,17 +1,21 @@
 //! The activation functions.
 
-/// An activation function. `Glu`, `Geglu` and `Swiglu` are gated: they split a row into
+/// An activation function. `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated: they split a row into
 /// `[gate, value]` and return `act(gate) * value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// GELU: `x Φ(x)`, computed with the error function.
     Gelu,
+    /// GELU by its approximation `x (1 + tanh(u)) / 2` with `u = sqrt(2 / π) (x + 0.044715 x³)`.
+    GeluTanh,
     /// Swish: `x σ(x)`.
     Swish,
     /// GLU, which is gated by the sigmoid `σ(x)`.
     Glu,
     /// GEGLU, which is gated by GELU.
     Geglu,
+    /// GEGLU with a gate of GELU's approximation.
+    GegluTanh,
     /// SwiGLU, which is gated by Swish.
     Swiglu,
 }
@@ -19,6 +23,19 @@ pub enum Activation {
 impl Activation {
     /// Returns whether the function is gated. A gated function halves the last axis.
     pub fn is_gated(self) -> bool {
-        matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
+        matches!(
+            self,
+            Self::Glu | Self::Geglu | Self::GegluTanh | Self::Swiglu
+        )
     }
 }
+
+/// `2 sqrt(2 / π)`.
+const FACTOR: f64 = 1.595_769_121_605_730_7;
+
+/// The coefficient of `x³` in the approximation of GELU.
+const CUBIC: f64 = 0.044_715;
+
+/// Coefficients `[a, b]` of the argument of the approximated GELU: it is `x σ(a x + b x³)`, because
+/// `(1 + tanh(u)) / 2 = σ(2 u)`.
+pub(super) const ARGUMENT: [f64; 2] = [FACTOR, FACTOR * CUBIC];

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::function::Activation;
+use super::function::{ARGUMENT, Activation};
 use crate::memory::buffer::Buffer;
 use crate::ops::dropout::kernel::{CHUNK, Dropout};
 use crate::simd::exp::exp_scalar;
@@ -16,6 +16,7 @@ trait Function {
 struct Sigmoid;
 struct Swish;
 struct Gelu;
+struct GeluTanh;
 
 impl Function for Sigmoid {
     #[inline(always)]
@@ -54,6 +55,16 @@ impl Function for Gelu {
     }
 }
 
+impl Function for GeluTanh {
+    #[inline(always)]
+    fn of(x: f32) -> (f32, f32) {
+        let [a, b] = ARGUMENT.map(|factor| factor as f32);
+        let square = x * x;
+        let (sigmoid, slope) = Sigmoid::of(x * (a + b * square));
+        (x * sigmoid, sigmoid + x * slope * (a + 3.0 * b * square))
+    }
+}
+
 /// Returns the number of columns of the output, and the number of rows in a piece for one thread.
 fn piece(width: usize, is_gated: bool) -> (usize, usize) {
     let columns = if is_gated { width / 2 } else { width };
@@ -69,9 +80,11 @@ pub(super) fn activate(
 ) -> Buffer {
     match activation {
         Activation::Gelu => run::<Gelu>(x, width, false, dropout),
+        Activation::GeluTanh => run::<GeluTanh>(x, width, false, dropout),
         Activation::Swish => run::<Swish>(x, width, false, dropout),
         Activation::Glu => run::<Sigmoid>(x, width, true, dropout),
         Activation::Geglu => run::<Gelu>(x, width, true, dropout),
+        Activation::GegluTanh => run::<GeluTanh>(x, width, true, dropout),
         Activation::Swiglu => run::<Swish>(x, width, true, dropout),
     }
 }
@@ -113,9 +126,11 @@ pub(super) fn activate_backward(
 ) -> Buffer {
     match activation {
         Activation::Gelu => gradient::<Gelu>(x, width, false, dropout, grad),
+        Activation::GeluTanh => gradient::<GeluTanh>(x, width, false, dropout, grad),
         Activation::Swish => gradient::<Swish>(x, width, false, dropout, grad),
         Activation::Glu => gradient::<Sigmoid>(x, width, true, dropout, grad),
         Activation::Geglu => gradient::<Gelu>(x, width, true, dropout, grad),
+        Activation::GegluTanh => gradient::<GeluTanh>(x, width, true, dropout, grad),
         Activation::Swiglu => gradient::<Swish>(x, width, true, dropout, grad),
     }
 }

@@ -13,7 +13,7 @@ mod portable;
 use burn::tensor::Tensor;
 use burn::tensor::activation::{self, sigmoid, silu};
 
-use self::function::Activation;
+use self::function::{ARGUMENT, Activation};
 use super::dropout::{draw, dropout as drop_out};
 
 /// Returns `dropout(max(x, 0))` for a tensor of any shape.
@@ -82,9 +82,11 @@ fn plain(x: Tensor<2>, activation: Activation) -> Tensor<2> {
     };
     match activation {
         Activation::Gelu => gelu(x),
+        Activation::GeluTanh => gelu_tanh(x),
         Activation::Swish => silu(x),
         Activation::Glu => gated(sigmoid),
         Activation::Geglu => gated(gelu),
+        Activation::GegluTanh => gated(gelu_tanh),
         Activation::Swiglu => gated(silu),
     }
 }
@@ -99,4 +101,11 @@ fn gelu(x: Tensor<2>) -> Tensor<2> {
     } else {
         activation::gelu(x)
     }
+}
+
+/// Returns GELU by its approximation, `x σ(a x + b x³)`.
+fn gelu_tanh(x: Tensor<2>) -> Tensor<2> {
+    let [a, b] = ARGUMENT;
+    let square = x.clone() * x.clone();
+    sigmoid(x.clone() * (square * b + a)) * x
 }

@@ -12,7 +12,7 @@ use burn::backend::{
 };
 use burn::tensor::{Slice, Tensor};
 
-use super::function::Activation;
+use super::function::{ARGUMENT, Activation};
 use crate::backend::portable::{on_all_backends, size};
 use crate::ops::dropout::portable::{DropoutMask, draw_mask, scale};
 
@@ -165,6 +165,10 @@ fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTenso
         Activation::Glu => B::sigmoid(x),
         Activation::Swish | Activation::Swiglu => B::float_mul(x.clone(), B::sigmoid(x)),
         Activation::Gelu | Activation::Geglu => B::float_mul(x.clone(), normal::<B>(x)),
+        Activation::GeluTanh | Activation::GegluTanh => {
+            let [argument, _] = argument::<B>(x.clone());
+            B::float_mul(x, B::sigmoid(argument))
+        }
     }
 }
 
@@ -190,7 +194,25 @@ fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
             let density = B::float_mul_scalar(density, factor.into());
             B::float_add(normal::<B>(x.clone()), B::float_mul(x, density))
         }
+        // σ(u) + x σ(u) (1 - σ(u)) u'
+        Activation::GeluTanh | Activation::GegluTanh => {
+            let [argument, slope] = argument::<B>(x.clone());
+            let sigmoid = B::sigmoid(argument);
+            let along = B::float_mul(B::float_mul(x, one_minus::<B>(sigmoid.clone())), slope);
+            B::float_mul(sigmoid, B::float_add_scalar(along, 1.0.into()))
+        }
     }
+}
+
+/// Returns the argument `u = a x + b x³` of the approximated GELU, and its derivative.
+fn argument<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
+    let [a, b] = ARGUMENT;
+    let square = B::float_mul(x.clone(), x.clone());
+    let factor = |b: f64| {
+        let cubic = B::float_mul_scalar(square.clone(), b.into());
+        B::float_add_scalar(cubic, a.into())
+    };
+    [B::float_mul(x, factor(b)), factor(3.0 * b)]
 }
 
 /// Returns `Φ(x) = (1 + erf(x / sqrt(2))) / 2`.

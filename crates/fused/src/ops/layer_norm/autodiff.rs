@@ -8,6 +8,7 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 
+use super::Statistics;
 use super::flex::{LayerNormOps, backward};
 use crate::backend::graph::{parents, register};
 
@@ -16,18 +17,18 @@ impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FloatTensor<Self> {
         let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
-                let state = (prep.checkpoint(&x), prep.checkpoint(&gamma), epsilon);
+                let state = (prep.checkpoint(&x), prep.checkpoint(&gamma), statistics);
                 let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
-                prep.finish(state, Flex::fused_layer_norm(x, gamma, beta, epsilon))
+                prep.finish(state, Flex::fused_layer_norm(x, gamma, beta, statistics))
             }
             OpsKind::UnTracked(prep) => {
                 let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
-                prep.finish(Flex::fused_layer_norm(x, gamma, beta, epsilon))
+                prep.finish(Flex::fused_layer_norm(x, gamma, beta, statistics))
             }
         }
     }
@@ -37,8 +38,8 @@ impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {
 struct LayerNorm;
 
 impl Backward<Flex, 3> for LayerNorm {
-    /// The nodes of x and gamma, and epsilon.
-    type State = (NodeId, NodeId, f64);
+    /// The nodes of x and gamma, and the statistics.
+    type State = (NodeId, NodeId, Statistics);
 
     fn backward(
         self,
@@ -47,10 +48,10 @@ impl Backward<Flex, 3> for LayerNorm {
         checkpointer: &mut Checkpointer,
     ) {
         let parents = parents(&ops);
-        let (x, gamma, epsilon) = ops.state;
+        let (x, gamma, statistics) = ops.state;
         let x = checkpointer.retrieve_node_output(x);
         let gamma = checkpointer.retrieve_node_output(gamma);
         let grad = grads.consume::<Flex>(&ops.node);
-        register::<Flex, 3>(grads, parents, backward(x, gamma, grad, epsilon));
+        register::<Flex, 3>(grads, parents, backward(x, gamma, grad, statistics));
     }
 }

@@ -4,6 +4,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
 use burn::tensor::Tensor;
 
+use super::Statistics;
 use super::kernel::Norm;
 use crate::backend::flex::{self, FlexTensor};
 use crate::memory::buffer::Buffer;
@@ -17,7 +18,7 @@ pub(crate) trait LayerNormOps: Backend {
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FloatTensor<Self>;
 }
 
@@ -26,13 +27,13 @@ pub(super) fn layer_norm(
     x: Tensor<2>,
     gamma: Tensor<1>,
     beta: Tensor<1>,
-    epsilon: f64,
+    statistics: Statistics,
 ) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::fused_layer_norm(
         x.into_dispatch(),
         gamma.into_dispatch(),
         beta.into_dispatch(),
-        epsilon,
+        statistics,
     ))
 }
 
@@ -41,12 +42,12 @@ impl LayerNormOps for Flex {
         x: FlexTensor,
         gamma: FlexTensor,
         beta: FlexTensor,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FlexTensor {
         let _timer = Timer::of("residual_norm");
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
         let y =
-            Norm::new(flex::slice(&gamma), flex::slice(&beta), epsilon).forward(flex::slice(&x));
+            Norm::new(flex::slice(&gamma), flex::slice(&beta), statistics).forward(flex::slice(&x));
         flex::primitive(y, x.layout().shape())
     }
 }
@@ -56,11 +57,11 @@ pub(super) fn backward(
     x: FlexTensor,
     gamma: FlexTensor,
     grad: FlexTensor,
-    epsilon: f64,
+    statistics: Statistics,
 ) -> [FlexTensor; 3] {
     let _timer = Timer::of("residual_norm");
     let [x, gamma, grad] = [x, gamma, grad].map(|tensor| tensor.to_contiguous());
-    let norm = Norm::new(flex::slice(&gamma), &[], epsilon);
+    let norm = Norm::new(flex::slice(&gamma), &[], statistics);
     let mut dx = Buffer::arbitrary(flex::slice(&x).len());
     let parameters = norm.backward(flex::slice(&x), flex::slice(&grad), &mut dx);
     let [gamma, beta] = parameters.map(flex::vector);

@@ -2,7 +2,8 @@
 //!
 //! With `deviation = sqrt(variance + epsilon)`, `h = (x - mean) / deviation` and `g = dy gamma`,
 //! the gradients are `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and
-//! `dbeta = Σ dy`. The means are over a row, and the sums over all rows.
+//! `dbeta = Σ dy`. The means are over a row, and the sums over all rows. For a norm that does not
+//! subtract the mean, `mean` and `mean(g)` are zero.
 
 use pulp::{Simd, WithSimd};
 #[cfg(feature = "autodiff")]
@@ -10,6 +11,7 @@ use rayon::prelude::*;
 
 #[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
+use super::Statistics;
 use crate::simd::level::arch;
 
 /// Approximate number of elements in a piece for one thread. The sums of the pieces are added in
@@ -22,17 +24,18 @@ pub(crate) struct Norm<'a> {
     gamma: &'a [f32],
     beta: &'a [f32],
     epsilon: f32,
+    is_centred: bool,
 }
 
 impl<'a> Norm<'a> {
     /// Returns the layer norm with `gamma` and `beta`. The backward pass does not read `beta`,
     /// which may be empty there.
-    pub(crate) fn new(gamma: &'a [f32], beta: &'a [f32], epsilon: f64) -> Self {
-        let epsilon = epsilon as f32;
+    pub(crate) fn new(gamma: &'a [f32], beta: &'a [f32], statistics: Statistics) -> Self {
         Self {
             gamma,
             beta,
-            epsilon,
+            epsilon: statistics.epsilon as f32,
+            is_centred: statistics.is_centred,
         }
     }
 
@@ -75,10 +78,11 @@ impl WithSimd for Forward<'_> {
             gamma,
             beta,
             epsilon,
+            is_centred,
         } = self.norm;
         let width = gamma.len();
         for (y, x) in self.output.chunks_mut(width).zip(self.x.chunks(width)) {
-            let Moments { mean, scale } = moments(x, epsilon);
+            let Moments { mean, scale } = moments(x, epsilon, is_centred);
             for (((y, x), gamma), beta) in y.iter_mut().zip(x).zip(gamma).zip(beta) {
                 *y = (x - mean) * scale * gamma + beta;
             }
@@ -94,9 +98,13 @@ struct Moments {
 }
 
 #[inline(always)]
-fn moments(x: &[f32], epsilon: f32) -> Moments {
+fn moments(x: &[f32], epsilon: f32, is_centred: bool) -> Moments {
     let width = x.len() as f32;
-    let mean = sum_of(x, x, |x, _| x) / width;
+    let mean = if is_centred {
+        sum_of(x, x, |x, _| x) / width
+    } else {
+        0.0
+    };
     let variance = sum_of(x, x, |x, _| (x - mean) * (x - mean)) / width;
     Moments {
         mean,
@@ -204,17 +212,26 @@ impl WithSimd for Backward<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
-        let Norm { gamma, epsilon, .. } = self.norm;
+        let Norm {
+            gamma,
+            epsilon,
+            is_centred,
+            ..
+        } = self.norm;
         let width = gamma.len();
         let (gamma_sums, beta_sums) = self.sums.split_at_mut(width);
         let row = self.row;
         let rows = self.dx.chunks_mut(width).zip(self.x.chunks(width));
         for ((dx, x), dy) in rows.zip(self.grad.chunks(width)) {
-            let Moments { mean, scale } = moments(x, epsilon);
+            let Moments { mean, scale } = moments(x, epsilon, is_centred);
             for ((g, dy), gamma) in row.iter_mut().zip(dy).zip(gamma) {
                 *g = dy * gamma;
             }
-            let g_mean = sum_of(row, row, |g, _| g) / width as f32;
+            let g_mean = if is_centred {
+                sum_of(row, row, |g, _| g) / width as f32
+            } else {
+                0.0
+            };
             let gh_mean = sum_of(row, x, |g, x| g * ((x - mean) * scale)) / width as f32;
             let terms = dx.iter_mut().zip(row.iter()).zip(x);
             match self.store {

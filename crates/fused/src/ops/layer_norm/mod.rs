@@ -1,4 +1,6 @@
-//! Layer normalisation: `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis.
+//! Layer normalisation: `(x - mean) / sqrt(variance + epsilon) * gamma + beta` over the last axis;
+//! and normalisation by the root mean square, `x / sqrt(mean(x²) + epsilon) * gamma`, which is the
+//! same formula with a mean and a `beta` of zero.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
@@ -11,8 +13,19 @@ pub(crate) mod portable;
 
 use burn::tensor::{Tensor, module};
 
+/// The numbers by which a row is normalised.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Statistics {
+    pub epsilon: f64,
+    /// Whether the mean is subtracted. Without it, the row is divided by its root mean square.
+    pub is_centred: bool,
+}
+
 /// Returns `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with mean and variance over the
 /// last axis. The variance is divided by `D`, not by `D - 1`.
+///
+/// Without `beta`, returns `x / sqrt(mean(x²) + epsilon) * gamma`, the normalisation by the root
+/// mean square (RMSNorm).
 ///
 /// # Shapes
 ///
@@ -33,25 +46,66 @@ use burn::tensor::{Tensor, module};
 /// let y = fused::layer_norm(x, gamma, beta, 0.0).into_data();
 /// assert_eq!(y.iter::<f32>().collect::<Vec<_>>(), [-1.0, 1.0]);
 /// ```
-pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f64) -> Tensor<2> {
+pub fn layer_norm(
+    x: Tensor<2>,
+    gamma: Tensor<1>,
+    beta: impl Into<Option<Tensor<1>>>,
+    epsilon: f64,
+) -> Tensor<2> {
+    let (beta, statistics) = of_parameters(&x, &gamma, beta.into(), epsilon);
+    layer_norm_with(x, gamma, beta, statistics)
+}
+
+/// Checks the shapes of a norm's parameters. Returns `beta`, which is zero if there is none, and
+/// the statistics of the norm.
+pub(super) fn of_parameters(
+    x: &Tensor<2>,
+    gamma: &Tensor<1>,
+    beta: Option<Tensor<1>>,
+    epsilon: f64,
+) -> (Tensor<1>, Statistics) {
     let [rows, width] = x.dims();
+    let is_centred = beta.is_some();
+    let beta = beta.unwrap_or_else(|| gamma.clone().detach().zeros_like());
     assert!(
         gamma.dims() == [width] && beta.dims() == [width],
         "x is [{rows}, {width}], but gamma is {:?} and beta {:?}",
         gamma.dims(),
         beta.dims()
     );
+    let statistics = Statistics {
+        epsilon,
+        is_centred,
+    };
+    (beta, statistics)
+}
+
+/// Returns the norm of each row of `x`, whose shape has been checked.
+pub(super) fn layer_norm_with(
+    x: Tensor<2>,
+    gamma: Tensor<1>,
+    beta: Tensor<1>,
+    statistics: Statistics,
+) -> Tensor<2> {
     // Without a gradient, Burn's own operation is as fast.
     #[cfg(all(feature = "flex", feature = "autodiff"))]
     if x.device().is_autodiff()
         && crate::backend::flex::takes(&x)
         && crate::backend::flex::takes(&gamma)
     {
-        return flex::layer_norm(x, gamma, beta, epsilon);
+        return flex::layer_norm(x, gamma, beta, statistics);
     }
     #[cfg(feature = "autodiff")]
     if crate::backend::portable::takes(&x) && crate::backend::portable::takes(&gamma) {
-        return portable::layer_norm(x, gamma, beta, epsilon);
+        return portable::layer_norm(x, gamma, beta, statistics);
     }
-    module::layer_norm(x, gamma, Some(beta), epsilon)
+    let Statistics {
+        epsilon,
+        is_centred,
+    } = statistics;
+    if is_centred {
+        return module::layer_norm(x, gamma, Some(beta), epsilon);
+    }
+    let mean_square = (x.clone() * x.clone()).mean_dim(1);
+    x * (mean_square + epsilon).sqrt().recip() * gamma.unsqueeze()
 }

@@ -2,7 +2,8 @@
 //!
 //! With `deviation = sqrt(variance + epsilon)`, `h = (x - mean) / deviation` and `g = dy gamma`,
 //! the gradients are `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and
-//! `dbeta = Σ dy`. The means are over a row, and the sums over all rows.
+//! `dbeta = Σ dy`. The means are over a row, and the sums over all rows. For a norm that does not
+//! subtract the mean, `mean` and `mean(g)` are zero.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -13,6 +14,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
+use super::Statistics;
 use crate::backend::graph::{parents, register};
 use crate::backend::portable::{as_row, on_all_backends, sum_rows};
 
@@ -30,9 +32,9 @@ pub(crate) trait PortableLayerNorm: Backend {
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FloatTensor<Self> {
-        Normalized::<Self>::of(x, epsilon).scale_and_shift(gamma, beta)
+        Normalized::<Self>::of(x, statistics).scale_and_shift(gamma, beta)
     }
 }
 
@@ -43,13 +45,13 @@ pub(super) fn layer_norm(
     x: Tensor<2>,
     gamma: Tensor<1>,
     beta: Tensor<1>,
-    epsilon: f64,
+    statistics: Statistics,
 ) -> Tensor<2> {
     Tensor::from_dispatch(Dispatch::portable_layer_norm(
         x.into_dispatch(),
         gamma.into_dispatch(),
         beta.into_dispatch(),
-        epsilon,
+        statistics,
     ))
 }
 
@@ -58,18 +60,18 @@ impl<B: Backend, C: CheckpointStrategy> PortableLayerNorm for Autodiff<B, C> {
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FloatTensor<Self> {
         let prepared = LayerNorm.prepare::<C>([x.node(), gamma.node(), beta.node()]);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let gamma_node = prep.checkpoint(&gamma);
-                let normalized = Normalized::<B>::of(x.into_primitive(), epsilon);
+                let normalized = Normalized::<B>::of(x.into_primitive(), statistics);
                 let y = normalized.scale_and_shift(gamma.into_primitive(), beta.into_primitive());
                 prep.finish((normalized, gamma_node), y)
             }
             OpsKind::UnTracked(prep) => {
-                let normalized = Normalized::<B>::of(x.into_primitive(), epsilon);
+                let normalized = Normalized::<B>::of(x.into_primitive(), statistics);
                 let (gamma, beta) = (gamma.into_primitive(), beta.into_primitive());
                 prep.finish(normalized.scale_and_shift(gamma, beta))
             }
@@ -84,18 +86,29 @@ pub(crate) struct Normalized<B: Backend> {
     rows: FloatTensor<B>,
     /// The inverse deviation of each row, `1 / deviation`, `[N, 1]`.
     scale: FloatTensor<B>,
+    /// Whether the mean was subtracted.
+    is_centred: bool,
 }
 
 impl<B: Backend> Normalized<B> {
     /// Normalises the rows of `x`, `[N, D]`.
-    pub fn of(x: FloatTensor<B>, epsilon: f64) -> Self {
-        let mean = B::float_mean_dim(x.clone(), 1);
-        let centred = B::float_sub(x, mean);
+    pub fn of(x: FloatTensor<B>, statistics: Statistics) -> Self {
+        let Statistics {
+            epsilon,
+            is_centred,
+        } = statistics;
+        let centred = if is_centred {
+            let mean = B::float_mean_dim(x.clone(), 1);
+            B::float_sub(x, mean)
+        } else {
+            x
+        };
         let variance = B::float_mean_dim(B::float_mul(centred.clone(), centred.clone()), 1);
         let scale = B::float_recip(B::float_sqrt(B::float_add_scalar(variance, epsilon.into())));
         Self {
             rows: B::float_mul(centred, scale.clone()),
             scale,
+            is_centred,
         }
     }
 
@@ -107,11 +120,18 @@ impl<B: Backend> Normalized<B> {
 
     /// Returns the gradients of x, gamma and beta.
     pub fn backward(self, gamma: FloatTensor<B>, grad: FloatTensor<B>) -> [FloatTensor<B>; 3] {
-        let Self { rows, scale } = self;
-        let g = B::float_mul(grad.clone(), as_row::<B>(gamma));
-        let mean = B::float_mean_dim(g.clone(), 1);
+        let Self {
+            rows,
+            scale,
+            is_centred,
+        } = self;
+        let mut g = B::float_mul(grad.clone(), as_row::<B>(gamma));
         let along = B::float_mean_dim(B::float_mul(g.clone(), rows.clone()), 1);
-        let x_grad = B::float_sub(B::float_sub(g, mean), B::float_mul(rows.clone(), along));
+        if is_centred {
+            let mean = B::float_mean_dim(g.clone(), 1);
+            g = B::float_sub(g, mean);
+        }
+        let x_grad = B::float_sub(g, B::float_mul(rows.clone(), along));
         let gamma_grad = sum_rows::<B>(B::float_mul(grad.clone(), rows));
         [B::float_mul(x_grad, scale), gamma_grad, sum_rows::<B>(grad)]
     }

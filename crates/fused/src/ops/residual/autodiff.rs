@@ -13,6 +13,7 @@ use burn::backend::{Autodiff, Flex, TensorMetadata};
 use super::flex::{ResidualOps, backward};
 use crate::backend::flex::FlexTensor;
 use crate::backend::graph::{Pair, parents, register};
+use crate::ops::layer_norm::Statistics;
 use crate::ops::dropout::flex::dropped;
 use crate::ops::dropout::kernel::Dropout;
 use crate::ops::layer_norm::flex::LayerNormOps;
@@ -37,19 +38,19 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
         dropout: Dropout,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         if !x.is_tracked() && !y.is_tracked() {
             // Neither x nor y needs a gradient, so the sum must have none. The norm has one if
             // gamma or beta needs a gradient.
             let sum = Self::fused_residual(x, y, dropout);
-            let norm = Self::fused_layer_norm(sum.clone(), gamma, beta, epsilon);
+            let norm = Self::fused_layer_norm(sum.clone(), gamma, beta, statistics);
             return (sum, norm);
         }
         let parents = [&x, &y, &gamma, &beta].map(|tensor| tensor.node());
         let gamma_node = gamma.clone();
         let [x, y, gamma, beta] = [x, y, gamma, beta].map(|tensor| tensor.into_primitive());
-        let (sum, norm) = Flex::fused_residual_and_norm(x, y, gamma, beta, dropout, epsilon);
+        let (sum, norm) = Flex::fused_residual_and_norm(x, y, gamma, beta, dropout, statistics);
         let pair = Pair::default();
         let prepared = ResidualAndNorm.prepare::<C>(parents);
         let both = match prepared.compute_bound().stateful() {
@@ -58,7 +59,7 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
                     sum: sum.clone(),
                     gamma: prep.checkpoint(&gamma_node),
                     dropout,
-                    epsilon,
+                    statistics,
                 };
                 prep.finish((forward, pair.clone()), sum.clone())
             }
@@ -92,7 +93,7 @@ struct Forward {
     sum: FlexTensor,
     gamma: NodeId,
     dropout: Dropout,
-    epsilon: f64,
+    statistics: Statistics,
 }
 
 #[derive(Debug)]
@@ -111,10 +112,10 @@ impl Backward<Flex, 4> for ResidualAndNorm {
         let (forward, pair) = ops.state;
         let gamma: FlexTensor = checkpointer.retrieve_node_output(forward.gamma);
         drop(grads.consume::<Flex>(&ops.node));
-        let (sum, dropout, epsilon) = (forward.sum, forward.dropout, forward.epsilon);
+        let (sum, dropout, statistics) = (forward.sum, forward.dropout, forward.statistics);
         let input_grads = match pair.take_gradients() {
             [sum_grad, Some(norm_grad)] => {
-                backward(sum, gamma, sum_grad, norm_grad, dropout, epsilon)
+                backward(sum, gamma, sum_grad, norm_grad, dropout, statistics)
             }
             [Some(sum_grad), None] => {
                 let y_grad = dropped(sum_grad.clone(), dropout);

@@ -6,6 +6,7 @@ use burn::tensor::Tensor;
 
 use super::kernel::{add_to_dropped, normalize_sum};
 use crate::backend::flex::{self, FlexTensor};
+use crate::ops::layer_norm::Statistics;
 use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
 use crate::ops::layer_norm::kernel::Norm;
@@ -28,7 +29,7 @@ pub(crate) trait ResidualOps: Backend {
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
         dropout: Dropout,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 }
 
@@ -44,7 +45,7 @@ pub(super) fn residual_and_norm(
     [x, y]: [Tensor<2>; 2],
     [gamma, beta]: [Tensor<1>; 2],
     dropout: f64,
-    epsilon: f64,
+    statistics: Statistics,
 ) -> (Tensor<2>, Tensor<2>) {
     let dropout = draw(dropout, &x.device());
     let (sum, norm) = Dispatch::fused_residual_and_norm(
@@ -53,7 +54,7 @@ pub(super) fn residual_and_norm(
         gamma.into_dispatch(),
         beta.into_dispatch(),
         dropout,
-        epsilon,
+        statistics,
     );
     (Tensor::from_dispatch(sum), Tensor::from_dispatch(norm))
 }
@@ -72,11 +73,11 @@ impl ResidualOps for Flex {
         gamma: FlexTensor,
         beta: FlexTensor,
         dropout: Dropout,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> (FlexTensor, FlexTensor) {
         let _timer = Timer::of("residual_norm");
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.to_contiguous());
-        let norm = Norm::new(flex::slice(&gamma), flex::slice(&beta), epsilon);
+        let norm = Norm::new(flex::slice(&gamma), flex::slice(&beta), statistics);
         let output = flex::with_mut(&mut y, |y| normalize_sum(y, flex::slice(&x), dropout, norm));
         (y, flex::primitive(output, x.layout().shape()))
     }
@@ -91,14 +92,14 @@ pub(super) fn backward(
     sum_grad: Option<FlexTensor>,
     mut norm_grad: FlexTensor,
     dropout: Dropout,
-    epsilon: f64,
+    statistics: Statistics,
 ) -> [FlexTensor; 4] {
     use crate::memory::buffer::Buffer;
     use crate::ops::layer_norm::kernel::Store;
 
     let _timer = Timer::of("residual_norm");
     let [sum, gamma] = [sum, gamma].map(|tensor| tensor.to_contiguous());
-    let norm = Norm::new(flex::slice(&gamma), &[], epsilon);
+    let norm = Norm::new(flex::slice(&gamma), &[], statistics);
     let shape = sum.layout().shape();
     let (mut dx, store) = match sum_grad {
         Some(sum_grad) => (sum_grad, Store::Add),

@@ -13,7 +13,7 @@ mod portable;
 use burn::tensor::Tensor;
 
 use super::dropout::{draw, dropout as drop_out};
-use super::layer_norm::layer_norm;
+use super::layer_norm::{layer_norm_with, of_parameters};
 
 /// Returns `x + dropout(y)`.
 ///
@@ -38,7 +38,8 @@ pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     x + drop_out(y, dropout)
 }
 
-/// Returns `layer_norm(x + dropout(y))`; see [`layer_norm`](crate::layer_norm()).
+/// Returns `layer_norm(x + dropout(y))`; see [`layer_norm`](crate::layer_norm()), also for a norm
+/// without `beta`.
 ///
 /// # Shapes
 ///
@@ -53,17 +54,17 @@ pub fn residual_norm(
     x: Tensor<2>,
     y: Tensor<2>,
     gamma: Tensor<1>,
-    beta: Tensor<1>,
+    beta: impl Into<Option<Tensor<1>>>,
     dropout: f64,
     epsilon: f64,
 ) -> Tensor<2> {
     check(&x, &y, dropout);
-    check_parameters(&x, &gamma, &beta);
+    let (beta, statistics) = of_parameters(&x, &gamma, beta.into(), epsilon);
     #[cfg(feature = "flex")]
     if [&x, &y].into_iter().all(crate::backend::flex::takes)
         && [&gamma, &beta].into_iter().all(crate::backend::flex::takes)
     {
-        return flex::residual_and_norm([x, y], [gamma, beta], dropout, epsilon).1;
+        return flex::residual_and_norm([x, y], [gamma, beta], dropout, statistics).1;
     }
     #[cfg(feature = "autodiff")]
     if [&x, &y].into_iter().all(crate::backend::portable::takes)
@@ -71,9 +72,9 @@ pub fn residual_norm(
             .into_iter()
             .all(crate::backend::portable::takes)
     {
-        return portable::residual_norm([x, y], [gamma, beta], dropout, epsilon);
+        return portable::residual_norm([x, y], [gamma, beta], dropout, statistics);
     }
-    layer_norm(x + drop_out(y, dropout), gamma, beta, epsilon)
+    layer_norm_with(x + drop_out(y, dropout), gamma, beta, statistics)
 }
 
 /// Returns the sum `x + dropout(y)` and the [`layer_norm`](crate::layer_norm()) of the sum.
@@ -106,34 +107,24 @@ pub fn residual_and_norm(
     x: Tensor<2>,
     y: Tensor<2>,
     gamma: Tensor<1>,
-    beta: Tensor<1>,
+    beta: impl Into<Option<Tensor<1>>>,
     dropout: f64,
     epsilon: f64,
 ) -> (Tensor<2>, Tensor<2>) {
     check(&x, &y, dropout);
-    check_parameters(&x, &gamma, &beta);
+    let (beta, statistics) = of_parameters(&x, &gamma, beta.into(), epsilon);
     #[cfg(feature = "flex")]
     if [&x, &y].into_iter().all(crate::backend::flex::takes)
         && [&gamma, &beta].into_iter().all(crate::backend::flex::takes)
     {
-        return flex::residual_and_norm([x, y], [gamma, beta], dropout, epsilon);
+        return flex::residual_and_norm([x, y], [gamma, beta], dropout, statistics);
     }
     let sum = residual(x, y, dropout);
-    (sum.clone(), layer_norm(sum, gamma, beta, epsilon))
+    (sum.clone(), layer_norm_with(sum, gamma, beta, statistics))
 }
 
 fn check(x: &Tensor<2>, y: &Tensor<2>, dropout: f64) {
     let (left, right) = (x.dims(), y.dims());
     assert!(left == right, "x is {left:?}, but y is {right:?}");
     draw::check(dropout);
-}
-
-fn check_parameters(x: &Tensor<2>, gamma: &Tensor<1>, beta: &Tensor<1>) {
-    let [rows, width] = x.dims();
-    assert!(
-        gamma.dims() == [width] && beta.dims() == [width],
-        "x is [{rows}, {width}], but gamma is {:?} and beta {:?}",
-        gamma.dims(),
-        beta.dims()
-    );
 }

@@ -11,6 +11,7 @@ use burn::tensor::Tensor;
 
 use crate::backend::graph::{parents, register};
 use crate::backend::portable::on_all_backends;
+use crate::ops::layer_norm::Statistics;
 use crate::ops::dropout::portable::{DropoutMask, draw_mask};
 use crate::ops::layer_norm::portable::Normalized;
 
@@ -39,10 +40,10 @@ pub(crate) trait PortableResidual: Backend {
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
         #[extension_type] mask: DropoutMask<Self>,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FloatTensor<Self> {
         let sum = Self::float_add(x, mask.apply(y));
-        Normalized::<Self>::of(sum, epsilon).scale_and_shift(gamma, beta)
+        Normalized::<Self>::of(sum, statistics).scale_and_shift(gamma, beta)
     }
 }
 
@@ -60,7 +61,7 @@ pub(super) fn residual_norm(
     [x, y]: [Tensor<2>; 2],
     [gamma, beta]: [Tensor<1>; 2],
     dropout: f64,
-    epsilon: f64,
+    statistics: Statistics,
 ) -> Tensor<2> {
     let mask = draw_mask(x.dims(), dropout, &x.device());
     Tensor::from_dispatch(Dispatch::portable_residual_norm(
@@ -69,7 +70,7 @@ pub(super) fn residual_norm(
         gamma.into_dispatch(),
         beta.into_dispatch(),
         mask,
-        epsilon,
+        statistics,
     ))
 }
 
@@ -94,13 +95,13 @@ impl<B: Backend, C: CheckpointStrategy> PortableResidual for Autodiff<B, C> {
         gamma: FloatTensor<Self>,
         beta: FloatTensor<Self>,
         mask: DropoutMask<Self>,
-        epsilon: f64,
+        statistics: Statistics,
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), y.node(), gamma.node(), beta.node()];
         let prepared = ResidualNorm.prepare::<C>(nodes);
         let mask = mask.inner();
         let y = mask.apply(y.into_primitive());
-        let normalized = Normalized::<B>::of(B::float_add(x.into_primitive(), y), epsilon);
+        let normalized = Normalized::<B>::of(B::float_add(x.into_primitive(), y), statistics);
         match prepared.compute_bound().stateful() {
             OpsKind::Tracked(mut prep) => {
                 let gamma_node = prep.checkpoint(&gamma);
