@@ -331,7 +331,12 @@ fn layer_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
     let width = gamma.dims()[0];
     let rows = x.dims()[0] / width;
     let x = x.clone().reshape([rows, width]);
-    flat(fused::layer_norm(x, gamma.clone(), beta.first().cloned(), 1e-5))
+    flat(fused::layer_norm(
+        x,
+        gamma.clone(),
+        beta.first().cloned(),
+        1e-5,
+    ))
 }
 
 fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {

@@ -32,12 +32,16 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`, computed exactly with the error function.
     Gelu,
+    /// GELU by its approximation `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
+    GeluTanh,
     /// `x σ(x)`, also called SiLU.
     Swish,
     /// Gated linear unit with a sigmoid gate, `σ(x W_g + b_g)`.
     Glu,
     /// Gated linear unit with a GELU gate.
     Geglu,
+    /// Gated linear unit with a gate of GELU's approximation, as in T5 1.1.
+    GegluTanh,
     /// Gated linear unit with a Swish gate.
     Swiglu,
 }
@@ -45,9 +49,11 @@ pub enum Activation {
 choices!(Activation, "activation", {
     Relu: "relu", "max(0, x), as in the paper";
     Gelu: "gelu", "GELU, exactly";
+    GeluTanh: "gelu-tanh", "GELU, approximated with tanh";
     Swish: "swish", "Swish, also called SiLU";
     Glu: "glu", "Gated by a sigmoid";
     Geglu: "geglu", "Gated by GELU";
+    GegluTanh: "geglu-tanh", "Gated by GELU, approximated with tanh";
     Swiglu: "swiglu", "Gated by Swish";
 });
 
@@ -55,9 +61,29 @@ impl Activation {
     /// Returns whether the activation is gated. The first linear layer then has `2 * d_ff` outputs,
     /// one half for the gates and the other half for the values.
     pub fn is_gated(self) -> bool {
-        matches!(self, Self::Glu | Self::Geglu | Self::Swiglu)
+        matches!(
+            self,
+            Self::Glu | Self::Geglu | Self::GegluTanh | Self::Swiglu
+        )
     }
 }
+
+/// The normalisation of a block's vectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormKind {
+    /// Layer normalisation, as in the paper: each vector is shifted to mean 0 and scaled to
+    /// variance 1.
+    #[default]
+    Layer,
+    /// Division by the root mean square, without a shift (Zhang and Sennrich 2019), as in T5.
+    Rms,
+}
+
+choices!(NormKind, "norm", {
+    Layer: "layer", "Layer norm, as in the paper";
+    Rms: "rms", "Root mean square, without mean and shift";
+});
 
 /// Divisor with which a layer norm over `D` elements computes the variance.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,10 +111,18 @@ pub enum Positions {
     ///
     /// `d_model` must be even.
     SinusoidalHalves,
+    /// Fixed sines and cosines as in fairseq, which M2M100 and NLLB use: all sines before all
+    /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position 2.
+    ///
+    /// `d_model` must be even and at least 4.
+    SinusoidalFairseq,
     /// Trained table `[max_len, d_model]`, added to the embeddings.
     Learned,
     /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
     Rotary,
+    /// A trained number per head and distance, added to the scores of self-attention (T5, Raffel et
+    /// al. 2020, section 2.1).
+    Relative,
     /// No positional encoding: the encoder then treats the source as a set, not as a sequence.
     None,
 }
@@ -96,8 +130,10 @@ pub enum Positions {
 choices!(Positions, "positions", {
     Sinusoidal: "sinusoidal", "Fixed sines and cosines in turn, as in the paper";
     SinusoidalHalves: "sinusoidal-halves", "Fixed sines and cosines, all sines before all cosines";
+    SinusoidalFairseq: "sinusoidal-fairseq", "Fixed sines and cosines as in M2M100 and NLLB";
     Learned: "learned", "Trained table, one vector per position";
     Rotary: "rotary", "Rotated queries and keys";
+    Relative: "relative", "Trained number per distance, added to the scores, as in T5";
     None: "none", "No positional encoding";
 });
 
@@ -110,6 +146,11 @@ pub enum WeightTying {
     None,
     /// The generator's weight is the transpose of the decoder's embedding.
     Decoder,
+    /// The encoder shares the decoder's embedding, and the generator has a matrix of its own, as in
+    /// T5 1.1.
+    ///
+    /// Both vocabularies must have the same size.
+    Embeddings,
     /// The encoder and the generator share the decoder's embedding.
     ///
     /// Both vocabularies must have the same size.
@@ -119,8 +160,21 @@ pub enum WeightTying {
 choices!(WeightTying, "weight_tying", {
     None: "none", "Three separate matrices";
     Decoder: "decoder", "The decoder's embedding and the generator";
+    Embeddings: "embeddings", "Both embeddings";
     All: "all", "Both embeddings and the generator";
 });
+
+impl WeightTying {
+    /// Returns whether the encoder has no embedding table of its own.
+    pub fn shares_source(self) -> bool {
+        matches!(self, Self::Embeddings | Self::All)
+    }
+
+    /// Returns whether the generator has no weight of its own.
+    pub fn shares_generator(self) -> bool {
+        matches!(self, Self::Decoder | Self::All)
+    }
+}
 
 /// Hyper-parameters of a model.
 ///
@@ -149,9 +203,12 @@ pub struct TransformerConfig {
     /// Width `D` of the vectors between the sublayers.
     #[config(default = 512)]
     pub d_model: usize,
-    /// Number of attention heads `H`, a divisor of `D`; each head has `K = D / H` dimensions.
+    /// Number of attention heads `H`. Unless `d_kv` is given, it must be a divisor of `D`.
     #[config(default = 8)]
     pub n_heads: usize,
+    /// Dimensions `K` of each head; `None` for `D / H`, as in the paper.
+    #[config(default = "None")]
+    pub d_kv: Option<usize>,
     /// Number of encoder layers.
     #[config(default = 6)]
     pub n_encoder_layers: usize,
@@ -180,17 +237,42 @@ pub struct TransformerConfig {
     /// Divisor with which every layer norm computes the variance.
     #[config(default = "NormVariance::Biased")]
     pub norm_variance: NormVariance,
+    /// The normalisation of all blocks and stacks.
+    #[config(default = "NormKind::Layer")]
+    pub norm: NormKind,
+    /// Whether the input layer of each stack normalises its vectors, as in BART.
+    #[config(default = false)]
+    pub embedding_norm: bool,
+    /// Whether the linear layers of the stacks add a bias.
+    #[config(default = true)]
+    pub biases: bool,
+    /// Whether the generator adds a bias.
+    #[config(default = true)]
+    pub logits_bias: bool,
+    /// Whether scores are divided by `sqrt(K)` (paper, section 3.2.1). T5 does not divide them.
+    #[config(default = true)]
+    pub scale_attention: bool,
     /// Positional encoding.
     #[config(default = "Positions::Sinusoidal")]
     pub positions: Positions,
     /// Maximum length of a source or target, in tokens.
     ///
-    /// Without positional encoding, the setting has no effect.
+    /// Without positional encoding, and for relative positions, the setting has no effect.
     #[config(default = 5000)]
     pub max_len: usize,
+    /// Number of distances that relative positions tell apart; even and at least 4.
+    #[config(default = 32)]
+    pub relative_buckets: usize,
+    /// Distance in tokens from which relative positions treat all distances alike.
+    #[config(default = 128)]
+    pub relative_max_distance: usize,
     /// Whether embeddings are multiplied by `sqrt(d_model)` (paper, section 3.4).
     #[config(default = true)]
     pub scale_embeddings: bool,
+    /// Whether the decoder's states are divided by `sqrt(d_model)` before the generator, as in T5
+    /// with shared matrices.
+    #[config(default = false)]
+    pub scale_logits: bool,
     /// Sharing of the vocabulary matrices.
     #[config(default = "WeightTying::None")]
     pub weight_tying: WeightTying,
@@ -235,7 +317,16 @@ impl TransformerConfig {
                 ));
             }
         }
-        if !self.d_model.is_multiple_of(self.n_heads) {
+        if let Some(d_kv) = self.d_kv
+            && (d_kv == 0 || d_kv > MAX_SIZE)
+        {
+            return Err(ConfigError::new(
+                "d_kv",
+                d_kv,
+                format!("from 1 to {MAX_SIZE}"),
+            ));
+        }
+        if self.d_kv.is_none() && !self.d_model.is_multiple_of(self.n_heads) {
             return Err(ConfigError::new(
                 "n_heads",
                 self.n_heads,
@@ -252,12 +343,36 @@ impl TransformerConfig {
                 ),
             ));
         }
+        if self.positions == Positions::Relative {
+            let buckets = self.relative_buckets;
+            if buckets < 4 || !buckets.is_multiple_of(2) || buckets > MAX_SIZE {
+                return Err(ConfigError::new(
+                    "relative_buckets",
+                    buckets,
+                    "even and at least 4",
+                ));
+            }
+            // The causal decoder gives every distance below half of the buckets its own bucket.
+            if self.relative_max_distance <= buckets / 2 {
+                return Err(ConfigError::new(
+                    "relative_max_distance",
+                    self.relative_max_distance,
+                    format!("more than half of {{relative_buckets}} ({buckets})"),
+                ));
+            }
+        }
         if self.positions == Positions::SinusoidalHalves && !self.d_model.is_multiple_of(2) {
             return Err(ConfigError::new(
                 "d_model",
                 self.d_model,
                 "even: half of the dimensions are sines and half are cosines",
             ));
+        }
+        if self.positions == Positions::SinusoidalFairseq
+            && (self.d_model < 4 || !self.d_model.is_multiple_of(2))
+        {
+            let expected = "even and at least 4: half of the dimensions are sines";
+            return Err(ConfigError::new("d_model", self.d_model, expected));
         }
         if self.norm_variance == NormVariance::Unbiased && self.d_model == 1 {
             let expected = "at least 2: the unbiased variance is divided by {d_model} - 1";
@@ -285,11 +400,10 @@ impl TransformerConfig {
                 format!("less than the size of the source vocabulary ({vocab_size})"),
             ));
         }
-        if self.weight_tying == WeightTying::All && self.source_vocab_size != self.target_vocab_size
-        {
+        if self.weight_tying.shares_source() && self.source_vocab_size != self.target_vocab_size {
             return Err(ConfigError::new(
                 "weight_tying",
-                "all",
+                self.weight_tying,
                 format!(
                     "none or decoder, because the vocabularies have different sizes ({} and {})",
                     self.source_vocab_size, self.target_vocab_size
@@ -301,7 +415,12 @@ impl TransformerConfig {
 
     /// Returns the width `K` of one attention head.
     pub fn d_head(&self) -> usize {
-        self.d_model / self.n_heads
+        self.d_kv.unwrap_or(self.d_model / self.n_heads)
+    }
+
+    /// Returns the width `H * K` of all heads together.
+    pub(crate) fn d_heads(&self) -> usize {
+        self.n_heads * self.d_head()
     }
 }
 
@@ -328,9 +447,10 @@ mod tests {
     #[test]
     fn choices_have_one_name_everywhere() {
         check::<NormPlacement>(2);
-        check::<Activation>(6);
+        check::<Activation>(8);
+        check::<NormKind>(2);
         check::<NormVariance>(2);
-        check::<Positions>(5);
-        check::<WeightTying>(3);
+        check::<Positions>(7);
+        check::<WeightTying>(4);
     }
 }

@@ -14,7 +14,7 @@ use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, DecoderPass, LayerCache, Memory};
 use crate::norm::LayerNorm;
-use crate::position::{self, RotaryEncoding};
+use crate::position::{self, AttentionPosition};
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
@@ -68,7 +68,7 @@ impl DecoderLayer {
         }
     }
 
-    /// Runs the layer on whole targets, without rotary positions.
+    /// Runs the layer on whole targets, without positions in its attention.
     ///
     /// # Shapes
     ///
@@ -107,7 +107,7 @@ impl DecoderLayer {
         let mut stream = self.self_attention_residual.run(stream, |x| {
             let past = Some((&mut cache.self_attention, &step.index));
             let attention = &self.self_attention;
-            let (y, weights) = attention.run(x, step.mask, step.rotation, past, keep);
+            let (y, weights) = attention.run(x, step.mask, step.position, past, keep);
             self_weights = weights;
             y
         });
@@ -175,7 +175,8 @@ pub struct Decoder {
     pub final_norm: Option<LayerNorm>,
     /// Linear layer from states to logits.
     pub generator: Generator,
-    pub(crate) rotary: Option<RotaryEncoding>,
+    /// Positional encoding that acts in self-attention; `None` if there is none.
+    pub attention_position: Option<AttentionPosition>,
 }
 
 impl Decoder {
@@ -214,7 +215,7 @@ impl Decoder {
                 .collect(),
             final_norm: config.final_norm.then(|| LayerNorm::build(config, init)),
             generator: Generator::build(config, init),
-            rotary: RotaryEncoding::build(config, init),
+            attention_position: AttentionPosition::build(config, true, init),
         }
     }
 
@@ -229,14 +230,20 @@ impl Decoder {
         DecoderCache::new(self.layers.len(), max_rows, max_length)
     }
 
-    /// Returns the maximum length of a target, in tokens; `None` without positional encoding.
+    /// Returns the maximum length of a target, in tokens; `None` if any length is possible.
     pub fn max_len(&self) -> Option<usize> {
-        position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
+        position::max_len(
+            self.input.position.as_ref(),
+            self.attention_position.as_ref(),
+        )
     }
 
     /// Returns the size `V` of the target vocabulary, in tokens.
     pub fn vocab_size(&self) -> usize {
-        self.generator.bias.dims()[0]
+        match &self.generator.weight {
+            Some(weight) => weight.dims()[1],
+            None => self.input.table().dims()[0],
+        }
     }
 
     /// Returns the logits of the token that follows each token of `ids`.
@@ -348,11 +355,11 @@ impl Decoder {
         let past = cache.length;
         // A single token needs no mask: it attends to itself and to all tokens before it.
         let mask = (length > 1).then(|| AttentionMask::causal_after(past, length, &x.device()));
-        let rotary = self.rotary.as_ref();
-        let rotation = rotary.map(|rotary| rotary.forward(past, length));
+        let position = self.attention_position.as_ref();
+        let position = position.map(|position| position.forward(past, length));
         let step = DecoderPass {
             mask: mask.as_ref(),
-            rotation: rotation.as_ref(),
+            position: position.as_ref(),
             index: cache.extend(batch, length, memory),
         };
         let mut stream = Stream::from(x);

@@ -1,4 +1,5 @@
-//! The input layer of a stack (paper, sections 3.4 and 3.5): `dropout(sqrt(D) E[ids] + PE)`.
+//! The input layer of a stack (paper, sections 3.4 and 3.5): `dropout(sqrt(D) E[ids] + PE)`. Some
+//! models, such as BART, normalise the sum before dropout.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Embedding};
@@ -8,6 +9,7 @@ use crate::config::TransformerConfig;
 use crate::dropout::dropout;
 use crate::error::ConfigError;
 use crate::init::Init;
+use crate::norm::LayerNorm;
 use crate::position::PositionEncoding;
 
 /// Token embedding and positional encoding.
@@ -15,9 +17,11 @@ use crate::position::PositionEncoding;
 pub struct InputLayer {
     /// Embedding table `[V, D]`; `None` in an encoder that shares the decoder's table.
     pub embedding: Option<Embedding>,
-    /// Positional encoding that is added to the embeddings; `None` if positions are rotary or not
-    /// encoded.
+    /// Positional encoding that is added to the embeddings; `None` if positions act in
+    /// self-attention or are not encoded.
     pub position: Option<PositionEncoding>,
+    /// Norm of the sum of embeddings and positional encoding; `None` if it is not normalised.
+    pub norm: Option<LayerNorm>,
     /// Dropout of the sum of embeddings and positional encoding.
     pub dropout: Dropout,
     /// Factor by which embeddings are multiplied; `None` if they are not scaled.
@@ -55,6 +59,9 @@ impl InputLayer {
         Self {
             embedding: vocab_size.map(|n| init.embedding(n, config.d_model)),
             position: PositionEncoding::build(config, init),
+            norm: config
+                .embedding_norm
+                .then(|| LayerNorm::build(config, init)),
             dropout: DropoutConfig::new(config.dropout).init(),
             scale: config
                 .scale_embeddings
@@ -100,6 +107,9 @@ impl InputLayer {
         }
         if let Some(position) = &self.position {
             x = x + position.forward(offset, length).unsqueeze();
+        }
+        if let Some(norm) = &self.norm {
+            x = norm.forward(x);
         }
         dropout(&self.dropout, x)
     }

@@ -11,7 +11,7 @@ use crate::feed_forward::FeedForward;
 use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::norm::LayerNorm;
-use crate::position::{self, RotaryEncoding, Rotation};
+use crate::position::{self, AttentionPosition, PositionTerm};
 use crate::residual::{Residual, Stream};
 use crate::trace::LayerTrace;
 
@@ -48,7 +48,7 @@ impl EncoderLayer {
         }
     }
 
-    /// Runs the layer without rotary positions.
+    /// Runs the layer without positions in its attention.
     ///
     /// # Shapes
     ///
@@ -63,14 +63,14 @@ impl EncoderLayer {
         &self,
         stream: Stream,
         mask: Option<&AttentionMask>,
-        rotation: Option<&Rotation>,
+        position: Option<&PositionTerm>,
         trace: Option<&mut Vec<LayerTrace>>,
     ) -> Stream {
         let keep = trace.is_some();
         let mut self_attention = None;
         let mut feed_forward_input = None;
         let stream = self.self_attention_residual.run(stream, |x| {
-            let (y, weights) = self.self_attention.run(x, mask, rotation, None, keep);
+            let (y, weights) = self.self_attention.run(x, mask, position, None, keep);
             self_attention = weights;
             y
         });
@@ -109,7 +109,8 @@ pub struct Encoder {
     pub layers: Vec<EncoderLayer>,
     /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
-    pub(crate) rotary: Option<RotaryEncoding>,
+    /// Positional encoding that acts in self-attention; `None` if there is none.
+    pub attention_position: Option<AttentionPosition>,
 }
 
 impl Encoder {
@@ -128,20 +129,23 @@ impl Encoder {
     }
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
-        let own_table = config.weight_tying != WeightTying::All;
+        let own_table = !config.weight_tying.shares_source();
         Self {
             input: InputLayer::build(own_table.then_some(config.source_vocab_size), config, init),
             layers: (0..config.n_encoder_layers)
                 .map(|_| EncoderLayer::build(config, init))
                 .collect(),
             final_norm: config.final_norm.then(|| LayerNorm::build(config, init)),
-            rotary: RotaryEncoding::build(config, init),
+            attention_position: AttentionPosition::build(config, false, init),
         }
     }
 
-    /// Returns the maximum length of a source, in tokens; `None` without positional encoding.
+    /// Returns the maximum length of a source, in tokens; `None` if any length is possible.
     pub fn max_len(&self) -> Option<usize> {
-        position::max_len(self.input.position.as_ref(), self.rotary.as_ref())
+        position::max_len(
+            self.input.position.as_ref(),
+            self.attention_position.as_ref(),
+        )
     }
 
     /// Encodes a batch of token sequences.
@@ -205,10 +209,11 @@ impl Encoder {
         mut trace: Option<&mut Vec<LayerTrace>>,
     ) -> Tensor<3> {
         let [_, length, _] = x.dims();
-        let rotation = self.rotary.as_ref().map(|rotary| rotary.forward(0, length));
+        let position = self.attention_position.as_ref();
+        let position = position.map(|position| position.forward(0, length));
         let mut stream = Stream::from(x);
         for layer in &self.layers {
-            stream = layer.run(stream, mask, rotation.as_ref(), trace.as_deref_mut());
+            stream = layer.run(stream, mask, position.as_ref(), trace.as_deref_mut());
         }
         match &self.final_norm {
             Some(norm) => stream.norm(norm),

@@ -41,8 +41,8 @@ impl FeedForward {
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         let parts = if config.activation.is_gated() { 2 } else { 1 };
         Self {
-            w_1: init.packed_linear(config.d_model, config.d_ff, parts),
-            w_2: init.linear(config.d_ff, config.d_model),
+            w_1: init.packed_linear(config.d_model, config.d_ff, parts, config.biases),
+            w_2: init.linear(config.d_ff, config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             activation: config.activation,
         }
@@ -66,9 +66,11 @@ fn activate(activation: Activation, x: Tensor<3>, dropout: f64) -> Tensor<3> {
     let activation = match activation {
         Activation::Relu => return fused::relu(x, dropout),
         Activation::Gelu => fused::Activation::Gelu,
+        Activation::GeluTanh => fused::Activation::GeluTanh,
         Activation::Swish => fused::Activation::Swish,
         Activation::Glu => fused::Activation::Glu,
         Activation::Geglu => fused::Activation::Geglu,
+        Activation::GegluTanh => fused::Activation::GegluTanh,
         Activation::Swiglu => fused::Activation::Swiglu,
     };
     let [batch, length, width] = x.dims();

@@ -3,7 +3,7 @@
 use burn::module::{Module, Param};
 use burn::tensor::{Device, Tensor};
 
-use crate::config::{TransformerConfig, WeightTying};
+use crate::config::TransformerConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
 
@@ -14,8 +14,10 @@ use crate::init::Init;
 pub struct Generator {
     /// Weight `[D, V]`; `None` if the generator uses the decoder's embedding table.
     pub weight: Option<Param<Tensor<2>>>,
-    /// Bias `[V]`.
-    pub bias: Param<Tensor<1>>,
+    /// Bias `[V]`; `None` if the configuration has no bias for logits.
+    pub bias: Option<Param<Tensor<1>>>,
+    /// Factor by which states are multiplied; `None` if they are not scaled.
+    scale: Option<f64>,
 }
 
 impl Generator {
@@ -33,10 +35,11 @@ impl Generator {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         let (d_model, vocab_size) = (config.d_model, config.target_vocab_size);
-        let own_weight = config.weight_tying == WeightTying::None;
+        let own_weight = !config.weight_tying.shares_generator();
         Self {
             weight: own_weight.then(|| init.xavier(d_model, vocab_size)),
-            bias: init.bias(d_model, vocab_size),
+            bias: config.logits_bias.then(|| init.bias(d_model, vocab_size)),
+            scale: config.scale_logits.then(|| 1.0 / (d_model as f64).sqrt()),
         }
     }
 
@@ -68,6 +71,14 @@ impl Generator {
         self.project(states, |x, bias| fused::linear_transposed(x, table, bias))
     }
 
+    /// Returns the states that are multiplied by the weight: `states`, or `states / sqrt(D)`.
+    pub(crate) fn scaled(&self, states: Tensor<3>) -> Tensor<3> {
+        match self.scale {
+            Some(scale) => states * scale,
+            None => states,
+        }
+    }
+
     /// Computes `states W + b` as one matmul of all states. `linear(x, b)` returns `x W + b`, where
     /// `x` is `[B * T, D]`.
     fn project(
@@ -76,8 +87,8 @@ impl Generator {
         linear: impl FnOnce(Tensor<2>, Option<Tensor<1>>) -> Tensor<2>,
     ) -> Tensor<3> {
         let [batch, length, d_model] = states.dims();
-        let rows = states.reshape([batch * length, d_model]);
-        let logits = linear(rows, Some(self.bias.val()));
+        let rows = self.scaled(states).reshape([batch * length, d_model]);
+        let logits = linear(rows, self.bias.as_ref().map(Param::val));
         let [_, vocab_size] = logits.dims();
         logits.reshape([batch, length, vocab_size])
     }

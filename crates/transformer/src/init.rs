@@ -87,17 +87,23 @@ impl<'a> Init<'a> {
         self.uniform([d_output], 1.0 / (d_input as f64).sqrt())
     }
 
-    /// Draws a linear layer with a weight `[d_input, d_output]`.
-    pub fn linear(&mut self, d_input: usize, d_output: usize) -> Linear {
-        self.packed_linear(d_input, d_output, 1)
+    /// Draws a linear layer with a weight `[d_input, d_output]`, and a bias if `has_bias`.
+    pub fn linear(&mut self, d_input: usize, d_output: usize, has_bias: bool) -> Linear {
+        self.packed_linear(d_input, d_output, 1, has_bias)
     }
 
     /// Draws `parts` linear layers that read the same input, packed in one weight
     /// `[d_input, parts * d_part]`.
-    pub fn packed_linear(&mut self, d_input: usize, d_part: usize, parts: usize) -> Linear {
+    pub fn packed_linear(
+        &mut self,
+        d_input: usize,
+        d_part: usize,
+        parts: usize,
+        has_bias: bool,
+    ) -> Linear {
         Linear {
             weight: self.packed_xavier(d_input, d_part, parts),
-            bias: Some(self.bias(d_input, d_part * parts)),
+            bias: has_bias.then(|| self.bias(d_input, d_part * parts)),
         }
     }
 

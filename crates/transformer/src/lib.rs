@@ -78,7 +78,7 @@
 //! |---|---|
 //! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors |
 //! | crate root | [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
-//! | [`position`] | sinusoidal, learned and rotary positional encoding |
+//! | [`position`] | sinusoidal, learned, rotary and relative positional encoding |
 //! | [`embedding`] | the input layer: embedding and positions |
 //! | [`attention`] | scaled dot-product and multi-head attention, key-value cache |
 //! | [`memory`] | the encoded source and the key-value cache, which a decoder reads |
@@ -121,7 +121,7 @@ pub mod weights;
 
 pub use choice::Choice;
 pub use config::{
-    Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
+    Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
 pub use decoder::Decoder;
 pub use embedding::InputLayer;

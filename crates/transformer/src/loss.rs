@@ -134,10 +134,16 @@ impl CrossEntropy {
         let rows = batch * length;
         let labels = labels.reshape([rows]);
         let tokens = labels.clone().not_equal_elem(self.pad_id).float();
+        let generator = &decoder.generator;
+        let weight = decoder.generator_weight();
+        let bias = match &generator.bias {
+            Some(bias) => bias.val(),
+            None => Tensor::zeros([weight.dims()[1]], (&states.device(), states.dtype())),
+        };
         let loss = fused::linear_cross_entropy(
-            states.reshape([rows, d_model]),
-            decoder.generator_weight(),
-            decoder.generator.bias.val(),
+            generator.scaled(states).reshape([rows, d_model]),
+            weight,
+            bias,
             labels,
             self.pad_id,
             self.smoothing,

@@ -7,7 +7,7 @@ use crate::attention::cache::KeyValueCache;
 use crate::attention::index::{SourceRows, TargetIndex, TokenRows};
 use crate::attention::multi_head::CrossAttention;
 use crate::mask::AttentionMask;
-use crate::position::Rotation;
+use crate::position::PositionTerm;
 
 /// The memory to which the decoder attends: the encoder's output and the padding mask of the
 /// source.
@@ -25,23 +25,23 @@ impl From<Tensor<3>> for Memory {
     }
 }
 
-/// Masks, rotation and indices that all layers share in one pass of the decoder.
+/// Masks, positions and indices that all layers share in one pass of the decoder.
 #[derive(Clone, Debug)]
 pub(crate) struct DecoderPass<'a> {
     /// Causal mask of the targets; `None` if no key is blocked, as in a pass over one token.
     pub mask: Option<&'a AttentionMask>,
-    /// Rotary encoding of the targets' positions; `None` if the model has no rotary positions.
-    pub rotation: Option<&'a Rotation>,
+    /// Positions of the targets' tokens in self-attention; `None` if they do not act there.
+    pub position: Option<&'a PositionTerm>,
     /// Cache row of each token of each target, and the source of each target.
     pub index: TargetIndex,
 }
 
 impl<'a> DecoderPass<'a> {
     /// Returns a pass over whole targets, with one target per source.
-    pub fn whole(mask: Option<&'a AttentionMask>, rotation: Option<&'a Rotation>) -> Self {
+    pub fn whole(mask: Option<&'a AttentionMask>, position: Option<&'a PositionTerm>) -> Self {
         Self {
             mask,
-            rotation,
+            position,
             index: TargetIndex::default(),
         }
     }

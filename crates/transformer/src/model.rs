@@ -11,7 +11,7 @@ use crate::init::Init;
 use crate::mask::AttentionMask;
 use crate::memory::{DecoderCache, Memory};
 use crate::norm::LayerNorm;
-use crate::position::{PositionEncoding, RotaryEncoding};
+use crate::position::{AttentionPosition, PositionEncoding};
 
 impl TransformerConfig {
     /// Builds a model whose parameters are drawn from the device's random generator.
@@ -183,8 +183,8 @@ impl Transformer {
     /// Returns the model with positional encoding for sequences of up to `max_len` tokens.
     ///
     /// `config` must be the model's configuration. Sinusoidal and rotary positions are recomputed,
-    /// and the model keeps its parameters. A model does not change if its positions are learned,
-    /// because learned positions are parameters, or if it has no positional encoding.
+    /// and the model keeps its parameters. A model does not change if its positions are learned or
+    /// relative, because these are parameters, or if it has no positional encoding.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -198,7 +198,7 @@ impl Transformer {
     /// # Ok::<(), transformer::ConfigError>(())
     /// ```
     pub fn with_max_len(mut self, config: &TransformerConfig, max_len: usize) -> Self {
-        if config.positions == Positions::Learned {
+        if matches!(config.positions, Positions::Learned | Positions::Relative) {
             return self;
         }
         let config = config.clone().with_max_len(max_len);
@@ -207,8 +207,12 @@ impl Transformer {
         for input in [&mut self.encoder.input, &mut self.decoder.input] {
             input.position = PositionEncoding::build(&config, &mut init);
         }
-        for rotary in [&mut self.encoder.rotary, &mut self.decoder.rotary] {
-            *rotary = RotaryEncoding::build(&config, &init);
+        let stacks = [
+            (&mut self.encoder.attention_position, false),
+            (&mut self.decoder.attention_position, true),
+        ];
+        for (position, is_causal) in stacks {
+            *position = AttentionPosition::build(&config, is_causal, &mut init);
         }
         self
     }

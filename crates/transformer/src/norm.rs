@@ -1,7 +1,9 @@
-//! Layer normalisation (paper, section 3.1; Ba, Kiros and Hinton, 2016):
+//! Layer normalisation (paper, section 3.1; Ba, Kiros and Hinton, 2016), and the normalisation by
+//! the root mean square (Zhang and Sennrich 2019):
 //!
 //! ```text
 //! LayerNorm(x) = γ (x - mean) / sqrt(variance + ε) + β
+//!   RMSNorm(x) = γ x / sqrt(mean(x²) + ε)
 //! ```
 //!
 //! The variance is the sum of squared deviations divided by `D`, or by `D - 1` if the configuration
@@ -11,16 +13,16 @@
 use burn::module::{Module, Param};
 use burn::tensor::{FloatDType, Tensor};
 
-use crate::config::{NormVariance, TransformerConfig};
+use crate::config::{NormKind, NormVariance, TransformerConfig};
 use crate::init::Init;
 
-/// Layer normalisation of vectors.
+/// Layer normalisation of vectors, or their division by the root mean square.
 #[derive(Module, Debug)]
 pub struct LayerNorm {
     /// Scale `γ`, `[D]`.
     pub gamma: Param<Tensor<1>>,
-    /// Shift `β`, `[D]`.
-    pub beta: Param<Tensor<1>>,
+    /// Shift `β`, `[D]`; `None` if vectors are divided by the root mean square.
+    pub beta: Option<Param<Tensor<1>>>,
     epsilon: f64,
     /// Factor by which `gamma` is multiplied for the unbiased variance; `None` for the biased
     /// variance.
@@ -28,14 +30,15 @@ pub struct LayerNorm {
 }
 
 impl LayerNorm {
-    /// Builds a layer norm with scale 1 and shift 0.
+    /// Builds the configured norm with scale 1 and shift 0.
     pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Self {
         let device = init.device();
         let d_model = config.d_model;
         let is_unbiased = config.norm_variance == NormVariance::Unbiased;
         Self {
             gamma: Param::from_tensor(Tensor::ones([d_model], device)),
-            beta: Param::from_tensor(Tensor::zeros([d_model], device)),
+            beta: (config.norm == NormKind::Layer)
+                .then(|| Param::from_tensor(Tensor::zeros([d_model], device))),
             epsilon: config.norm_epsilon,
             scale: is_unbiased.then(|| ((d_model - 1) as f64 / d_model as f64).sqrt()),
         }
@@ -48,6 +51,10 @@ impl LayerNorm {
             Some(scale) => gamma * scale,
             None => gamma,
         }
+    }
+
+    fn beta(&self) -> Option<Tensor<1>> {
+        self.beta.as_ref().map(Param::val)
     }
 
     /// Normalises each vector of `x`.
@@ -76,7 +83,7 @@ impl LayerNorm {
         match x.dtype().into() {
             FloatDType::F16 | FloatDType::BF16 => self.normalize(fused::residual(x, y, dropout)),
             _ => {
-                let (gamma, beta) = (self.gamma(), self.beta.val());
+                let (gamma, beta) = (self.gamma(), self.beta());
                 fused::residual_norm(x, y, gamma, beta, dropout, self.epsilon)
             }
         }
@@ -100,7 +107,7 @@ impl LayerNorm {
                 (sum.clone(), self.normalize(sum))
             }
             _ => {
-                let (gamma, beta) = (self.gamma(), self.beta.val());
+                let (gamma, beta) = (self.gamma(), self.beta());
                 fused::residual_and_norm(x, y, gamma, beta, dropout, self.epsilon)
             }
         }
@@ -108,13 +115,13 @@ impl LayerNorm {
 
     /// Normalises each row of `rows`, `[N, D]`, and computes in f32 if they are in half precision.
     fn normalize(&self, rows: Tensor<2>) -> Tensor<2> {
-        let (gamma, beta) = (self.gamma(), self.beta.val());
+        let (gamma, beta) = (self.gamma(), self.beta());
         let precision: FloatDType = rows.dtype().into();
         match precision {
             // Squared elements may overflow f16, and bf16 is not precise enough for them.
             FloatDType::F16 | FloatDType::BF16 => {
                 let single = FloatDType::F32;
-                let (gamma, beta) = (gamma.cast(single), beta.cast(single));
+                let (gamma, beta) = (gamma.cast(single), beta.map(|beta| beta.cast(single)));
                 fused::layer_norm(rows.cast(single), gamma, beta, self.epsilon).cast(precision)
             }
             _ => fused::layer_norm(rows, gamma, beta, self.epsilon),

@@ -14,8 +14,8 @@ use transformer::weights::{
     metadata, parameters, to_bytes_with,
 };
 use transformer::{
-    Activation, AttentionMask, Choice, NormPlacement, NormVariance, Positions, Transformer,
-    TransformerConfig, WeightTying,
+    Activation, AttentionMask, Choice, NormKind, NormPlacement, NormVariance, Positions,
+    Transformer, TransformerConfig, WeightTying,
 };
 
 fn path(name: &str) -> PathBuf {
@@ -178,11 +178,44 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
                     .with_weight_tying(WeightTying::All),
             ];
         }
+        Layout::Bart => {
+            let bart = small()
+                .with_positions(Positions::Learned)
+                .with_embedding_norm(true)
+                .with_scale_embeddings(false)
+                .with_weight_tying(WeightTying::All);
+            let mbart = bart.clone().with_norm_placement(NormPlacement::Pre);
+            return vec![bart.with_final_norm(false), mbart];
+        }
+        Layout::M2m100 => {
+            let nllb = small()
+                .with_norm_placement(NormPlacement::Pre)
+                .with_positions(Positions::SinusoidalFairseq)
+                .with_weight_tying(WeightTying::All);
+            return vec![nllb.with_logits_bias(false)];
+        }
+        Layout::T5 | Layout::T5Gated => small()
+            .with_norm_placement(NormPlacement::Pre)
+            .with_norm(NormKind::Rms)
+            .with_activation(match layout {
+                Layout::T5 => Activation::Relu,
+                _ => Activation::Swiglu,
+            })
+            .with_d_kv((layout == Layout::T5).then_some(3))
+            .with_positions(Positions::Relative)
+            .with_relative_buckets(8)
+            .with_biases(false)
+            .with_logits_bias(false)
+            .with_scale_attention(false)
+            .with_scale_embeddings(false),
         _ => small(),
     };
     let mut all = Vec::new();
     for tying in [WeightTying::None, WeightTying::Decoder, WeightTying::All] {
-        let config = base.clone().with_weight_tying(tying);
+        let mut config = base.clone().with_weight_tying(tying);
+        if matches!(layout, Layout::T5 | Layout::T5Gated) {
+            config.scale_logits = tying.shares_generator();
+        }
         if matches!(layout, Layout::Native | Layout::Paper | Layout::TorchNn) {
             all.push(config.clone().with_norm_placement(NormPlacement::Pre));
         }
@@ -322,7 +355,8 @@ fn exported() -> Vec<(String, Layout, TransformerConfig)> {
             config.weight_tying == WeightTying::None
                 || matches!(layout, Layout::TorchNn | Layout::Marian)
         });
-        if layout == Layout::Native {
+        // `families.rs` compares models of Hugging Face with its own files.
+        if layout == Layout::Native || layout.is_hugging_face() && layout != Layout::Marian {
             configs.clear();
         }
         for (index, config) in configs.into_iter().enumerate() {

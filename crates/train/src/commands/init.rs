@@ -51,6 +51,33 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
     ),
     ("model.norm_epsilon", "Epsilon of the layer norms"),
     (
+        "model.d_kv",
+        "Dimensions of an attention head; without it, d_model / n_heads",
+    ),
+    ("model.norm", "Normalisation of the blocks: layer or rms"),
+    (
+        "model.embedding_norm",
+        "Whether the sum of embeddings and positions is normalised",
+    ),
+    ("model.biases", "Whether linear layers add a bias"),
+    ("model.logits_bias", "Whether the generator adds a bias"),
+    (
+        "model.scale_attention",
+        "Whether scores are divided by the square root of the head's dimensions",
+    ),
+    (
+        "model.relative_buckets",
+        "Number of distances that relative positions tell apart",
+    ),
+    (
+        "model.relative_max_distance",
+        "Distance from which relative positions treat all alike",
+    ),
+    (
+        "model.scale_logits",
+        "Whether states are divided by the square root of the width before the generator",
+    ),
+    (
         "model.norm_variance",
         "Divisor of the layer norms' variance: biased or unbiased",
     ),

@@ -170,12 +170,12 @@ fn hugging_faces_configuration_is_read() {
         (
             r#""d_model": 12"#,
             r#""d_model": 13"#,
-            "has d_model 13, but the weights beside it 12",
+            "has weights with d_model 12, but config.json has 13",
         ),
         (
             r#""dropout": 0.0"#,
             r#""dropout": 0.0, "normalize_before": true"#,
-            "has normalize_before",
+            "with normalize_before true, but only false is supported",
         ),
     ] {
         std::fs::write(folder.join("config.json"), config.replace(said, wrong)).unwrap();
@@ -198,7 +198,7 @@ fn hugging_faces_configuration_is_read() {
     refused(
         folder,
         &arguments,
-        &["config.json", "has 2 attention heads in the encoder and 3"],
+        &["decoder_attention_heads 3, but only 2 is supported"],
     );
 }
 

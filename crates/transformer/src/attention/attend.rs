@@ -7,8 +7,9 @@
 //! - `fused::attention_step`, for one query per target that attends to a cache or to a memory.
 //! - `fused::cross_attention`, for cross-attention with one target per source.
 //!
-//! No fast path is taken if the attention weights are to be returned. A fast path returns `None`
-//! for backends, precisions and masks that it does not support.
+//! No fast path is taken if the attention weights are to be returned, or if the scores have other
+//! terms than those of the paper. A fast path returns `None` for backends, precisions and masks
+//! that it does not support.
 //!
 //! Burn's operations need the keys and values of target `i` in row `i` of a tensor. If they are in
 //! other rows of a cache or of a memory, they are copied, with one exception. In cross-attention
@@ -19,7 +20,7 @@ use burn::nn::Dropout;
 use burn::tensor::Tensor;
 
 use super::index::{SourceRows, TargetGroups, TokenRows};
-use super::scaled_dot_product::{attention_weights, scaled_dot_product_attention};
+use super::scaled_dot_product::{ScoreTerms, attention_with, weights_with};
 use crate::dropout::{dropout as apply_dropout, probability};
 use crate::mask::AttentionMask;
 
@@ -63,10 +64,14 @@ pub(super) enum Inputs<'a> {
 pub(super) fn attend(
     inputs: Inputs<'_>,
     mask: Option<&AttentionMask>,
+    terms: &ScoreTerms,
     dropout: &Dropout,
     keep_weights: bool,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
-    if !keep_weights && let Some(context) = fast(&inputs, mask, dropout) {
+    if !keep_weights
+        && terms.is_default()
+        && let Some(context) = fast(&inputs, mask, dropout)
+    {
         return (context, None);
     }
     match inputs {
@@ -74,7 +79,7 @@ pub(super) fn attend(
             let n_heads = packed.dims()[2] / 3;
             let query = packed.clone().narrow(2, 0, n_heads);
             let keys = packed.narrow(2, n_heads, 2 * n_heads);
-            plain(query, keys, mask, dropout, keep_weights)
+            plain(query, keys, mask, terms, dropout, keep_weights)
         }
         Inputs::Cached {
             query,
@@ -89,13 +94,13 @@ pub(super) fn attend(
                     cache.narrow(0, 0, targets).narrow(1, 0, length)
                 }
             };
-            plain(query, keys, mask, dropout, keep_weights)
+            plain(query, keys, mask, terms, dropout, keep_weights)
         }
         Inputs::Memory {
             query,
             memory,
             sources: None,
-        } => plain(query, memory, mask, dropout, keep_weights),
+        } => plain(query, memory, mask, terms, dropout, keep_weights),
         Inputs::Memory {
             query,
             memory,
@@ -104,12 +109,12 @@ pub(super) fn attend(
             let device = query.device();
             if query.dims()[1] == 1 && !keep_weights {
                 let groups = sources.groups(&device);
-                return (grouped(query, memory, mask, dropout, groups), None);
+                return (grouped(query, memory, mask, terms, dropout, groups), None);
             }
             let indices = sources.indices(&device);
             let memory = memory.select(0, indices.clone());
             let mask = mask.map(|mask| mask.select(indices));
-            plain(query, memory, mask.as_ref(), dropout, keep_weights)
+            plain(query, memory, mask.as_ref(), terms, dropout, keep_weights)
         }
     }
 }
@@ -183,16 +188,17 @@ fn plain(
     query: Tensor<4>,
     packed: Tensor<4>,
     mask: Option<&AttentionMask>,
+    terms: &ScoreTerms,
     dropout: &Dropout,
     keep_weights: bool,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
     let [key, value] = key_and_value(packed);
     let query = query.swap_dims(1, 2);
     if !keep_weights && !query.is_autodiff() {
-        let context = scaled_dot_product_attention(query, key, value, mask);
+        let context = attention_with(query, key, value, mask, terms);
         return (join_heads(context), None);
     }
-    let weights = attention_weights(query, key, mask);
+    let weights = weights_with(query, key, mask, terms);
     let kept = keep_weights.then(|| weights.clone());
     let context = apply_dropout(dropout, weights).matmul(value);
     (join_heads(context), kept)
@@ -206,6 +212,7 @@ fn grouped(
     query: Tensor<4>,
     memory: Tensor<4>,
     mask: Option<&AttentionMask>,
+    terms: &ScoreTerms,
     dropout: &Dropout,
     TargetGroups { width, order }: &TargetGroups,
 ) -> Tensor<3> {
@@ -216,7 +223,7 @@ fn grouped(
         query = query.select(0, target_in.clone());
     }
     let query = query.reshape([batch, *width, n_heads, d_head]);
-    let (context, _) = plain(query, memory, mask, dropout, false);
+    let (context, _) = plain(query, memory, mask, terms, dropout, false);
     let mut context: Tensor<2> = context.flatten(0, 1);
     if let Some((_, cell_of)) = order {
         context = context.select(0, cell_of.clone());

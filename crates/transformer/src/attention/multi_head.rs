@@ -14,23 +14,25 @@ use burn::tensor::{Device, Tensor};
 use super::attend::{Inputs, attend};
 use super::cache::KeyValueCache;
 use super::index::{SourceRows, TargetIndex};
+use super::scaled_dot_product::ScoreTerms;
 use crate::config::TransformerConfig;
 use crate::error::ConfigError;
 use crate::init::Init;
 use crate::linear::linear;
 use crate::mask::AttentionMask;
-use crate::position::Rotation;
+use crate::position::PositionTerm;
 
 /// Multi-head attention of a sequence to itself.
 #[derive(Module, Debug)]
 pub struct SelfAttention {
-    /// `W^Q`, `W^K` and `W^V` side by side: `[D, 3 D]`.
+    /// `W^Q`, `W^K` and `W^V` side by side: `[D, 3 H K]`.
     pub w_qkv: Linear,
-    /// `W^O`: `[D, D]`.
+    /// `W^O`: `[H K, D]`.
     pub w_o: Linear,
     /// Dropout of the attention weights.
     pub dropout: Dropout,
     n_heads: usize,
+    is_unscaled: bool,
 }
 
 impl SelfAttention {
@@ -46,10 +48,11 @@ impl SelfAttention {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
-            w_qkv: init.packed_linear(config.d_model, config.d_model, 3),
-            w_o: init.linear(config.d_model, config.d_model),
+            w_qkv: init.packed_linear(config.d_model, config.d_heads(), 3, config.biases),
+            w_o: init.linear(config.d_heads(), config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
+            is_unscaled: !config.scale_attention,
         }
     }
 
@@ -83,13 +86,13 @@ impl SelfAttention {
         &self,
         x: Tensor<3>,
         mask: Option<&AttentionMask>,
-        rotation: Option<&Rotation>,
+        position: Option<&PositionTerm>,
         cache: Option<(&mut KeyValueCache, &TargetIndex)>,
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
         let n_heads = self.n_heads;
         let mut packed = split_heads(linear(&self.w_qkv, x), 3 * n_heads);
-        if let Some(rotation) = rotation {
+        if let Some(PositionTerm::Rotation(rotation)) = position {
             let rotated = packed.clone().narrow(2, 0, 2 * n_heads).swap_dims(1, 2);
             let rotated = rotation.apply(rotated).swap_dims(1, 2);
             packed = Tensor::cat(vec![rotated, packed.narrow(2, 2 * n_heads, n_heads)], 2);
@@ -109,7 +112,15 @@ impl SelfAttention {
                 };
             }
         }
-        let (context, weights) = attend(inputs, mask, &self.dropout, keep_weights);
+        let bias = match position {
+            Some(PositionTerm::Bias(bias)) => Some(bias.clone()),
+            _ => None,
+        };
+        let terms = ScoreTerms {
+            bias,
+            is_unscaled: self.is_unscaled,
+        };
+        let (context, weights) = attend(inputs, mask, &terms, &self.dropout, keep_weights);
         (linear(&self.w_o, context), weights)
     }
 }
@@ -117,15 +128,16 @@ impl SelfAttention {
 /// Multi-head attention of one sequence to another sequence, the memory.
 #[derive(Module, Debug)]
 pub struct CrossAttention {
-    /// `W^Q`: `[D, D]`.
+    /// `W^Q`: `[D, H K]`.
     pub w_q: Linear,
-    /// `W^K` and `W^V` side by side: `[D, 2 D]`.
+    /// `W^K` and `W^V` side by side: `[D, 2 H K]`.
     pub w_kv: Linear,
-    /// `W^O`: `[D, D]`.
+    /// `W^O`: `[H K, D]`.
     pub w_o: Linear,
     /// Dropout of the attention weights.
     pub dropout: Dropout,
     n_heads: usize,
+    is_unscaled: bool,
 }
 
 impl CrossAttention {
@@ -141,11 +153,12 @@ impl CrossAttention {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
-            w_q: init.linear(config.d_model, config.d_model),
-            w_kv: init.packed_linear(config.d_model, config.d_model, 2),
-            w_o: init.linear(config.d_model, config.d_model),
+            w_q: init.linear(config.d_model, config.d_heads(), config.biases),
+            w_kv: init.packed_linear(config.d_model, config.d_heads(), 2, config.biases),
+            w_o: init.linear(config.d_heads(), config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
+            is_unscaled: !config.scale_attention,
         }
     }
 
@@ -203,7 +216,11 @@ impl CrossAttention {
             memory,
             sources,
         };
-        let (context, weights) = attend(inputs, mask, &self.dropout, keep_weights);
+        let terms = ScoreTerms {
+            bias: None,
+            is_unscaled: self.is_unscaled,
+        };
+        let (context, weights) = attend(inputs, mask, &terms, &self.dropout, keep_weights);
         (linear(&self.w_o, context), weights)
     }
 }

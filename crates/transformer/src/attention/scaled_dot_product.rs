@@ -26,21 +26,47 @@ pub fn scaled_dot_product_attention(
     value: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
+    attention_with(query, key, value, mask, &ScoreTerms::default())
+}
+
+/// What changes the scores of attention before the softmax, besides a mask.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ScoreTerms {
+    /// Numbers that are added to the scores, `[1, H, T, S]`.
+    pub bias: Option<Tensor<4>>,
+    /// Whether the scores are not divided by `sqrt(d_k)`.
+    pub is_unscaled: bool,
+}
+
+impl ScoreTerms {
+    /// Returns whether the attention is that of the paper.
+    pub fn is_default(&self) -> bool {
+        self.bias.is_none() && !self.is_unscaled
+    }
+}
+
+/// Returns attention without dropout, with more terms in the scores; see
+/// [`scaled_dot_product_attention`] for the shapes.
+pub(super) fn attention_with(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    mask: Option<&AttentionMask>,
+    terms: &ScoreTerms,
+) -> Tensor<4> {
     // Burn's fused operation has no backward pass of its own. The gradient that autodiff derives
     // for it is NaN for a query whose keys are all masked.
     if query.is_autodiff() {
-        return attention_weights(query, key, mask).matmul(value);
+        return weights_with(query, key, mask, terms).matmul(value);
     }
     let shape = scores_shape(&query, &key);
     let mask = mask.map(|mask| mask.blocked().clone().expand(shape));
-    attention(
-        query,
-        key,
-        value,
-        mask,
-        None,
-        AttentionModuleOptions::default(),
-    )
+    let bias = terms.bias.clone().map(|bias| bias.expand(shape));
+    let options = AttentionModuleOptions {
+        scale: terms.is_unscaled.then_some(1.0),
+        ..Default::default()
+    };
+    attention(query, key, value, mask, bias, options)
 }
 
 /// Returns the attention weights `softmax(Q K^T / sqrt(d_k))` for heads of width `d_k`.
@@ -56,9 +82,28 @@ pub fn attention_weights(
     key: Tensor<4>,
     mask: Option<&AttentionMask>,
 ) -> Tensor<4> {
+    weights_with(query, key, mask, &ScoreTerms::default())
+}
+
+/// Returns attention weights, with more terms in the scores; see [`attention_weights`].
+pub(super) fn weights_with(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    mask: Option<&AttentionMask>,
+    terms: &ScoreTerms,
+) -> Tensor<4> {
     let shape = scores_shape(&query, &key);
-    let scale = 1.0 / (query.dims()[3] as f64).sqrt();
-    let scores = (query * scale).matmul(key.swap_dims(2, 3));
+    let query = match terms.is_unscaled {
+        true => query,
+        false => {
+            let scale = 1.0 / (query.dims()[3] as f64).sqrt();
+            query * scale
+        }
+    };
+    let mut scores = query.matmul(key.swap_dims(2, 3));
+    if let Some(bias) = &terms.bias {
+        scores = scores + bias.clone();
+    }
     let Some(mask) = mask else {
         return softmax(scores, 3);
     };

@@ -3,8 +3,8 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use super::in_attention::AttentionPosition;
 use super::learned::LearnedEncoding;
-use super::rotary::RotaryEncoding;
 use super::sinusoidal::SinusoidalEncoding;
 use crate::config::{Positions, TransformerConfig};
 use crate::init::Init;
@@ -19,14 +19,15 @@ pub enum PositionEncoding {
 }
 
 impl PositionEncoding {
-    /// Builds the configured position table; `None` if positions are rotary or not encoded.
+    /// Builds the configured position table; `None` if positions act in self-attention or are not
+    /// encoded.
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Option<Self> {
         match config.positions {
-            Positions::Sinusoidal | Positions::SinusoidalHalves => {
+            Positions::Sinusoidal | Positions::SinusoidalHalves | Positions::SinusoidalFairseq => {
                 Some(Self::Sinusoidal(SinusoidalEncoding::build(config, init)))
             }
             Positions::Learned => Some(Self::Learned(LearnedEncoding::build(config, init))),
-            Positions::Rotary | Positions::None => None,
+            Positions::Rotary | Positions::Relative | Positions::None => None,
         }
     }
 
@@ -55,11 +56,11 @@ impl PositionEncoding {
     }
 }
 
-/// Returns the maximum sequence length of a stack, in tokens; `None` without positional encoding.
+/// Returns the maximum sequence length of a stack, in tokens; `None` if any length is possible.
 pub(crate) fn max_len(
     added: Option<&PositionEncoding>,
-    rotary: Option<&RotaryEncoding>,
+    in_attention: Option<&AttentionPosition>,
 ) -> Option<usize> {
     let added = added.map(PositionEncoding::max_len);
-    added.or(rotary.map(RotaryEncoding::max_len))
+    added.or(in_attention.and_then(AttentionPosition::max_len))
 }

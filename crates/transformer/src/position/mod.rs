@@ -1,15 +1,20 @@
-//! Positional encoding (paper, section 3.5): sinusoidal, learned or rotary.
+//! Positional encoding (paper, section 3.5): sinusoidal, learned, rotary or relative.
 
 mod encoding;
+mod in_attention;
 mod table;
 
 pub mod learned;
+pub mod relative;
 pub mod rotary;
 pub mod sinusoidal;
 
 pub(crate) use encoding::max_len;
+pub(crate) use in_attention::PositionTerm;
 
 pub use encoding::PositionEncoding;
+pub use in_attention::AttentionPosition;
 pub use learned::LearnedEncoding;
+pub use relative::RelativeBias;
 pub use rotary::{RotaryEncoding, Rotation};
 pub use sinusoidal::SinusoidalEncoding;

@@ -6,6 +6,10 @@
 //! ```
 //!
 //! [`Positions::SinusoidalHalves`] has the same values, but all sines before all cosines.
+//! [`Positions::SinusoidalFairseq`] also divides the exponent by `D / 2 - 1` instead of `D / 2`, and
+//! has `p + 2` in place of `p`.
+
+use std::ops::Range;
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -35,11 +39,7 @@ impl SinusoidalEncoding {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         let device = init.device().clone();
-        let compute_table = match config.positions {
-            Positions::SinusoidalHalves => table_in_halves,
-            _ => table,
-        };
-        let compute = || Tensor::from_data(compute_table(config.max_len, config.d_model), &device);
+        let compute = || Tensor::from_data(configured_table(config), &device);
         Self {
             table: init.sinusoid.get_or_insert_with(compute).clone(),
         }
@@ -69,9 +69,24 @@ pub(super) fn frequency(i: usize, d_model: usize) -> f64 {
     (-(10_000f64.ln()) * (2 * i) as f64 / d_model as f64).exp()
 }
 
+/// Computes the table of the configured kind, `[max_len, D]`.
+pub(crate) fn configured_table(config: &TransformerConfig) -> TensorData {
+    let (max_len, d_model) = (config.max_len, config.d_model);
+    match config.positions {
+        Positions::SinusoidalHalves => table_in_halves(max_len, d_model),
+        Positions::SinusoidalFairseq => {
+            let half = d_model / 2;
+            let frequency = |i| frequency(i, 2 * (half - 1));
+            fill(2..max_len + 2, d_model, frequency, |d| (d % half, d < half))
+        }
+        _ => table(max_len, d_model),
+    }
+}
+
 /// Computes the table with alternating sines and cosines, `[max_len, D]`.
 pub(crate) fn table(max_len: usize, d_model: usize) -> TensorData {
-    fill(max_len, d_model, |d| (d / 2, d % 2 == 0))
+    let frequency = |i| frequency(i, d_model);
+    fill(0..max_len, d_model, frequency, |d| (d / 2, d % 2 == 0))
 }
 
 /// Computes the table with all sines before all cosines, `[max_len, D]`.
@@ -85,22 +100,29 @@ pub(crate) fn table_in_halves(max_len: usize, d_model: usize) -> TensorData {
         "d_model is {d_model}, but must be even"
     );
     let half = d_model / 2;
-    fill(max_len, d_model, |d| (d % half, d < half))
+    let frequency = |i| frequency(i, d_model);
+    fill(0..max_len, d_model, frequency, |d| (d % half, d < half))
 }
 
-/// Computes a table in f64 and rounds it to f32 at the end.
+/// Computes a table for `positions` in f64 and rounds it to f32 at the end.
 ///
-/// `pair_of` maps a dimension to the index of its sine-cosine pair, and to `true` if the
+/// `frequency` returns the frequency of a sine-cosine pair by its index. `pair_of` maps a dimension to the index of its sine-cosine pair, and to `true` if the
 /// dimension is the sine.
-fn fill(max_len: usize, d_model: usize, pair_of: impl Fn(usize) -> (usize, bool)) -> TensorData {
+fn fill(
+    positions: Range<usize>,
+    d_model: usize,
+    frequency: impl Fn(usize) -> f64,
+    pair_of: impl Fn(usize) -> (usize, bool),
+) -> TensorData {
+    let max_len = positions.len();
     let columns: Vec<(f64, bool)> = (0..d_model)
         .map(|d| {
             let (pair, is_sine) = pair_of(d);
-            (frequency(pair, d_model), is_sine)
+            (frequency(pair), is_sine)
         })
         .collect();
     let mut values = Vec::with_capacity(max_len * d_model);
-    for position in 0..max_len {
+    for position in positions {
         for (frequency, is_sine) in &columns {
             let angle = position as f64 * frequency;
             let value = if *is_sine { angle.sin() } else { angle.cos() };

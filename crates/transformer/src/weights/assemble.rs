@@ -10,7 +10,7 @@ use super::layout::{Kind, Layout, Rule};
 use super::metadata;
 use super::options::ImportOptions;
 use super::recognise::Recognised;
-use crate::config::TransformerConfig;
+use crate::config::{Positions, TransformerConfig};
 
 impl Recognised {
     /// Checks that no tensor is missing and, unless `allow_unused` is true, that no tensor is
@@ -81,7 +81,15 @@ impl Recognised {
         let or_other = |n| if n == 0 { n_layers } else { n };
         config.n_encoder_layers = or_other(n_encoder_layers);
         config.n_decoder_layers = or_other(n_decoder_layers);
-        if matches!(self.layout, Layout::Native | Layout::TorchNn) {
+        if let Some((&[n_buckets, n_heads], _)) =
+            shape(&format!("{stack}.attention_position.Relative.weight"))
+        {
+            config.relative_buckets = n_buckets;
+            if !is_written {
+                config.n_heads = n_heads;
+            }
+        }
+        if matches!(self.layout, Layout::Native | Layout::TorchNn | Layout::Bart) {
             let has_norm = shape(&format!("{stack}.final_norm.gamma")).is_some();
             if is_written && config.final_norm != has_norm {
                 let what = format!(
@@ -92,10 +100,20 @@ impl Recognised {
             }
             config.final_norm = has_norm;
         }
+        if self.layout == Layout::M2m100 {
+            config.logits_bias = shape("decoder.generator.bias").is_some();
+        }
         match options.n_heads {
             Some(n_heads) => config.n_heads = n_heads,
-            None if is_written => {}
+            // A table of relative positions shows the number of heads.
+            None if is_written || config.positions == Positions::Relative => {}
             None => return Err(WeightsError::Heads),
+        }
+        if matches!(self.layout, Layout::T5 | Layout::T5Gated)
+            && let Some(width) = first(&of_layer("self_attention.w_qkv.weight"))
+        {
+            let d_kv = width / config.n_heads.max(1);
+            config.d_kv = (config.d_model != width).then_some(d_kv);
         }
         fn set<T: Clone>(field: &mut T, value: &Option<T>) {
             if let Some(value) = value {
@@ -111,6 +129,11 @@ impl Recognised {
         set(&mut config.scale_embeddings, &options.scale_embeddings);
         set(&mut config.pad_id, &options.pad_id);
         set(&mut config.dropout, &options.dropout);
+        set(&mut config.scale_logits, &options.scale_logits);
+        set(
+            &mut config.relative_max_distance,
+            &options.relative_max_distance,
+        );
         Ok(config)
     }
 

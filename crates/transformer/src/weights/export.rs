@@ -79,9 +79,12 @@ pub fn export(
         } else {
             name
         };
-        if let Kind::Positions(_) = rule.kind {
-            // A single stack of `torch.nn` keeps no position table.
-            if positions && !(is_bare && layout == Layout::TorchNn) {
+        if let Kind::Positions(_) = rule.kind
+            && config.positions != Positions::Learned
+        {
+            // A single stack of `torch.nn` keeps no position table, and M2M100 computes it.
+            let has_table = layout != Layout::M2m100 && !(is_bare && layout == Layout::TorchNn);
+            if positions && has_table {
                 let shape = rule.their_shape(&[config.max_len, config.d_model]);
                 all.insert(name.into(), (shape, sinusoid(config)));
             }
@@ -103,6 +106,14 @@ pub fn export(
             dtype: data.dtype().name().into(),
             expected: "f32",
         })?;
+        if let Kind::Positions(_) = rule.kind {
+            let offset = layout.position_offset();
+            let mut rows = vec![0.0; offset * config.d_model];
+            rows.extend_from_slice(values);
+            let theirs = rule.their_shape(&[shape[0] + offset, config.d_model]);
+            all.insert(name.into(), (theirs, rows));
+            continue;
+        }
         let their_shape = rule.their_shape(&shape);
         let (_, theirs) = all.entry(name.into()).or_insert_with(|| {
             let length = their_shape.iter().product();
@@ -153,11 +164,6 @@ fn shared(parameters: &Parameters) -> Parameters {
 
 /// Computes the elements of the sinusoidal position table.
 fn sinusoid(config: &TransformerConfig) -> Vec<f32> {
-    let compute_table = match config.positions {
-        Positions::SinusoidalHalves => sinusoidal::table_in_halves,
-        _ => sinusoidal::table,
-    };
-    compute_table(config.max_len, config.d_model)
-        .iter::<f32>()
-        .collect()
+    let table = sinusoidal::configured_table(config);
+    table.iter::<f32>().collect()
 }

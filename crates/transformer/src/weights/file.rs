@@ -24,6 +24,15 @@ pub struct WeightsFile {
     pub(super) metadata: BTreeMap<String, String>,
     pub(super) foreign: Vec<ForeignObject>,
     format: &'static str,
+    /// The file, or the shards of a model in several files.
+    shards: Vec<Shard>,
+    /// Index of the shard of each tensor that is not in the first one.
+    later: BTreeMap<String, usize>,
+}
+
+/// A file on the disk.
+#[derive(Debug)]
+struct Shard {
     source: Source,
     path: PathBuf,
     /// Length and modification time of the file when it was opened.
@@ -80,10 +89,61 @@ impl WeightsFile {
             metadata,
             foreign: Vec::new(),
             format: "safetensors",
-            source: Source::Safetensors(source),
-            path: path.into(),
-            stamp: stamp(&about),
+            shards: vec![Shard {
+                source: Source::Safetensors(source),
+                path: path.into(),
+                stamp: stamp(&about),
+            }],
+            later: BTreeMap::new(),
         })
+    }
+
+    /// Opens the shards of one model as one file.
+    ///
+    /// # Errors
+    ///
+    /// A shard cannot be opened, or a tensor is in two of them.
+    ///
+    /// # Panics
+    ///
+    /// If there is no path.
+    pub fn open_shards(paths: &[PathBuf]) -> Result<Self, WeightsError> {
+        let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+        let mut whole: Option<Self> = None;
+        for path in paths {
+            let opened = Self::open(path).map_err(|error| {
+                WeightsError::File(format!("has a shard {} that {error}", name(path)))
+            })?;
+            let Some(whole) = &mut whole else {
+                whole = Some(opened);
+                continue;
+            };
+            let index = whole.shards.len();
+            for (tensor, info) in opened.tensors {
+                if whole.tensors.contains_key(&tensor) {
+                    let first = name(&whole.shard(&tensor).path);
+                    let what = format!("has tensor {tensor} twice, in {first} and {}", name(path));
+                    return Err(WeightsError::File(what));
+                }
+                whole.later.insert(tensor.clone(), index);
+                whole.tensors.insert(tensor, info);
+            }
+            whole.shards.extend(opened.shards);
+            whole.foreign.extend(opened.foreign);
+        }
+        Ok(whole.expect("a model has at least one file"))
+    }
+
+    /// Returns the name of the file that has a tensor; `None` if there is no such tensor.
+    pub(super) fn file_name_of(&self, name: &str) -> Option<String> {
+        self.tensors.get(name)?;
+        let file = self.shard(name).path.file_name()?;
+        Some(file.to_string_lossy().into_owned())
+    }
+
+    /// Returns the shard of a tensor.
+    fn shard(&self, name: &str) -> &Shard {
+        &self.shards[self.later.get(name).copied().unwrap_or(0)]
     }
 
     #[cfg(feature = "pytorch")]
@@ -95,9 +155,12 @@ impl WeightsFile {
             metadata: BTreeMap::new(),
             foreign,
             format,
-            source: Source::PyTorch(source),
-            path: path.into(),
-            stamp: stamp(about),
+            shards: vec![Shard {
+                source: Source::PyTorch(source),
+                path: path.into(),
+                stamp: stamp(about),
+            }],
+            later: BTreeMap::new(),
         })
     }
 
@@ -111,9 +174,13 @@ impl WeightsFile {
     /// Checks that the file has not changed since it was opened, because its header was checked
     /// only then.
     pub(super) fn check_unchanged(&self) -> Result<(), WeightsError> {
-        match std::fs::metadata(&self.path) {
-            Ok(about) if stamp(&about) == self.stamp => Ok(()),
-            _ => Err(WeightsError::File("was changed while it was read".into())),
+        let is_same = |shard: &Shard| {
+            let about = std::fs::metadata(&shard.path);
+            about.is_ok_and(|about| stamp(&about) == shard.stamp)
+        };
+        match self.shards.iter().all(is_same) {
+            true => Ok(()),
+            false => Err(WeightsError::File("was changed while it was read".into())),
         }
     }
 
@@ -153,7 +220,7 @@ impl WeightsFile {
         if let Some(matrix) = self.read_int8(name)? {
             return Ok(dequantize(&matrix).into_owned());
         }
-        let bytes = match &self.source {
+        let bytes = match &self.shard(name).source {
             Source::Safetensors(file) => file.read(name)?,
             #[cfg(feature = "pytorch")]
             Source::PyTorch(file) => file.read(name)?,
@@ -164,7 +231,7 @@ impl WeightsFile {
 
     /// Reads a tensor as a quantised matrix. Returns `None` if it is not one.
     pub(super) fn read_int8(&self, name: &str) -> Result<Option<TensorData>, WeightsError> {
-        match &self.source {
+        match &self.shard(name).source {
             Source::Safetensors(file) if self.tensors[name].dtype == INT8 => {
                 file.read_int8(name, &self.tensors[name].shape).map(Some)
             }

@@ -191,12 +191,17 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         }
     }
     file.check_unchanged()?;
-    if has[1] && !parameters.contains_key("decoder.generator.bias") {
+    if has[1] && config.logits_bias && !parameters.contains_key("decoder.generator.bias") {
         let zeros = TensorData::zeros::<f32, _>([config.target_vocab_size]);
         parameters.insert("decoder.generator.bias".into(), zeros);
         warnings.push("the generator has no bias: zeros are used".into());
     }
     config.weight_tying = tie(&mut parameters, &config, recognised.contents, options)?;
+    let is_t5 = matches!(recognised.layout, Layout::T5 | Layout::T5Gated);
+    if is_t5 && options.scale_logits.is_none() {
+        // T5 scales the logits of shared matrices only.
+        config.scale_logits = config.weight_tying.shares_generator();
+    }
     config.validate().map_err(WeightsError::Config)?;
     Ok(Imported {
         layout: recognised.layout,

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::error::WeightsError;
 use crate::config::TransformerConfig;
 
@@ -26,7 +28,7 @@ pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {
     let read = |json: &String| {
-        serde_json::from_str(json).map_err(|error| {
+        with_added_fields(json).map_err(|error| {
             let what = format!("has an invalid model configuration in its metadata ({error})");
             WeightsError::File(what)
         })
@@ -42,4 +44,29 @@ pub(super) fn config(
             "has the model configuration in its metadata as {key:?} instead of {CONFIG:?}: it is damaged"
         ))),
     }
+}
+
+/// Fields that earlier versions of this crate did not have.
+const ADDED: [&str; 9] = [
+    "d_kv",
+    "norm",
+    "embedding_norm",
+    "biases",
+    "logits_bias",
+    "scale_attention",
+    "relative_buckets",
+    "relative_max_distance",
+    "scale_logits",
+];
+
+/// Reads a configuration, in which fields of `ADDED` may be missing: they get the defaults.
+fn with_added_fields(json: &str) -> serde_json::Result<TransformerConfig> {
+    let mut value: Value = serde_json::from_str(json)?;
+    let defaults = serde_json::to_value(TransformerConfig::new(1, 1))?;
+    if let Some(fields) = value.as_object_mut() {
+        for name in ADDED {
+            fields.entry(name).or_insert_with(|| defaults[name].clone());
+        }
+    }
+    serde_json::from_value(value)
 }

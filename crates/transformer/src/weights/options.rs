@@ -25,6 +25,8 @@ pub struct ImportOptions {
     pub weight_tying: Option<WeightTying>,
     pub pad_id: Option<u32>,
     pub dropout: Option<f64>,
+    pub scale_logits: Option<bool>,
+    pub relative_max_distance: Option<usize>,
     /// Entry of the file's outermost dictionary that holds the weights. With `None`, the import
     /// chooses the entry, and fails if several entries are possible.
     pub entry: Option<String>,
@@ -35,4 +37,32 @@ pub struct ImportOptions {
     /// Whether to skip tensors that the model does not have and objects that are not tensors,
     /// instead of rejecting the file.
     pub allow_unused: bool,
+}
+
+impl ImportOptions {
+    /// Returns these options, with those of `others` where an option is not given.
+    pub fn or(self, others: Self) -> Self {
+        Self {
+            layout: self.layout.or(others.layout),
+            n_heads: self.n_heads.or(others.n_heads),
+            activation: self.activation.or(others.activation),
+            norm_placement: self.norm_placement.or(others.norm_placement),
+            norm_variance: self.norm_variance.or(others.norm_variance),
+            norm_epsilon: self.norm_epsilon.or(others.norm_epsilon),
+            positions: self.positions.or(others.positions),
+            max_len: self.max_len.or(others.max_len),
+            scale_embeddings: self.scale_embeddings.or(others.scale_embeddings),
+            weight_tying: self.weight_tying.or(others.weight_tying),
+            pad_id: self.pad_id.or(others.pad_id),
+            dropout: self.dropout.or(others.dropout),
+            scale_logits: self.scale_logits.or(others.scale_logits),
+            relative_max_distance: self.relative_max_distance.or(others.relative_max_distance),
+            entry: self.entry.or(others.entry),
+            rename: match self.rename.is_empty() {
+                true => others.rename,
+                false => self.rename,
+            },
+            allow_unused: self.allow_unused || others.allow_unused,
+        }
+    }
 }

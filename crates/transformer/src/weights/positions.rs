@@ -33,20 +33,23 @@ impl Recognised {
         for (rule, name) in tables {
             let data = file.read(name)?;
             let shape = data.shape().to_vec();
-            let max_len = data.num_elements() / config.d_model;
-            let expected = rule.their_shape(&[max_len, config.d_model]);
-            if max_len == 0 || !rule.fits(&shape, &expected) {
+            let offset = self.layout.position_offset();
+            let rows = data.num_elements() / config.d_model;
+            let expected = rule.their_shape(&[rows, config.d_model]);
+            if rows <= offset || !rule.fits(&shape, &expected) {
                 return Err(WeightsError::Shape {
                     name: name.clone(),
-                    expected: rule.their_shape(&[max_len.max(1), config.d_model]),
+                    expected: rule.their_shape(&[rows.max(1 + offset), config.d_model]),
                     found: shape,
                 });
             }
-            let values: Vec<f32> = data.iter::<f32>().collect();
+            let max_len = rows - offset;
+            let values: Vec<f32> = data.iter::<f32>().skip(offset * config.d_model).collect();
             check_finite(name, &values)?;
             let data = TensorData::new(values, [max_len, config.d_model]);
             let kind = match options.positions {
                 Some(Positions::Learned) => Positions::Learned,
+                _ if offset > 0 => Positions::Learned,
                 _ => kind_of(&data, &file.tensors[name].dtype),
             };
             kinds.push((name, kind));

@@ -54,6 +54,11 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
     let of = |group: Option<&Option<String>>| {
         let names = entries.names(group);
         layouts.iter().find_map(|&layout| {
+            if let Some(mark) = layout.mark()
+                && !names.keys().any(|name| name.ends_with(mark))
+            {
+                return None;
+            }
             let found = find(layout, &names)?;
             let beside = entries.beside(group);
             Some(matched(
@@ -241,9 +246,9 @@ fn find(layout: Layout, names: &Names) -> Option<Found> {
     // self-attention weights is noticed.
     let count = |prefix: &str, first: &str| {
         let (before, _) = first
-            .split_once("layers.0.")
+            .split_once(".0.")
             .expect("names of layers have a number");
-        let before = format!("{prefix}{before}layers.");
+        let before = format!("{prefix}{before}.");
         let numbers = names.keys().filter_map(|name| {
             let (number, _) = name.strip_prefix(&before)?.split_once('.')?;
             number.parse::<usize>().ok()
@@ -341,9 +346,14 @@ fn matched(
         .iter()
         .any(|(rule, name)| rule.ours.contains(".final_norm.") && name.is_some());
     // A PyTorch model with `bias=False` has no biases, neither in linear layers nor in norms.
-    let has_biases = found
-        .iter()
-        .any(|(rule, name)| is_bias(&rule.ours) && name.is_some());
+    // A norm by the root mean square has no shift, even if linear layers have biases.
+    let has = |end: &str| {
+        let is = |rule: &Rule| is_bias(&rule.ours) && rule.ours.ends_with(end);
+        let mut found = found.iter();
+        found.any(|(rule, name)| is(rule) && name.is_some())
+    };
+    let has_biases = has(".bias");
+    let has_shifts = has(".beta");
     let may_lack = |rule: &Rule| {
         let is = |part: &str| rule.ours.ends_with(part);
         matches!(rule.kind, Kind::Positions(_))
@@ -354,8 +364,11 @@ fn matched(
             || is("encoder.input.embedding.weight")
             || (rule.ours.contains(".final_norm.")
                 && !has_final_norm
-                && matches!(layout, Layout::Native | Layout::TorchNn | Layout::Marian))
-            || (is_bias(&rule.ours) && !has_biases)
+                && matches!(layout, Layout::Native | Layout::TorchNn | Layout::Bart))
+            || (layout == Layout::Native
+                && (rule.ours.contains(".input.norm.") || is("attention_position.Relative.weight")))
+            || (is_bias(&rule.ours) && is(".bias") && !has_biases)
+            || (is_bias(&rule.ours) && is(".beta") && !has_shifts)
     };
     let given: BTreeSet<(String, usize)> = found
         .iter()
@@ -387,6 +400,7 @@ fn matched(
 /// Returns whether a parameter is the bias of a linear layer or the shift of a norm. The bias of
 /// the generator does not count.
 pub(super) fn is_bias(ours: &str) -> bool {
-    let is_inside = ours.contains(".layers.") || ours.contains(".final_norm.");
+    let is_inside =
+        ours.contains(".layers.") || ours.contains(".final_norm.") || ours.contains(".input.norm.");
     is_inside && (ours.ends_with(".bias") || ours.ends_with(".beta"))
 }

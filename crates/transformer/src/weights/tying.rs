@@ -35,35 +35,37 @@ pub(super) fn tie(
     let same = |own: Option<&TensorData>, other: &TensorData| own.is_none_or(|own| own == other);
     let is_whole = contents == Contents::Model;
     let decoder = same(parameters.get(GENERATOR), &generator);
-    let all = is_whole
-        && decoder
+    let embeddings = is_whole
         && config.source_vocab_size == config.target_vocab_size
         && same(parameters.get(SOURCE_TABLE), &table);
-    if is_whole && !all && !parameters.contains_key(SOURCE_TABLE) {
+    let may_lack_source = embeddings && (decoder || config.weight_tying.shares_source());
+    if is_whole && !may_lack_source && !parameters.contains_key(SOURCE_TABLE) {
         return Err(WeightsError::missing([SOURCE_TABLE]));
     }
-    let found = match (all, decoder) {
-        (true, _) => WeightTying::All,
-        (_, true) => WeightTying::Decoder,
-        _ => WeightTying::None,
+    let found = match (embeddings, decoder) {
+        (true, true) => WeightTying::All,
+        (false, true) => WeightTying::Decoder,
+        (true, false) => WeightTying::Embeddings,
+        (false, false) => WeightTying::None,
     };
     let tying = options.weight_tying.unwrap_or(found);
     let can = match tying {
         WeightTying::None => true,
         WeightTying::Decoder => decoder,
-        WeightTying::All => all,
+        WeightTying::Embeddings => embeddings,
+        WeightTying::All => embeddings && decoder,
     };
     if !can {
         let what =
             format!("has different vocabulary matrices, which weight_tying {tying} would share");
         return Err(WeightsError::File(what));
     }
-    if tying == WeightTying::None {
-        parameters.entry(GENERATOR.into()).or_insert(generator);
-    } else {
+    if tying.shares_generator() {
         parameters.remove(GENERATOR);
+    } else {
+        parameters.entry(GENERATOR.into()).or_insert(generator);
     }
-    if tying == WeightTying::All {
+    if tying.shares_source() {
         parameters.remove(SOURCE_TABLE);
     } else if is_whole {
         parameters.entry(SOURCE_TABLE.into()).or_insert(table);

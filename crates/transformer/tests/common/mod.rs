@@ -107,6 +107,11 @@ impl Fixture {
         self.tensors.contains_key(name)
     }
 
+    /// Returns the names of all tensors.
+    pub fn names(&self) -> impl Iterator<Item = &String> {
+        self.tensors.keys()
+    }
+
     pub fn data(&self, name: &str) -> TensorData {
         self.tensors
             .get(name)

@@ -8,8 +8,8 @@ use burn::backend::autodiff::ops::{Backward, Ops, OpsKind};
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Flex};
 
-use super::Statistics;
 use super::flex::{LayerNormOps, backward};
+use super::statistics::Statistics;
 use crate::backend::graph::{parents, register};
 
 impl<C: CheckpointStrategy> LayerNormOps for Autodiff<Flex, C> {

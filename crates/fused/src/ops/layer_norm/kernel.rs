@@ -9,9 +9,9 @@ use pulp::{Simd, WithSimd};
 #[cfg(feature = "autodiff")]
 use rayon::prelude::*;
 
+use super::statistics::Statistics;
 #[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
-use super::Statistics;
 use crate::simd::level::arch;
 
 /// Approximate number of elements in a piece for one thread. The sums of the pieces are added in

@@ -10,16 +10,11 @@ pub(crate) mod flex;
 pub(crate) mod kernel;
 #[cfg(feature = "autodiff")]
 pub(crate) mod portable;
+pub(crate) mod statistics;
 
 use burn::tensor::{Tensor, module};
 
-/// The numbers by which a row is normalised.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Statistics {
-    pub epsilon: f64,
-    /// Whether the mean is subtracted. Without it, the row is divided by its root mean square.
-    pub is_centred: bool,
-}
+use self::statistics::Statistics;
 
 /// Returns `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with mean and variance over the
 /// last axis. The variance is divided by `D`, not by `D - 1`.

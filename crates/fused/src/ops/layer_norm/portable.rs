@@ -14,7 +14,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend, Dispatch, backend_extension};
 use burn::tensor::Tensor;
 
-use super::Statistics;
+use super::statistics::Statistics;
 use crate::backend::graph::{parents, register};
 use crate::backend::portable::{as_row, on_all_backends, sum_rows};
 

@@ -13,10 +13,10 @@ use burn::backend::{Autodiff, Flex, TensorMetadata};
 use super::flex::{ResidualOps, backward};
 use crate::backend::flex::FlexTensor;
 use crate::backend::graph::{Pair, parents, register};
-use crate::ops::layer_norm::Statistics;
 use crate::ops::dropout::flex::dropped;
 use crate::ops::dropout::kernel::Dropout;
 use crate::ops::layer_norm::flex::LayerNormOps;
+use crate::ops::layer_norm::statistics::Statistics;
 
 impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
     fn fused_residual(

@@ -6,10 +6,10 @@ use burn::tensor::Tensor;
 
 use super::kernel::{add_to_dropped, normalize_sum};
 use crate::backend::flex::{self, FlexTensor};
-use crate::ops::layer_norm::Statistics;
 use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
 use crate::ops::layer_norm::kernel::Norm;
+use crate::ops::layer_norm::statistics::Statistics;
 use crate::profile::Timer;
 
 /// The operations that Burn dispatches to tensors of flex, with or without autodiff.

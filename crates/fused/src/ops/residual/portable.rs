@@ -11,9 +11,9 @@ use burn::tensor::Tensor;
 
 use crate::backend::graph::{parents, register};
 use crate::backend::portable::on_all_backends;
-use crate::ops::layer_norm::Statistics;
 use crate::ops::dropout::portable::{DropoutMask, draw_mask};
 use crate::ops::layer_norm::portable::Normalized;
+use crate::ops::layer_norm::statistics::Statistics;
 
 /// The operations that Burn dispatches to every backend. Autodiff backends use the backward passes
 /// below.

@@ -8,11 +8,13 @@ use training::config::RunConfig;
 use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TrainingState};
-use transformer::weights::{self, Contents, Imported, Layout, Parameters, WeightsFile};
+use transformer::weights::{
+    self, Contents, ImportOptions, Imported, Layout, ModelFolder, Parameters, WeightsError,
+    WeightsFile,
+};
 use transformer::{Positions, TransformerConfig};
 
 use super::error::{shown, wrong};
-use super::hugging_face;
 use super::output_file::{check_output, write};
 use crate::args::ImportArgs;
 use crate::device::DeviceName;
@@ -29,14 +31,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         check_output(path, args.force)?;
     }
     let unfit = |error| wrong(&args.file, error);
-    let file = WeightsFile::open(&args.file).map_err(unfit)?;
-    let mut options = args.model.options(&args.names);
-    let beside = args.file.with_file_name("config.json");
-    let about = hugging_face::complete(&mut options, &file, &beside)?;
-    let imported = weights::import(&file, &options).map_err(unfit)?;
-    if let Some(about) = about {
-        about.check(&beside, &imported.config)?;
-    }
+    let imported = read(&args.file, args.model.options(&args.names)).map_err(unfit)?;
     let config = &imported.config;
     let save = |folder| save(folder, &run_of(args, &imported)?, &imported.parameters);
     let saved = args.run_dir.as_deref().map(save).transpose()?;
@@ -54,6 +49,22 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         output::result(&format!("{}: step 0 of a run", path.display()))?;
     }
     Ok(())
+}
+
+/// Imports a file of weights, or a folder of Hugging Face. A `config.json` beside a file of such a
+/// folder is read, too. `options` take precedence over it.
+fn read(path: &Path, options: ImportOptions) -> Result<Imported, WeightsError> {
+    if !path.is_dir() {
+        let file = WeightsFile::open(path)?;
+        let recognised = weights::recognise(&file, &options);
+        let is_theirs = recognised.is_ok_and(|recognised| recognised.layout.is_hugging_face());
+        if !is_theirs || !path.with_file_name("config.json").exists() {
+            return weights::import(&file, &options);
+        }
+    }
+    let mut folder = ModelFolder::open(path)?;
+    folder.options = options.or(folder.options);
+    folder.import()
 }
 
 /// Prints the contents of the file, and the settings that do not follow from the weights.

@@ -2,7 +2,6 @@
 
 mod error;
 mod export;
-mod hugging_face;
 mod import;
 mod inspect;
 mod output_file;

@@ -5,9 +5,10 @@ mod tests;
 
 use std::path::Path;
 
+use serde_json::Value;
 use training::data::Vocabularies;
-use transformer::weights::{Contents, Layout};
-use transformer::{Activation, NormPlacement, TransformerConfig, WeightTying};
+use transformer::weights::{self, Contents, Layout};
+use transformer::{Activation, NormPlacement, TransformerConfig};
 
 /// Properties of an exported file that the Python code depends on.
 pub(super) struct Exported<'a> {
@@ -41,9 +42,9 @@ impl Exported<'_> {
             Layout::Labml => ("from torch import nn\n", self.labml()),
             Layout::Annotated => ("", self.annotated()),
             Layout::TorchNn => ("from torch import nn\n", self.torch_nn()),
-            Layout::Marian => (
-                "from transformers import MarianConfig, MarianMTModel\n",
-                self.marian(),
+            Layout::Bart | Layout::M2m100 | Layout::Marian | Layout::T5Gated | Layout::T5 => (
+                "from transformers import AutoConfig, AutoModelForSeq2SeqLM\n",
+                self.hugging_face()?,
             ),
         };
         let load_file = "from safetensors.torch import load_file";
@@ -73,10 +74,10 @@ impl Exported<'_> {
             "})".into(),
         ];
         let table = "model[\"tgt_tok_emb\"][\"embedding\"].weight";
-        if c.weight_tying != WeightTying::None {
+        if c.weight_tying.shares_generator() {
             lines.push(format!("model[\"generator\"].weight = {table}"));
         }
-        if c.weight_tying == WeightTying::All {
+        if c.weight_tying.shares_source() {
             lines.push(format!(
                 "model[\"src_tok_emb\"][\"embedding\"].weight = {table}"
             ));
@@ -210,37 +211,26 @@ impl Exported<'_> {
     }
 
     /// Returns code for `MarianMTModel` of Hugging Face.
-    fn marian(&self) -> String {
-        let c = self.config;
-        let dropout = format!("{:?}", c.dropout);
-        let special = self.vocabularies.map_or(String::new(), |vocabularies| {
-            let eos = vocabularies.eos_id.map(|id| format!(", eos_token_id={id}"));
-            format!(
-                ", decoder_start_token_id={}{}",
-                vocabularies.bos_id,
-                eos.unwrap_or_default()
-            )
+    /// Returns code for a model of Hugging Face; `None` for a layout that is not theirs.
+    fn hugging_face(&self) -> Option<String> {
+        let mut fields = weights::hugging_face_config(self.config, self.layout)?;
+        if let Some(vocabularies) = self.vocabularies {
+            let mut set = |name: &str, id: u32| fields.insert(name.into(), id.into());
+            set("decoder_start_token_id", vocabularies.bos_id);
+            vocabularies.eos_id.map(|id| set("eos_token_id", id));
+        }
+        let model_type = fields.remove("model_type")?;
+        let fields = fields.iter().map(|(name, value)| match value {
+            Value::Bool(true) => format!("{name}=True"),
+            Value::Bool(false) => format!("{name}=False"),
+            value => format!("{name}={value}"),
         });
-        let numbers = [
-            ("vocab_size", c.target_vocab_size),
-            ("d_model", c.d_model),
-            ("encoder_layers", c.n_encoder_layers),
-            ("decoder_layers", c.n_decoder_layers),
-            ("encoder_attention_heads", c.n_heads),
-            ("decoder_attention_heads", c.n_heads),
-            ("encoder_ffn_dim", c.d_ff),
-            ("decoder_ffn_dim", c.d_ff),
-            ("max_position_embeddings", c.max_len),
-        ];
-        let numbers = numbers.map(|(name, value)| format!("{name}={value}"));
-        format!(
-            "model = MarianMTModel(MarianConfig({}, activation_function=\"{}\", dropout={dropout}, attention_dropout={dropout}, activation_dropout={dropout}, scale_embedding=True, pad_token_id={}{special}))\n{}",
-            numbers.join(", "),
-            c.activation,
-            c.pad_id,
+        Some(format!(
+            "model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model({model_type}, {}))\n{}",
+            fields.collect::<Vec<_>>().join(", "),
             // The file has shared matrices only once, so `load_state_dict` cannot be strict.
             self.load(false)
-        )
+        ))
     }
 
     /// Returns the hyper-parameters as a comment, because there is no standard class for the layout

@@ -5,7 +5,7 @@ use std::fmt;
 
 use super::name::Layout;
 use crate::config::{
-    Activation, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
+    Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
 use crate::weights::contents::Contents;
 
@@ -15,12 +15,14 @@ impl Layout {
     /// Sizes in the result, such as `d_model`, are placeholders. `vocab_size` determines Marian's
     /// `pad_id`.
     pub(in crate::weights) fn usual(self, vocab_size: usize) -> TransformerConfig {
-        let config = TransformerConfig::new(1, 1);
+        // No file of weights has the dropout. Without it, the logits are the same on a device with
+        // autodiff.
+        let config = TransformerConfig::new(1, 1).with_dropout(0.0);
+        let pre = || config.clone().with_norm_placement(NormPlacement::Pre);
         match self {
             Self::Native | Self::Paper | Self::TorchNn => config,
-            Self::Labml => config.with_norm_placement(NormPlacement::Pre),
-            Self::Annotated => config
-                .with_norm_placement(NormPlacement::Pre)
+            Self::Labml => pre(),
+            Self::Annotated => pre()
                 .with_norm_variance(NormVariance::Unbiased)
                 // The Annotated Transformer adds 1e-6 to the standard deviation, this crate ε to
                 // the variance. An ε of 2e-6 has the same effect where the standard deviation is 1.
@@ -30,6 +32,28 @@ impl Layout {
                 .with_positions(Positions::SinusoidalHalves)
                 .with_final_norm(false)
                 .with_pad_id(u32::try_from(vocab_size.saturating_sub(1)).unwrap_or(0)),
+            Self::Bart => config
+                .with_activation(Activation::Gelu)
+                .with_positions(Positions::Learned)
+                .with_embedding_norm(true)
+                .with_scale_embeddings(false)
+                .with_pad_id(1),
+            Self::M2m100 => pre()
+                .with_positions(Positions::SinusoidalFairseq)
+                .with_max_len(1024)
+                .with_pad_id(1),
+            Self::T5 | Self::T5Gated => pre()
+                .with_activation(match self {
+                    Self::T5 => Activation::Relu,
+                    _ => Activation::GegluTanh,
+                })
+                .with_norm(NormKind::Rms)
+                .with_norm_epsilon(1e-6)
+                .with_positions(Positions::Relative)
+                .with_biases(false)
+                .with_logits_bias(false)
+                .with_scale_attention(false)
+                .with_scale_embeddings(false),
         }
     }
 
@@ -45,29 +69,76 @@ impl Layout {
         }
         let usual = self.usual(1);
         let value = |x: &dyn fmt::Display| x.to_string();
-        let is_free = matches!(self, Self::Paper | Self::TorchNn);
+        let is_free = matches!(self, Self::Paper | Self::TorchNn | Self::Bart);
         if !is_free && config.norm_placement != usual.norm_placement {
             return Some(("norm_placement", value(&config.norm_placement)));
         }
         // In `torch.nn`, an encoder alone or a decoder alone may lack the final norm.
         let may_lack_norm = self == Self::TorchNn && contents != Contents::Model;
+        // BART lacks it, and mBART has it.
+        let may_lack_norm = may_lack_norm || self == Self::Bart;
         if config.final_norm != usual.final_norm && !may_lack_norm {
             return Some(("final_norm", value(&config.final_norm)));
         }
         if config.norm_variance != usual.norm_variance {
             return Some(("norm_variance", value(&config.norm_variance)));
         }
-        if config.positions != usual.positions {
+        // Pegasus has the names of M2M100 and the positions of Marian, which are not in the files.
+        let is_pegasus = self == Self::M2m100 && config.positions == Positions::SinusoidalHalves;
+        if config.positions != usual.positions && !is_pegasus {
             return Some(("positions", value(&config.positions)));
         }
-        if config.activation.is_gated() {
+        if config.activation.is_gated() != usual.activation.is_gated() {
             return Some(("activation", value(&config.activation)));
         }
-        if !config.scale_embeddings {
+        let is_configurable = matches!(self, Self::Bart | Self::M2m100 | Self::Marian);
+        if config.scale_embeddings != usual.scale_embeddings && !is_configurable {
             return Some(("scale_embeddings", value(&config.scale_embeddings)));
         }
-        if self == Self::Marian && config.weight_tying != WeightTying::All {
+        if is_configurable && config.weight_tying != WeightTying::All {
             return Some(("weight_tying", value(&config.weight_tying)));
+        }
+        let is_t5 = matches!(self, Self::T5 | Self::T5Gated);
+        if is_t5 && config.source_vocab_size != config.target_vocab_size {
+            let size = value(&config.source_vocab_size);
+            return Some(("source_vocab_size", size));
+        }
+        if config.norm != usual.norm {
+            return Some(("norm", value(&config.norm)));
+        }
+        if let Some(d_kv) = config.d_kv
+            && !is_t5
+            && d_kv != config.d_model / config.n_heads
+        {
+            return Some(("d_kv", value(&d_kv)));
+        }
+        for (name, has, usual) in [
+            (
+                "embedding_norm",
+                config.embedding_norm,
+                usual.embedding_norm,
+            ),
+            ("biases", config.biases, usual.biases),
+            // M2M100 has no such bias, and Pegasus has one.
+            (
+                "logits_bias",
+                config.logits_bias,
+                usual.logits_bias && (config.logits_bias || self != Self::M2m100),
+            ),
+            (
+                "scale_attention",
+                config.scale_attention,
+                usual.scale_attention,
+            ),
+            (
+                "scale_logits",
+                config.scale_logits,
+                usual.scale_logits || is_t5 && config.scale_logits,
+            ),
+        ] {
+            if has != usual {
+                return Some((name, value(&has)));
+            }
         }
         None
     }

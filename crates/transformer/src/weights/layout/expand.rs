@@ -53,7 +53,7 @@ mod tests {
 
     use super::*;
     use crate::choice::Choice;
-    use crate::config::{Activation, Positions, TransformerConfig, WeightTying};
+    use crate::config::{Activation, NormKind, Positions, TransformerConfig, WeightTying};
     use crate::weights::layout::rule::Part;
     use crate::weights::layout::shapes::shapes;
     use crate::weights::parameters;
@@ -75,9 +75,18 @@ mod tests {
             small.clone(),
             small.clone().with_positions(Positions::Learned),
             small.clone().with_weight_tying(WeightTying::Decoder),
+            small.clone().with_weight_tying(WeightTying::Embeddings),
             small.clone().with_weight_tying(WeightTying::All),
             small.clone().with_activation(Activation::Swiglu),
             small.clone().with_final_norm(false),
+            small.clone().with_embedding_norm(true),
+            small
+                .clone()
+                .with_d_kv(Some(3))
+                .with_biases(false)
+                .with_logits_bias(false)
+                .with_norm(NormKind::Rms)
+                .with_positions(Positions::Relative),
         ] {
             let mut given = shapes(&config, [true, true]);
             given.sort();

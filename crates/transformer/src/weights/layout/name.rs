@@ -18,9 +18,21 @@ pub enum Layout {
     /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
     /// `encoder.layers.0.self_attn.in_proj_weight`.
     TorchNn,
+    /// BART and mBART in Hugging Face's library: Marian's names, with
+    /// `model.encoder.layernorm_embedding.weight`.
+    Bart,
+    /// M2M100 and NLLB in Hugging Face's library: Marian's names, with
+    /// `model.encoder.layer_norm.weight`.
+    M2m100,
     /// Marian in Hugging Face's library, with names such as
     /// `model.encoder.layers.0.self_attn.q_proj.weight`.
     Marian,
+    /// T5 with gated feed-forward networks (T5 1.1, Flan-T5, mT5) in Hugging Face's library, with
+    /// names such as `encoder.block.0.layer.1.DenseReluDense.wi_0.weight`.
+    T5Gated,
+    /// T5 in Hugging Face's library, with names such as
+    /// `encoder.block.0.layer.0.SelfAttention.q.weight`.
+    T5,
 }
 
 choices!(Layout, "layout", {
@@ -29,5 +41,41 @@ choices!(Layout, "layout", {
     Labml: "labml", "encoder.layers.0.self_attn.query.linear: labml's annotated implementation";
     Annotated: "annotated", "encoder.layers.0.self_attn.linears.0: the Annotated Transformer";
     TorchNn: "torch-nn", "encoder.layers.0.self_attn.in_proj_weight: torch.nn.Transformer";
+    Bart: "bart", "model.encoder.layernorm_embedding: BART and mBART of Hugging Face";
+    M2m100: "m2m100", "model.encoder.layer_norm: M2M100 and NLLB of Hugging Face";
     Marian: "marian", "model.encoder.layers.0.self_attn.q_proj: Marian of Hugging Face";
+    T5Gated: "t5-gated", "encoder.block.0.layer.1.DenseReluDense.wi_0: T5 1.1, Flan-T5, mT5";
+    T5: "t5", "encoder.block.0.layer.0.SelfAttention.q: T5 of Hugging Face";
 });
+
+impl Layout {
+    /// Returns the end of a name that every file of this layout has, and that files of the layouts
+    /// after it in [`Choice::ALL`](crate::Choice::ALL) lack. `None` if names of self-attention tell
+    /// the layout apart.
+    pub(in crate::weights) fn mark(self) -> Option<&'static str> {
+        match self {
+            Self::Bart => Some("coder.layernorm_embedding.weight"),
+            Self::M2m100 => Some("coder.layer_norm.weight"),
+            Self::T5Gated => Some(".DenseReluDense.wi_0.weight"),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the layout is one of Hugging Face's library, which writes a `config.json`
+    /// beside the weights.
+    pub fn is_hugging_face(self) -> bool {
+        matches!(
+            self,
+            Self::Bart | Self::M2m100 | Self::Marian | Self::T5Gated | Self::T5
+        )
+    }
+
+    /// Returns the number of rows before the first position in the layout's learned position
+    /// tables.
+    pub(in crate::weights) fn position_offset(self) -> usize {
+        match self {
+            Self::Bart => 2,
+            _ => 0,
+        }
+    }
+}

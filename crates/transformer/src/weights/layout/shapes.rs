@@ -1,6 +1,6 @@
 //! The shapes of a model's parameters, computed from its configuration.
 
-use crate::config::{Positions, TransformerConfig, WeightTying};
+use crate::config::{NormKind, Positions, TransformerConfig};
 
 /// Returns the names and shapes of the parameters of a model, or of one of its stacks.
 ///
@@ -16,14 +16,19 @@ pub(in crate::weights) fn shapes(
     } else {
         f
     };
+    let h = config.d_heads();
     let mut all = Vec::new();
     let linear = |all: &mut Vec<_>, name: String, input, output| {
         all.push((format!("{name}.weight"), vec![input, output]));
-        all.push((format!("{name}.bias"), vec![output]));
+        if config.biases {
+            all.push((format!("{name}.bias"), vec![output]));
+        }
     };
     let norm = |all: &mut Vec<_>, name: String| {
         all.push((format!("{name}.gamma"), vec![d]));
-        all.push((format!("{name}.beta"), vec![d]));
+        if config.norm == NormKind::Layer {
+            all.push((format!("{name}.beta"), vec![d]));
+        }
     };
     let stacks = [
         ("encoder", config.n_encoder_layers, config.source_vocab_size),
@@ -34,7 +39,7 @@ pub(in crate::weights) fn shapes(
             continue;
         }
         let is_decoder = index == 1;
-        if is_decoder || config.weight_tying != WeightTying::All {
+        if is_decoder || !config.weight_tying.shares_source() {
             all.push((
                 format!("{stack}.input.embedding.weight"),
                 vec![vocab_size, d],
@@ -44,14 +49,21 @@ pub(in crate::weights) fn shapes(
             let name = format!("{stack}.input.position.Learned.weight");
             all.push((name, vec![config.max_len, d]));
         }
+        if config.positions == Positions::Relative {
+            let name = format!("{stack}.attention_position.Relative.weight");
+            all.push((name, vec![config.relative_buckets, config.n_heads]));
+        }
+        if config.embedding_norm {
+            norm(&mut all, format!("{stack}.input.norm"));
+        }
         for layer in (0..n_layers).map(|layer| format!("{stack}.layers.{layer}")) {
-            linear(&mut all, format!("{layer}.self_attention.w_qkv"), d, 3 * d);
-            linear(&mut all, format!("{layer}.self_attention.w_o"), d, d);
+            linear(&mut all, format!("{layer}.self_attention.w_qkv"), d, 3 * h);
+            linear(&mut all, format!("{layer}.self_attention.w_o"), h, d);
             norm(&mut all, format!("{layer}.self_attention_residual.norm"));
             if is_decoder {
-                linear(&mut all, format!("{layer}.cross_attention.w_q"), d, d);
-                linear(&mut all, format!("{layer}.cross_attention.w_kv"), d, 2 * d);
-                linear(&mut all, format!("{layer}.cross_attention.w_o"), d, d);
+                linear(&mut all, format!("{layer}.cross_attention.w_q"), d, h);
+                linear(&mut all, format!("{layer}.cross_attention.w_kv"), d, 2 * h);
+                linear(&mut all, format!("{layer}.cross_attention.w_o"), h, d);
                 norm(&mut all, format!("{layer}.cross_attention_residual.norm"));
             }
             linear(&mut all, format!("{layer}.feed_forward.w_1"), d, inner);
@@ -64,10 +76,12 @@ pub(in crate::weights) fn shapes(
     }
     if has[1] {
         let vocab_size = config.target_vocab_size;
-        if config.weight_tying == WeightTying::None {
+        if !config.weight_tying.shares_generator() {
             all.push(("decoder.generator.weight".into(), vec![d, vocab_size]));
         }
-        all.push(("decoder.generator.bias".into(), vec![vocab_size]));
+        if config.logits_bias {
+            all.push(("decoder.generator.bias".into(), vec![vocab_size]));
+        }
     }
     all
 }

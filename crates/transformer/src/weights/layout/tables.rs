@@ -10,7 +10,22 @@ pub(super) fn rules(layout: Layout) -> Vec<Rule> {
         Layout::Labml => labml(),
         Layout::Annotated => annotated(),
         Layout::TorchNn => torch_nn(),
-        Layout::Marian => marian(),
+        Layout::Marian => marian().rules(),
+        Layout::M2m100 => marian().final_norm("model.{s}.layer_norm").rules(),
+        Layout::Bart => marian()
+            .final_norm("model.{s}.layer_norm")
+            .norm_of_stack("model.{s}.layernorm_embedding", "{s}.input.norm")
+            .rules(),
+        Layout::T5 => t5()
+            .linear(ENCODER, "layer.1.DenseReluDense.wi.{p}", INNER)
+            .linear(DECODER, "layer.2.DenseReluDense.wi.{p}", INNER)
+            .rules(),
+        Layout::T5Gated => t5()
+            .linear(ENCODER, "layer.1.DenseReluDense.wi_0.{p}", GATE)
+            .linear(ENCODER, "layer.1.DenseReluDense.wi_1.{p}", GATED)
+            .linear(DECODER, "layer.2.DenseReluDense.wi_0.{p}", GATE)
+            .linear(DECODER, "layer.2.DenseReluDense.wi_1.{p}", GATED)
+            .rules(),
     }
 }
 
@@ -32,6 +47,8 @@ const CROSS_KEY: (&str, Part) = ("cross_attention.w_kv", part(0, 2));
 const CROSS_VALUE: (&str, Part) = ("cross_attention.w_kv", part(1, 2));
 const CROSS_OUTPUT: (&str, Part) = ("cross_attention.w_o", Part::WHOLE);
 const INNER: (&str, Part) = ("feed_forward.w_1", Part::WHOLE);
+const GATE: (&str, Part) = ("feed_forward.w_1", part(0, 2));
+const GATED: (&str, Part) = ("feed_forward.w_1", part(1, 2));
 const OUTER: (&str, Part) = ("feed_forward.w_2", Part::WHOLE);
 
 const SELF_NORM: &str = "self_attention_residual.norm";
@@ -49,6 +66,8 @@ struct Table {
     norm: [&'static str; 2],
     /// Prefix in the layout's names before `encoder.` or `decoder.`, such as `model.`, or empty.
     before: &'static str,
+    /// The layout's name for the list of a stack's layers.
+    layers: &'static str,
 }
 
 impl Table {
@@ -57,6 +76,7 @@ impl Table {
             rules: Vec::new(),
             norm,
             before: "",
+            layers: "layers",
         }
     }
 
@@ -91,7 +111,7 @@ impl Table {
     fn packed(mut self, stack: &str, theirs: &str, their_part: Part, ours: (&str, Part)) -> Self {
         let (ours, our_part) = ours;
         for (name, kind) in [("weight", Kind::Linear), ("bias", Kind::Vector(0))] {
-            let theirs = format!("{}{stack}.layers.{{i}}.{theirs}", self.before);
+            let theirs = format!("{}{stack}.{}.{{i}}.{theirs}", self.before, self.layers);
             let theirs = theirs.replace("{p}", name);
             let ours = format!("{stack}.layers.{{i}}.{ours}.{name}");
             self.rule(&[&theirs], &ours, kind, [their_part, our_part]);
@@ -102,7 +122,8 @@ impl Table {
     /// Adds the rules for one norm in every layer of a stack.
     fn norm(mut self, stack: &str, theirs: &str, ours: &str) -> Self {
         for (their_name, our_name) in self.norm.into_iter().zip(["gamma", "beta"]) {
-            let theirs = format!("{}{stack}.layers.{{i}}.{theirs}.{their_name}", self.before);
+            let (before, layers) = (self.before, self.layers);
+            let theirs = format!("{before}{stack}.{layers}.{{i}}.{theirs}.{their_name}");
             let ours = format!("{stack}.layers.{{i}}.{ours}.{our_name}");
             self.rule(&[&theirs], &ours, Kind::Same, [Part::WHOLE; 2]);
         }
@@ -110,10 +131,15 @@ impl Table {
     }
 
     /// Adds the rules for the final norms of both stacks.
-    fn final_norm(mut self, theirs: &str) -> Self {
+    fn final_norm(self, theirs: &str) -> Self {
+        self.norm_of_stack(theirs, "{s}.final_norm")
+    }
+
+    /// Adds the rules for a norm that each stack has once.
+    fn norm_of_stack(mut self, theirs: &str, ours: &str) -> Self {
         for (their_name, our_name) in self.norm.into_iter().zip(["gamma", "beta"]) {
             let theirs = format!("{theirs}.{their_name}");
-            let ours = format!("{{s}}.final_norm.{our_name}");
+            let ours = format!("{ours}.{our_name}");
             self.rule(&[&theirs], &ours, Kind::Same, [Part::WHOLE; 2]);
         }
         self
@@ -158,6 +184,7 @@ fn native() -> Vec<Rule> {
     for name in [
         "{s}.input.embedding.weight",
         "{s}.input.position.Learned.weight",
+        "{s}.attention_position.Relative.weight",
         "decoder.generator.weight",
         "decoder.generator.bias",
     ] {
@@ -168,6 +195,7 @@ fn native() -> Vec<Rule> {
         .norm(DECODER, CROSS_NORM, CROSS_NORM)
         .norm(BOTH, INNER_NORM, INNER_NORM)
         .final_norm("{s}.final_norm")
+        .norm_of_stack("{s}.input.norm", "{s}.input.norm")
         .rules()
 }
 
@@ -363,7 +391,7 @@ fn torch_nn() -> Vec<Rule> {
         .rules()
 }
 
-fn marian() -> Vec<Rule> {
+fn marian() -> Table {
     let mut table = Table::new(["weight", "bias"]);
     table.before = "model.";
     let mut table = table
@@ -390,5 +418,39 @@ fn marian() -> Vec<Rule> {
     table.rule(&names[..1], names[1], Kind::Linear, [Part::WHOLE; 2]);
     let names = ["final_logits_bias", "decoder.generator.bias"];
     table.rule(&names[..1], names[1], Kind::Vector(1), [Part::WHOLE; 2]);
-    table.rules()
+    table
+}
+
+/// Returns the rules that plain and gated T5 have in common.
+fn t5() -> Table {
+    let mut table = Table::new(["weight", "bias"]);
+    table.layers = "block";
+    let mut table = table
+        .linear(BOTH, "layer.0.SelfAttention.q.{p}", QUERY)
+        .linear(BOTH, "layer.0.SelfAttention.k.{p}", KEY)
+        .linear(BOTH, "layer.0.SelfAttention.v.{p}", VALUE)
+        .linear(BOTH, "layer.0.SelfAttention.o.{p}", OUTPUT)
+        .linear(DECODER, "layer.1.EncDecAttention.q.{p}", CROSS_QUERY)
+        .linear(DECODER, "layer.1.EncDecAttention.k.{p}", CROSS_KEY)
+        .linear(DECODER, "layer.1.EncDecAttention.v.{p}", CROSS_VALUE)
+        .linear(DECODER, "layer.1.EncDecAttention.o.{p}", CROSS_OUTPUT)
+        .linear(ENCODER, "layer.1.DenseReluDense.wo.{p}", OUTER)
+        .linear(DECODER, "layer.2.DenseReluDense.wo.{p}", OUTER)
+        .norm(BOTH, "layer.0.layer_norm", SELF_NORM)
+        .norm(ENCODER, "layer.1.layer_norm", INNER_NORM)
+        .norm(DECODER, "layer.1.layer_norm", CROSS_NORM)
+        .norm(DECODER, "layer.2.layer_norm", INNER_NORM)
+        .final_norm("{s}.final_layer_norm")
+        .same(
+            &["{s}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"],
+            "{s}.attention_position.Relative.weight",
+        )
+        .same(&["shared.weight"], "decoder.input.embedding.weight")
+        .same(
+            &["{s}.embed_tokens.weight", "shared.weight"],
+            "{s}.input.embedding.weight",
+        );
+    let names = ["lm_head.weight", "decoder.generator.weight"];
+    table.rule(&names[..1], names[1], Kind::Linear, [Part::WHOLE; 2]);
+    table
 }

@@ -1,3 +1,5 @@
+use transformer::WeightTying;
+
 use super::*;
 
 fn code(layout: Layout, config: &TransformerConfig, has_positions: bool) -> String {
@@ -112,10 +114,20 @@ fn other_layouts_have_their_classes() {
         (
             Layout::Marian,
             &[
-                "MarianConfig(vocab_size=36, d_model=64, encoder_layers=6, decoder_layers=2,",
+                "AutoConfig.for_model(\"marian\", ",
+                "vocab_size=36",
+                "encoder_layers=6",
                 "activation_function=\"gelu\"",
                 "pad_token_id=3",
                 "max_position_embeddings=18",
+            ],
+        ),
+        (
+            Layout::T5Gated,
+            &[
+                "AutoConfig.for_model(\"t5\", ",
+                "num_layers=6",
+                "tie_word_embeddings=False",
             ],
         ),
         (Layout::Paper, &["d_model=64", "pre_norm=False"]),

@@ -1,0 +1,59 @@
+//! The positional encodings that act in self-attention.
+
+use burn::module::Module;
+use burn::tensor::Tensor;
+
+use super::relative::RelativeBias;
+use super::rotary::{RotaryEncoding, Rotation};
+use crate::config::TransformerConfig;
+use crate::init::Init;
+
+/// The positional encoding of a stack that acts in self-attention.
+#[derive(Module, Debug)]
+pub enum AttentionPosition {
+    /// Queries and keys are rotated.
+    Rotary(RotaryEncoding),
+    /// Trained numbers are added to the scores.
+    Relative(RelativeBias),
+}
+
+impl AttentionPosition {
+    /// Builds the configured encoding; `None` if it does not act in self-attention.
+    pub(crate) fn build(
+        config: &TransformerConfig,
+        is_causal: bool,
+        init: &mut Init,
+    ) -> Option<Self> {
+        let rotary = RotaryEncoding::build(config, init).map(Self::Rotary);
+        rotary.or_else(|| RelativeBias::build(config, is_causal, init).map(Self::Relative))
+    }
+
+    /// Returns the encoding of `length` tokens after `past` earlier ones, which all layers share.
+    ///
+    /// # Panics
+    ///
+    /// If positions are rotary and `past + length` exceeds `max_len`.
+    pub(crate) fn forward(&self, past: usize, length: usize) -> PositionTerm {
+        match self {
+            Self::Rotary(rotary) => PositionTerm::Rotation(rotary.forward(past, length)),
+            Self::Relative(relative) => PositionTerm::Bias(relative.forward(past, length)),
+        }
+    }
+
+    /// Returns the maximum sequence length, in tokens; `None` if any length is possible.
+    pub(super) fn max_len(&self) -> Option<usize> {
+        match self {
+            Self::Rotary(rotary) => Some(rotary.max_len()),
+            Self::Relative(_) => None,
+        }
+    }
+}
+
+/// What a positional encoding changes in the self-attention of all layers.
+#[derive(Clone, Debug)]
+pub(crate) enum PositionTerm {
+    /// Rotation of queries and keys.
+    Rotation(Rotation),
+    /// Numbers that are added to the scores, `[1, H, T, S]`.
+    Bias(Tensor<4>),
+}

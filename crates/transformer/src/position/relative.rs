@@ -1,0 +1,85 @@
+//! Relative positions (T5, Raffel et al. 2020, section 2.1): a trained number for each head and
+//! distance, which is added to the scores of self-attention.
+//!
+//! Distances share numbers in buckets. With `n` buckets for one direction and `e = n / 2`, a
+//! distance `d < e` has a bucket of its own, and longer ones share buckets whose width grows with
+//! the logarithm:
+//!
+//! ```text
+//! bucket(d) = min(n - 1, e + floor((n - e) ln(d / e) / ln(max_distance / e)))
+//! ```
+//!
+//! An encoder has half of the buckets for keys before the query, and half for keys after it. In a
+//! decoder, all buckets are for keys before the query.
+
+use burn::module::{Module, Param};
+use burn::tensor::{DType, Int, Tensor, TensorData};
+
+use crate::config::{Positions, TransformerConfig};
+use crate::init::Init;
+
+/// A table with one trained number per bucket and head, which all layers of a stack share.
+#[derive(Module, Debug)]
+pub struct RelativeBias {
+    /// The table, `[n_buckets, H]`.
+    pub weight: Param<Tensor<2>>,
+    max_distance: usize,
+    is_causal: bool,
+}
+
+impl RelativeBias {
+    /// Builds the table; `None` unless the configuration has relative positions.
+    pub(crate) fn build(
+        config: &TransformerConfig,
+        is_causal: bool,
+        init: &mut Init,
+    ) -> Option<Self> {
+        (config.positions == Positions::Relative).then(|| Self {
+            weight: init.xavier(config.relative_buckets, config.n_heads),
+            max_distance: config.relative_max_distance,
+            is_causal,
+        })
+    }
+
+    /// Returns the numbers that are added to the scores of `length` queries, which follow `past`
+    /// tokens and attend to these tokens and to each other.
+    ///
+    /// # Shapes
+    ///
+    /// - output: `[1, H, length, past + length]`
+    pub fn forward(&self, past: usize, length: usize) -> Tensor<4> {
+        let table = self.weight.val();
+        let [n_buckets, n_heads] = table.dims();
+        let total = past + length;
+        // Every distance has its bucket looked up once, from `1 - total` to `total - 1`.
+        let buckets: Vec<i32> = (0..length)
+            .flat_map(|query| (0..total).map(move |key| (query + past, key)))
+            .map(|(query, key)| self.bucket(query, key, n_buckets))
+            .collect();
+        let buckets = TensorData::new(buckets, [length * total]);
+        let buckets = Tensor::<1, Int>::from_data(buckets, (&table.device(), DType::I32));
+        let bias = table.select(0, buckets).reshape([length, total, n_heads]);
+        bias.permute([2, 0, 1]).unsqueeze()
+    }
+
+    /// Returns the bucket of a query and a key at the given positions.
+    fn bucket(&self, query: usize, key: usize, n_buckets: usize) -> i32 {
+        let (first, n, distance) = match self.is_causal {
+            true => (0, n_buckets, query.saturating_sub(key)),
+            false if key > query => (n_buckets / 2, n_buckets / 2, key - query),
+            false => (0, n_buckets / 2, query - key),
+        };
+        let exact = n / 2;
+        let bucket = if distance < exact {
+            distance
+        } else {
+            // The operations and their order are those of T5, in f32: a distance at the edge of two
+            // buckets must be in the same bucket.
+            let ratio = (distance as f32 / exact as f32).ln();
+            let whole = (self.max_distance as f64 / exact as f64).ln() as f32;
+            let step = ratio / whole * (n - exact) as f32;
+            (exact + step as usize).min(n - 1)
+        };
+        (first + bucket) as i32
+    }
+}

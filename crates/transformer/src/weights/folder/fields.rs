@@ -1,0 +1,131 @@
+//! The fields of a `config.json`, of which each is used, expected to have one value, or reported.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::json::{CONFIG, read_json};
+use crate::weights::error::WeightsError;
+
+/// Fields that do not change what a model computes: names, labels, training, and settings of
+/// generation, which the caller reads by itself.
+const NEUTRAL: &[&str] = &[
+    "_name_or_path",
+    "_num_labels",
+    "activation_dropout",
+    "architectures",
+    "attention_dropout",
+    "bad_words_ids",
+    "bos_token_id",
+    "classif_dropout",
+    "classifier_dropout",
+    "decoder_layerdrop",
+    "decoder_start_token_id",
+    "decoder_vocab_size",
+    "dense_act_fn",
+    "dtype",
+    "early_stopping",
+    "encoder_layerdrop",
+    "eos_token_id",
+    "extra_pos_embeddings",
+    "finetuning_task",
+    "force_bos_token_to_be_generated",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "init_std",
+    "initializer_factor",
+    "is_decoder",
+    "is_encoder_decoder",
+    "is_gated_act",
+    "label2id",
+    "length_penalty",
+    "max_length",
+    "min_length",
+    "n_positions",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "num_hidden_layers",
+    "output_past",
+    "prefix",
+    "problem_type",
+    "save_step",
+    "task_specific_params",
+    "tokenizer_class",
+    "torch_dtype",
+    "transformers_version",
+    "unk_token_id",
+    "use_cache",
+];
+
+/// The fields of a `config.json`. A field is removed when it is read, so that the others remain.
+pub(super) struct Fields(BTreeMap<String, Value>);
+
+impl Fields {
+    pub fn read(path: &Path) -> Result<Self, WeightsError> {
+        let of_config =
+            |error: WeightsError| WeightsError::File(format!("has a {CONFIG} that {error}"));
+        match read_json(path).map_err(of_config)? {
+            Value::Object(fields) => Ok(Self(fields.into_iter().collect())),
+            _ => Err(of_config(WeightsError::File("is not an object".into()))),
+        }
+    }
+
+    /// Takes an optional field; `null` counts as absent.
+    pub fn optional<T: DeserializeOwned>(&mut self, name: &str) -> Result<Option<T>, WeightsError> {
+        let Some(value) = self.0.remove(name).filter(|value| !value.is_null()) else {
+            return Ok(None);
+        };
+        let read = serde_json::from_value(value.clone());
+        read.map(Some).map_err(|error| {
+            WeightsError::File(format!("has a {CONFIG} with {name} {value} ({error})"))
+        })
+    }
+
+    /// Takes a field that must be there.
+    pub fn required<T: DeserializeOwned>(&mut self, name: &str) -> Result<T, WeightsError> {
+        let value = self.optional(name)?;
+        value.ok_or_else(|| WeightsError::File(format!("has a {CONFIG} without {name}")))
+    }
+
+    /// Takes fields that must all have the value `expected` if they are there.
+    pub fn expect(&mut self, names: &[&str], expected: Value) -> Result<(), WeightsError> {
+        for name in names {
+            if let Some(value) = self.optional::<Value>(name)?
+                && value != expected
+            {
+                return Err(refuse(name, &value, &expected));
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the fields that were not taken and that may change what the model computes.
+    pub fn unknown(self) -> Vec<String> {
+        let is_empty = |value: &Value| match value {
+            Value::Null | Value::Bool(false) => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        let known = |name: &String| NEUTRAL.contains(&name.as_str());
+        let fields = self.0.into_iter();
+        let unknown = fields.filter(|(name, value)| !known(name) && !is_empty(value));
+        unknown
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect()
+    }
+}
+
+/// Returns the error about a field whose value this crate does not have.
+pub(super) fn refuse(
+    name: &str,
+    value: &impl std::fmt::Display,
+    expected: &impl std::fmt::Display,
+) -> WeightsError {
+    let what = format!("has a {CONFIG} with {name} {value}, but only {expected} is supported");
+    WeightsError::File(what)
+}

@@ -1,0 +1,25 @@
+//! The JSON files of a folder.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::weights::error::WeightsError;
+
+/// Name of the configuration in a folder.
+pub(super) const CONFIG: &str = "config.json";
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 1 << 26;
+
+/// Reads a JSON file of moderate size.
+pub(super) fn read_json(path: &Path) -> Result<Value, WeightsError> {
+    let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
+    if !about.is_file() || about.len() > LARGEST {
+        let what = format!("is not a regular file of at most {} MiB", LARGEST >> 20);
+        return Err(WeightsError::File(what));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| WeightsError::io(&error))?;
+    serde_json::from_str(&text)
+        .map_err(|error| WeightsError::File(format!("is not JSON ({error})")))
+}

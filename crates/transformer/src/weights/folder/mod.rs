@@ -1,0 +1,156 @@
+//! Model folders of Hugging Face: `config.json`, and the weights in one file or in shards.
+
+mod family;
+mod fields;
+mod json;
+mod written;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+pub use self::written::hugging_face_config;
+
+use self::family::Sizes;
+use self::fields::Fields;
+use self::json::{CONFIG, read_json};
+use super::error::WeightsError;
+use super::file::WeightsFile;
+use super::import::{Imported, import};
+use super::options::ImportOptions;
+
+/// Names of the weights in a folder, in the order in which they are looked for. An index names the
+/// shards of a model in several files.
+const WEIGHTS: [&str; 4] = [
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+];
+
+/// A model in a folder of Hugging Face, whose configuration has been read.
+///
+/// The families are T5 (also T5 1.1, Flan-T5 and mT5), BART, mBART, M2M100 (also NLLB), Marian and
+/// Pegasus.
+///
+/// ```no_run
+/// use burn::tensor::Device;
+/// use transformer::weights::ModelFolder;
+///
+/// let folder = ModelFolder::open("nllb-200-distilled-600M")?;
+/// let model = folder.import()?.transformer(&Device::flex())?;
+/// # Ok::<(), transformer::weights::WeightsError>(())
+/// ```
+#[derive(Debug)]
+pub struct ModelFolder {
+    /// The weights.
+    pub file: WeightsFile,
+    /// How to import the weights, as `config.json` says. The caller may change it.
+    pub options: ImportOptions,
+    /// Settings of `config.json` that are not known, each with its value. They were not used.
+    pub unknown: Vec<String>,
+    sizes: Sizes,
+}
+
+impl ModelFolder {
+    /// Reads the configuration of a folder and opens its weights. `path` is the folder, or the file
+    /// of weights in it.
+    ///
+    /// # Errors
+    ///
+    /// A file is missing or damaged, a shard is outside the folder, or the configuration is of an
+    /// unknown family or asks for something that this crate does not have.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
+        let path = path.as_ref();
+        let config = match path.is_dir() {
+            true => path.join(CONFIG),
+            false => path.with_file_name(CONFIG),
+        };
+        let mut fields = Fields::read(&config)?;
+        let (options, sizes) = family::read(&mut fields)?;
+        Ok(Self {
+            file: match path.is_dir() {
+                true => open_weights(path)?,
+                false => WeightsFile::open(path)?,
+            },
+            options,
+            unknown: fields.unknown(),
+            sizes,
+        })
+    }
+
+    /// Imports the weights.
+    ///
+    /// # Errors
+    ///
+    /// In the cases of [`import`](super::import()), or if a size of the weights is not the one of
+    /// `config.json`.
+    pub fn import(&self) -> Result<Imported, WeightsError> {
+        let mut imported = import(&self.file, &self.options)?;
+        for (name, found, given) in self.sizes.compare(&imported.config) {
+            if found != given {
+                let what = format!("has weights with {name} {found}, but {CONFIG} has {given}");
+                return Err(WeightsError::File(what));
+            }
+        }
+        let unknown = self.unknown.iter();
+        let unknown =
+            unknown.map(|what| format!("{CONFIG}: {what} is not known, and was not used"));
+        imported.warnings.extend(unknown);
+        Ok(imported)
+    }
+}
+
+/// Opens the weights of a folder.
+fn open_weights(folder: &Path) -> Result<WeightsFile, WeightsError> {
+    let found = WEIGHTS.iter().find(|name| folder.join(name).exists());
+    let Some(name) = found else {
+        let what = format!("has no weights: none of {}", WEIGHTS.join(", "));
+        return Err(WeightsError::File(what));
+    };
+    let path = folder.join(name);
+    let of_file = |error: WeightsError| WeightsError::File(format!("has a {name} that {error}"));
+    if !name.ends_with(".json") {
+        return WeightsFile::open(path).map_err(of_file);
+    }
+    let map = weight_map(&path).map_err(of_file)?;
+    let shards: BTreeSet<&String> = map.values().collect();
+    let paths: Vec<PathBuf> = shards.iter().map(|shard| folder.join(shard)).collect();
+    let file = WeightsFile::open_shards(&paths)?;
+    for (tensor, shard) in &map {
+        if file.file_name_of(tensor).as_ref() != Some(shard) {
+            let what = format!("has a {name} that has tensor {tensor} in {shard}, which lacks it");
+            return Err(WeightsError::File(what));
+        }
+    }
+    Ok(file)
+}
+
+/// Reads an index: the shard of each tensor.
+fn weight_map(path: &Path) -> Result<BTreeMap<String, String>, WeightsError> {
+    let index = read_json(path)?;
+    let Some(Value::Object(map)) = index.get("weight_map") else {
+        return Err(WeightsError::File("has no object weight_map".into()));
+    };
+    if map.is_empty() {
+        return Err(WeightsError::File("has an empty weight_map".into()));
+    }
+    let shard = |(tensor, shard): (&String, &Value)| match shard.as_str() {
+        // A shard must be in the folder itself.
+        Some(name)
+            if Path::new(name)
+                .file_name()
+                .is_some_and(|whole| whole == name) =>
+        {
+            Ok((tensor.clone(), name.to_string()))
+        }
+        _ => {
+            let what = format!(
+                "has {shard} for tensor {tensor}, but must have the name of a file beside it"
+            );
+            Err(WeightsError::File(what))
+        }
+    };
+    map.iter().map(shard).collect()
+}

@@ -1,0 +1,91 @@
+//! The `config.json` of a model that was exported for Hugging Face.
+
+use serde_json::{Map, Value, json};
+
+use crate::config::{Activation, NormPlacement, Positions, TransformerConfig};
+use crate::weights::layout::Layout;
+
+/// Returns the fields of the `config.json` of an exported model, among them `model_type`; `None` if
+/// Hugging Face has no family for the layout.
+///
+/// The configuration must be one that the layout can represent. Fields about tokens other than
+/// padding, such as `decoder_start_token_id`, are the caller's.
+pub fn hugging_face_config(
+    config: &TransformerConfig,
+    layout: Layout,
+) -> Option<Map<String, Value>> {
+    let fields = match layout {
+        Layout::T5 | Layout::T5Gated => t5(config),
+        Layout::Bart | Layout::M2m100 | Layout::Marian => bart(config, layout),
+        _ => return None,
+    };
+    match fields {
+        Value::Object(fields) => Some(fields),
+        _ => None,
+    }
+}
+
+/// Returns the name of an activation function in transformers.
+fn name_of(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Relu => "relu",
+        Activation::Gelu => "gelu",
+        Activation::GeluTanh => "gelu_new",
+        Activation::Swish => "silu",
+        Activation::GegluTanh => "gated-gelu",
+        Activation::Swiglu => "gated-silu",
+        // No family has these functions, but a configuration that transformers refuses shows it.
+        Activation::Glu => "gated-sigmoid",
+        Activation::Geglu => "gated-erf-gelu",
+    }
+}
+
+fn t5(config: &TransformerConfig) -> Value {
+    json!({
+        "model_type": "t5",
+        "is_encoder_decoder": true,
+        "vocab_size": config.target_vocab_size,
+        "d_model": config.d_model,
+        "d_kv": config.d_head(),
+        "d_ff": config.d_ff,
+        "num_heads": config.n_heads,
+        "num_layers": config.n_encoder_layers,
+        "num_decoder_layers": config.n_decoder_layers,
+        "relative_attention_num_buckets": config.relative_buckets,
+        "relative_attention_max_distance": config.relative_max_distance,
+        "dropout_rate": config.dropout,
+        "layer_norm_epsilon": config.norm_epsilon,
+        "feed_forward_proj": name_of(config.activation),
+        "tie_word_embeddings": config.scale_logits,
+        "pad_token_id": config.pad_id,
+    })
+}
+
+fn bart(config: &TransformerConfig, layout: Layout) -> Value {
+    let model_type = match (layout, config.norm_placement, config.positions) {
+        (Layout::Bart, NormPlacement::Post, _) => "bart",
+        (Layout::Bart, NormPlacement::Pre, _) => "mbart",
+        (Layout::M2m100, _, Positions::SinusoidalHalves) => "pegasus",
+        (Layout::M2m100, ..) => "m2m_100",
+        _ => "marian",
+    };
+    json!({
+        "model_type": model_type,
+        "is_encoder_decoder": true,
+        "vocab_size": config.target_vocab_size,
+        "d_model": config.d_model,
+        "encoder_layers": config.n_encoder_layers,
+        "decoder_layers": config.n_decoder_layers,
+        "encoder_attention_heads": config.n_heads,
+        "decoder_attention_heads": config.n_heads,
+        "encoder_ffn_dim": config.d_ff,
+        "decoder_ffn_dim": config.d_ff,
+        "max_position_embeddings": config.max_len,
+        "activation_function": name_of(config.activation),
+        "dropout": config.dropout,
+        "attention_dropout": config.dropout,
+        "activation_dropout": config.dropout,
+        "scale_embedding": config.scale_embeddings,
+        "pad_token_id": config.pad_id,
+    })
+}

@@ -1,0 +1,320 @@
+//! Compares models of Hugging Face's families, imported from their folders, with what transformers
+//! computes from the same files.
+//!
+//! `fixtures/families` holds the folders, and the outputs and gradients of transformers.
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::{Tensor, TensorData};
+use common::{Fixture, assert_close, backends};
+use transformer::weights::{
+    Contents, Dtype, Imported, Layout, ModelFolder, Parameters, WeightsFile, export,
+    hugging_face_config, to_bytes_with,
+};
+
+const FAMILIES: [(&str, Layout); 7] = [
+    ("t5", Layout::T5),
+    ("t5_gated", Layout::T5Gated),
+    ("bart", Layout::Bart),
+    ("mbart", Layout::Bart),
+    ("m2m_100", Layout::M2m100),
+    ("marian", Layout::Marian),
+    ("pegasus", Layout::M2m100),
+];
+
+fn folder(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures/families")
+        .join(name)
+}
+
+fn imported(name: &str) -> Imported {
+    let folder = ModelFolder::open(folder(name)).unwrap_or_else(|error| panic!("{name} {error}"));
+    folder
+        .import()
+        .unwrap_or_else(|error| panic!("{name} {error}"))
+}
+
+#[test]
+fn logits_and_gradients_are_those_of_transformers() {
+    for (name, layout) in FAMILIES {
+        let expected = Fixture::load(&format!("families/{name}.expected"));
+        let imported = imported(name);
+        assert_eq!(imported.layout, layout, "{name}");
+        assert_eq!(imported.warnings, [""; 0], "{name}");
+        assert_eq!(imported.config.dropout, 0.0, "{name}");
+        for backend in backends() {
+            let device = &backend.device;
+            let model = imported.clone().transformer(device).unwrap();
+            let [source, target] = ["source", "target"]
+                .map(|what| expected.int::<2>(&format!("input.{what}"), device));
+            // The parameters are large, and so are the outputs.
+            let tolerance = |reference: &TensorData| {
+                let size = |largest: f32, x: f32| largest.max(x.abs());
+                backend.output * reference.iter::<f32>().fold(1.0, size)
+            };
+            let close = |what: &str, found: Tensor<3>| {
+                let what = format!("output.{what}");
+                let reference = expected.data(&what);
+                let name = format!("{what} of {name} on {}", backend.name);
+                assert_close(&name, &found.into_data(), &reference, tolerance(&reference));
+            };
+            let memory = model.encode(source.clone());
+            // transformers computes other states at padding, on which no other state depends.
+            let states = memory.states.clone();
+            let hidden = source.clone().equal_elem(imported.config.pad_id);
+            let hidden = hidden.unsqueeze_dim::<3>(2).expand(states.dims());
+            let reference: Tensor<3> = expected.float("output.memory", device);
+            let difference = (states - reference).mask_fill(hidden, 0.0).abs().max();
+            let difference = difference.into_scalar::<f32>();
+            let allowed = tolerance(&expected.data("output.memory"));
+            assert!(difference <= allowed, "memory of {name}: {difference}");
+            let logits = model.forward(source.clone(), target.clone());
+            close("logits", logits.clone());
+
+            let cotangent: Tensor<3> = expected.float("input.cotangent", device);
+            let gradients = (logits * cotangent).sum().backward();
+            let all: Parameters = common::parameter_gradients(&model, &gradients)
+                .into_iter()
+                .map(|(path, gradient)| (path, gradient.expect("each parameter has a gradient")))
+                .collect();
+            let theirs = export(&imported.config, Contents::Model, &all, layout, false).unwrap();
+            let mut compared = 0;
+            for (parameter, mut gradient) in theirs {
+                let reference = format!("gradient.{parameter}");
+                if !expected.has(&reference) {
+                    continue;
+                }
+                compared += 1;
+                let reference = expected.data(&reference);
+                if parameter.ends_with("shared.weight") && layout != Layout::T5 {
+                    // PyTorch's embeddings have no gradient for padding, which is the first token
+                    // of some targets.
+                    let width = imported.config.d_model;
+                    let row = imported.config.pad_id as usize * width;
+                    let own = gradient.as_mut_slice::<f32>().unwrap();
+                    let theirs = reference.as_slice::<f32>().unwrap();
+                    own[row..row + width].copy_from_slice(&theirs[row..row + width]);
+                }
+                let largest = reference.iter::<f32>().fold(0.0_f32, |x, y| x.max(y.abs()));
+                let what = format!("gradient of {parameter} of {name} on {}", backend.name);
+                // The gradient of a key's bias is 0 in theory.
+                let tolerance = backend.gradient * largest.max(0.1);
+                assert_close(&what, &gradient, &reference, tolerance);
+            }
+            let with_gradients = expected.names().filter(|x| x.starts_with("gradient."));
+            assert_eq!(compared, with_gradients.count(), "{name}");
+
+            // One token at a time, with a cache, and without autodiff.
+            let model = imported
+                .clone()
+                .transformer(&device.clone().without_autodiff())
+                .unwrap();
+            let device = device.clone().without_autodiff();
+            let [source, target] = ["source", "target"]
+                .map(|what| expected.int::<2>(&format!("input.{what}"), &device));
+            let memory = model.encode(source);
+            let mut cache = model.new_cache();
+            let steps = target.dims()[1];
+            let logits = (0..steps)
+                .map(|step| model.decode(target.clone().narrow(1, step, 1), &memory, &mut cache));
+            close("logits", Tensor::cat(logits.collect(), 1));
+        }
+    }
+}
+
+#[test]
+fn exported_models_are_imported_again() {
+    for (name, layout) in FAMILIES {
+        let original = imported(name);
+        let (config, whole) = (&original.config, Contents::Model);
+        let tensors = export(config, whole, &original.parameters, layout, true).unwrap();
+        let file = WeightsFile::open(self::folder(name).join("model.safetensors")).unwrap();
+        for tensor in file.tensors().keys() {
+            // BART's first two positions stand for padding, and are not imported.
+            if !tensor.ends_with("embed_positions.weight") {
+                assert_eq!(tensors[tensor], file.read(tensor).unwrap(), "{name}");
+            }
+        }
+        let fields = hugging_face_config(config, layout).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let bytes = to_bytes_with(&tensors, Dtype::F32, &Default::default()).unwrap();
+        fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
+        let fields = serde_json::to_vec(&fields).unwrap();
+        fs::write(folder.path().join("config.json"), fields).unwrap();
+        let again = ModelFolder::open(folder.path()).unwrap().import().unwrap();
+        assert_eq!(again.config, original.config, "{name}");
+        assert_eq!(again.parameters, original.parameters, "{name}");
+        assert_eq!(again.warnings, [""; 0], "{name}");
+    }
+}
+
+/// Writes a folder with the tensors of `name` in two shards.
+fn in_shards(name: &str, folder: &Path) -> serde_json::Value {
+    let path = self::folder(name);
+    fs::copy(path.join("config.json"), folder.join("config.json")).unwrap();
+    let file = WeightsFile::open(path.join("model.safetensors")).unwrap();
+    let mut shards = [Parameters::new(), Parameters::new()];
+    let mut map = serde_json::Map::new();
+    for (index, tensor) in file.tensors().keys().enumerate() {
+        let shard = usize::from(index % 3 == 0);
+        shards[shard].insert(tensor.clone(), file.read(tensor).unwrap());
+        map.insert(tensor.clone(), format!("model-{shard}.safetensors").into());
+    }
+    for (shard, tensors) in shards.iter().enumerate() {
+        let bytes = to_bytes_with(tensors, Dtype::F32, &Default::default()).unwrap();
+        fs::write(folder.join(format!("model-{shard}.safetensors")), bytes).unwrap();
+    }
+    serde_json::json!({ "metadata": {}, "weight_map": map })
+}
+
+#[test]
+fn shards_are_one_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let index = in_shards("m2m_100", folder);
+    let write = |index: &serde_json::Value| {
+        let path = folder.join("model.safetensors.index.json");
+        fs::write(path, index.to_string()).unwrap();
+    };
+    write(&index);
+    let again = ModelFolder::open(folder).unwrap().import().unwrap();
+    assert_eq!(again.parameters, imported("m2m_100").parameters);
+
+    let refused = |expected: &str| {
+        let error = ModelFolder::open(folder).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    };
+    let tensor = "model.shared.weight";
+    for (shard, expected) in [
+        (
+            "../model-0.safetensors",
+            "must have the name of a file beside it",
+        ),
+        ("/etc/passwd", "must have the name of a file beside it"),
+        ("..", "must have the name of a file beside it"),
+        (
+            "model-2.safetensors",
+            "has a shard model-2.safetensors that does not exist",
+        ),
+        ("model-1.safetensors", "which lacks it"),
+    ] {
+        let mut wrong = index.clone();
+        let shard = match index["weight_map"][tensor] == shard {
+            true => "model-0.safetensors",
+            false => shard,
+        };
+        wrong["weight_map"][tensor] = shard.into();
+        write(&wrong);
+        refused(expected);
+    }
+    for (wrong, expected) in [
+        ("[]", "has no object weight_map"),
+        ("{\"weight_map\": {}}", "has an empty weight_map"),
+        ("{\"weight_map\": {\"a\": 3}}", "has 3 for tensor a"),
+        ("{", "is not JSON"),
+    ] {
+        fs::write(folder.join("model.safetensors.index.json"), wrong).unwrap();
+        refused(expected);
+    }
+    write(&index);
+    fs::copy(
+        folder.join("model-0.safetensors"),
+        folder.join("model-1.safetensors"),
+    )
+    .unwrap();
+    refused(" twice, in model-0.safetensors and model-1.safetensors");
+}
+
+#[test]
+fn a_configuration_that_cannot_be_represented_is_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let error = ModelFolder::open(folder).unwrap_err().to_string();
+    assert_eq!(error, "has a config.json that does not exist");
+    for (family, key, value, expected) in [
+        (
+            "t5",
+            "model_type",
+            "\"gpt2\"",
+            "has a config.json with model_type gpt2, but must have one of bart,",
+        ),
+        (
+            "t5",
+            "feed_forward_proj",
+            "\"gated-tanh\"",
+            "with feed_forward_proj gated-tanh, but only",
+        ),
+        ("t5", "num_heads", "4", "tensor "),
+        (
+            "t5",
+            "d_ff",
+            "21",
+            "has weights with d_ff 20, but config.json has 21",
+        ),
+        ("t5", "vocab_size", "\"many\"", "with vocab_size \"many\""),
+        ("t5", "d_model", "null", "has a config.json without d_model"),
+        (
+            "bart",
+            "decoder_ffn_dim",
+            "21",
+            "with decoder_ffn_dim 21, but only 20 is supported",
+        ),
+        (
+            "bart",
+            "tie_word_embeddings",
+            "false",
+            "with tie_word_embeddings false, but only true is supported",
+        ),
+        (
+            "bart",
+            "normalize_before",
+            "true",
+            "with normalize_before true, but only false is supported",
+        ),
+        (
+            "bart",
+            "activation_function",
+            "\"tanh\"",
+            "with activation_function tanh, but only relu,",
+        ),
+        (
+            "m2m_100",
+            "encoder_layers",
+            "3",
+            "has weights with encoder layers 2, but config.json has 3",
+        ),
+    ] {
+        let path = self::folder(family);
+        let text = fs::read_to_string(path.join("config.json")).unwrap();
+        let mut config: serde_json::Value = serde_json::from_str(&text).unwrap();
+        config[key] = serde_json::from_str(value).unwrap();
+        fs::write(folder.join("config.json"), config.to_string()).unwrap();
+        fs::copy(
+            path.join("model.safetensors"),
+            folder.join("model.safetensors"),
+        )
+        .unwrap();
+        let result = ModelFolder::open(folder).and_then(|folder| folder.import());
+        let error = result.unwrap_err().to_string();
+        assert!(error.contains(expected), "{family}, {key}: {error}");
+    }
+    let text = fs::read_to_string(self::folder("m2m_100").join("config.json")).unwrap();
+    fs::write(
+        folder.join("config.json"),
+        text.replacen('{', "{\"n_experts\": 8,", 1),
+    )
+    .unwrap();
+    let warnings = ModelFolder::open(folder)
+        .unwrap()
+        .import()
+        .unwrap()
+        .warnings;
+    assert_eq!(
+        warnings,
+        ["config.json: n_experts 8 is not known, and was not used"]
+    );
+}
