@@ -95,6 +95,7 @@
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the training loop, one training step, the optimizer |
+//! | [`pretrained`] | models in folders of Hugging Face |
 //! | [`inference`] | a finished run as a predictor of lines |
 
 #![recursion_limit = "256"]
@@ -112,6 +113,7 @@ pub mod metrics;
 pub mod model;
 pub mod notes;
 pub mod positions;
+pub mod pretrained;
 pub mod run;
 pub mod trainer;
 

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use training::data::{Codec, Dataset};
+use training::data::Dataset;
 use training::error::{UsageError, quote};
 use training::positions::max_tokens;
+use training::pretrained::is_pretrained;
 use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, Method};
 
-use super::check::needs;
+use super::check::{needs, reject};
 use super::parse::{POSITIVE, number, seed, whole_number};
 use super::search::{BeamArgs, check_batch_size, check_generation};
 use super::trained::TrainedArgs;
@@ -30,6 +31,12 @@ pub struct GenerateArgs {
     /// The model.
     #[command(flatten, next_help_heading = "Model")]
     pub trained: TrainedArgs,
+    /// Language of sources, for a model of several languages, such as eng_Latn [default: the tokeniser's]
+    #[arg(long, value_name = "CODE")]
+    pub source_lang: Option<String>,
+    /// Language of outputs, for a model of several languages, such as deu_Latn [default: the model's]
+    #[arg(long, value_name = "CODE")]
+    pub target_lang: Option<String>,
     /// File of sources, - for standard input
     #[arg(long, help_heading = "Input", value_name = "FILE", default_value = "-")]
     pub input: PathBuf,
@@ -117,6 +124,11 @@ impl GenerateArgs {
         let alignments = self.alignments.then_some("");
         needs("--alignments", alignments, "--json", self.json)?;
         check_batch_size(self.batch_size)?;
+        if !is_pretrained(&self.trained.run) {
+            let expected = "needs a folder of Hugging Face: a run has one pair of languages";
+            reject("--source-lang", self.source_lang.as_ref(), expected)?;
+            reject("--target-lang", self.target_lang.as_ref(), expected)?;
+        }
         self.method().map(|_| ())
     }
 
@@ -138,6 +150,15 @@ impl GenerateArgs {
         })
     }
 
+    /// Returns the decoding method of the flags or, if they say nothing about it, `default`.
+    fn method_or(&self, default: Option<Method>) -> Result<Method, UsageError> {
+        let is_given = self.sample || self.beam.beam.is_some() || self.n_best.is_some();
+        match default.filter(|_| !is_given && !self.stream) {
+            Some(method) => Ok(method),
+            None => self.method(),
+        }
+    }
+
     /// Returns the generation settings for this data set and model. Checks that a batch of
     /// `batch_size` sources fits into memory.
     ///
@@ -152,22 +173,29 @@ impl GenerateArgs {
     ) -> Result<GenerateConfig, UsageError> {
         let (codec, limits) = (dataset.codec(), dataset.limits());
         // `limits.target` counts the begin symbol, which is not generated.
-        let max_length = self.max_length.unwrap_or(limits.target - 1);
+        let defaults = dataset.search();
+        let given = self.max_length.or(defaults.max_length);
+        let max_length = given.unwrap_or(limits.target - 1);
         let most = max_tokens(model);
         if max_length > most {
             let expected = format!("must be at most what the model can take ({most})");
             return Err(UsageError::new("--max-length", max_length, expected));
         }
         let vocabularies = codec.vocabularies();
+        let repetition = self.repetition_penalty.or(defaults.repetition_penalty);
+        let mut forbidden = self.forbidden(dataset)?;
+        forbidden.extend(defaults.forbidden);
         let config = GenerateConfig::new(vocabularies.bos_id, max_length)
             .with_eos_id(vocabularies.eos_id)
-            .with_min_length(self.min_length.unwrap_or(0))
-            .with_method(self.method()?)
+            .with_min_length(self.min_length.unwrap_or(defaults.min_length))
+            .with_method(self.method_or(defaults.method)?)
             .with_n_best(self.n_best.unwrap_or(1))
-            .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
-            .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(0))
-            .with_forbidden(self.forbidden(dataset)?)
-            .with_length_limit(limits.output.filter(|_| self.max_length.is_none()));
+            .with_repetition_penalty(repetition.unwrap_or(1.0))
+            .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(defaults.no_repeat_ngram))
+            .with_forbidden(forbidden)
+            .with_early_stopping(defaults.early_stopping)
+            .with_normalize_first(defaults.normalize_first)
+            .with_length_limit(limits.output.filter(|_| given.is_none()));
         check_generation(&config, model, batch_size)?;
         Ok(config)
     }
@@ -194,19 +222,21 @@ impl GenerateArgs {
     /// # Errors
     ///
     /// A word that is not a symbol, or more symbols than `max_length`.
-    pub fn prefix(&self, codec: &dyn Codec, max_length: usize) -> Result<Vec<u32>, UsageError> {
+    pub fn prefix(&self, dataset: &dyn Dataset, max_length: usize) -> Result<Vec<u32>, UsageError> {
+        let (codec, mut all) = (dataset.codec(), dataset.search().prefix);
         let Some(text) = &self.prefix else {
-            return Ok(Vec::new());
+            return Ok(all);
         };
         let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
         let prefix = codec.encode_target(text);
         let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
-        if prefix.len() > max_length {
-            let n = prefix.len();
+        all.extend(prefix);
+        if all.len() > max_length {
+            let n = all.len();
             let limit = format!("must have at most --max-length ({max_length})");
             return Err(wrong(format!("has {n} symbols, {limit}")));
         }
-        Ok(prefix)
+        Ok(all)
     }
 }
 
@@ -311,7 +341,10 @@ mod tests {
         );
         assert_eq!(error("--alpha 1"), "--alpha 1: needs --beam");
         let other = "--beam 2 --length-penalty none --alpha 1";
-        assert_eq!(error(other), "--alpha 1: needs --length-penalty gnmt");
+        assert_eq!(
+            error(other),
+            "--alpha 1: needs --length-penalty gnmt or power"
+        );
         assert_eq!(
             error("--length-penalty gnmt"),
             "--length-penalty gnmt: needs --beam"
@@ -360,17 +393,17 @@ mod tests {
             max_length: 4,
         };
         let task = SequenceTask::new(Rule::Copy, &config).unwrap();
-        let codec = task.codec();
+        let data: &dyn Dataset = &task;
         let mut args = args("");
-        assert_eq!(args.prefix(codec, 2).unwrap(), [0; 0]);
+        assert_eq!(args.prefix(data, 2).unwrap(), [0; 0]);
         args.prefix = Some(" 1  9".into());
-        assert_eq!(args.prefix(codec, 2).unwrap(), [4, 12]);
-        let error = args.prefix(codec, 1).unwrap_err().to_string();
+        assert_eq!(args.prefix(data, 2).unwrap(), [4, 12]);
+        let error = args.prefix(data, 1).unwrap_err().to_string();
         assert!(
             error.contains("has 2 symbols, must have at most --max-length (1)"),
             "{error}"
         );
         args.prefix = Some("1 <eos>".into());
-        assert!(args.prefix(codec, 5).is_err());
+        assert!(args.prefix(data, 5).is_err());
     }
 }

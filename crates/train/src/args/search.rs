@@ -19,7 +19,7 @@ pub struct BeamArgs {
     /// How outputs of different lengths are compared; needs --beam [default: gnmt]
     #[arg(long, value_name = "RULE")]
     pub length_penalty: Option<Penalty>,
-    /// Exponent of --length-penalty gnmt; needs --beam [default: 0.6]
+    /// Exponent of --length-penalty gnmt or power; needs --beam [default: 0.6 or 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>("a number from 0 to 10, such as 0.6"))]
     pub alpha: Option<f64>,
 }
@@ -39,11 +39,19 @@ impl BeamArgs {
             Penalty::Gnmt => LengthPenalty::Gnmt {
                 alpha: alpha.unwrap_or(0.6),
             },
+            Penalty::Power => LengthPenalty::Power {
+                alpha: alpha.unwrap_or(1.0),
+            },
             Penalty::None => LengthPenalty::None,
             Penalty::Average => LengthPenalty::Average,
         };
-        let is_gnmt = penalty.is_none_or(|penalty| penalty == Penalty::Gnmt);
-        needs("--alpha", alpha, "--length-penalty gnmt", is_gnmt)?;
+        let has_exponent = matches!(penalty, None | Some(Penalty::Gnmt | Penalty::Power));
+        needs(
+            "--alpha",
+            alpha,
+            "--length-penalty gnmt or power",
+            has_exponent,
+        )?;
         Ok(match beam {
             None => Method::Greedy,
             Some(1) if penalty.is_none() && alpha.is_none() => Method::Greedy,

@@ -71,6 +71,8 @@ pub enum Penalty {
     Average,
     /// By log-probability / ((5 + length) / 6)^alpha, as in the paper
     Gnmt,
+    /// By log-probability / length^alpha, as in Hugging Face's library
+    Power,
 }
 
 #[cfg(test)]

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use training::collective::Collective;
 use training::error::UsageError;
 use training::inference::{Generation, Input, Predictor, Request, Unreadable, Work};
+use training::pretrained::Languages;
 
 use super::dialog;
-use super::trained::load;
+use super::trained::load_any;
 use crate::args::GenerateArgs;
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
@@ -25,7 +26,11 @@ const BATCH_SIZE: usize = 64;
 /// that cannot be written.
 pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     args.check()?;
-    let trained = load(&args.trained, args.int8, group)?;
+    let languages = Languages {
+        source: args.source_lang.clone(),
+        target: args.target_lang.clone(),
+    };
+    let trained = load_any(&args.trained, &languages, args.int8, group)?;
     let run = &trained.run;
     let group = group.collective();
     // Rank 0 reads the input for all processes.
@@ -40,7 +45,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     let work = match args.score {
         true => Work::Score,
         false => Work::Generate(Generation {
-            prefix: args.prefix(run.dataset.codec(), config.max_length)?,
+            prefix: args.prefix(run.dataset.as_ref(), config.max_length)?,
             alignments: args.alignments,
             extends: args.max_length.is_none(),
             config,

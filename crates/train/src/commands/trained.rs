@@ -1,8 +1,11 @@
 //! The trained model that a command uses.
 
 use anyhow::Result;
+use burn::tensor::Device;
 use fused::FastPaths;
-use training::run::checkpoint::TrainedRun;
+use training::error::UsageError;
+use training::pretrained::{self, Languages};
+use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::generate::Method;
 use transformer::weights;
 
@@ -27,16 +30,46 @@ pub(super) struct Trained {
 pub(super) fn load(args: &TrainedArgs, int8: bool, group: &Group) -> Result<Trained> {
     let backend = args.backend.choose()?;
     let device = backend.of_process(group).open()?;
-    let mut run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
+    let run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
+    Ok(quantized(run, backend, int8, &device))
+}
+
+/// Loads a trained model, or the model of a folder of Hugging Face, which translates between
+/// `languages`.
+///
+/// # Errors
+///
+/// In the cases of [`load`], or if the folder cannot be used.
+pub(super) fn load_any(
+    args: &TrainedArgs,
+    languages: &Languages,
+    int8: bool,
+    group: &Group,
+) -> Result<Trained> {
+    if !pretrained::is_pretrained(&args.run) {
+        return load(args, int8, group);
+    }
+    if args.checkpoint != CheckpointSelector::Last {
+        let expected = "needs the folder of a run";
+        return Err(UsageError::new("--checkpoint", args.checkpoint, expected).into());
+    }
+    let backend = args.backend.choose()?;
+    let device = backend.of_process(group).open()?;
+    let run = pretrained::open(&args.run, languages, &device)?;
+    Ok(quantized(run, backend, int8, &device))
+}
+
+/// Returns a loaded model, whose weights are quantised to 8 bits if `int8` is true.
+fn quantized(mut run: TrainedRun, backend: DeviceName, int8: bool, device: &Device) -> Trained {
     let fast_paths = run.config.execution.fast_paths();
     if int8 {
-        run.model = weights::quantize_int8(run.model, &device);
+        run.model = weights::quantize_int8(run.model, device);
     }
-    Ok(Trained {
+    Trained {
         _fast_paths: fast_paths,
         run,
         backend,
-    })
+    }
 }
 
 /// Returns the beam width of a method; 1 for methods without a beam.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use transformer::generate::LengthLimit;
+use transformer::generate::{EarlyStopping, LengthLimit, Method};
 
 use super::synthetic::task::SyntheticTask;
 use super::{Codec, Decoded, Example, Split};
@@ -28,6 +28,30 @@ impl Limits {
     pub fn sequence(&self) -> usize {
         self.source.max(self.target)
     }
+}
+
+/// Settings of generation that come with a model. Flags take precedence over them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SearchDefaults {
+    /// Decoding method; `None` for greedy decoding.
+    pub method: Option<Method>,
+    /// Token ids with which every output begins.
+    pub prefix: Vec<u32>,
+    /// Token ids that are never generated.
+    pub forbidden: Vec<u32>,
+    /// Length of n-grams that are not repeated; 0 for any.
+    pub no_repeat_ngram: usize,
+    /// Divisor of the positive logits of tokens that the output has; `None` for 1.
+    pub repetition_penalty: Option<f64>,
+    /// Minimum number of tokens of an output.
+    pub min_length: usize,
+    /// When a beam search ends.
+    pub early_stopping: EarlyStopping,
+    /// Whether a beam normalises logits before constraints; see
+    /// [`GenerateConfig`](transformer::generate::GenerateConfig).
+    pub normalize_first: bool,
+    /// Maximum number of tokens of an output; `None` if the limits of the data set apply.
+    pub max_length: Option<usize>,
 }
 
 /// Examples to train and evaluate on, with their codec and scorer.
@@ -116,6 +140,11 @@ pub trait Dataset: Send + Sync {
     /// maximum number of target tokens; `None` if batches are limited by their number of sequences.
     fn batch_tokens(&self) -> Option<usize> {
         None
+    }
+
+    /// Returns the settings of generation that come with the data set.
+    fn search(&self) -> SearchDefaults {
+        SearchDefaults::default()
     }
 
     /// Returns this data set as a synthetic task, which can make examples of any length; `None` if

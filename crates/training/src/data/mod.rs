@@ -22,7 +22,7 @@ pub mod synthetic;
 pub use batch::Batch;
 pub use codec::{Codec, EncodeError, Vocabularies};
 pub use config::{DataConfig, NamedTask, SYNTHETIC_TASKS};
-pub use dataset::{Dataset, Limits, Scorer, TextScores};
+pub use dataset::{Dataset, Limits, Scorer, SearchDefaults, TextScores};
 pub use example::{DataRng, Decoded, Example, generator};
 pub use prepare::{Purpose, prepare};
 pub use share::StepShare;

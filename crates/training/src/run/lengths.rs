@@ -103,6 +103,7 @@ fn method_name(method: Method) -> String {
                 // it.
                 LengthPenalty::Gnmt { alpha: 0.6 } => String::new(),
                 LengthPenalty::Gnmt { alpha } => format!("-alpha-{alpha}"),
+                LengthPenalty::Power { alpha } => format!("-power-{alpha}"),
                 LengthPenalty::Average => "-average-penalty".into(),
                 LengthPenalty::None => "-no-penalty".into(),
             };

@@ -1,7 +1,7 @@
 //! One step of beam search for one source (paper, section 6.1).
 
 use super::row::Row;
-use super::top::{Top, log_sum_exp};
+use super::top::Top;
 
 /// A row (a target being decoded) and a token that may extend it.
 #[derive(Clone, Copy, Debug)]
@@ -31,7 +31,8 @@ impl Continuations {
 
 /// Chooses the best continuations of one source's rows.
 ///
-/// `logits` holds `vocab_size` logits per row, to which the constraints are already applied. In the
+/// `logits` holds `vocab_size` logits per row, to which the constraints are already applied, and
+/// `normalizer` returns the logarithm of the sum of a row's probabilities. In the
 /// result, `ended` has the end symbols that are among the best `width` continuations. `continuing`
 /// has the best `width` continuations by other tokens, no matter how many rows end.
 pub(super) fn choose(
@@ -40,13 +41,14 @@ pub(super) fn choose(
     vocab_size: usize,
     width: usize,
     eos_id: Option<u32>,
+    normalizer: impl Fn(&[f32]) -> f64,
 ) -> Continuations {
     // At most one candidate per row is an end symbol, so `width` candidates remain for
     // `continuing`.
     let mut top = Top::new(width + rows.len());
     let mut normalizers = Vec::with_capacity(rows.len());
     for (index, (row, logits)) in rows.iter().zip(logits.chunks(vocab_size)).enumerate() {
-        let normalizer = log_sum_exp(logits);
+        let normalizer = normalizer(logits);
         top.offer(index, logits, row.log_probability - normalizer);
         normalizers.push(normalizer);
     }

@@ -32,8 +32,7 @@ pub enum Method {
     /// Beam search: keeps the `width` likeliest targets of each source (paper, section 6.1).
     ///
     /// A target is finished when its end symbol is among the best `width` continuations of its
-    /// source. The search for a source ends when no unfinished target can still become one of the
-    /// `n_best`. A beam of width 1 is greedy decoding: it ends at the first end symbol, whatever
+    /// source. [`EarlyStopping`] says when the search for a source ends. A beam of width 1 is greedy decoding: it ends at the first end symbol, whatever
     /// the length penalty.
     Beam {
         /// Number of targets that are kept per source, at least 1.
@@ -59,6 +58,11 @@ pub enum LengthPenalty {
         /// Exponent, from 0 to 10. The Transformer paper uses 0.6.
         alpha: f64,
     },
+    /// The divisor is `length^alpha`, as in Hugging Face's library.
+    Power {
+        /// Exponent, from 0 to 10.
+        alpha: f64,
+    },
 }
 
 impl LengthPenalty {
@@ -68,6 +72,7 @@ impl LengthPenalty {
             Self::None => 1.0,
             Self::Average => length.max(1) as f64,
             Self::Gnmt { alpha } => ((5 + length) as f64 / 6.0).powf(alpha),
+            Self::Power { alpha } => (length.max(1) as f64).powf(alpha),
         }
     }
 
@@ -80,6 +85,21 @@ impl LengthPenalty {
         // negative score, and the maximum length has the largest divisor.
         log_probability.min(0.0) / self.divisor(max_length)
     }
+}
+
+/// When a beam search ends for a source, as the option of this name in Hugging Face's library.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EarlyStopping {
+    /// When no unfinished target can become one of the `n_best`: `"never"` in Hugging Face's
+    /// library.
+    #[default]
+    Never,
+    /// When as many targets as the beam is wide are finished, and the likeliest unfinished target
+    /// would be worse than all of them if it ended now: `False` in Hugging Face's library.
+    Heuristic,
+    /// When as many targets as the beam is wide are finished: `True` in Hugging Face's library.
+    Full,
 }
 
 /// A maximum target length that depends on the source length.
@@ -147,6 +167,15 @@ pub struct GenerateConfig {
     /// Token ids that are never generated.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
+    /// When a beam search ends for a source.
+    #[config(default = "EarlyStopping::Never")]
+    pub early_stopping: EarlyStopping,
+    /// Whether a beam search normalises the logits before the constraints change them, as Hugging
+    /// Face's library does. The probability of banned tokens is then lost, and the tokens of a forced
+    /// prefix have probability 1. Otherwise, as in CTranslate2, the tokens that remain share all of
+    /// it.
+    #[config(default = false)]
+    pub normalize_first: bool,
     /// Limit of the target length that depends on the source length, in addition to `max_length`.
     /// With `None`, the default, `max_length` is the only limit. A decoder without sources ignores
     /// this setting.
@@ -219,7 +248,9 @@ impl GenerateConfig {
                         format!("at most {{width|the beam's width}} ({width})"),
                     ));
                 }
-                if let LengthPenalty::Gnmt { alpha } = length_penalty {
+                if let LengthPenalty::Gnmt { alpha } | LengthPenalty::Power { alpha } =
+                    length_penalty
+                {
                     // A much larger exponent would make the divisors infinite.
                     if !(0.0..=10.0).contains(&alpha) {
                         return Err(ConfigError::new("alpha", alpha, "a number from 0 to 10"));
@@ -236,6 +267,15 @@ impl GenerateConfig {
             Method::Greedy => 1,
             Method::Sample { .. } => self.n_best,
             Method::Beam { width, .. } => width,
+        }
+    }
+
+    /// Returns the number of hypotheses that are kept for a source until its search ends.
+    pub(super) fn n_kept(&self) -> usize {
+        match (self.early_stopping, self.method) {
+            (EarlyStopping::Never, _) => self.n_best,
+            (_, Method::Beam { width, .. }) => width,
+            _ => self.n_best,
         }
     }
 
@@ -259,6 +299,7 @@ mod tests {
         assert_eq!(gnmt.divisor(13), 9.0);
         assert_eq!(gnmt.divisor(1), 1.0);
         assert_eq!(LengthPenalty::Average.divisor(13), 13.0);
+        assert_eq!(LengthPenalty::Power { alpha: 2.0 }.divisor(13), 169.0);
         assert_eq!(LengthPenalty::Average.divisor(0), 1.0);
         assert_eq!(LengthPenalty::None.divisor(13), 1.0);
     }

@@ -38,7 +38,7 @@ mod session;
 mod top;
 
 pub use autoregressive::Autoregressive;
-pub use config::{GenerateConfig, LengthLimit, LengthPenalty, Method};
+pub use config::{EarlyStopping, GenerateConfig, LengthLimit, LengthPenalty, Method};
 pub use error::GenerateError;
 pub use hypothesis::{Hypothesis, StepToken};
 pub use score::TargetScore;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use super::autoregressive::Autoregressive;
 use super::beam::{self, Continuation};
-use super::config::{GenerateConfig, Method};
+use super::config::{EarlyStopping, GenerateConfig, Method};
 use super::constraints::constrain;
 use super::error::GenerateError;
 use super::hypothesis::{Hypothesis, StepToken};
@@ -68,13 +68,13 @@ struct Source {
 }
 
 impl Source {
-    /// Adds a hypothesis and drops the worst one if there are more than `n_best`.
-    fn record(&mut self, hypothesis: Hypothesis, n_best: usize) {
+    /// Adds a hypothesis and drops the worst one if there are more than `most`.
+    fn record(&mut self, hypothesis: Hypothesis, most: usize) {
         let place = self
             .hypotheses
             .partition_point(|h| h.score >= hypothesis.score);
         self.hypotheses.insert(place, hypothesis);
-        self.hypotheses.truncate(n_best);
+        self.hypotheses.truncate(most);
     }
 }
 
@@ -179,7 +179,10 @@ impl<M: Autoregressive> Search<M> {
         }
         self.sources
             .into_iter()
-            .map(|source| source.hypotheses)
+            .map(|mut source| {
+                source.hypotheses.truncate(self.config.n_best);
+                source.hypotheses
+            })
             .collect()
     }
 
@@ -187,7 +190,7 @@ impl<M: Autoregressive> Search<M> {
     fn record_unfinished(&mut self, row: Row) {
         let source = row.source;
         let hypothesis = row.into_hypothesis(&self.config, false);
-        self.sources[source].record(hypothesis, self.config.n_best);
+        self.sources[source].record(hypothesis, self.config.n_kept());
     }
 
     /// Extends the rows of one source by one token each. `begin` is the index of `rows[0]` among
@@ -195,9 +198,14 @@ impl<M: Autoregressive> Search<M> {
     fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
         let vocab_size = self.model.vocab_size();
         let length = rows[0].tokens.len();
+        let is_beam = matches!(self.config.method, Method::Beam { .. });
+        let is_first = is_beam && self.config.normalize_first;
         if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
             // The source still has a single row, because the prefix allows only one token.
-            let log_probability = (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32;
+            let log_probability = match is_first {
+                true => 0.0,
+                false => (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32,
+            };
             let forced = Continuation {
                 row: 0,
                 token,
@@ -206,6 +214,12 @@ impl<M: Autoregressive> Search<M> {
             return self.extend(begin, &rows[0], &forced);
         }
         for (row, logits) in rows.iter().zip(logits.chunks_mut(vocab_size)) {
+            if is_first {
+                let sum = log_sum_exp(logits);
+                for logit in logits.iter_mut() {
+                    *logit = (f64::from(*logit) - sum) as f32;
+                }
+            }
             constrain(logits, &row.tokens, &self.config, &self.forbidden);
         }
         match self.config.method {
@@ -275,7 +289,11 @@ impl<M: Autoregressive> Search<M> {
     /// Extends the rows of one source by a step of beam search.
     fn advance_beam(&mut self, begin: usize, rows: &[Row], logits: &[f32], width: usize) {
         let (config, vocab_size) = (&self.config, self.model.vocab_size());
-        let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id);
+        let norm = |logits: &[f32]| match config.normalize_first {
+            true => 0.0,
+            false => log_sum_exp(logits),
+        };
+        let continuations = beam::choose(rows, logits, vocab_size, width, config.eos_id, norm);
         if continuations.is_empty() {
             for row in rows {
                 self.record_unfinished(row.clone());
@@ -293,24 +311,29 @@ impl<M: Autoregressive> Search<M> {
         }
     }
 
-    /// Returns whether the `n_best` hypotheses of a source are final.
+    /// Returns whether the hypotheses of a source are final.
     ///
-    /// They are final if the likeliest continuation cannot end with a better score than the worst
-    /// of them. A beam of width 1 ends with its first hypothesis.
+    /// They are final if the likeliest continuation is not expected to end with a better score than
+    /// the worst of them. A beam of width 1 ends with its first hypothesis.
     fn is_decided(&self, rows: &[Row], likeliest: Option<&Continuation>, width: usize) -> bool {
         let Source {
             hypotheses,
             max_length,
             ..
         } = &self.sources[rows[0].source];
-        let (Some(worst), Some(likeliest)) = (hypotheses.get(self.config.n_best - 1), likeliest)
-        else {
+        let kept = self.config.n_kept();
+        let (Some(worst), Some(likeliest)) = (hypotheses.get(kept - 1), likeliest) else {
             return false;
         };
         let row = &rows[likeliest.row];
         let log_probability = row.log_probability + f64::from(likeliest.log_probability);
         let penalty = self.config.length_penalty();
-        width == 1 || penalty.bound(log_probability, *max_length) <= worst.score
+        let best = match self.config.early_stopping {
+            EarlyStopping::Never => penalty.bound(log_probability, *max_length),
+            EarlyStopping::Heuristic => log_probability / penalty.divisor(row.tokens.len() + 1),
+            EarlyStopping::Full => return true,
+        };
+        width == 1 || best <= worst.score
     }
 
     /// Ends a row with the end symbol and records it as a finished hypothesis.
@@ -319,7 +342,7 @@ impl<M: Autoregressive> Search<M> {
         row.add(end.log_probability);
         let source = &mut self.sources[row.source];
         let hypothesis = row.into_hypothesis(&self.config, true);
-        source.record(hypothesis, self.config.n_best);
+        source.record(hypothesis, self.config.n_kept());
     }
 
     /// Extends a row by the token of `continuation`. Keeps the new row for the next step, or

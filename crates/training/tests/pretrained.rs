@@ -1,0 +1,157 @@
+//! Compares the outputs of models in folders of Hugging Face with those of transformers.
+//!
+//! `crates/transformer/tests/fixtures/families` has the folders, and NAME.generated.json the texts
+//! and the outputs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::Device;
+use training::inference::{Generation, Line, Predictor, Work};
+use training::pretrained::{Languages, is_pretrained, open};
+use training::run::checkpoint::TrainedRun;
+use transformer::generate::{EarlyStopping, GenerateConfig, Method};
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/families")
+}
+
+/// Returns the settings of generation that the folder of a run has.
+fn settings(run: &TrainedRun) -> GenerateConfig {
+    let (vocabularies, search) = (run.dataset.codec().vocabularies(), run.dataset.search());
+    GenerateConfig::new(vocabularies.bos_id, search.max_length.unwrap())
+        .with_eos_id(vocabularies.eos_id)
+        .with_method(search.method.unwrap())
+        .with_forbidden(search.forbidden)
+        .with_no_repeat_ngram(search.no_repeat_ngram)
+        .with_min_length(search.min_length)
+        .with_early_stopping(search.early_stopping)
+        .with_normalize_first(search.normalize_first)
+}
+
+fn outputs(run: &TrainedRun, config: GenerateConfig, texts: &[String]) -> Vec<String> {
+    let generation = Generation {
+        config,
+        prefix: run.dataset.search().prefix,
+        alignments: false,
+        extends: false,
+    };
+    let predictor = Predictor::new(run, Work::Generate(generation), false);
+    let requests = (1..).zip(texts).map(|(number, text)| {
+        let text = text.clone();
+        predictor.request(&Line { number, text }).unwrap().unwrap()
+    });
+    let requests: Vec<_> = requests.collect();
+    let lines = predictor.predict(&requests).unwrap();
+    lines.iter().map(|line| line.trim_end().into()).collect()
+}
+
+#[test]
+fn outputs_are_those_of_transformers() {
+    for name in ["t5", "bart", "m2m_100"] {
+        let path = fixtures().join(format!("{name}.generated.json"));
+        let json = fs::read_to_string(path).unwrap();
+        let expected: BTreeMap<String, Vec<String>> = serde_json::from_str(&json).unwrap();
+        let texts = &expected["texts"];
+        assert_eq!(texts.len(), 200);
+        for (mode, expected) in &expected {
+            let mut languages = Languages::default();
+            if mode == "flags" {
+                languages.source = Some("fra_Latn".into());
+                languages.target = Some("deu_Latn".into());
+            }
+            let folder = fixtures().join(name);
+            assert!(is_pretrained(&folder));
+            let run = open(&folder, &languages, &Device::flex()).unwrap();
+            let mut config = settings(&run);
+            match mode.as_str() {
+                "texts" => continue,
+                "greedy" => config.method = Method::Greedy,
+                "heuristic" => config.early_stopping = EarlyStopping::Heuristic,
+                "full" => config.early_stopping = EarlyStopping::Full,
+                _ => {}
+            }
+            let found = outputs(&run, config, texts);
+            for ((text, found), expected) in texts.iter().zip(&found).zip(expected) {
+                assert_eq!(found, expected, "{name}, {mode}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unusable_folders_are_rejected() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let copy = || {
+        for file in [
+            "config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "generation_config.json",
+        ] {
+            fs::copy(fixtures().join("m2m_100").join(file), folder.join(file)).unwrap();
+        }
+    };
+    let refused = |languages: Languages, expected: &str| {
+        let result = open(folder, &languages, &Device::flex());
+        let error = result
+            .err()
+            .unwrap_or_else(|| panic!("no error: {expected}"));
+        assert!(error.to_string().contains(expected), "{error}");
+    };
+    let none = Languages::default;
+    copy();
+    assert!(open(folder, &none(), &Device::flex()).is_ok());
+    let latin = Languages {
+        target: Some("lat_Latn".into()),
+        ..none()
+    };
+    refused(
+        latin,
+        "is not a language of the tokeniser, which are deu_Latn, eng_Latn, fra_Latn",
+    );
+    fs::remove_file(folder.join("tokenizer.json")).unwrap();
+    refused(none(), "tokenizer.json: does not exist");
+    fs::write(folder.join("tokenizer.json"), "{}").unwrap();
+    refused(none(), "is not a tokenizer.json of Hugging Face");
+    let larger = fs::read_to_string(fixtures().join("m2m_100/tokenizer.json")).unwrap();
+    fs::write(folder.join("tokenizer.json"), larger.replace("28", "29")).unwrap();
+    refused(none(), "has the token id 29, but the model has 29 tokens");
+    copy();
+    let path = folder.join("generation_config.json");
+    for (name, value, expected) in [
+        ("do_sample", "true", "do_sample true must be false"),
+        ("num_beam_groups", "2", "num_beam_groups 2 must be 1"),
+        (
+            "length_penalty",
+            "-1",
+            "length_penalty -1 must be a number from 0 to 10",
+        ),
+        (
+            "early_stopping",
+            "\"soon\"",
+            "early_stopping \"soon\" must be true, false",
+        ),
+        ("bad_words_ids", "[[3, 4]]", "must have words of one token"),
+        (
+            "eos_token_id",
+            "2.5",
+            "eos_token_id 2.5 must be a whole number",
+        ),
+        (
+            "eos_token_id",
+            "40",
+            "has eos_token_id 40, but the model has 29 tokens",
+        ),
+    ] {
+        let text = fs::read_to_string(fixtures().join("m2m_100/generation_config.json")).unwrap();
+        let mut fields: serde_json::Value = serde_json::from_str(&text).unwrap();
+        fields[name] = serde_json::from_str(value).unwrap();
+        fs::write(&path, fields.to_string()).unwrap();
+        refused(none(), expected);
+    }
+    fs::remove_file(folder.join("model.safetensors")).unwrap();
+    refused(none(), "has no weights: none of model.safetensors");
+}
