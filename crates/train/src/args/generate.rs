@@ -18,6 +18,8 @@ use super::trained::TrainedArgs;
 /// Flags of `generate`.
 #[derive(Clone, Debug, Args)]
 #[command(after_help = "\
+RUN may also be a folder of Hugging Face with the weights, config.json and tokenizer.json of a model of the families T5, BART, mBART, M2M100, NLLB, Pegasus or Marian.
+
 The input has one source per line, its symbols separated by white space; for a run on texts, one text per line. The output for a blank line is blank. At a terminal there is a prompt with a history: a wrong line is reported and the next one is read, Ctrl-C leaves a line, and Ctrl-D ends.
 
 The output has, for each line of the input and in the same order:

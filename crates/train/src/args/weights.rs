@@ -50,13 +50,13 @@ fn rename(text: &str) -> Result<(String, String), String> {
 /// Hyper-parameters that do not follow from the weights.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ModelArgs {
-    /// Number of attention heads, which must divide the width; required unless the file has it
+    /// Number of attention heads, which must divide the width; required unless the file or its `config.json` has it
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub heads: Option<usize>,
     /// Placement of layer normalisation [default: the layout's; paper, torch-nn: post]
     #[arg(long, value_parser = named::<NormPlacement>())]
     pub norm: Option<NormPlacement>,
-    /// Activation function of the feed-forward networks [default: relu; marian: swish]
+    /// Activation function of the feed-forward networks [default: relu; bart: gelu; marian: swish; t5-gated: geglu-tanh]
     #[arg(long, value_parser = named::<Activation>())]
     pub activation: Option<Activation>,
     /// Positional encoding [default: recognised from the file's tables, else sinusoidal]
@@ -77,7 +77,7 @@ pub struct ModelArgs {
     /// Id of the padding token [default: 0; marian: the last]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<u32>)]
     pub pad_id: Option<u32>,
-    /// Dropout probability for further training [default: 0.1]
+    /// Dropout probability for further training [default: 0]
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>(FRACTION))]
     pub dropout: Option<f64>,
     /// Vocabulary matrices that are shared [default: those that are equal]
@@ -112,7 +112,7 @@ impl ModelArgs {
 /// Flags of `import`.
 #[derive(Clone, Debug, Args)]
 pub struct ImportArgs {
-    /// A safetensors file, or a checkpoint of torch.save
+    /// A safetensors file, a checkpoint of torch.save, or a folder of Hugging Face
     pub file: PathBuf,
     /// How the names of tensors in the file are read.
     #[command(flatten)]

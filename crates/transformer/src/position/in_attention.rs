@@ -10,6 +10,7 @@ use crate::init::Init;
 
 /// The positional encoding of a stack that acts in self-attention.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // A stack has one of these.
 pub enum AttentionPosition {
     /// Queries and keys are rotated.
     Rotary(RotaryEncoding),
@@ -51,6 +52,7 @@ impl AttentionPosition {
 
 /// What a positional encoding changes in the self-attention of all layers.
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // A pass has one of these.
 pub(crate) enum PositionTerm {
     /// Rotation of queries and keys.
     Rotation(Rotation),
