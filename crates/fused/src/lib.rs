@@ -276,7 +276,7 @@ pub use memory::buffer::{elements_taken, free_buffers};
 pub use ops::activation::function::Activation;
 pub use ops::activation::{activate, relu};
 pub use ops::adam::{Adam, AdamState, sum_of_squares};
-pub use ops::attention::{CacheIndex, attention_step, cross_attention, self_attention};
+pub use ops::attention::{CacheIndex, ScoreTerms, attention_step, cross_attention, self_attention};
 pub use ops::cross_entropy::{cross_entropy, linear_cross_entropy};
 pub use ops::dropout::dropout;
 pub use ops::int8::{embedding, int8_data, quantize_int8, quantize_int8_data, takes_int8};

@@ -7,9 +7,8 @@
 //! - `fused::attention_step`, for one query per target that attends to a cache or to a memory.
 //! - `fused::cross_attention`, for cross-attention with one target per source.
 //!
-//! No fast path is taken if the attention weights are to be returned, or if the scores have other
-//! terms than those of the paper. A fast path returns `None` for backends, precisions and masks
-//! that it does not support.
+//! No fast path is taken if the attention weights are to be returned. A fast path returns `None`
+//! for backends, precisions, masks and terms of scores that it does not support.
 //!
 //! Burn's operations need the keys and values of target `i` in row `i` of a tensor. If they are in
 //! other rows of a cache or of a memory, they are copied, with one exception. In cross-attention
@@ -68,10 +67,7 @@ pub(super) fn attend(
     dropout: &Dropout,
     keep_weights: bool,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
-    if !keep_weights
-        && terms.is_default()
-        && let Some(context) = fast(&inputs, mask, dropout)
-    {
+    if !keep_weights && let Some(context) = fast(&inputs, mask, terms, dropout) {
         return (context, None);
     }
     match inputs {
@@ -121,10 +117,19 @@ pub(super) fn attend(
 
 /// Returns the context of `R` targets from a fast path, `[R, T, D]`. Returns `None` if no fast path
 /// supports the inputs.
-fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) -> Option<Tensor<3>> {
-    let mask = mask.map(AttentionMask::blocked);
+fn fast(
+    inputs: &Inputs<'_>,
+    mask: Option<&AttentionMask>,
+    terms: &ScoreTerms,
+    dropout: &Dropout,
+) -> Option<Tensor<3>> {
+    let terms = fused::ScoreTerms {
+        mask: mask.map(AttentionMask::blocked),
+        bias: terms.bias.as_ref(),
+        is_unscaled: terms.is_unscaled,
+    };
     match inputs {
-        Inputs::Own { packed } => fused::self_attention(packed, mask, probability(dropout)),
+        Inputs::Own { packed } => fused::self_attention(packed, terms, probability(dropout)),
         Inputs::Cached {
             query,
             cache,
@@ -137,9 +142,9 @@ fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) ->
             match tokens {
                 Some(tokens) => {
                     let index = fused::CacheIndex::Tokens(&tokens.rows);
-                    fused::attention_step(query, cache, index, *length, mask)
+                    fused::attention_step(query, cache, index, *length, terms)
                 }
-                None => step_of_rows(query, cache, *length, mask),
+                None => step_of_rows(query, cache, *length, terms),
             }
         }
         Inputs::Memory {
@@ -152,13 +157,13 @@ fn fast(inputs: &Inputs<'_>, mask: Option<&AttentionMask>, dropout: &Dropout) ->
             match sources {
                 Some(sources) if is_step => {
                     let index = fused::CacheIndex::Rows(&sources.rows);
-                    fused::attention_step(query, memory, index, length, mask)
+                    fused::attention_step(query, memory, index, length, terms)
                 }
                 Some(_) => None,
                 None => is_step
-                    .then(|| step_of_rows(query, memory, length, mask))
+                    .then(|| step_of_rows(query, memory, length, terms))
                     .flatten()
-                    .or_else(|| fused::cross_attention(query, memory, mask, probability(dropout))),
+                    .or_else(|| fused::cross_attention(query, memory, terms, probability(dropout))),
             }
         }
     }
@@ -172,11 +177,11 @@ fn step_of_rows(
     query: &Tensor<4>,
     cache: &Tensor<4>,
     length: usize,
-    mask: Option<&Tensor<4, burn::tensor::Bool>>,
+    terms: fused::ScoreTerms<'_>,
 ) -> Option<Tensor<3>> {
     let rows: Vec<u32> = (0..query.dims()[0] as u32).collect();
     let index = fused::CacheIndex::Rows(&rows);
-    fused::attention_step(query, cache, index, length, mask)
+    fused::attention_step(query, cache, index, length, terms)
 }
 
 /// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]` with Burn's

@@ -38,13 +38,6 @@ pub(super) struct ScoreTerms {
     pub is_unscaled: bool,
 }
 
-impl ScoreTerms {
-    /// Returns whether the attention is that of the paper.
-    pub fn is_default(&self) -> bool {
-        self.bias.is_none() && !self.is_unscaled
-    }
-}
-
 /// Returns attention without dropout, with more terms in the scores; see
 /// [`scaled_dot_product_attention`] for the shapes.
 pub(super) fn attention_with(

@@ -58,8 +58,8 @@ impl RelativeBias {
             .collect();
         let buckets = TensorData::new(buckets, [length * total]);
         let buckets = Tensor::<1, Int>::from_data(buckets, (&table.device(), DType::I32));
-        let bias = table.select(0, buckets).reshape([length, total, n_heads]);
-        bias.permute([2, 0, 1]).unsqueeze()
+        let bias = table.transpose().select(1, buckets);
+        bias.reshape([1, n_heads, length, total])
     }
 
     /// Returns the bucket of a query and a key at the given positions.

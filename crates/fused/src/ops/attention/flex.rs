@@ -10,6 +10,7 @@ use super::kernel::backward::Backward;
 use super::kernel::heads::{Attention, Heads, MaskBytes};
 use super::kernel::step::CachedAttention;
 use super::mask::KeyMask;
+use super::terms::ScoreTerms;
 use crate::backend::flex::{self, FlexTensor};
 use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
@@ -36,35 +37,55 @@ pub(crate) trait AttentionOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The fast path of self-attention. Returns `None` if the mask does not have one byte per element.
+/// The fast path of self-attention. Returns `None` if the mask does not have one byte per element,
+/// or for other terms with autodiff.
 pub(super) fn self_attention(
     packed: Tensor<4>,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: ScoreTerms<'_>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
+    let mask = terms.mask;
     if !has_bytes(mask) {
         return None;
     }
     let dropout = draw(dropout, &packed.device());
+    if !terms.is_default() {
+        let packed = flex::float(&packed)?;
+        return Inputs::of_self(packed, own_mask(mask)?, dropout).with(terms);
+    }
     let packed = packed.into_dispatch();
     let y = Dispatch::fused_self_attention(packed, KeyMask::of(mask), dropout);
     Some(Tensor::from_dispatch(y))
 }
 
-/// The fast path of cross-attention. Returns `None` if the mask does not have one byte per element.
+/// The fast path of cross-attention. Returns `None` if the mask does not have one byte per element,
+/// or for other terms with autodiff.
 pub(super) fn cross_attention(
     query: Tensor<4>,
     packed: Tensor<4>,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: ScoreTerms<'_>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
+    let mask = terms.mask;
     if !has_bytes(mask) {
         return None;
     }
     let dropout = draw(dropout, &query.device());
+    if !terms.is_default() {
+        let (query, packed) = (flex::float(&query)?, flex::float(&packed)?);
+        return Inputs::of_cross(query, packed, own_mask(mask)?, dropout).with(terms);
+    }
     let (query, packed) = (query.into_dispatch(), packed.into_dispatch());
     let y = Dispatch::fused_cross_attention(query, packed, KeyMask::of(mask), dropout);
     Some(Tensor::from_dispatch(y))
+}
+
+/// Returns a mask without autodiff.
+fn own_mask(mask: Option<&Tensor<4, Bool>>) -> Option<KeyMask<Flex>> {
+    Some(match mask {
+        Some(mask) => KeyMask::Blocked(flex::bool(mask)?),
+        None => KeyMask::None,
+    })
 }
 
 fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
@@ -82,8 +103,13 @@ pub(super) fn attention_step(
     packed: &Tensor<4>,
     index: CacheIndex<'_>,
     length: usize,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: ScoreTerms<'_>,
 ) -> Option<Tensor<3>> {
+    let mask = terms.mask;
+    let bias = match terms.bias {
+        Some(bias) => Some(flex::float(bias)?.to_contiguous()),
+        None => None,
+    };
     let [rows, _, n_heads, d_head] = query.dims();
     let [n, capacity, ..] = packed.dims();
     let (query, packed) = (flex::float(query)?, flex::float(packed)?.to_contiguous());
@@ -113,6 +139,8 @@ pub(super) fn attention_step(
             let begin = mask.layout().start_offset();
             &mask.storage::<u8>()[begin..begin + n * length]
         }),
+        bias: bias.as_ref().map(flex::slice),
+        scale: terms.scale(d_head),
         n_heads,
         d_head,
     };
@@ -147,15 +175,21 @@ pub(super) struct Inputs {
     key_value: Option<FlexTensor>,
     mask: KeyMask<Flex>,
     dropout: Dropout,
+    /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
+    bias: Option<FlexTensor>,
+    scale: f32,
 }
 
 impl Inputs {
     /// Returns the inputs of self-attention, from packed queries, keys and values,
     /// `[B, T, 3 * H, K]`.
     pub(super) fn of_self(packed: FlexTensor, mask: KeyMask<Flex>, dropout: Dropout) -> Self {
+        let d_head = packed.layout().shape()[3];
         Self {
             query: packed.to_contiguous(),
             key_value: None,
+            bias: None,
+            scale: ScoreTerms::default().scale(d_head),
             mask: match mask {
                 KeyMask::Blocked(mask) if mask.layout().strides().iter().any(|&s| s < 0) => {
                     KeyMask::Blocked(mask.to_contiguous())
@@ -193,7 +227,25 @@ impl Inputs {
             n_heads,
             mask: self.mask(),
             dropout: self.dropout,
+            bias: self.bias.as_ref().map(flex::slice),
+            scale: self.scale,
         }
+    }
+
+    /// Returns the output with other terms in the scores, `[B, T, H * K]`; `None` if the bias is not
+    /// f32 on flex without autodiff.
+    fn with(mut self, terms: ScoreTerms<'_>) -> Option<Tensor<3>> {
+        let d_head = self.query.layout().shape()[3];
+        self.scale = terms.scale(d_head);
+        if let Some(bias) = terms.bias {
+            self.bias = Some(flex::float(bias)?.to_contiguous());
+        }
+        let timer = Timer::of("attention");
+        let (output, _) = self.attention().forward(self.query.layout().shape()[0]);
+        drop(timer);
+        let [batch, t] = [0, 1].map(|axis| self.query.layout().shape()[axis]);
+        let width = output.len() / (batch * t).max(1);
+        Some(flex::tensor(output, [batch, t, width]))
     }
 
     /// Returns the output, `[B, T, H * K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.

@@ -16,19 +16,22 @@ mod kernel;
 mod mask;
 #[cfg(feature = "autodiff")]
 mod portable;
+mod terms;
 #[cfg(all(test, feature = "flex"))]
 mod tests;
 
-use burn::tensor::{Bool, Tensor};
+use burn::tensor::Tensor;
 
 pub use self::cache_index::CacheIndex;
+pub use self::terms::ScoreTerms;
 use super::dropout::draw;
 
 /// Returns the attention of a sequence to itself, or `None` if there is no fast path for the
 /// tensors.
 ///
 /// On flex in f32, the attention weights are not kept for the backward pass, which computes them
-/// again. On other backends and in other precisions, there is a fast path only with autodiff. For
+/// again. Scores with a bias or without the scale have a fast path only there, and only without
+/// autodiff. On other backends and in other precisions, there is a fast path only with autodiff. For
 /// fewer than 1,024 keys, this path keeps the weights and the dropout mask for the backward pass.
 /// For 1,024 keys or more, the backward pass computes both again.
 ///
@@ -37,31 +40,32 @@ use super::dropout::draw;
 /// With `B` sequences of `T` tokens, and `H` heads of `K` features:
 ///
 /// - packed: queries, keys and values, `[B, T, 3 * H, K]`
-/// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked
+/// - terms: a mask `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked, and a bias `[1, H, T, T]`
 /// - output: `[B, T, H * K]`; zeros for a query whose keys are all blocked
 ///
 /// # Panics
 ///
 /// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
-pub fn self_attention(
+pub fn self_attention<'a>(
     packed: &Tensor<4>,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: impl Into<ScoreTerms<'a>>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
+    let terms = terms.into();
     let [batch, length, heads, _] = packed.dims();
     assert!(
         heads.is_multiple_of(3),
         "queries, keys and values have {heads} heads together, which is not a multiple of 3"
     );
     let scores = [batch, heads / 3, length, length];
-    check(mask, scores, dropout);
+    check(&terms, scores, dropout);
     #[cfg(feature = "flex")]
     if crate::backend::flex::takes(packed) {
-        return flex::self_attention(packed.clone(), mask, dropout);
+        return flex::self_attention(packed.clone(), terms, dropout);
     }
     #[cfg(feature = "autodiff")]
-    if crate::backend::portable::takes(packed) {
-        let packed = packed.clone();
+    if crate::backend::portable::takes(packed) && terms.is_default() {
+        let (packed, mask) = (packed.clone(), terms.mask);
         return Some(portable::self_attention(packed, mask, scores, dropout));
     }
     None
@@ -76,18 +80,19 @@ pub fn self_attention(
 ///
 /// - query: `[B, T, H, K]`
 /// - packed: keys and values, `[B, S, 2 * H, K]`
-/// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
+/// - terms: a mask `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked, and a bias `[1, H, T, S]`
 /// - output: `[B, T, H * K]`; zeros for a query whose keys are all blocked
 ///
 /// # Panics
 ///
 /// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
-pub fn cross_attention(
+pub fn cross_attention<'a>(
     query: &Tensor<4>,
     packed: &Tensor<4>,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: impl Into<ScoreTerms<'a>>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
+    let terms = terms.into();
     let [batch, t, n_heads, d_head] = query.dims();
     let s = packed.dims()[1];
     assert!(
@@ -97,15 +102,20 @@ pub fn cross_attention(
         packed.dims()
     );
     let scores = [batch, n_heads, t, s];
-    check(mask, scores, dropout);
+    check(&terms, scores, dropout);
     #[cfg(feature = "flex")]
     if crate::backend::flex::takes(query) && crate::backend::flex::takes(packed) {
-        return flex::cross_attention(query.clone(), packed.clone(), mask, dropout);
+        return flex::cross_attention(query.clone(), packed.clone(), terms, dropout);
     }
     #[cfg(feature = "autodiff")]
-    if crate::backend::portable::takes(query) && crate::backend::portable::takes(packed) {
+    if crate::backend::portable::takes(query)
+        && crate::backend::portable::takes(packed)
+        && terms.is_default()
+    {
         let inputs = [query.clone(), packed.clone()];
-        return Some(portable::cross_attention(inputs, mask, scores, dropout));
+        return Some(portable::cross_attention(
+            inputs, terms.mask, scores, dropout,
+        ));
     }
     None
 }
@@ -125,19 +135,20 @@ pub fn cross_attention(
 /// - packed: the cache, with keys and then values, `[N, C, 2 * H, K]`
 /// - index: the cache rows that hold the keys and values of each target
 /// - length: number of keys `T` of each target, at positions `0..T`, at most `C`
-/// - mask: `[N, 1, 1, T]`, `true` = blocked
+/// - terms: a mask `[N, 1, 1, T]`, `true` = blocked, and a bias `[1, H, 1, T]`
 /// - output: `[R, 1, H * K]`; zeros for a target whose keys are all blocked
 ///
 /// # Panics
 ///
 /// If the shapes do not fit together, or the index has a row outside the cache.
-pub fn attention_step(
+pub fn attention_step<'a>(
     query: &Tensor<4>,
     packed: &Tensor<4>,
     index: CacheIndex<'_>,
     length: usize,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: impl Into<ScoreTerms<'a>>,
 ) -> Option<Tensor<3>> {
+    let terms = terms.into();
     let [rows, one, n_heads, d_head] = query.dims();
     let [n, capacity, packed_heads, packed_d_head] = packed.dims();
     let (indices, expected) = match index {
@@ -151,19 +162,20 @@ pub fn attention_step(
             && indices == expected,
         "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and the index has {indices} rows, not {expected}, for {length} keys per target"
     );
+    check_bias(&terms, [n_heads, 1, length]);
     #[cfg(feature = "flex")]
-    return flex::attention_step(query, packed, index, length, mask);
+    return flex::attention_step(query, packed, index, length, terms);
     #[cfg(not(feature = "flex"))]
-    {
-        let _ = mask;
-        None
-    }
+    None
 }
 
-/// Panics unless the dropout probability is valid and the mask can be broadcast to the shape of the
-/// scores.
-fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
+/// Panics unless the dropout probability is valid, the mask can be broadcast to the shape of the
+/// scores, and the bias has the shape of the scores of a sequence.
+fn check(terms: &ScoreTerms<'_>, scores: [usize; 4], dropout: f64) {
     draw::check(dropout);
+    let [_, n_heads, t, s] = scores;
+    check_bias(terms, [n_heads, t, s]);
+    let mask = terms.mask;
     let Some(mask) = mask.map(Tensor::dims) else {
         return;
     };
@@ -172,4 +184,14 @@ fn check(mask: Option<&Tensor<4, Bool>>, scores: [usize; 4], dropout: f64) {
         mask.iter().zip(&scores).all(fits),
         "the mask is {mask:?}, but the scores are {scores:?}"
     );
+}
+
+/// Panics unless the bias has the shape of the scores of one sequence, `[1, H, T, S]`.
+fn check_bias(terms: &ScoreTerms<'_>, [n_heads, t, s]: [usize; 3]) {
+    if let Some(bias) = terms.bias.map(Tensor::dims) {
+        assert!(
+            bias == [1, n_heads, t, s],
+            "the bias is {bias:?}, but the scores of a sequence are [1, {n_heads}, {t}, {s}]"
+        );
+    }
 }

@@ -1,8 +1,8 @@
-//! Tests of attention with a cache.
+//! Tests of attention with a cache, and with other terms in the scores.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, module};
 
-use super::{CacheIndex, attention_step};
+use super::{CacheIndex, ScoreTerms, attention_step, cross_attention, self_attention};
 
 fn elements(shape: [usize; 4], seed: usize) -> Tensor<4> {
     let n = shape.iter().product::<usize>();
@@ -142,4 +142,73 @@ fn tensors_with_gradients_have_no_fast_path() {
     let query = elements([1, 1, 1, 4], 2);
     let query = Tensor::from_data(query.into_data(), &Device::flex().autodiff());
     assert!(attention_step(&query, &packed, CacheIndex::Rows(&[0]), 5, None).is_none());
+}
+
+/// Returns attention in Burn's own operation, for queries `[B, T, H, K]` and packed keys and values.
+fn with_terms(query: Tensor<4>, packed: Tensor<4>, terms: ScoreTerms<'_>) -> Tensor<3> {
+    let [batch, t, n_heads, d_head] = query.dims();
+    let s = packed.dims()[1];
+    let heads = packed.swap_dims(1, 2);
+    let [key, value] = [0, 1].map(|part| heads.clone().narrow(1, part * n_heads, n_heads));
+    let scores = [batch, n_heads, t, s];
+    let mask = terms.mask.map(|mask| mask.clone().expand(scores));
+    let bias = terms.bias.map(|bias| bias.clone().expand(scores));
+    let options = burn::tensor::ops::AttentionModuleOptions {
+        scale: terms.is_unscaled.then_some(1.0),
+        ..Default::default()
+    };
+    module::attention(query.swap_dims(1, 2), key, value, mask, bias, options)
+        .swap_dims(1, 2)
+        .reshape([batch, t, n_heads * d_head])
+}
+
+#[test]
+fn a_bias_is_added_and_the_scale_can_be_left_out() {
+    for (batch, n_heads, d_head, t, s) in [(1, 1, 4, 1, 5), (2, 3, 10, 7, 9), (2, 4, 16, 80, 80)] {
+        let mask: Vec<bool> = (0..batch * s).map(|i| i % s > s - 3 && i > s).collect();
+        let mask = TensorData::new(mask, [batch, 1, 1, s]);
+        let mask = Tensor::<4, Bool>::from_data(mask, &Device::flex());
+        for has_bias in [false, true] {
+            for is_unscaled in [false, true] {
+                // The bias is a view, not contiguous.
+                let bias = elements([1, s, n_heads, t], 5).permute([0, 2, 3, 1]);
+                let terms = ScoreTerms {
+                    mask: Some(&mask),
+                    bias: has_bias.then_some(&bias),
+                    is_unscaled,
+                };
+                let query = elements([batch, t, n_heads, d_head], 1);
+                let packed = elements([batch, s, 2 * n_heads, d_head], 2);
+                let actual = cross_attention(&query, &packed, terms, 0.0).unwrap();
+                assert_close(actual, with_terms(query.clone(), packed.clone(), terms));
+                if t == 1 {
+                    let rows: Vec<u32> = (0..batch as u32).collect();
+                    let index = CacheIndex::Rows(&rows);
+                    let actual = attention_step(&query, &packed, index, s, terms).unwrap();
+                    assert_close(actual, with_terms(query, packed, terms));
+                }
+                if t == s {
+                    let own = elements([batch, t, 3 * n_heads, d_head], 3);
+                    let actual = self_attention(&own, terms, 0.0).unwrap();
+                    let query = own.clone().narrow(2, 0, n_heads);
+                    let packed = own.narrow(2, n_heads, 2 * n_heads);
+                    assert_close(actual, with_terms(query, packed, terms));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(
+    expected = "the bias is [1, 2, 3, 4], but the scores of a sequence are [1, 1, 3, 4]"
+)]
+fn a_bias_of_another_shape_is_rejected() {
+    let (query, packed) = (elements([1, 3, 1, 4], 1), elements([1, 4, 2, 4], 2));
+    let bias = elements([1, 2, 3, 4], 3);
+    let terms = ScoreTerms {
+        bias: Some(&bias),
+        ..ScoreTerms::default()
+    };
+    cross_attention(&query, &packed, terms, 0.0);
 }

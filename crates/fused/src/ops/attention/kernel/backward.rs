@@ -188,7 +188,7 @@ impl WithSimd for SoftmaxBackward<'_, '_> {
     fn with_simd<S: Simd>(self, simd: S) {
         let Heads { d_head, .. } = self.attention.query;
         let s = self.weights.len() / self.lse.len();
-        let scale = 1.0 / (d_head as f32).sqrt();
+        let scale = self.attention.scale;
         let [row, head, first] = self.block;
         let weights = self.weights.chunks_exact_mut(s);
         let rows = weights.zip(self.gradients.chunks_exact_mut(s)).enumerate();

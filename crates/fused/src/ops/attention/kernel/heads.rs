@@ -60,6 +60,10 @@ pub(in super::super) struct Attention<'a> {
     pub n_heads: usize,
     pub mask: Option<MaskBytes<'a>>,
     pub dropout: Dropout,
+    /// Numbers that are added to the scores, `[H, T, S]`; `None` for none.
+    pub bias: Option<&'a [f32]>,
+    /// Factor of `Q K^T`.
+    pub scale: f32,
 }
 
 /// Memory that a thread reuses from head to head.
@@ -147,13 +151,18 @@ impl Attention<'_> {
         }
     }
 
-    /// Turns one query's row of `Q K^T` into scores: scales the row, and sets the scores of blocked
-    /// keys to minus infinity.
+    /// Turns one query's row of `Q K^T` into scores: scales the row, adds the bias, and sets the
+    /// scores of blocked keys to minus infinity.
     #[inline(always)]
     pub(super) fn mask_row(&self, row: usize, head: usize, t: usize, scores: &mut [f32]) {
-        let scale = 1.0 / (self.query.d_head as f32).sqrt();
         for score in scores.iter_mut() {
-            *score *= scale;
+            *score *= self.scale;
+        }
+        if let Some(bias) = self.bias {
+            let begin = (head * self.query.length + t) * self.key.length;
+            for (score, bias) in scores.iter_mut().zip(&bias[begin..]) {
+                *score += bias;
+            }
         }
         let Some(MaskBytes { data, strides }) = self.mask else {
             return;
@@ -239,6 +248,8 @@ mod tests {
             n_heads: 1,
             mask: Some(MaskBytes { data, strides }),
             dropout: Dropout::default(),
+            bias: None,
+            scale: 1.0,
         };
         let causal: Vec<u8> = (0..t * s).map(|i| u8::from(i % s > i / s)).collect();
         let causal = attention(&causal, [0, 0, s, 1]);

@@ -35,6 +35,10 @@ pub(in super::super) struct CachedAttention<'a> {
     /// A byte for each key of each row of the cache, `[N, T]`: 0 = visible, any other value =
     /// blocked. `None` if all keys are visible.
     pub mask: Option<&'a [u8]>,
+    /// Numbers that are added to the scores of every target, `[H, T]`; `None` for none.
+    pub bias: Option<&'a [f32]>,
+    /// Factor of the products of queries and keys.
+    pub scale: f32,
     pub n_heads: usize,
     pub d_head: usize,
 }
@@ -106,7 +110,7 @@ impl WithSimd for Targets<'_> {
             first,
             output,
         } = self;
-        let scale = 1.0 / (attention.d_head as f32).sqrt();
+        let scale = attention.scale;
         let width = attention.n_heads * attention.d_head;
         // Tokens are read in memory order: all heads of one token, then all heads of the next.
         let mut weights = WEIGHTS.take();
@@ -124,6 +128,11 @@ impl WithSimd for Targets<'_> {
                     weights.zip(queries).zip(attention.heads(target, t, 0))
                 {
                     *weight = scale * dot(simd, query, key);
+                }
+            }
+            if let Some(bias) = attention.bias {
+                for (weight, bias) in weights.iter_mut().zip(bias) {
+                    *weight += bias;
                 }
             }
             // `max(1)`: there may be no keys, and `chunks_exact_mut` panics if the size of a chunk
