@@ -17,13 +17,13 @@ use crate::error::ConfigError;
 ///     .iter()
 ///     .map(|positions| format!("{positions}: {}", positions.summary()))
 ///     .collect();
-/// assert_eq!(help[2], "learned: Trained table, one vector per position");
+/// assert_eq!(help[3], "learned: Trained table, one vector per position");
 ///
 /// assert_eq!("sinusoidal-halves".parse(), Ok(Positions::SinusoidalHalves));
 /// let error = "sine".parse::<Positions>().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "positions is sine, but must be one of sinusoidal, sinusoidal-halves, learned, rotary, none"
+///     "positions is sine, but must be one of sinusoidal, sinusoidal-halves, sinusoidal-fairseq, learned, rotary, relative, none"
 /// );
 /// ```
 pub trait Choice: Copy + fmt::Display + std::str::FromStr<Err = ConfigError> + 'static {
