@@ -40,7 +40,7 @@ impl PretrainedCodec {
         let path = folder.join("tokenizer.json");
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         if !path.exists() {
-            let what = "does not exist: transformers writes it with \
+            let what = "does not exist: for most models, transformers writes it with \
                         AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)";
             return Err(wrong(what.into()));
         }
