@@ -18,15 +18,19 @@ pub use codec::Languages;
 use crate::config::RunConfig;
 use crate::data::DataConfig;
 use crate::error::UsageError;
+use crate::files::read_regular;
 use crate::notes;
 use crate::run::checkpoint::TrainedRun;
 use codec::PretrainedCodec;
 use dataset::Pretrained;
 use generation::Generation;
 
+/// Maximum size of a `config.json`, in MiB.
+const LARGEST: u64 = 64;
+
 /// Returns whether a folder holds a model of Hugging Face, and not a run.
 pub fn is_pretrained(folder: &Path) -> bool {
-    let bytes = std::fs::read(folder.join("config.json")).unwrap_or_default();
+    let bytes = read_regular(&folder.join("config.json"), LARGEST).unwrap_or_default();
     let config: serde_json::Value = serde_json::from_slice(&bytes).unwrap_or_default();
     config.get("model_type").is_some()
 }

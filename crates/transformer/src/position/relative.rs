@@ -51,7 +51,6 @@ impl RelativeBias {
         let table = self.weight.val();
         let [n_buckets, n_heads] = table.dims();
         let total = past + length;
-        // Every distance has its bucket looked up once, from `1 - total` to `total - 1`.
         let buckets: Vec<i32> = (0..length)
             .flat_map(|query| (0..total).map(move |key| (query + past, key)))
             .map(|(query, key)| self.bucket(query, key, n_buckets))

@@ -210,7 +210,6 @@ impl Exported<'_> {
         .join("\n")
     }
 
-    /// Returns code for `MarianMTModel` of Hugging Face.
     /// Returns code for a model of Hugging Face; `None` for a layout that is not theirs.
     fn hugging_face(&self) -> Option<String> {
         let mut fields = weights::hugging_face_config(self.config, self.layout)?;
@@ -219,6 +218,13 @@ impl Exported<'_> {
             set("decoder_start_token_id", vocabularies.bos_id);
             vocabularies.eos_id.map(|id| set("eos_token_id", id));
         }
+        // transformers 5 shares the matrix of a new model, whatever the configuration says.
+        let untie = match self.config.weight_tying.shares_generator() {
+            true => "",
+            false => {
+                "import torch\nmodel.lm_head.weight = torch.nn.Parameter(model.lm_head.weight.detach().clone())\n"
+            }
+        };
         let model_type = fields.remove("model_type")?;
         let fields = fields.iter().map(|(name, value)| match value {
             Value::Bool(true) => format!("{name}=True"),
@@ -226,7 +232,7 @@ impl Exported<'_> {
             value => format!("{name}={value}"),
         });
         Some(format!(
-            "model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model({model_type}, {}))\n{}",
+            "model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model({model_type}, {}))\n{untie}{}",
             fields.collect::<Vec<_>>().join(", "),
             // The file has shared matrices only once, so `load_state_dict` cannot be strict.
             self.load(false)
