@@ -20,13 +20,18 @@ fn fixtures() -> PathBuf {
 /// Returns the settings of generation that the folder of a run has.
 fn settings(run: &TrainedRun) -> GenerateConfig {
     let (vocabularies, search) = (run.dataset.codec().vocabularies(), run.dataset.search());
+    let (width, length_penalty) = search.beam.unwrap();
     GenerateConfig::new(vocabularies.bos_id, search.max_length.unwrap())
         .with_eos_id(vocabularies.eos_id)
-        .with_method(search.method.unwrap())
+        .with_method(Method::Beam {
+            width,
+            length_penalty,
+        })
         .with_forbidden(search.forbidden)
         .with_no_repeat_ngram(search.no_repeat_ngram)
         .with_min_length(search.min_length)
         .with_early_stopping(search.early_stopping)
+        .with_force_end(search.force_end)
         .with_normalize_first(search.normalize_first)
 }
 
@@ -78,7 +83,12 @@ fn outputs_are_those_of_transformers() {
                 .filter(|(_, (found, expected))| found != expected)
                 .collect();
             // Rounding may decide between two targets of almost equal scores.
-            assert!(wrong.len() <= 1, "{name}, {mode}: {wrong:?}");
+            let first = wrong.first();
+            assert!(
+                wrong.len() <= 1,
+                "{name}, {mode}: {} differ, {first:?}",
+                wrong.len()
+            );
         }
     }
 }
@@ -125,7 +135,27 @@ fn unusable_folders_are_rejected() {
     copy();
     let path = folder.join("generation_config.json");
     for (name, value, expected) in [
-        ("do_sample", "true", "do_sample true must be false"),
+        ("do_sample", "true", "do_sample true is not supported"),
+        (
+            "begin_suppress_tokens",
+            "[3]",
+            "begin_suppress_tokens [3] is not supported",
+        ),
+        (
+            "repetition_penalty",
+            "1.5",
+            "for a model whose start token is its end token",
+        ),
+        (
+            "renormalize_logits",
+            "true",
+            "is not supported together with forced_bos_token_id",
+        ),
+        (
+            "eos_token_id",
+            "[2, 3]",
+            "eos_token_id [2,3] must be one token",
+        ),
         ("num_beam_groups", "2", "num_beam_groups 2 must be 1"),
         (
             "length_penalty",

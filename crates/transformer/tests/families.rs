@@ -90,7 +90,7 @@ fn logits_and_gradients_are_those_of_transformers() {
                 }
                 compared += 1;
                 let reference = expected.data(&reference);
-                if parameter.ends_with("shared.weight") && layout != Layout::T5 {
+                if parameter.ends_with("model.shared.weight") {
                     // PyTorch's embeddings have no gradient for padding, which is the first token
                     // of some targets.
                     let width = imported.config.d_model;
@@ -230,6 +230,61 @@ fn shards_are_one_file() {
 }
 
 #[test]
+fn tensors_that_transformers_ignores_are_ignored() {
+    let extra = |name: &str| (name.to_string(), TensorData::from([[1.0_f32; 3]; 8]));
+    for (family, names) in [
+        (
+            "t5",
+            &["decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"][..],
+        ),
+        ("bart", &["model.encoder.version", "model.decoder.version"]),
+        ("m2m_100", &["model.encoder.embed_positions.weights"]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = self::folder(family);
+        fs::copy(path.join("config.json"), folder.path().join("config.json")).unwrap();
+        let file = WeightsFile::open(path.join("model.safetensors")).unwrap();
+        let mut tensors: Parameters = file
+            .tensors()
+            .keys()
+            .map(|name| (name.clone(), file.read(name).unwrap()))
+            .collect();
+        tensors.extend(names.iter().map(|name| extra(name)));
+        let write = |tensors: &Parameters| {
+            let bytes = to_bytes_with(tensors, Dtype::F32, &Default::default()).unwrap();
+            fs::write(folder.path().join("model.safetensors"), bytes).unwrap();
+        };
+        let import = || ModelFolder::open(folder.path()).and_then(|folder| folder.import());
+        write(&tensors);
+        assert_eq!(import().unwrap().parameters, imported(family).parameters);
+        if family != "t5" {
+            // `BartModel` writes the names without `model.`.
+            let name = |name: String| name.strip_prefix("model.").unwrap_or(&name).to_string();
+            let tensors = tensors.clone().into_iter();
+            write(
+                &tensors
+                    .map(|(key, data)| (name(key), data))
+                    .filter(|(key, _)| key != "final_logits_bias")
+                    .collect(),
+            );
+            let again = import().unwrap();
+            for (key, data) in imported(family).parameters {
+                if key != "decoder.generator.bias" {
+                    assert_eq!(again.parameters[&key], data, "{family}: {key}");
+                }
+            }
+        }
+        tensors.extend([extra("model.encoder.another")]);
+        write(&tensors);
+        let error = import().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "has a tensor model.encoder.another that the model does not have"
+        );
+    }
+}
+
+#[test]
 fn a_configuration_that_cannot_be_represented_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -256,6 +311,12 @@ fn a_configuration_that_cannot_be_represented_is_rejected() {
             "has weights with d_ff 20, but config.json has 21",
         ),
         ("t5", "vocab_size", "\"many\"", "with vocab_size \"many\""),
+        (
+            "t5",
+            "relative_attention_num_buckets",
+            "32",
+            "has weights with relative_buckets 8, but config.json has 32",
+        ),
         ("t5", "d_model", "null", "has a config.json without d_model"),
         (
             "bart",

@@ -214,7 +214,10 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
     for tying in [WeightTying::None, WeightTying::Decoder, WeightTying::All] {
         let mut config = base.clone().with_weight_tying(tying);
         if matches!(layout, Layout::T5 | Layout::T5Gated) {
-            config.scale_logits = tying.shares_generator();
+            if tying != WeightTying::All {
+                config.weight_tying = WeightTying::Embeddings;
+            }
+            config.scale_logits = config.weight_tying.shares_generator();
         }
         if matches!(layout, Layout::Native | Layout::Paper | Layout::TorchNn) {
             all.push(config.clone().with_norm_placement(NormPlacement::Pre));

@@ -8,7 +8,7 @@ use training::error::{UsageError, quote};
 use training::positions::max_tokens;
 use training::pretrained::is_pretrained;
 use transformer::TransformerConfig;
-use transformer::generate::{GenerateConfig, Method};
+use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 
 use super::check::{needs, reject};
 use super::parse::{POSITIVE, number, seed, whole_number};
@@ -126,22 +126,29 @@ impl GenerateArgs {
         let alignments = self.alignments.then_some("");
         needs("--alignments", alignments, "--json", self.json)?;
         check_batch_size(self.batch_size)?;
-        if !is_pretrained(&self.trained.run) {
+        let is_pretrained = is_pretrained(&self.trained.run);
+        if !is_pretrained {
             let expected = "needs a folder of Hugging Face: a run has one pair of languages";
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
-        self.method().map(|_| ())
+        // With a folder of Hugging Face, only the folder tells whether there is a beam.
+        match is_pretrained {
+            true => Ok(()),
+            false => self.method(None).map(|_| ()),
+        }
     }
 
-    fn method(&self) -> Result<Method, UsageError> {
+    /// Returns the decoding method of the flags. `default` is the beam that comes with the model.
+    fn method(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
         let sample = self.sample;
         needs("--temperature", self.temperature, "--sample", sample)?;
         needs("--top-k", self.top_k, "--sample", sample)?;
         needs("--top-p", self.top_p, "--sample", sample)?;
         needs("--seed", self.seed, "--sample", sample)?;
         if !sample {
-            return self.beam.method();
+            // A target whose tokens are printed one by one has no beam.
+            return self.beam.method_or(default.filter(|_| !self.stream));
         }
         Ok(Method::Sample {
             temperature: self.temperature.unwrap_or(1.0),
@@ -150,15 +157,6 @@ impl GenerateArgs {
             seed: self.seed.unwrap_or(0),
             first_source: 0,
         })
-    }
-
-    /// Returns the decoding method of the flags or, if they say nothing about it, `default`.
-    fn method_or(&self, default: Option<Method>) -> Result<Method, UsageError> {
-        let is_given = self.sample || self.beam.beam.is_some() || self.n_best.is_some();
-        match default.filter(|_| !is_given && !self.stream) {
-            Some(method) => Ok(method),
-            None => self.method(),
-        }
     }
 
     /// Returns the generation settings for this data set and model. Checks that a batch of
@@ -190,12 +188,13 @@ impl GenerateArgs {
         let config = GenerateConfig::new(vocabularies.bos_id, max_length)
             .with_eos_id(vocabularies.eos_id)
             .with_min_length(self.min_length.unwrap_or(defaults.min_length))
-            .with_method(self.method_or(defaults.method)?)
+            .with_method(self.method(defaults.beam)?)
             .with_n_best(self.n_best.unwrap_or(1))
             .with_repetition_penalty(repetition.unwrap_or(1.0))
             .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(defaults.no_repeat_ngram))
             .with_forbidden(forbidden)
             .with_early_stopping(defaults.early_stopping)
+            .with_force_end(defaults.force_end)
             .with_normalize_first(defaults.normalize_first)
             .with_length_limit(limits.output.filter(|_| given.is_none()));
         check_generation(&config, model, batch_size)?;

@@ -25,6 +25,35 @@ pub struct BeamArgs {
 }
 
 impl BeamArgs {
+    /// Returns the decoding method of the flags. What they do not say has the value of `default`, a
+    /// width and a length penalty that come with the model.
+    ///
+    /// # Errors
+    ///
+    /// Flags that cannot be combined.
+    pub fn method_or(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
+        let Some((width, default_penalty)) = default else {
+            return self.method();
+        };
+        let width = self.beam.unwrap_or(width);
+        let mut given = Self {
+            beam: Some(width),
+            ..self.clone()
+        };
+        if let (None, Some(_), LengthPenalty::Power { .. }) =
+            (self.length_penalty, self.alpha, default_penalty)
+        {
+            given.length_penalty = Some(Penalty::Power);
+        }
+        match given.method()? {
+            Method::Beam { width, .. } if given.length_penalty.is_none() => Ok(Method::Beam {
+                width,
+                length_penalty: default_penalty,
+            }),
+            method => Ok(method),
+        }
+    }
+
     /// Returns a beam search if the flags ask for one, else greedy decoding.
     ///
     /// # Errors

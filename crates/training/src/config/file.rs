@@ -79,6 +79,11 @@ pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let Value::Object(file) = file else {
         return Err("must be an object with the keys of a run's config.json".into());
     };
+    if file.contains_key("model_type") {
+        let what =
+            "is of a model of Hugging Face: `train generate` and `train import` read its folder";
+        return Err(what.into());
+    }
     if file.get("task").is_some_and(Value::is_object) {
         let what = "is of an older version, whose settings were not grouped: see \
                     `train --print-config` for the groups, or train again";

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use transformer::generate::{EarlyStopping, LengthLimit, Method};
+use transformer::generate::{EarlyStopping, LengthLimit, LengthPenalty};
 
 use super::synthetic::task::SyntheticTask;
 use super::{Codec, Decoded, Example, Split};
@@ -33,8 +33,8 @@ impl Limits {
 /// Settings of generation that come with a model. Flags take precedence over them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchDefaults {
-    /// Decoding method; `None` for greedy decoding.
-    pub method: Option<Method>,
+    /// Width and length penalty of the beam; `None` for greedy decoding.
+    pub beam: Option<(usize, LengthPenalty)>,
     /// Token ids with which every output begins.
     pub prefix: Vec<u32>,
     /// Token ids that are never generated.
@@ -47,6 +47,8 @@ pub struct SearchDefaults {
     pub min_length: usize,
     /// When a beam search ends.
     pub early_stopping: EarlyStopping,
+    /// Whether the last token that fits is always the end symbol.
+    pub force_end: bool,
     /// Whether a beam normalises logits before constraints; see
     /// [`GenerateConfig`](transformer::generate::GenerateConfig).
     pub normalize_first: bool,

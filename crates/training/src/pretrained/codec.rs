@@ -9,7 +9,11 @@ use super::generation::Generation;
 use crate::contain::contain;
 use crate::data::{Codec, EncodeError, Sides, Vocabularies};
 use crate::error::UsageError;
+use crate::files::read_regular;
 use crate::notes;
+
+/// Maximum size of a `tokenizer.json`, in MiB.
+const LARGEST: u64 = 512;
 
 /// Languages of a model that translates between several; `None` for a model of one language pair.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +48,9 @@ impl PretrainedCodec {
                         AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)";
             return Err(wrong(what.into()));
         }
-        let read = contain(|| Tokenizer::from_file(&path));
+        let bytes = read_regular(&path, LARGEST);
+        let bytes = bytes.map_err(|error| wrong(format!("cannot be read ({error})")))?;
+        let read = contain(|| Tokenizer::from_bytes(&bytes));
         let read = read.map(|result| result.map_err(|error| error.to_string()));
         let mut tokenizer = read
             .unwrap_or_else(Err)

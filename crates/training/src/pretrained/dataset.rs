@@ -31,14 +31,15 @@ impl Pretrained {
         let first = codec.target_language.or(generation.forced_first);
         Ok(Self {
             search: SearchDefaults {
-                method: Some(generation.method),
+                beam: Some(generation.beam),
                 prefix: first.into_iter().collect(),
                 forbidden: generation.suppressed,
                 no_repeat_ngram: generation.no_repeat_ngram,
                 repetition_penalty: Some(generation.repetition_penalty),
                 min_length: generation.min_length,
                 early_stopping: generation.early_stopping,
-                normalize_first: true,
+                force_end: generation.force_end,
+                normalize_first: generation.normalize_first,
                 max_length: generation.max_length.map(|most| most.min(longest - 1)),
             },
             codec,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use transformer::generate::{EarlyStopping, LengthPenalty, Method};
+use transformer::generate::{EarlyStopping, LengthPenalty};
 
 use crate::error::UsageError;
 use crate::files::read_regular;
@@ -11,7 +11,74 @@ use crate::files::read_regular;
 /// Maximum size of a file of settings, in MiB.
 const LARGEST: u64 = 64;
 
-/// The settings of generation in `generation_config.json`, or in `config.json`.
+/// Settings that are read.
+const READ: &[&str] = &[
+    "bad_words_ids",
+    "bos_token_id",
+    "decoder_start_token_id",
+    "early_stopping",
+    "eos_token_id",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "length_penalty",
+    "max_length",
+    "max_new_tokens",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "renormalize_logits",
+    "repetition_penalty",
+    "suppress_tokens",
+];
+
+/// Settings that do not change the outputs: of sampling, of the computation and of what is returned.
+const NEUTRAL: &[&str] = &[
+    "_from_model_config",
+    "cache_implementation",
+    "max_time",
+    "min_p",
+    "output_attentions",
+    "output_hidden_states",
+    "output_logits",
+    "output_scores",
+    "pad_token_id",
+    "remove_invalid_values",
+    "return_dict_in_generate",
+    "temperature",
+    "top_k",
+    "top_p",
+    "transformers_version",
+    "typical_p",
+    "use_cache",
+];
+
+/// Settings that are supported with one value only.
+const WITHOUT_EFFECT: &[(&str, f64)] = &[
+    ("diversity_penalty", 0.0),
+    ("encoder_no_repeat_ngram_size", 0.0),
+    ("encoder_repetition_penalty", 1.0),
+    ("epsilon_cutoff", 0.0),
+    ("eta_cutoff", 0.0),
+    ("guidance_scale", 1.0),
+    ("min_new_tokens", 0.0),
+    ("num_beam_groups", 1.0),
+    ("num_return_sequences", 1.0),
+    ("penalty_alpha", 0.0),
+];
+
+/// Settings that are not supported, and that a `config.json` may have among those of the model.
+const UNSUPPORTED: &[&str] = &[
+    "begin_suppress_tokens",
+    "constraints",
+    "do_sample",
+    "exponential_decay_length_penalty",
+    "force_words_ids",
+    "forced_decoder_ids",
+    "sequence_bias",
+    "stop_strings",
+];
+
+/// The settings of generation in `generation_config.json`, or in `config.json` without it.
 #[derive(Clone, Debug)]
 pub(super) struct Generation {
     /// The first token of every target, which is not part of the output.
@@ -19,9 +86,14 @@ pub(super) struct Generation {
     pub end_token: Option<u32>,
     /// The first token of every output.
     pub forced_first: Option<u32>,
+    /// Whether the last token that fits is always the end symbol.
+    pub force_end: bool,
     /// Tokens that are never generated.
     pub suppressed: Vec<u32>,
-    pub method: Method,
+    /// Width and length penalty of the beam; a width of 1 is greedy decoding.
+    pub beam: (usize, LengthPenalty),
+    /// Whether logits are normalised before constraints.
+    pub normalize_first: bool,
     pub early_stopping: EarlyStopping,
     pub no_repeat_ngram: usize,
     pub repetition_penalty: f64,
@@ -37,20 +109,30 @@ impl Generation {
     ///
     /// If a file cannot be read, or asks for something that this crate does not have.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
-        let mut fields = object(&folder.join("config.json"))?;
+        let config = object(&folder.join("config.json"))?;
         let path = folder.join("generation_config.json");
-        let path = match path.exists() {
-            // What a folder has of both, `generation_config.json` says.
+        let (path, fields) = match path.exists() {
             true => {
-                fields.extend(object(&path)?);
-                path
+                let mut fields = object(&path)?;
+                // The tokens that begin and end targets may be in `config.json` only.
+                for name in ["decoder_start_token_id", "bos_token_id", "eos_token_id"] {
+                    if let Some(value) = config.get(name) {
+                        let field = fields.entry(name).or_insert(Value::Null);
+                        if field.is_null() {
+                            field.clone_from(value);
+                        }
+                    }
+                }
+                (path, fields)
             }
-            false => folder.join("config.json"),
+            false => (folder.join("config.json"), config),
         };
+        let is_own = path.ends_with("generation_config.json");
         let fields = Fields {
             path: &path,
             fields,
         };
+        fields.check(is_own)?;
         let number = |name: &str| fields.number(name);
         let id = |name: &str| fields.whole(name);
         let start = match id("decoder_start_token_id")? {
@@ -59,19 +141,6 @@ impl Generation {
         };
         let start_token =
             start.ok_or_else(|| fields.wrong("decoder_start_token_id", "is missing"))?;
-        for (name, expected) in [
-            ("num_beam_groups", 1.0),
-            ("diversity_penalty", 0.0),
-            ("encoder_no_repeat_ngram_size", 0.0),
-            ("penalty_alpha", 0.0),
-        ] {
-            if number(name)?.is_some_and(|found| found != expected) {
-                return Err(fields.wrong(name, &format!("must be {expected}")));
-            }
-        }
-        if fields.get("do_sample") == Some(&Value::Bool(true)) {
-            return Err(fields.wrong("do_sample", "must be false"));
-        }
         let mut suppressed = fields.ids("suppress_tokens")?;
         for word in fields.lists("bad_words_ids")? {
             match word[..] {
@@ -84,13 +153,10 @@ impl Generation {
             return Err(fields.wrong("length_penalty", "must be a number from 0 to 10"));
         }
         let count = |name: &str| fields.whole(name).map(|n| n.map(|n| n as usize));
-        let method = match count("num_beams")?.unwrap_or(1) {
-            0 | 1 => Method::Greedy,
-            width => Method::Beam {
-                width,
-                length_penalty: LengthPenalty::Power { alpha },
-            },
-        };
+        let beam = (
+            count("num_beams")?.unwrap_or(1).max(1),
+            LengthPenalty::Power { alpha },
+        );
         let early_stopping = match fields.get("early_stopping") {
             None | Some(Value::Bool(false)) => EarlyStopping::Heuristic,
             Some(Value::Bool(true)) => EarlyStopping::Full,
@@ -104,24 +170,44 @@ impl Generation {
             // It counts the start token.
             None => count("max_length")?.map(|most| most.saturating_sub(1).max(1)),
         };
-        // The last token that fits is forced to be the end symbol, which is not shown.
-        let max_length = match id("forced_eos_token_id")? {
-            Some(_) => max_length.map(|most: usize| most.saturating_sub(1).max(1)),
-            None => max_length,
+        let end_token = match fields.ids("eos_token_id")?[..] {
+            [] => None,
+            [id] => Some(id),
+            _ => return Err(fields.wrong("eos_token_id", "must be one token")),
         };
+        let forced_last = fields.ids("forced_eos_token_id")?;
+        if forced_last.iter().any(|&id| Some(id) != end_token) {
+            return Err(fields.wrong("forced_eos_token_id", "must be eos_token_id"));
+        }
+        let forced_first = id("forced_bos_token_id")?;
+        let renormalize = fields.get("renormalize_logits") == Some(&Value::Bool(true));
+        let no_repeat_ngram = count("no_repeat_ngram_size")?.unwrap_or(0);
+        let repetition_penalty = number("repetition_penalty")?.unwrap_or(1.0);
+        if renormalize && (forced_first.is_some() || repetition_penalty != 1.0) {
+            let what = "is not supported together with forced_bos_token_id or repetition_penalty";
+            return Err(fields.wrong("renormalize_logits", what));
+        }
+        // transformers counts the start token as a token of the target, which would then not end.
+        if end_token == Some(start_token) {
+            let what = "is not supported for a model whose start token is its end token";
+            if repetition_penalty != 1.0 {
+                return Err(fields.wrong("repetition_penalty", what));
+            }
+            if no_repeat_ngram == 1 {
+                return Err(fields.wrong("no_repeat_ngram_size", what));
+            }
+        }
         Ok(Self {
             start_token,
-            end_token: match fields.ids("eos_token_id")?[..] {
-                [] => None,
-                [id] => Some(id),
-                _ => return Err(fields.wrong("eos_token_id", "must be one token")),
-            },
-            forced_first: id("forced_bos_token_id")?,
+            end_token,
+            forced_first,
+            force_end: !forced_last.is_empty(),
+            normalize_first: !renormalize,
             suppressed,
-            method,
+            beam,
             early_stopping,
-            no_repeat_ngram: count("no_repeat_ngram_size")?.unwrap_or(0),
-            repetition_penalty: number("repetition_penalty")?.unwrap_or(1.0),
+            no_repeat_ngram,
+            repetition_penalty,
             min_length: count("min_length")?.map_or(0, |least| least.saturating_sub(1)),
             max_length,
         })
@@ -143,6 +229,32 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
+    /// Rejects settings that change the outputs and are not supported. `is_own` says whether the file
+    /// has settings of generation only, so that an unknown one is a setting of generation.
+    fn check(&self, is_own: bool) -> Result<(), UsageError> {
+        for (name, value) in &self.fields {
+            let name = name.as_str();
+            let is_empty = match value {
+                Value::Null | Value::Bool(false) => true,
+                Value::Array(list) => list.is_empty(),
+                Value::Object(fields) => fields.is_empty(),
+                _ => false,
+            };
+            if is_empty || READ.contains(&name) || NEUTRAL.contains(&name) {
+                continue;
+            }
+            match WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
+                Some((_, neutral)) if value.as_f64() == Some(*neutral) => {}
+                Some((_, neutral)) => return Err(self.wrong(name, &format!("must be {neutral}"))),
+                None if is_own || UNSUPPORTED.contains(&name) => {
+                    return Err(self.wrong(name, "is not supported"));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Returns a setting; `None` if it is missing or `null`.
     fn get(&self, name: &str) -> Option<&Value> {
         self.fields.get(name).filter(|value| !value.is_null())

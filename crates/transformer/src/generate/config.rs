@@ -170,6 +170,10 @@ pub struct GenerateConfig {
     /// When a beam search ends for a source.
     #[config(default = "EarlyStopping::Never")]
     pub early_stopping: EarlyStopping,
+    /// Whether the last token that fits into a target is always the end symbol, with probability 1:
+    /// `forced_eos_token_id` in Hugging Face's library.
+    #[config(default = false)]
+    pub force_end: bool,
     /// Whether a beam search normalises the logits before the constraints change them, as Hugging
     /// Face's library does. The probability of banned tokens is then lost, and the tokens of a forced
     /// prefix have probability 1. Otherwise, as in CTranslate2, the tokens that remain share all of

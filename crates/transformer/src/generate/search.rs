@@ -221,6 +221,15 @@ impl<M: Autoregressive> Search<M> {
                 }
             }
             constrain(logits, &row.tokens, &self.config, &self.forbidden);
+            let is_last = length + 1 == self.sources[row.source].max_length;
+            if let Some(eos) = self
+                .config
+                .eos_id
+                .filter(|_| self.config.force_end && is_last)
+            {
+                logits.fill(f32::NEG_INFINITY);
+                logits[eos as usize] = 0.0;
+            }
         }
         match self.config.method {
             Method::Beam { width, .. } => self.advance_beam(begin, rows, logits, width),

@@ -59,13 +59,14 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
             {
                 return None;
             }
-            let found = find(layout, &names)?;
+            let names = &with_model(layout, &names);
+            let found = find(layout, names)?;
             let beside = entries.beside(group);
             Some(matched(
                 layout,
                 found,
                 group.cloned().flatten(),
-                &names,
+                names,
                 beside,
             ))
         })
@@ -208,6 +209,18 @@ impl Entries {
 
 /// Names of tensors after renaming, mapped to their names in the file.
 type Names = BTreeMap<String, String>;
+
+/// Returns the names with `model.` before them if the layout has it and the file does not: a file of
+/// `BartModel` lacks it, and one of `BartForConditionalGeneration` has it.
+fn with_model(layout: Layout, names: &Names) -> Names {
+    let has_model = matches!(layout, Layout::Bart | Layout::M2m100 | Layout::Marian);
+    let is_without = names.contains_key("shared.weight") && has_model;
+    let name = |(name, original): (&String, &String)| match is_without {
+        true => (format!("model.{name}"), original.clone()),
+        false => (name.clone(), original.clone()),
+    };
+    names.iter().map(name).collect()
+}
 
 /// Maximum number of layers of a stack. A larger layer number comes from a damaged file, and would
 /// exhaust the memory.
@@ -383,7 +396,9 @@ fn matched(
         })
         .map(|(rule, _)| candidates(&rule.theirs[0])[0].clone())
         .collect();
-    let unused = names.keys().filter(|name| !used.contains(*name));
+    let unused = names
+        .keys()
+        .filter(|name| !used.contains(*name) && !layout.ignores(name));
     Recognised {
         layout,
         contents,

@@ -20,12 +20,16 @@ pub(super) struct Sizes {
     n_encoder_layers: usize,
     n_decoder_layers: usize,
     d_head: usize,
+    /// Number of distances that relative positions tell apart; `None` without them.
+    relative_buckets: Option<usize>,
 }
 
 impl Sizes {
     /// Returns the name of each size, its value in the weights, and its value in `config.json`.
-    pub fn compare(&self, config: &TransformerConfig) -> [(&'static str, usize, usize); 6] {
-        [
+    pub fn compare(&self, config: &TransformerConfig) -> Vec<(&'static str, usize, usize)> {
+        let buckets = self.relative_buckets.unwrap_or(config.relative_buckets);
+        vec![
+            ("relative_buckets", config.relative_buckets, buckets),
             ("vocab_size", config.target_vocab_size, self.vocab_size),
             ("d_model", config.d_model, self.d_model),
             ("d_ff", config.d_ff, self.d_ff),
@@ -95,10 +99,9 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
             .optional("num_decoder_layers")?
             .unwrap_or(n_encoder_layers),
         d_head: fields.required("d_kv")?,
+        relative_buckets: fields.optional("relative_attention_num_buckets")?,
     };
     let max_distance = fields.optional("relative_attention_max_distance")?;
-    // The table of relative positions shows the number of buckets.
-    let _: Option<usize> = fields.optional("relative_attention_num_buckets")?;
     let options = ImportOptions {
         layout: Some(layout),
         n_heads: Some(fields.required("num_heads")?),
@@ -168,6 +171,7 @@ fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes),
         n_encoder_layers: fields.required("encoder_layers")?,
         n_decoder_layers: fields.required("decoder_layers")?,
         d_head: d_model / n_heads.max(1),
+        relative_buckets: None,
     };
     let options = ImportOptions {
         layout: Some(layout),

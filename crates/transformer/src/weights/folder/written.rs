@@ -34,9 +34,9 @@ fn name_of(activation: Activation) -> &'static str {
         Activation::Swish => "silu",
         Activation::GegluTanh => "gated-gelu",
         Activation::Swiglu => "gated-silu",
-        // No family has these functions, but a configuration that transformers refuses shows it.
-        Activation::Glu => "gated-sigmoid",
-        Activation::Geglu => "gated-erf-gelu",
+        // No layout of Hugging Face can represent these functions.
+        Activation::Glu => "glu",
+        Activation::Geglu => "geglu",
     }
 }
 

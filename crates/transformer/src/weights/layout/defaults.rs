@@ -75,9 +75,12 @@ impl Layout {
         }
         // In `torch.nn`, an encoder alone or a decoder alone may lack the final norm.
         let may_lack_norm = self == Self::TorchNn && contents != Contents::Model;
-        // BART lacks it, and mBART has it.
-        let may_lack_norm = may_lack_norm || self == Self::Bart;
-        if config.final_norm != usual.final_norm && !may_lack_norm {
+        // BART, which is post-norm, lacks it, and mBART has it.
+        let has_norm = match self {
+            Self::Bart => config.norm_placement == NormPlacement::Pre,
+            _ => usual.final_norm,
+        };
+        if config.final_norm != has_norm && !may_lack_norm {
             return Some(("final_norm", value(&config.final_norm)));
         }
         if config.norm_variance != usual.norm_variance {
@@ -91,6 +94,11 @@ impl Layout {
         if config.activation.is_gated() != usual.activation.is_gated() {
             return Some(("activation", value(&config.activation)));
         }
+        // transformers has no names for the others.
+        let is_t5 = matches!(self, Self::T5 | Self::T5Gated);
+        if matches!(config.activation, Activation::Glu | Activation::Geglu) && is_t5 {
+            return Some(("activation", value(&config.activation)));
+        }
         let is_configurable = matches!(self, Self::Bart | Self::M2m100 | Self::Marian);
         if config.scale_embeddings != usual.scale_embeddings && !is_configurable {
             return Some(("scale_embeddings", value(&config.scale_embeddings)));
@@ -98,10 +106,13 @@ impl Layout {
         if is_configurable && config.weight_tying != WeightTying::All {
             return Some(("weight_tying", value(&config.weight_tying)));
         }
-        let is_t5 = matches!(self, Self::T5 | Self::T5Gated);
-        if is_t5 && config.source_vocab_size != config.target_vocab_size {
-            let size = value(&config.source_vocab_size);
-            return Some(("source_vocab_size", size));
+        // The configurations of BART and its relatives have no epsilon.
+        if is_configurable && config.norm_epsilon != usual.norm_epsilon {
+            return Some(("norm_epsilon", value(&config.norm_epsilon)));
+        }
+        // Both stacks of T5 have one embedding.
+        if is_t5 && !config.weight_tying.shares_source() {
+            return Some(("weight_tying", value(&config.weight_tying)));
         }
         if config.norm != usual.norm {
             return Some(("norm", value(&config.norm)));
@@ -123,7 +134,7 @@ impl Layout {
             (
                 "logits_bias",
                 config.logits_bias,
-                usual.logits_bias && (config.logits_bias || self != Self::M2m100),
+                usual.logits_bias && (is_pegasus || self != Self::M2m100),
             ),
             (
                 "scale_attention",

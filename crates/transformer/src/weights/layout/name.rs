@@ -61,6 +61,20 @@ impl Layout {
         }
     }
 
+    /// Returns whether transformers ignores a tensor of this name when it loads a file of this layout.
+    pub(in crate::weights) fn ignores(self, name: &str) -> bool {
+        match self {
+            // Early versions wrote a table that cross-attention never used.
+            Self::T5 | Self::T5Gated => {
+                name.ends_with("EncDecAttention.relative_attention_bias.weight")
+            }
+            Self::Bart | Self::M2m100 | Self::Marian => {
+                name.ends_with("coder.version") || name.ends_with(".embed_positions.weights")
+            }
+            _ => false,
+        }
+    }
+
     /// Returns whether the layout is one of Hugging Face's library, which writes a `config.json`
     /// beside the weights.
     pub fn is_hugging_face(self) -> bool {
