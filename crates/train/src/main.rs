@@ -74,7 +74,7 @@ fn main() -> ExitCode {
             if group.is_first() && is_mistake {
                 output::message(&describe_mistake(&error, &words));
             } else if group.is_first() {
-                // As for all output, it is no error if stdout is closed.
+                // A closed stdout is not an error, here as for all output.
                 let _ = error.print();
             }
             return if is_mistake {

@@ -1,8 +1,8 @@
 //! Models in folders of Hugging Face, with the tokeniser beside them, as trained runs.
 //!
-//! [`open`] reads `config.json` and the weights through
-//! [`ModelFolder`], `tokenizer.json`, and the settings of
-//! generation in `generation_config.json`, or in `config.json` if there is no such file.
+//! [`open`] reads `config.json` and the weights through [`ModelFolder`], then `tokenizer.json`. The
+//! settings of generation are in `generation_config.json`. A folder without this file has them in
+//! `config.json`.
 
 mod codec;
 mod dataset;

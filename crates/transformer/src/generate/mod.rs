@@ -35,6 +35,7 @@ mod sample;
 mod score;
 mod search;
 mod session;
+mod source;
 mod top;
 
 pub use autoregressive::Autoregressive;

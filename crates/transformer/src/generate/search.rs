@@ -4,12 +4,13 @@ use std::collections::HashSet;
 
 use super::autoregressive::Autoregressive;
 use super::beam::{self, Continuation};
-use super::config::{EarlyStopping, GenerateConfig, Method};
+use super::config::{GenerateConfig, Method};
 use super::constraints::constrain;
 use super::error::GenerateError;
 use super::hypothesis::{Hypothesis, StepToken};
 use super::row::Row;
 use super::sample;
+use super::source::Source;
 use super::top::{Top, log_sum_exp};
 use crate::error::ConfigError;
 use crate::sequence::check_sequences;
@@ -54,28 +55,6 @@ pub struct Search<M> {
     rows: Vec<Row>,
     /// New tokens of the current step.
     new_tokens: Vec<StepToken>,
-}
-
-/// The search for one source.
-#[derive(Debug)]
-struct Source {
-    /// Tokens with which the targets of this source must begin.
-    prefix: Vec<u32>,
-    /// Maximum length of the targets of this source, in tokens.
-    max_length: usize,
-    /// Best hypotheses so far, best first.
-    hypotheses: Vec<Hypothesis>,
-}
-
-impl Source {
-    /// Adds a hypothesis and drops the worst one if there are more than `most`.
-    fn record(&mut self, hypothesis: Hypothesis, most: usize) {
-        let place = self
-            .hypotheses
-            .partition_point(|h| h.score >= hypothesis.score);
-        self.hypotheses.insert(place, hypothesis);
-        self.hypotheses.truncate(most);
-    }
 }
 
 impl<M: Autoregressive> Search<M> {
@@ -312,37 +291,13 @@ impl<M: Autoregressive> Search<M> {
         for end in &continuations.ended {
             self.end(begin, rows[end.row].clone(), end);
         }
-        if self.is_decided(rows, continuations.continuing.first(), width) {
+        let source = &self.sources[rows[0].source];
+        if source.is_decided(&self.config, rows, continuations.continuing.first(), width) {
             return;
         }
         for continuation in &continuations.continuing {
             self.extend(begin, &rows[continuation.row], continuation);
         }
-    }
-
-    /// Returns whether the hypotheses of a source are final.
-    ///
-    /// They are final if the likeliest continuation is not expected to end with a better score than
-    /// the worst of them. A beam of width 1 ends with its first hypothesis.
-    fn is_decided(&self, rows: &[Row], likeliest: Option<&Continuation>, width: usize) -> bool {
-        let Source {
-            hypotheses,
-            max_length,
-            ..
-        } = &self.sources[rows[0].source];
-        let kept = self.config.n_kept();
-        let (Some(worst), Some(likeliest)) = (hypotheses.get(kept - 1), likeliest) else {
-            return false;
-        };
-        let row = &rows[likeliest.row];
-        let log_probability = row.log_probability + f64::from(likeliest.log_probability);
-        let penalty = self.config.length_penalty();
-        let best = match self.config.early_stopping {
-            EarlyStopping::Never => penalty.bound(log_probability, *max_length),
-            EarlyStopping::Heuristic => log_probability / penalty.divisor(row.tokens.len() + 1),
-            EarlyStopping::Full => return true,
-        };
-        width == 1 || best <= worst.score
     }
 
     /// Ends a row with the end symbol and records it as a finished hypothesis.

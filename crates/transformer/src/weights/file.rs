@@ -106,7 +106,7 @@ impl WeightsFile {
     ///
     /// # Panics
     ///
-    /// If there is no path.
+    /// If `paths` is empty.
     pub fn open_shards(paths: &[PathBuf]) -> Result<Self, WeightsError> {
         let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
         let mut whole: Option<Self> = None;
@@ -134,7 +134,7 @@ impl WeightsFile {
         Ok(whole.expect("a model has at least one file"))
     }
 
-    /// Returns the name of the file that has a tensor; `None` if there is no such tensor.
+    /// Returns the name of the file that holds a tensor, or `None` for an unknown tensor.
     pub(super) fn file_name_of(&self, name: &str) -> Option<String> {
         self.tensors.get(name)?;
         let file = self.shard(name).path.file_name()?;

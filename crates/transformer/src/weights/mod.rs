@@ -26,6 +26,7 @@ mod error;
 mod export;
 mod file;
 mod folder;
+mod found;
 mod header;
 mod import;
 mod int8;

@@ -12,7 +12,7 @@ pub struct ScoreTerms<'a> {
     pub mask: Option<&'a Tensor<4, Bool>>,
     /// Numbers that are added to the scores, `[1, H, T, S]`.
     pub bias: Option<&'a Tensor<4>>,
-    /// Whether the scale is 1 instead of `1 / sqrt(K)`.
+    /// `true` leaves out the scale `1 / sqrt(K)`, as in T5.
     pub is_unscaled: bool,
 }
 

@@ -86,7 +86,7 @@ pub(crate) struct Normalized<B: Backend> {
     rows: FloatTensor<B>,
     /// The inverse deviation of each row, `1 / deviation`, `[N, 1]`.
     scale: FloatTensor<B>,
-    /// Whether the mean was subtracted.
+    /// `true` if the mean of each row was subtracted before scaling.
     is_centred: bool,
 }
 

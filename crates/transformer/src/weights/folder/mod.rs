@@ -54,8 +54,9 @@ pub struct ModelFolder {
 }
 
 impl ModelFolder {
-    /// Reads the configuration of a folder and opens its weights. `path` is the folder, or the file
-    /// of weights in it.
+    /// Reads the configuration of a folder and opens its weights.
+    ///
+    /// `path` names the folder or a file of weights inside the folder.
     ///
     /// # Errors
     ///

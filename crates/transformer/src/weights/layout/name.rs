@@ -21,7 +21,7 @@ pub enum Layout {
     /// BART and mBART in Hugging Face's library: Marian's names, with
     /// `model.encoder.layernorm_embedding.weight`.
     Bart,
-    /// M2M100 and NLLB in Hugging Face's library: Marian's names, with
+    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, with
     /// `model.encoder.layer_norm.weight`.
     M2m100,
     /// Marian in Hugging Face's library, with names such as
@@ -42,7 +42,7 @@ choices!(Layout, "layout", {
     Annotated: "annotated", "encoder.layers.0.self_attn.linears.0: the Annotated Transformer";
     TorchNn: "torch-nn", "encoder.layers.0.self_attn.in_proj_weight: torch.nn.Transformer";
     Bart: "bart", "model.encoder.layernorm_embedding: BART and mBART of Hugging Face";
-    M2m100: "m2m100", "model.encoder.layer_norm: M2M100 and NLLB of Hugging Face";
+    M2m100: "m2m100", "model.encoder.layer_norm: M2M100, NLLB and Pegasus of Hugging Face";
     Marian: "marian", "model.encoder.layers.0.self_attn.q_proj: Marian of Hugging Face";
     T5Gated: "t5-gated", "encoder.block.0.layer.1.DenseReluDense.wi_0: T5 1.1, Flan-T5, mT5";
     T5: "t5", "encoder.block.0.layer.0.SelfAttention.q: T5 of Hugging Face";

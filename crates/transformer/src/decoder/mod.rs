@@ -1,147 +1,23 @@
 //! The decoder (paper, section 3.1): input layer, N decoder layers, final norm, generator.
 
+mod layer;
+
 use burn::module::Module;
 use burn::tensor::activation::log_softmax;
 use burn::tensor::{Device, Int, Tensor};
 
-use crate::attention::{CrossAttention, SelfAttention};
+pub use self::layer::DecoderLayer;
 use crate::config::TransformerConfig;
 use crate::embedding::InputLayer;
 use crate::error::ConfigError;
-use crate::feed_forward::FeedForward;
 use crate::generator::Generator;
 use crate::init::Init;
 use crate::mask::AttentionMask;
-use crate::memory::{DecoderCache, DecoderPass, LayerCache, Memory};
+use crate::memory::{DecoderCache, DecoderPass, Memory};
 use crate::norm::LayerNorm;
 use crate::position::{self, AttentionPosition};
-use crate::residual::{Residual, Stream};
+use crate::residual::Stream;
 use crate::trace::LayerTrace;
-
-/// One decoder layer: self-attention, cross-attention and feed-forward network, each in a residual
-/// block.
-#[derive(Module, Debug)]
-pub struct DecoderLayer {
-    /// First sublayer.
-    pub self_attention: SelfAttention,
-    /// Residual block of the first sublayer.
-    pub self_attention_residual: Residual,
-    /// Second sublayer; `None` in a decoder without cross-attention.
-    pub cross_attention: Option<CrossAttention>,
-    /// Residual block of the second sublayer.
-    pub cross_attention_residual: Option<Residual>,
-    /// Last sublayer.
-    pub feed_forward: FeedForward,
-    /// Residual block of the last sublayer.
-    pub feed_forward_residual: Residual,
-}
-
-impl DecoderLayer {
-    /// Builds one layer with cross-attention.
-    ///
-    /// # Errors
-    ///
-    /// The configuration is not valid: see [`TransformerConfig::validate`].
-    pub fn init(config: &TransformerConfig, device: &Device) -> Result<Self, ConfigError> {
-        config.validate()?;
-        Ok(Self::build(config, true, &mut Init::new(device)))
-    }
-
-    fn build(config: &TransformerConfig, cross_attention: bool, init: &mut Init) -> Self {
-        let self_attention = SelfAttention::build(config, init);
-        let self_attention_residual = Residual::build(config, init);
-        let (cross_attention, cross_attention_residual) = cross_attention
-            .then(|| {
-                (
-                    CrossAttention::build(config, init),
-                    Residual::build(config, init),
-                )
-            })
-            .unzip();
-        Self {
-            self_attention,
-            self_attention_residual,
-            cross_attention,
-            cross_attention_residual,
-            feed_forward: FeedForward::build(config, init),
-            feed_forward_residual: Residual::build(config, init),
-        }
-    }
-
-    /// Runs the layer on whole targets, without positions in its attention.
-    ///
-    /// # Shapes
-    ///
-    /// - x: `[B, T, D]`
-    /// - mask: `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked; usually
-    ///   [`AttentionMask::causal`]
-    /// - memory: states `[B, S, D]`; `None` for a layer without cross-attention
-    /// - output: `[B, T, D]`
-    ///
-    /// # Panics
-    ///
-    /// If a layer with cross-attention gets no memory, or a layer without it gets a memory.
-    pub fn forward<'a>(
-        &self,
-        x: Tensor<3>,
-        mask: Option<&AttentionMask>,
-        memory: impl Into<Option<&'a Memory>>,
-    ) -> Tensor<3> {
-        let step = DecoderPass::whole(mask, None);
-        let mut cache = LayerCache::default();
-        self.run(x.into(), &step, memory.into(), &mut cache, None)
-            .sum()
-    }
-
-    fn run(
-        &self,
-        stream: Stream,
-        step: &DecoderPass<'_>,
-        memory: Option<&Memory>,
-        cache: &mut LayerCache,
-        trace: Option<&mut Vec<LayerTrace>>,
-    ) -> Stream {
-        let keep = trace.is_some();
-        let (mut self_weights, mut cross_weights) = (None, None);
-        let mut feed_forward_input = None;
-        let mut stream = self.self_attention_residual.run(stream, |x| {
-            let past = Some((&mut cache.self_attention, &step.index));
-            let attention = &self.self_attention;
-            let (y, weights) = attention.run(x, step.mask, step.position, past, keep);
-            self_weights = weights;
-            y
-        });
-        stream = match (
-            &self.cross_attention,
-            &self.cross_attention_residual,
-            memory,
-        ) {
-            (Some(attention), Some(residual), Some(memory)) => residual.run(stream, |x| {
-                let projected = cache.project(attention, memory, x.dims()[0], &step.index);
-                let mask = memory.mask.as_ref();
-                let sources = step.index.sources.as_ref();
-                let (y, weights) = attention.run(x, projected, mask, sources, keep);
-                cross_weights = weights;
-                y
-            }),
-            (None, None, None) => stream,
-            (_, _, None) => panic!("this decoder has cross-attention and needs a memory"),
-            _ => panic!("this decoder has no cross-attention and takes no memory"),
-        };
-        let stream = self.feed_forward_residual.run(stream, |x| {
-            feed_forward_input = keep.then(|| x.clone());
-            self.feed_forward.forward(x)
-        });
-        if let Some(trace) = trace {
-            trace.push(LayerTrace {
-                self_attention: self_weights.expect("a traced pass keeps the weights"),
-                cross_attention: cross_weights,
-                feed_forward_input: feed_forward_input.expect("a traced pass keeps the input"),
-            });
-        }
-        stream
-    }
-}
 
 impl TransformerConfig {
     /// Builds a decoder without an encoder, with cross-attention to a memory.

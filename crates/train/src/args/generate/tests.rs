@@ -1,0 +1,164 @@
+use clap::Parser;
+use training::config::RunConfig;
+use training::data::synthetic::{Rule, SequenceConfig, SequenceTask};
+use transformer::generate::LengthPenalty;
+
+use super::*;
+use crate::args::cli::{Cli, Command};
+use crate::args::flags::flag_of;
+
+fn args(flags: &str) -> GenerateArgs {
+    let words = ["train", "generate", "runs/copy-1"].into_iter();
+    let cli = Cli::try_parse_from(words.chain(flags.split_whitespace())).unwrap();
+    match cli.command {
+        Command::Generate(args) => *args,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn config(flags: &str) -> Result<GenerateConfig, UsageError> {
+    let mut run = RunConfig::copy();
+    let dataset = run.check().unwrap().unwrap();
+    let args = args(flags);
+    args.check()?;
+    args.config(dataset.as_ref(), &run.model, args.batch_size.unwrap_or(64))
+}
+
+#[test]
+fn the_default_is_greedy_with_room_for_the_longest_target() {
+    let config = config("").unwrap();
+    assert_eq!(config, GenerateConfig::new(1, 17).with_eos_id(Some(2)));
+}
+
+#[test]
+fn each_flag_has_its_field() {
+    let beam = |width, length_penalty| Method::Beam {
+        width,
+        length_penalty,
+    };
+    let method = |flags| config(flags).unwrap().method;
+    let gnmt = |alpha| LengthPenalty::Gnmt { alpha };
+    assert_eq!(method("--beam 1"), Method::Greedy);
+    assert_eq!(method("--beam 4"), beam(4, gnmt(0.6)));
+    assert_eq!(method("--beam 4 --alpha 1"), beam(4, gnmt(1.0)));
+    assert_eq!(
+        method("--beam 1 --length-penalty none"),
+        beam(1, LengthPenalty::None)
+    );
+    assert_eq!(
+        method("--beam 2 --length-penalty average"),
+        beam(2, LengthPenalty::Average)
+    );
+    assert_eq!(
+        method("--sample --temperature 0.5 --top-k 3 --top-p 0.9 --seed 7"),
+        Method::Sample {
+            temperature: 0.5,
+            top_k: Some(3),
+            top_p: Some(0.9),
+            seed: 7,
+            first_source: 0,
+        }
+    );
+    let flags = "--beam 3 --n-best 2 --min-length 1 --max-length 9 --repetition-penalty 1.5 \
+                 --forbid 3 --forbid <unk>";
+    let config = config(flags).unwrap();
+    assert_eq!(
+        (config.n_best, config.min_length, config.max_length),
+        (2, 1, 9)
+    );
+    assert_eq!(
+        (config.repetition_penalty, config.forbidden),
+        (1.5, vec![6, 3])
+    );
+}
+
+#[test]
+fn wrong_values_are_named_by_their_flags() {
+    let error = |flags| config(flags).unwrap_err().describe(flag_of);
+    let limit = "--max-length 10001: must be at most what the model can take (10000)";
+    assert_eq!(error("--max-length 10001"), limit);
+    assert_eq!(
+        error("--max-length 0"),
+        "--max-length 0: must be at least 1"
+    );
+    assert_eq!(
+        error("--min-length 18"),
+        "--min-length 18: must be at most --max-length (17)"
+    );
+    assert_eq!(error("--beam 0"), "--beam 0: must be at least 1");
+    assert_eq!(
+        error("--beam 2 --n-best 3"),
+        "--n-best 3: must be at most --beam (2)"
+    );
+    assert!(error("--n-best 2").ends_with("use --beam or --sample"));
+    assert_eq!(
+        error("--beam 2 --alpha -1"),
+        "--alpha -1: must be a number from 0 to 10"
+    );
+    assert_eq!(error("--alpha 1"), "--alpha 1: needs --beam");
+    let other = "--beam 2 --length-penalty none --alpha 1";
+    assert_eq!(
+        error(other),
+        "--alpha 1: needs --length-penalty gnmt or power"
+    );
+    assert_eq!(
+        error("--length-penalty gnmt"),
+        "--length-penalty gnmt: needs --beam"
+    );
+    assert_eq!(error("--top-k 2"), "--top-k 2: needs --sample");
+    assert_eq!(error("--sample --top-k 0"), "--top-k 0: must be at least 1");
+    assert_eq!(
+        error("--sample --top-p 1.5"),
+        "--top-p 1.5: must be above 0 and at most 1"
+    );
+    assert_eq!(
+        error("--forbid 33"),
+        "--forbid \"33\": must be one symbol, of 1 to 32"
+    );
+    assert_eq!(error("--alignments"), "--alignments: needs --json");
+}
+
+#[test]
+fn searches_beyond_any_memory_are_rejected() {
+    let error = |flags: String| config(&flags).unwrap_err().describe(flag_of);
+    let huge = usize::MAX;
+    for value in [huge, 1_000_000_000] {
+        let beam = error(format!("--beam {value}"));
+        assert!(
+            beam.starts_with(&format!("--beam {value}: must be at most")),
+            "{beam}"
+        );
+        let samples = error(format!("--sample --n-best {value}"));
+        assert!(
+            samples.starts_with(&format!("--n-best {value}: must be")),
+            "{samples}"
+        );
+        let batch = error(format!("--batch-size {value}"));
+        assert!(
+            batch.starts_with(&format!("--batch-size {value}: must be")),
+            "{batch}"
+        );
+    }
+}
+
+#[test]
+fn a_prefix_has_room_in_its_target() {
+    let config = SequenceConfig {
+        symbols: 9,
+        min_length: 1,
+        max_length: 4,
+    };
+    let task = SequenceTask::new(Rule::Copy, &config).unwrap();
+    let data: &dyn Dataset = &task;
+    let mut args = args("");
+    assert_eq!(args.prefix(data, 2).unwrap(), [0; 0]);
+    args.prefix = Some(" 1  9".into());
+    assert_eq!(args.prefix(data, 2).unwrap(), [4, 12]);
+    let error = args.prefix(data, 1).unwrap_err().to_string();
+    assert!(
+        error.contains("has 2 symbols, must have at most --max-length (1)"),
+        "{error}"
+    );
+    args.prefix = Some("1 <eos>".into());
+    assert!(args.prefix(data, 5).is_err());
+}

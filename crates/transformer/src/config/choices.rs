@@ -1,0 +1,206 @@
+//! The settings of a model that are one of a few choices.
+
+use serde::{Deserialize, Serialize};
+
+use crate::choice::choices;
+
+/// Placement of layer normalisation in a residual block (paper, section 5.4; Xiong et al. 2020).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormPlacement {
+    /// `norm(x + dropout(sublayer(x)))`, as in the paper.
+    Post,
+    /// `x + dropout(sublayer(norm(x)))`, which trains without a long warm-up.
+    Pre,
+}
+
+choices!(NormPlacement, "norm_placement", {
+    Post: "post", "After the residual sum, as in the paper";
+    Pre: "pre", "Before the sublayer";
+});
+
+/// Activation function of the feed-forward network (paper, section 3.3).
+///
+/// `Glu`, `Geglu` and `Swiglu` are gated (Shazeer 2020): they compute
+/// `act(x W_g + b_g) * (x W_v + b_v)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Activation {
+    /// `max(0, x)`, as in the paper.
+    Relu,
+    /// `x Φ(x)`, computed exactly with the error function.
+    Gelu,
+    /// GELU by its approximation `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
+    GeluTanh,
+    /// `x σ(x)`, also called SiLU.
+    Swish,
+    /// Gated linear unit with a sigmoid gate, `σ(x W_g + b_g)`.
+    Glu,
+    /// Gated linear unit with a GELU gate.
+    Geglu,
+    /// Gated linear unit with a gate of GELU's approximation, as in T5 1.1.
+    GegluTanh,
+    /// Gated linear unit with a Swish gate.
+    Swiglu,
+}
+
+choices!(Activation, "activation", {
+    Relu: "relu", "max(0, x), as in the paper";
+    Gelu: "gelu", "GELU, exactly";
+    GeluTanh: "gelu-tanh", "GELU, approximated with tanh";
+    Swish: "swish", "Swish, also called SiLU";
+    Glu: "glu", "Gated by a sigmoid";
+    Geglu: "geglu", "Gated by GELU";
+    GegluTanh: "geglu-tanh", "Gated by GELU, approximated with tanh";
+    Swiglu: "swiglu", "Gated by Swish";
+});
+
+impl Activation {
+    /// Returns whether the activation is gated. The first linear layer then has `2 * d_ff` outputs,
+    /// one half for the gates and the other half for the values.
+    pub fn is_gated(self) -> bool {
+        matches!(
+            self,
+            Self::Glu | Self::Geglu | Self::GegluTanh | Self::Swiglu
+        )
+    }
+}
+
+/// The normalisation of a block's vectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormKind {
+    /// Layer normalisation, as in the paper: each vector is shifted to mean 0 and scaled to
+    /// variance 1.
+    #[default]
+    Layer,
+    /// Division by the root mean square, without a shift (Zhang and Sennrich 2019), as in T5.
+    Rms,
+}
+
+choices!(NormKind, "norm", {
+    Layer: "layer", "Layer norm, as in the paper";
+    Rms: "rms", "Root mean square, without mean and shift";
+});
+
+/// Divisor with which a layer norm over `D` elements computes the variance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormVariance {
+    /// `D`, as in the layer normalisation paper and `torch.nn.LayerNorm`.
+    #[default]
+    Biased,
+    /// `D - 1`, as in the Annotated Transformer.
+    Unbiased,
+}
+
+choices!(NormVariance, "norm_variance", {
+    Biased: "biased", "Divide by the width, as torch.nn.LayerNorm does";
+    Unbiased: "unbiased", "Divide by the width less 1, as the Annotated Transformer does";
+});
+
+/// Positional encoding (paper, section 3.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Positions {
+    /// Fixed, alternating sines and cosines, added to the embeddings, as in the paper.
+    Sinusoidal,
+    /// Fixed sines and cosines, all sines before all cosines, as in tensor2tensor and Marian.
+    ///
+    /// `d_model` must be even.
+    SinusoidalHalves,
+    /// Fixed sines and cosines as in fairseq, which M2M100 and NLLB use: all sines before all
+    /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position 2.
+    ///
+    /// `d_model` must be even and at least 4.
+    SinusoidalFairseq,
+    /// Trained table `[max_len, d_model]`, added to the embeddings.
+    Learned,
+    /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
+    Rotary,
+    /// A trained number per head and distance, added to the scores of self-attention (T5, Raffel et
+    /// al. 2020, section 2.1).
+    Relative,
+    /// No positional encoding: the encoder then treats the source as a set, not as a sequence.
+    None,
+}
+
+choices!(Positions, "positions", {
+    Sinusoidal: "sinusoidal", "Fixed sines and cosines in turn, as in the paper";
+    SinusoidalHalves: "sinusoidal-halves", "Fixed sines and cosines, all sines before all cosines";
+    SinusoidalFairseq: "sinusoidal-fairseq", "Fixed sines and cosines as in M2M100 and NLLB";
+    Learned: "learned", "Trained table, one vector per position";
+    Rotary: "rotary", "Rotated queries and keys";
+    Relative: "relative", "Trained number per distance, added to the scores, as in T5";
+    None: "none", "No positional encoding";
+});
+
+/// Sharing of the three vocabulary matrices: the encoder's embedding, the decoder's embedding and
+/// the generator's weight (paper, section 3.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WeightTying {
+    /// Three separate matrices.
+    None,
+    /// The generator's weight is the transpose of the decoder's embedding.
+    Decoder,
+    /// The encoder shares the decoder's embedding, and the generator has a matrix of its own, as in
+    /// T5 1.1.
+    ///
+    /// Both vocabularies must have the same size.
+    Embeddings,
+    /// The encoder and the generator share the decoder's embedding.
+    ///
+    /// Both vocabularies must have the same size.
+    All,
+}
+
+choices!(WeightTying, "weight_tying", {
+    None: "none", "Three separate matrices";
+    Decoder: "decoder", "The decoder's embedding and the generator";
+    Embeddings: "embeddings", "Both embeddings";
+    All: "all", "Both embeddings and the generator";
+});
+
+impl WeightTying {
+    /// Returns whether the encoder has no embedding table of its own.
+    pub fn shares_source(self) -> bool {
+        matches!(self, Self::Embeddings | Self::All)
+    }
+
+    /// Returns whether the generator has no weight of its own.
+    pub fn shares_generator(self) -> bool {
+        matches!(self, Self::Decoder | Self::All)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Choice;
+
+    /// Checks that every choice is parsed from its name, and that configuration files use the same
+    /// name with underscores instead of hyphens.
+    fn check<C: Choice + PartialEq + std::fmt::Debug + Serialize>(n_choices: usize) {
+        assert_eq!(C::ALL.len(), n_choices);
+        for &choice in C::ALL {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+            let word = serde_json::to_value(choice).unwrap();
+            assert_eq!(word, choice.name().replace('-', "_"));
+            assert!(!choice.summary().is_empty());
+        }
+        let error = "neither".parse::<C>().unwrap_err();
+        assert_eq!(error.field, C::SETTING);
+        assert_eq!(error.value, "neither");
+    }
+
+    #[test]
+    fn choices_have_one_name_everywhere() {
+        check::<NormPlacement>(2);
+        check::<Activation>(8);
+        check::<NormKind>(2);
+        check::<NormVariance>(2);
+        check::<Positions>(7);
+        check::<WeightTying>(4);
+    }
+}
