@@ -88,19 +88,21 @@ fn operations(criterion: &mut Criterion) {
         bench("linear", &|| {
             backward(fused::linear(x.clone(), weight.clone(), Some(bias.clone())));
         });
-        bench(
-            "self-attention",
-            &|| match fused::self_attention(&packed, Some(&mask), DROPOUT) {
-                Some(y) => backward(y),
-                None => {
-                    let part = |first| packed.clone().narrow(2, first * N_HEADS, N_HEADS);
-                    plain_attention(part(0), part(1), part(2), &mask);
-                }
-            },
-        );
+        bench("self-attention", &|| match fused::self_attention(
+            &packed,
+            N_HEADS,
+            Some(&mask),
+            DROPOUT,
+        ) {
+            Some(y) => backward(y),
+            None => {
+                let part = |first| packed.clone().narrow(2, first * N_HEADS, N_HEADS);
+                plain_attention(part(0), part(1), part(2), &mask);
+            }
+        });
         bench(
             "self-attention, 80 sequences of 10 tokens",
-            &|| match fused::self_attention(&short, Some(&short_mask), DROPOUT) {
+            &|| match fused::self_attention(&short, N_HEADS, Some(&short_mask), DROPOUT) {
                 Some(y) => backward(y),
                 None => {
                     let part = |first| short.clone().narrow(2, first * N_HEADS, N_HEADS);

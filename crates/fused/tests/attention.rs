@@ -8,6 +8,7 @@ use std::sync::Mutex;
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use common::{assert_close, floats};
+use fused::ScoreTerms;
 use proptest::prelude::*;
 
 /// Each test that uses the device's random generator holds this lock, since all tests share the
@@ -27,12 +28,17 @@ enum Masking {
 struct Case {
     batch: usize,
     n_heads: usize,
+    /// Number of heads of queries that share a head of keys.
+    group: usize,
     t: usize,
     /// Number of keys; `None` for self-attention.
     s: Option<usize>,
     d_head: usize,
     masking: Masking,
     dropout: f64,
+    /// Whether self-attention has a bias of the scores.
+    has_bias: bool,
+    is_unscaled: bool,
 }
 
 impl Case {
@@ -60,8 +66,9 @@ impl Case {
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// Returns queries `[B, T, H, K]` and packed keys and values `[B, S, 2 * H, K]`. For
-    /// self-attention, returns one packed tensor of queries, keys and values `[B, T, 3 * H, K]`.
+    /// Returns queries `[B, T, H, K]` and packed keys and values `[B, S, 2 * G, K]`. For
+    /// self-attention, returns one packed tensor of queries, keys and values `[B, T, H + 2 * G, K]`,
+    /// and then the bias `[1, H, T, T]` if there is one.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,
@@ -70,6 +77,7 @@ impl Case {
             d_head,
             ..
         } = *self;
+        let of_keys = n_heads / self.group;
         let tensor = |seed, shape: [usize; 4]| {
             let values = floats(shape.iter().product(), seed, 2.0);
             let tensor = Tensor::<4>::from_data(TensorData::new(values, shape), device);
@@ -79,20 +87,28 @@ impl Case {
             }
         };
         match self.s {
-            None => vec![tensor(1, [batch, t, 3 * n_heads, d_head])],
+            None => {
+                let mut inputs = vec![tensor(1, [batch, t, n_heads + 2 * of_keys, d_head])];
+                inputs.extend(self.has_bias.then(|| tensor(4, [1, n_heads, t, t])));
+                inputs
+            }
             Some(s) => vec![
                 tensor(1, [batch, t, n_heads, d_head]),
-                tensor(2, [batch, s, 2 * n_heads, d_head]),
+                tensor(2, [batch, s, 2 * of_keys, d_head]),
             ],
         }
     }
 
     fn fused(&self, inputs: &[Tensor<4>]) -> Tensor<3> {
         let mask = self.mask();
-        match inputs {
-            [packed] => fused::self_attention(packed, mask.as_ref(), self.dropout),
-            [query, packed] => fused::cross_attention(query, packed, mask.as_ref(), self.dropout),
-            _ => unreachable!(),
+        let terms = ScoreTerms {
+            mask: mask.as_ref(),
+            bias: (self.s.is_none()).then(|| inputs.get(1)).flatten(),
+            is_unscaled: self.is_unscaled,
+        };
+        match self.s {
+            None => fused::self_attention(&inputs[0], self.n_heads, terms, self.dropout),
+            Some(_) => fused::cross_attention(&inputs[0], &inputs[1], terms, self.dropout),
         }
         .expect("flex has it")
     }
@@ -105,18 +121,32 @@ impl Case {
             d_head,
             ..
         } = *self;
-        let heads = |x: &Tensor<4>, first: usize| {
-            x.clone()
-                .narrow(2, first * n_heads, n_heads)
-                .swap_dims(1, 2)
+        let of_keys = n_heads / self.group;
+        let query = inputs[0].clone().narrow(2, 0, n_heads).swap_dims(1, 2);
+        let (packed, before) = match self.s {
+            None => (&inputs[0], n_heads),
+            Some(_) => (&inputs[1], 0),
         };
-        let [query, key, value] = match inputs {
-            [packed] => [0, 1, 2].map(|first| heads(packed, first)),
-            [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
-            _ => unreachable!(),
-        };
+        // Each head of queries has the head of keys of its group.
+        let [key, value] = [0, 1].map(|part| {
+            let heads = (0..n_heads).map(|head| {
+                let at = before + part * of_keys + head / self.group;
+                packed.clone().narrow(2, at, 1)
+            });
+            Tensor::cat(heads.collect(), 2).swap_dims(1, 2)
+        });
         let s = key.dims()[2];
-        let scores = query.matmul(key.swap_dims(2, 3)) / (d_head as f64).sqrt();
+        let scale = if self.is_unscaled {
+            1.0
+        } else {
+            (d_head as f64).sqrt()
+        };
+        let mut scores = query.matmul(key.swap_dims(2, 3)) / scale;
+        if self.s.is_none()
+            && let Some(bias) = inputs.get(1)
+        {
+            scores = scores + bias.clone();
+        }
         let weights = match self.mask() {
             None => softmax(scores, 3),
             Some(mask) => {
@@ -156,7 +186,12 @@ impl Case {
             .unwrap_or_else(|poisoned| poisoned.into_inner());
         let (actual, expected) = (self.run(Self::fused), self.run(Self::plain));
         assert_eq!(actual.len(), expected.len());
-        for ((actual, expected), name) in actual.iter().zip(&expected).zip(["y", "dx", "dkv"]) {
+        for ((actual, expected), name) in
+            actual
+                .iter()
+                .zip(&expected)
+                .zip(["y", "dx", "dkv or dbias"])
+        {
             assert_eq!(actual.shape(), expected.shape(), "{name}");
             let expected: Vec<f64> = expected.iter().collect();
             assert_close(&format!("{name} of {self:?}"), actual, &expected, 2e-5);
@@ -167,11 +202,14 @@ impl Case {
 const CASE: Case = Case {
     batch: 2,
     n_heads: 2,
+    group: 1,
     t: 5,
     s: None,
     d_head: 4,
     masking: Masking::None,
     dropout: 0.0,
+    has_bias: false,
+    is_unscaled: false,
 };
 
 #[test]
@@ -229,7 +267,8 @@ proptest! {
     #[test]
     fn any_attention_agrees_with_plain_burn(
         batch in 1..4usize,
-        n_heads in 1..4usize,
+        of_keys in 1..4usize,
+        group in 1..4usize,
         t in 1..40usize,
         s in prop::option::of(1..40usize),
         d_head in 1..20usize,
@@ -237,8 +276,11 @@ proptest! {
             Masking::None, Masking::Padding, Masking::Causal, Masking::Scattered,
         ]),
         dropout in prop::sample::select(vec![0.0, 0.1, 0.5]),
+        has_bias: bool,
+        is_unscaled: bool,
     ) {
-        Case { batch, n_heads, t, s, d_head, masking, dropout }.check();
+        let n_heads = of_keys * group;
+        Case { batch, n_heads, group, t, s, d_head, masking, dropout, has_bias, is_unscaled }.check();
     }
 }
 
@@ -247,7 +289,8 @@ proptest! {
 
     #[test]
     fn any_attention_of_several_blocks_agrees_with_plain_burn(
-        n_heads in 1..3usize,
+        of_keys in 1..3usize,
+        group in 1..3usize,
         t in 60..300usize,
         s in prop::option::of(1..300usize),
         d_head in 1..20usize,
@@ -255,8 +298,12 @@ proptest! {
             Masking::Padding, Masking::Causal, Masking::Scattered,
         ]),
         dropout in prop::sample::select(vec![0.0, 0.3]),
+        has_bias: bool,
     ) {
-        Case { batch: 2, n_heads, t, s, d_head, masking, dropout }.check();
+        let n_heads = of_keys * group;
+        let is_unscaled = false;
+        Case { batch: 2, n_heads, group, t, s, d_head, masking, dropout, has_bias, is_unscaled }
+            .check();
     }
 }
 
@@ -265,7 +312,7 @@ fn a_query_that_sees_nothing_is_zero_and_has_no_gradient() {
     let device = Device::flex().autodiff();
     let packed = CASE.inputs(&device).remove(0);
     let mask = Tensor::<4, Bool>::from_data([[[[true]]]], &Device::flex());
-    let y = fused::self_attention(&packed, Some(&mask), 0.0).unwrap();
+    let y = fused::self_attention(&packed, CASE.n_heads, Some(&mask), 0.0).unwrap();
     let gradients = y.clone().sum().backward();
     assert!(y.into_data().iter::<f32>().all(|y| y == 0.0));
     let grad = packed.grad(&gradients).unwrap().into_data();
@@ -283,7 +330,7 @@ fn padding_changes_no_bit() {
         ]]]],
         &Device::flex(),
     );
-    let y = fused::self_attention(&padded, Some(&mask), 0.0).unwrap();
+    let y = fused::self_attention(&padded, CASE.n_heads, Some(&mask), 0.0).unwrap();
     assert_eq!(y.narrow(1, 0, 5).into_data(), alone);
 }
 
@@ -291,15 +338,25 @@ fn padding_changes_no_bit() {
 #[should_panic(expected = "the mask is [1, 1, 4, 5], but the scores are [2, 2, 5, 5]")]
 fn a_mask_of_another_shape_is_rejected() {
     let mask = Tensor::<4, Bool>::from_data([[[[false; 5]; 4]]], &Device::flex());
-    let _ = fused::self_attention(&CASE.inputs(&Device::flex())[0], Some(&mask), 0.0);
+    let _ = fused::self_attention(&CASE.inputs(&Device::flex())[0], 2, Some(&mask), 0.0);
 }
 
 #[test]
-#[should_panic(expected = "the query is [2, 5, 2, 4], but keys and values are [2, 7, 2, 4]")]
+#[should_panic(expected = "the query is [2, 5, 2, 4], but keys and values are [2, 7, 3, 4]")]
 fn keys_without_values_are_rejected() {
     let query = Tensor::<4>::zeros([2, 5, 2, 4], &Device::flex());
-    let packed = Tensor::<4>::zeros([2, 7, 2, 4], &Device::flex());
+    let packed = Tensor::<4>::zeros([2, 7, 3, 4], &Device::flex());
     let _ = fused::cross_attention(&query, &packed, None, 0.0);
+}
+
+#[test]
+#[should_panic(
+    expected = "queries, keys and values have 10 heads together, which is not 4 and two times a divisor of 4"
+)]
+fn heads_in_other_groups_are_rejected() {
+    // Four heads of queries cannot share three heads of keys.
+    let packed = Tensor::<4>::zeros([2, 5, 4 + 2 * 3, 4], &Device::flex());
+    let _ = fused::self_attention(&packed, 4, None, 0.0);
 }
 
 #[test]
@@ -319,7 +376,7 @@ fn nan_is_not_hidden() {
         let packed = packed.require_grad();
         let blocked: Vec<bool> = (0..t * t).map(|i| i % t > i / t).collect();
         let mask = Tensor::<4, Bool>::from_data(TensorData::new(blocked, [1, 1, t, t]), &device);
-        let output = fused::self_attention(&packed, Some(&mask), 0.0).expect("flex has it");
+        let output = fused::self_attention(&packed, 1, Some(&mask), 0.0).expect("flex has it");
         let gradients = output.clone().sum().backward();
         let output: Vec<f32> = output.into_data().iter().collect();
         for (token, output) in output.chunks(d_head).enumerate() {

@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard};
 use burn::tensor::activation::softmax;
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use common::{assert_close, elements};
-use fused::Activation;
+use fused::{Activation, ScoreTerms};
 use proptest::prelude::*;
 
 /// Each test that uses the device's random generator holds this lock, since all tests share the
@@ -121,12 +121,17 @@ fn flat<const D: usize>(x: Tensor<D>) -> Tensor<1> {
 struct Attention {
     batch: usize,
     n_heads: usize,
+    /// Number of heads of queries that share a head of keys.
+    group: usize,
     t: usize,
     /// Number of keys; `None` for self-attention.
     s: Option<usize>,
     d_head: usize,
     mask: Mask,
     dropout: f64,
+    /// Whether self-attention has a bias of the scores.
+    has_bias: bool,
+    is_unscaled: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -144,11 +149,8 @@ enum Mask {
 
 impl Attention {
     fn sizes(&self) -> Vec<usize> {
-        let width = self.n_heads * self.d_head;
-        match self.s {
-            None => vec![self.batch * self.t * 3 * width],
-            Some(s) => vec![self.batch * self.t * width, self.batch * s * 2 * width],
-        }
+        let shapes = self.shapes().into_iter();
+        shapes.map(|shape| shape.iter().product()).collect()
     }
 
     fn mask(&self, device: &Device) -> Option<Tensor<4, Bool>> {
@@ -167,7 +169,8 @@ impl Attention {
         Some(Tensor::from_data(TensorData::new(blocked, shape), device))
     }
 
-    fn inputs(&self, leaves: &[Tensor<1>]) -> Vec<Tensor<4>> {
+    /// Returns the shapes of the inputs, with the bias after the packed input of self-attention.
+    fn shapes(&self) -> Vec<[usize; 4]> {
         let Self {
             batch,
             n_heads,
@@ -176,37 +179,65 @@ impl Attention {
             d_head,
             ..
         } = *self;
-        let shapes = match s {
-            None => vec![[batch, t, 3 * n_heads, d_head]],
-            Some(s) => vec![[batch, t, n_heads, d_head], [batch, s, 2 * n_heads, d_head]],
-        };
-        let leaves = leaves.iter().cloned().zip(shapes);
+        let of_keys = n_heads / self.group;
+        match s {
+            None if self.has_bias => vec![
+                [batch, t, n_heads + 2 * of_keys, d_head],
+                [1, n_heads, t, t],
+            ],
+            None => vec![[batch, t, n_heads + 2 * of_keys, d_head]],
+            Some(s) => vec![[batch, t, n_heads, d_head], [batch, s, 2 * of_keys, d_head]],
+        }
+    }
+
+    fn inputs(&self, leaves: &[Tensor<1>]) -> Vec<Tensor<4>> {
+        let leaves = leaves.iter().cloned().zip(self.shapes());
         leaves.map(|(leaf, shape)| leaf.reshape(shape)).collect()
     }
 
     fn portable(&self, leaves: &[Tensor<1>]) -> Tensor<1> {
         let mask = self.mask(&leaves[0].device());
-        let y = match &self.inputs(leaves)[..] {
-            [packed] => fused::self_attention(packed, mask.as_ref(), self.dropout),
-            [query, packed] => fused::cross_attention(query, packed, mask.as_ref(), self.dropout),
-            _ => unreachable!(),
+        let inputs = self.inputs(leaves);
+        let terms = ScoreTerms {
+            mask: mask.as_ref(),
+            bias: (self.s.is_none()).then(|| inputs.get(1)).flatten(),
+            is_unscaled: self.is_unscaled,
+        };
+        let y = match self.s {
+            None => fused::self_attention(&inputs[0], self.n_heads, terms, self.dropout),
+            Some(_) => fused::cross_attention(&inputs[0], &inputs[1], terms, self.dropout),
         };
         flat(y.expect("there is a backward pass for it"))
     }
 
     fn plain(&self, leaves: &[Tensor<1>]) -> Tensor<1> {
-        let heads = |x: &Tensor<4>, part: usize| {
-            let some = x.clone().narrow(2, part * self.n_heads, self.n_heads);
-            some.swap_dims(1, 2)
+        let n_heads = self.n_heads;
+        let inputs = self.inputs(leaves);
+        let query = inputs[0].clone().narrow(2, 0, n_heads).swap_dims(1, 2);
+        let (packed, before) = match self.s {
+            None => (&inputs[0], n_heads),
+            Some(_) => (&inputs[1], 0),
         };
-        let [query, key, value] = match &self.inputs(leaves)[..] {
-            [packed] => [0, 1, 2].map(|part| heads(packed, part)),
-            [query, packed] => [heads(query, 0), heads(packed, 0), heads(packed, 1)],
-            _ => unreachable!(),
-        };
+        // Each head of queries has the head of keys of its group.
+        let [key, value] = [0, n_heads / self.group].map(|first| {
+            let of_head = |head| {
+                packed
+                    .clone()
+                    .narrow(2, before + first + head / self.group, 1)
+            };
+            Tensor::cat((0..n_heads).map(of_head).collect(), 2).swap_dims(1, 2)
+        });
         // The scores are multiplied by a factor, since Burn would round a divisor to f32.
-        let scale = 1.0 / (self.d_head as f64).sqrt();
-        let scores = query.matmul(key.swap_dims(2, 3)) * scale;
+        let scale = match self.is_unscaled {
+            true => 1.0,
+            false => 1.0 / (self.d_head as f64).sqrt(),
+        };
+        let mut scores = query.matmul(key.swap_dims(2, 3)) * scale;
+        if self.s.is_none()
+            && let Some(bias) = inputs.get(1)
+        {
+            scores = scores + bias.clone();
+        }
         let weights = match self.mask(&leaves[0].device()) {
             None => softmax(scores, 3),
             Some(mask) => {
@@ -234,11 +265,14 @@ impl Attention {
 const ATTENTION: Attention = Attention {
     batch: 2,
     n_heads: 2,
+    group: 1,
     t: 6,
     s: None,
     d_head: 3,
     mask: Mask::Some,
     dropout: 0.0,
+    has_bias: false,
+    is_unscaled: false,
 };
 
 /// A case with so many keys that the backward pass computes the weights again, and with enough
@@ -270,6 +304,16 @@ fn attention_to_many_keys_agrees_with_plain_burn() {
         ..LONG
     }
     .compare();
+    Attention {
+        group: 2,
+        t: 1100,
+        s: None,
+        mask: Mask::Causal,
+        has_bias: true,
+        is_unscaled: true,
+        ..LONG
+    }
+    .compare();
 }
 
 #[test]
@@ -285,6 +329,17 @@ fn gradients_of_attention_agree_with_finite_differences() {
                 case.check_slope();
             }
         }
+    }
+    for (group, has_bias, is_unscaled) in [(1, true, true), (2, false, false), (2, true, false)] {
+        let case = Attention {
+            group,
+            has_bias,
+            is_unscaled,
+            dropout: 0.4,
+            ..ATTENTION
+        };
+        case.check_slope();
+        Attention { s: Some(9), ..case }.check_slope();
     }
 }
 
@@ -308,6 +363,7 @@ fn weights_are_dropped_with_the_probability() {
             d_head: 1,
             mask: Mask::None,
             dropout: 0.3,
+            ..ATTENTION
         };
         let zeros = Tensor::<1>::zeros([50], (device, DType::F64));
         let keys = Tensor::<1>::ones([2 * s], (device, DType::F64));
@@ -462,13 +518,18 @@ proptest! {
     #[test]
     fn any_attention_agrees_with_plain_burn(
         batch in 1..4usize,
-        n_heads in 1..4usize,
+        of_keys in 1..4usize,
+        group in 1..4usize,
         t in 1..30usize,
         s in prop::option::of(1..30usize),
         d_head in 1..12usize,
         mask in prop::sample::select(MASKS.to_vec()),
+        has_bias: bool,
+        is_unscaled: bool,
     ) {
-        Attention { batch, n_heads, t, s, d_head, mask, dropout: 0.0 }.compare();
+        let (n_heads, dropout) = (of_keys * group, 0.0);
+        Attention { batch, n_heads, group, t, s, d_head, mask, dropout, has_bias, is_unscaled }
+            .compare();
     }
 
     #[test]

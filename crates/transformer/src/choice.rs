@@ -23,7 +23,7 @@ use crate::error::ConfigError;
 /// let error = "sine".parse::<Positions>().unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "positions is sine, but must be one of sinusoidal, sinusoidal-halves, sinusoidal-fairseq, learned, rotary, relative, none"
+///     "positions is sine, but must be one of sinusoidal, sinusoidal-halves, sinusoidal-fairseq, learned, rotary, relative, alibi, none"
 /// );
 /// ```
 pub trait Choice: Copy + fmt::Display + std::str::FromStr<Err = ConfigError> + 'static {

@@ -39,9 +39,10 @@ impl FeedForward {
     }
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+        let gate_and_value = [config.d_ff; 2];
         let parts = if config.activation.is_gated() { 2 } else { 1 };
         Self {
-            w_1: init.packed_linear(config.d_model, config.d_ff, parts, config.biases),
+            w_1: init.packed_linear(config.d_model, &gate_and_value[..parts], config.biases),
             w_2: init.linear(config.d_ff, config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             activation: config.activation,

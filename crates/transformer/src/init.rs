@@ -58,14 +58,26 @@ impl<'a> Init<'a> {
 
     /// Draws a tensor whose elements are uniform in `[-bound, bound)`.
     fn uniform<const D: usize>(&mut self, shape: [usize; D], bound: f64) -> Param<Tensor<D>> {
+        self.uniform_columns(shape, &[(shape[D - 1], bound)])
+    }
+
+    /// Draws a tensor whose last axis has parts: for each, its width and the bound of its elements.
+    fn uniform_columns<const D: usize>(
+        &mut self,
+        shape: [usize; D],
+        parts: &[(usize, f64)],
+    ) -> Param<Tensor<D>> {
         let Some(rng) = &mut self.rng else {
             let zero = Tensor::<D>::zeros([1; D], self.device);
             return Param::from_tensor(zero.expand(shape));
         };
-        let bound = bound as f32;
-        let values: Vec<f32> = (0..shape.iter().product())
-            .map(|_| rng.random_range(-bound..bound))
-            .collect();
+        let mut values: Vec<f32> = Vec::with_capacity(shape.iter().product());
+        for _ in 0..shape[..D - 1].iter().product() {
+            for &(width, bound) in parts {
+                let bound = bound as f32;
+                values.extend((0..width).map(|_| rng.random_range(-bound..bound)));
+            }
+        }
         Param::from_data(TensorData::new(values, shape), self.device)
     }
 
@@ -73,13 +85,14 @@ impl<'a> Init<'a> {
     ///
     /// Its elements are uniform within `±sqrt(6 / (d_input + d_output))`.
     pub fn xavier(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<2>> {
-        self.packed_xavier(d_input, d_output, 1)
+        self.packed_xavier(d_input, &[d_output])
     }
 
-    /// Draws `parts` Xavier-uniform matrices `[d_input, d_part]`, side by side in one matrix.
-    fn packed_xavier(&mut self, d_input: usize, d_part: usize, parts: usize) -> Param<Tensor<2>> {
-        let bound = (6.0 / (d_input + d_part) as f64).sqrt();
-        self.uniform([d_input, d_part * parts], bound)
+    /// Draws Xavier-uniform matrices of the given widths, side by side in one matrix.
+    fn packed_xavier(&mut self, d_input: usize, widths: &[usize]) -> Param<Tensor<2>> {
+        let bound = |&width: &usize| (width, (6.0 / (d_input + width) as f64).sqrt());
+        let parts: Vec<_> = widths.iter().map(bound).collect();
+        self.uniform_columns([d_input, widths.iter().sum()], &parts)
     }
 
     /// Draws a bias as in `torch.nn.Linear`: uniform within `±1 / sqrt(d_input)`.
@@ -89,21 +102,15 @@ impl<'a> Init<'a> {
 
     /// Draws a linear layer with a weight `[d_input, d_output]`, and a bias if `has_bias`.
     pub fn linear(&mut self, d_input: usize, d_output: usize, has_bias: bool) -> Linear {
-        self.packed_linear(d_input, d_output, 1, has_bias)
+        self.packed_linear(d_input, &[d_output], has_bias)
     }
 
-    /// Draws `parts` linear layers that read the same input, packed in one weight
-    /// `[d_input, parts * d_part]`.
-    pub fn packed_linear(
-        &mut self,
-        d_input: usize,
-        d_part: usize,
-        parts: usize,
-        has_bias: bool,
-    ) -> Linear {
+    /// Draws linear layers of the given widths that read the same input, packed in one weight
+    /// `[d_input, sum of the widths]`.
+    pub fn packed_linear(&mut self, d_input: usize, widths: &[usize], has_bias: bool) -> Linear {
         Linear {
-            weight: self.packed_xavier(d_input, d_part, parts),
-            bias: has_bias.then(|| self.bias(d_input, d_part * parts)),
+            weight: self.packed_xavier(d_input, widths),
+            bias: has_bias.then(|| self.bias(d_input, widths.iter().sum())),
         }
     }
 

@@ -198,7 +198,10 @@ impl Transformer {
     /// # Ok::<(), transformer::ConfigError>(())
     /// ```
     pub fn with_max_len(mut self, config: &TransformerConfig, max_len: usize) -> Self {
-        if matches!(config.positions, Positions::Learned | Positions::Relative) {
+        if matches!(
+            config.positions,
+            Positions::Learned | Positions::Relative | Positions::Alibi
+        ) {
             return self;
         }
         let config = config.clone().with_max_len(max_len);

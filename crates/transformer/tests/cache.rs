@@ -20,6 +20,16 @@ fn config() -> TransformerConfig {
         .with_max_len(20)
 }
 
+/// Positional encodings, and the heads of keys with which they are tested.
+const POSITIONS: [(Positions, Option<usize>); 6] = [
+    (Positions::Sinusoidal, None),
+    (Positions::Learned, Some(1)),
+    (Positions::Rotary, None),
+    (Positions::Rotary, Some(1)),
+    (Positions::Relative, None),
+    (Positions::Alibi, Some(1)),
+];
+
 fn assert_same(name: &str, actual: Tensor<3>, expected: Tensor<3>) {
     common::assert_close(name, &actual.into_data(), &expected.into_data(), 2e-6);
 }
@@ -29,10 +39,11 @@ fn steps_compute_the_logits_of_the_full_pass() {
     for backend in cpu_backends() {
         let device = backend.device.without_autodiff();
         for placement in [NormPlacement::Post, NormPlacement::Pre] {
-            for positions in [Positions::Sinusoidal, Positions::Learned, Positions::Rotary] {
+            for (positions, n_kv_heads) in POSITIONS {
                 let config = config()
                     .with_norm_placement(placement)
-                    .with_positions(positions);
+                    .with_positions(positions)
+                    .with_n_kv_heads(n_kv_heads);
                 let model = config.init_seeded(3, &device).unwrap();
                 let source = pad_sequences(&[vec![3, 4, 5, 6], vec![7, 8]], 0, &device);
                 let rows = [vec![1, 2, 3, 4, 5, 6, 7], vec![1, 28, 27, 26, 9, 8, 0]];
@@ -115,8 +126,10 @@ fn keys_of_another_shape_are_rejected() {
 fn branching_targets_compute_the_logits_of_the_full_pass() {
     for backend in cpu_backends() {
         let device = backend.device.without_autodiff();
-        for positions in [Positions::Sinusoidal, Positions::Rotary] {
-            let config = config().with_positions(positions);
+        for (positions, n_kv_heads) in POSITIONS {
+            let config = config()
+                .with_positions(positions)
+                .with_n_kv_heads(n_kv_heads);
             let model = config.init_seeded(3, &device).unwrap();
             let sources = [vec![3, 4, 5, 6], vec![7, 8], vec![9, 9, 9]];
             let memory = model.encode(pad_sequences(&sources, 0, &device));

@@ -5,7 +5,8 @@
 
 mod common;
 
-use burn::module::Module;
+use burn::module::{Module, Param};
+use burn::nn::Linear;
 use burn::tensor::{Device, Int, Tensor};
 use common::{bits, cpu_backends};
 use transformer::attention::{attention_weights, scaled_dot_product_attention};
@@ -16,10 +17,12 @@ use transformer::{
 };
 
 const PLACEMENTS: [NormPlacement; 2] = [NormPlacement::Post, NormPlacement::Pre];
-const POSITIONS: [Positions; 4] = [
+const POSITIONS: [Positions; 6] = [
     Positions::Sinusoidal,
     Positions::Learned,
     Positions::Rotary,
+    Positions::Relative,
+    Positions::Alibi,
     Positions::None,
 ];
 
@@ -42,9 +45,12 @@ fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
             for positions in POSITIONS {
+                // Models with grouped queries are among them.
+                let is_grouped = matches!(positions, Positions::Rotary | Positions::Alibi);
                 let config = config()
                     .with_norm_placement(placement)
-                    .with_positions(positions);
+                    .with_positions(positions)
+                    .with_n_kv_heads(is_grouped.then_some(1));
                 let name = format!("{placement:?} {positions:?} on {}", backend.name);
                 let model = config.init_seeded(5, &backend.device).unwrap();
                 check(&name, &model, &backend.device);
@@ -242,6 +248,64 @@ fn rotary_scores_depend_on_the_distance_alone() {
     let turned = RotaryEncoding::new(4, 2, &device).forward(3, 1).apply(x);
     let turned: Vec<f32> = turned.into_data().iter().collect();
     assert!((turned[0] - 3f32.cos()).abs() < 1e-6 && (turned[1] - 3f32.sin()).abs() < 1e-6);
+}
+
+#[test]
+fn grouped_queries_are_heads_with_equal_keys_and_values() {
+    // Widths of a head and of a model with 6 heads, of which each 3 share a head of keys.
+    let (d_head, width) = (4, 24);
+    let config = config().with_d_model(width).with_n_heads(6);
+    for backend in cpu_backends() {
+        let grouped = config.clone().with_n_kv_heads(Some(2));
+        let grouped = grouped.init_seeded(3, &backend.device).unwrap();
+        let mut whole = config.init_seeded(3, &backend.device).unwrap();
+        // Copies the key or value of each group to all heads of the group.
+        let spread = |packed: Tensor<2>, before: usize| {
+            let head = |part: usize, head: usize| {
+                let at = before + (part * 2 + head / 3) * d_head;
+                packed.clone().narrow(1, at, d_head)
+            };
+            let keys = (0..12).map(|i| head(i / 6, i % 6));
+            let first = (before > 0).then(|| packed.clone().narrow(1, 0, before));
+            Tensor::cat(first.into_iter().chain(keys).collect(), 1)
+        };
+        let copy = |to: &mut Linear, from: &Linear, before: usize| {
+            let bias = from.bias.as_ref().expect("layers have biases").val();
+            let bias = spread(bias.unsqueeze(), before).squeeze_dim::<1>(0);
+            to.weight = Param::from_tensor(spread(from.weight.val(), before).detach());
+            to.bias = Some(Param::from_tensor(bias.detach()));
+        };
+        for (to, from) in whole.encoder.layers.iter_mut().zip(&grouped.encoder.layers) {
+            copy(
+                &mut to.self_attention.w_qkv,
+                &from.self_attention.w_qkv,
+                width,
+            );
+            to.self_attention.w_o = from.self_attention.w_o.clone();
+            to.feed_forward = from.feed_forward.clone();
+        }
+        whole.encoder.input = grouped.encoder.input.clone();
+        let source = ids(&[&[3, 4, 5, 6, 7], &[8, 9]], &backend.device);
+        let [a, b] = [&whole, &grouped].map(|model| model.encode(source.clone()).states);
+        assert!(largest_difference(a, b) < 1e-5, "{}", backend.name);
+
+        let mut attention = whole.decoder.layers[0]
+            .cross_attention
+            .clone()
+            .expect("it has one");
+        let from = grouped.decoder.layers[0]
+            .cross_attention
+            .as_ref()
+            .expect("it has one");
+        copy(&mut attention.w_kv, &from.w_kv, 0);
+        attention.w_q = from.w_q.clone();
+        attention.w_o = from.w_o.clone();
+        let memory = grouped.encode(source).states;
+        let x = memory.clone().narrow(1, 0, 3);
+        let a = attention.forward(x.clone(), memory.clone(), None);
+        let b = from.forward(x, memory, None);
+        assert!(largest_difference(a, b) < 1e-5, "{}", backend.name);
+    }
 }
 
 #[test]

@@ -94,9 +94,11 @@ impl Place {
         self.rows().flat_map(|row| from[row].to_vec()).collect()
     }
 
-    fn put(self, head: &[f64], to: &mut [f64]) {
+    fn add(self, head: &[f64], to: &mut [f64]) {
         for (row, head) in self.rows().zip(head.chunks(self.sizes[2])) {
-            to[row].copy_from_slice(head);
+            for (to, head) in to[row].iter_mut().zip(head) {
+                *to += head;
+            }
         }
     }
 }
@@ -126,13 +128,15 @@ fn mask(blocked: &(Vec<bool>, [usize; 4]), device: &Device) -> Tensor<4, Bool> {
 }
 
 /// Checks one case of self-attention, or of cross-attention if `s`, the number of keys, is given.
-fn check(random: &mut Random, seed: u64, [b, h, t, d]: [usize; 4], s: Option<usize>) {
+/// The sizes are `[B, G, T, K]`, and `group` heads of queries share a head of keys.
+fn check(random: &mut Random, seed: u64, [b, g, t, d]: [usize; 4], group: usize, s: Option<usize>) {
+    let h = g * group;
     let dropout = [0.0, 0.3][random.below(2)];
     let (keys, first) = (s.unwrap_or(t), if s.is_some() { 0 } else { h });
     let scores = [b, h, t, keys];
     let blocked = blocked(random, scores);
     let kept = dropout_mask(seed, scores, dropout);
-    let parts = if s.is_some() { 2 * h } else { 3 * h };
+    let parts = first + 2 * g;
     let packed = random.numbers(b * keys * parts * d, 2.0);
     let query = random.numbers(if s.is_some() { b * t * h * d } else { 0 }, 2.0);
     let d_output = random.numbers(b * t * h * d, 1.0);
@@ -143,7 +147,7 @@ fn check(random: &mut Random, seed: u64, [b, h, t, d]: [usize; 4], s: Option<usi
     let query_leaf = s.map(|_| leaf(&query, [b, t, h, d]));
     device.seed(seed);
     let output = match &query_leaf {
-        None => fused::self_attention(&packed_leaf, mask.as_ref(), dropout),
+        None => fused::self_attention(&packed_leaf, h, mask.as_ref(), dropout),
         Some(query) => fused::cross_attention(query, &packed_leaf, mask.as_ref(), dropout),
     }
     .expect("flex has it");
@@ -169,7 +173,7 @@ fn check(random: &mut Random, seed: u64, [b, h, t, d]: [usize; 4], s: Option<usi
             sizes: [t, parts, d],
         };
         let own = place(t, h, head);
-        let [key, value] = [0, h].map(|part| place(keys, parts, first + part + head));
+        let [key, value] = [0, g].map(|part| place(keys, parts, first + part + head / group));
         let in_packed = place(keys, parts, head);
         let weights = (batch * h + head) * t * keys;
         let of = Head {
@@ -184,15 +188,17 @@ fn check(random: &mut Random, seed: u64, [b, h, t, d]: [usize; 4], s: Option<usi
             dropout: kept[weights..][..t * keys].to_vec(),
         };
         let [output, d_query, d_key, d_value] = of.run(&own.take(&d_output));
-        own.put(&output, &mut expected[0]);
-        key.put(&d_key, &mut expected[1]);
-        value.put(&d_value, &mut expected[1]);
+        own.add(&output, &mut expected[0]);
+        key.add(&d_key, &mut expected[1]);
+        value.add(&d_value, &mut expected[1]);
         match s {
-            None => in_packed.put(&d_query, &mut expected[1]),
-            Some(_) => own.put(&d_query, &mut expected[2]),
+            None => in_packed.add(&d_query, &mut expected[1]),
+            Some(_) => own.add(&d_query, &mut expected[2]),
         }
     }
-    let name = |of: &str| format!("{of}, [{b}, {h}, {t}, {d}], {s:?} keys, dropout {dropout}");
+    let name = |of: &str| {
+        format!("{of}, [{b}, {h}, {t}, {d}], {g} heads and {s:?} keys, dropout {dropout}")
+    };
     assert_close(&name("output"), &output, &expected[0], 1e-5);
     assert_close(&name("dpacked"), &d_packed, &expected[1], 2e-5);
     report("attention", &[&output, &d_packed]);
@@ -209,9 +215,10 @@ fn attention() {
     for seed in 0..60 {
         // Some sequences need several blocks of queries.
         let most = if seed % 6 == 0 { 200 } else { 40 };
-        let [b, h, d] = [random.size(3), random.size(3), random.size(33)];
+        let [b, g, d] = [random.size(3), random.size(3), random.size(33)];
+        let group = if seed % 3 == 0 { random.size(3) } else { 1 };
         let (t, s) = (random.size(most), random.flip().then(|| random.size(most)));
-        check(&mut random, seed, [b, h, t, d], s);
+        check(&mut random, seed, [b, g, t, d], group, s);
     }
 }
 
@@ -219,11 +226,13 @@ fn attention() {
 fn attention_step() {
     let mut random = Random::new(42);
     for _ in 0..80 {
-        let [rows, h, d] = [random.size(20), random.size(4), random.size(65)];
+        let [rows, g, d] = [random.size(20), random.size(4), random.size(65)];
+        let group = if random.flip() { random.size(3) } else { 1 };
+        let h = g * group;
         let [n, length] = [random.size(9), random.size(65)];
         let capacity = length + random.below(4);
         let query = random.numbers(rows * h * d, 2.0);
-        let packed = random.numbers(n * capacity * 2 * h * d, 2.0);
+        let packed = random.numbers(n * capacity * 2 * g * d, 2.0);
         let by_token = random.flip();
         let count = if by_token { rows * length } else { rows };
         let index: Vec<u32> = (0..count).map(|_| random.below(n) as u32).collect();
@@ -244,7 +253,7 @@ fn attention_step() {
         let device = Device::flex();
         let output = fused::attention_step(
             &tensor(&query, [rows, 1, h, d], &device),
-            &tensor(&packed, [n, capacity, 2 * h, d], &device),
+            &tensor(&packed, [n, capacity, 2 * g, d], &device),
             index,
             length,
             blocked
@@ -256,7 +265,8 @@ fn attention_step() {
         let mut expected = Vec::new();
         for (row, head) in (0..rows * h).map(|i| (i / h, i % h)) {
             let gather = |part: usize| -> Vec<f64> {
-                let at = |key: usize| (source(row, key) * capacity + key) * 2 * h + part + head;
+                let at =
+                    |key: usize| (source(row, key) * capacity + key) * 2 * g + part + head / group;
                 (0..length)
                     .flat_map(|key| packed[at(key) * d..][..d].to_vec())
                     .collect()
@@ -269,7 +279,7 @@ fn attention_step() {
                 d_head: d,
                 query: query[(row * h + head) * d..][..d].to_vec(),
                 key: gather(0),
-                value: gather(h),
+                value: gather(g),
                 blocked: (0..length).map(is_blocked).collect(),
                 dropout: vec![1.0; length],
             };

@@ -209,6 +209,7 @@ mod tests {
         "model.final_norm",
         // `--set` is enough for what the models of other programs need.
         "model.d_kv",
+        "model.n_kv_heads",
         "model.norm",
         "model.embedding_norm",
         "model.biases",

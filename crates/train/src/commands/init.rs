@@ -54,6 +54,10 @@ const DESCRIPTIONS: &[(&str, &str)] = &[
         "model.d_kv",
         "Dimensions of an attention head; without it, d_model / n_heads",
     ),
+    (
+        "model.n_kv_heads",
+        "Heads of keys and values, each shared by a group of heads; without it, n_heads",
+    ),
     ("model.norm", "Normalisation of the blocks: layer or rms"),
     (
         "model.embedding_norm",

@@ -27,14 +27,16 @@ use crate::mask::AttentionMask;
 pub(super) enum Inputs<'a> {
     /// Self-attention without cached tokens: queries, keys and values come from the same tokens.
     Own {
-        /// Queries of all heads, then their keys, then their values: `[B, T, 3 H, K]`.
+        /// Queries of all heads, then keys, then values: `[B, T, H + 2 G, K]`.
         packed: Tensor<4>,
+        /// Number of heads of the queries, `H`.
+        n_heads: usize,
     },
     /// Self-attention of `R` targets to the tokens in a cache.
     Cached {
         /// Queries of the targets, `[R, T, H, K]`.
         query: Tensor<4>,
-        /// Buffer of the cache, `[N, C, 2 H, K]`: `N` rows of `C` positions, keys before values.
+        /// Buffer of the cache, `[N, C, 2 G, K]`: `N` rows of `C` positions, keys before values.
         cache: Tensor<4>,
         /// Number of cached tokens of each target, at positions `0..length`.
         length: usize,
@@ -45,7 +47,7 @@ pub(super) enum Inputs<'a> {
     Memory {
         /// Queries of the targets, `[R, T, H, K]`.
         query: Tensor<4>,
-        /// Projected memory of `B` sources, `[B, S, 2 H, K]`: keys before values.
+        /// Projected memory of `B` sources, `[B, S, 2 G, K]`: keys before values.
         memory: Tensor<4>,
         /// Source of each target; `None` if target `i` belongs to source `i`.
         sources: Option<&'a SourceRows>,
@@ -71,10 +73,10 @@ pub(super) fn attend(
         return (context, None);
     }
     match inputs {
-        Inputs::Own { packed } => {
-            let n_heads = packed.dims()[2] / 3;
+        Inputs::Own { packed, n_heads } => {
+            let of_keys = packed.dims()[2] - n_heads;
             let query = packed.clone().narrow(2, 0, n_heads);
-            let keys = packed.narrow(2, n_heads, 2 * n_heads);
+            let keys = packed.narrow(2, n_heads, of_keys);
             plain(query, keys, mask, terms, dropout, keep_weights)
         }
         Inputs::Cached {
@@ -129,7 +131,9 @@ fn fast(
         is_unscaled: terms.is_unscaled,
     };
     match inputs {
-        Inputs::Own { packed } => fused::self_attention(packed, terms, probability(dropout)),
+        Inputs::Own { packed, n_heads } => {
+            fused::self_attention(packed, *n_heads, terms, probability(dropout))
+        }
         Inputs::Cached {
             query,
             cache,
@@ -184,7 +188,7 @@ fn step_of_rows(
     fused::attention_step(query, cache, index, length, terms)
 }
 
-/// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 H, K]` with Burn's
+/// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 G, K]` with Burn's
 /// operations.
 ///
 /// Returns the context, `[R, T, D]`, and, if `keep_weights`, the attention weights before dropout,
@@ -197,8 +201,8 @@ fn plain(
     dropout: &Dropout,
     keep_weights: bool,
 ) -> (Tensor<3>, Option<Tensor<4>>) {
-    let [key, value] = key_and_value(packed);
     let query = query.swap_dims(1, 2);
+    let [key, value] = key_and_value(packed, query.dims()[1]);
     if !keep_weights && !query.is_autodiff() {
         let context = attention_with(query, key, value, mask, terms);
         return (join_heads(context), None);
@@ -209,7 +213,7 @@ fn plain(
     (join_heads(context), kept)
 }
 
-/// Computes the attention of one query per target, `[R, 1, H, K]`, to the memory `[B, S, 2 H, K]`.
+/// Computes the attention of one query per target, `[R, 1, H, K]`, to the memory `[B, S, 2 G, K]`.
 ///
 /// The targets of a source become the queries of one attention, so that the source's memory is not
 /// copied.
@@ -236,14 +240,21 @@ fn grouped(
     context.unsqueeze_dim(1)
 }
 
-/// Splits packed keys and values, `[B, S, 2 H, K]`, into two tensors `[B, H, S, K]`.
-fn key_and_value(packed: Tensor<4>) -> [Tensor<4>; 2] {
-    let n_heads = packed.dims()[2] / 2;
+/// Splits packed keys and values, `[B, S, 2 G, K]`, into two tensors `[B, H, S, K]`. With grouped
+/// queries, each head is repeated for the `n_heads / G` heads of queries that share it.
+fn key_and_value(packed: Tensor<4>, n_heads: usize) -> [Tensor<4>; 2] {
+    let [batch, length, packed_heads, d_head] = packed.dims();
+    let of_keys = packed_heads / 2;
     let heads = packed.swap_dims(1, 2);
-    [
-        heads.clone().narrow(1, 0, n_heads),
-        heads.narrow(1, n_heads, n_heads),
-    ]
+    [0, of_keys].map(|first| {
+        let some = heads.clone().narrow(1, first, of_keys);
+        if of_keys == n_heads {
+            return some;
+        }
+        let some: Tensor<5> = some.unsqueeze_dim(2);
+        some.expand([batch, of_keys, n_heads / of_keys, length, d_head])
+            .reshape([batch, n_heads, length, d_head])
+    })
 }
 
 /// Joins the heads of `[B, H, T, K]` into vectors `[B, T, D]`.

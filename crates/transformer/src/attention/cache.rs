@@ -4,8 +4,8 @@ use burn::tensor::{Tensor, s};
 
 /// The keys and values of one attention layer for all tokens decoded so far.
 ///
-/// They are in a buffer `[N, C, 2 H, K]` of `N` rows and `C` positions, keys before values. The
-/// buffer is written in place. It is allocated once if the capacity is known; otherwise `C` doubles
+/// They are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads of keys before
+/// `G` heads of values. The buffer is written in place. It is allocated once if the capacity is known; otherwise `C` doubles
 /// when the buffer is full, as the capacity of a `Vec` does. The first append to a cache without
 /// capacity keeps the given tensor as the buffer. Training appends only once, so it needs no copy.
 #[derive(Clone, Debug, Default)]
@@ -69,12 +69,12 @@ impl KeyValueCache {
     ///
     /// # Shapes
     ///
-    /// - new: `[R, T, 2 H, K]`, for `R` targets
-    /// - output: `[N, C, 2 H, K]` with `N >= R` and `C >= len`
+    /// - new: `[R, T, 2 G, K]`, for `R` targets
+    /// - output: `[N, C, 2 G, K]` with `N >= R` and `C >= len`
     ///
     /// # Panics
     ///
-    /// If `H` or `K` is not the same as in the cache.
+    /// If `G` or `K` is not the same as in the cache.
     pub fn append(&mut self, new: Tensor<4>) -> Tensor<4> {
         let [rows, added, heads, d_head] = new.dims();
         let total = self.length + added;

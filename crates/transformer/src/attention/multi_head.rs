@@ -5,7 +5,9 @@
 //!             head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 //! ```
 //!
-//! Projections of the same input share one packed matrix and one matmul.
+//! Projections of the same input share one packed matrix and one matmul. With grouped queries
+//! (Ainslie et al. 2023), there are `G` heads of keys and values, and `H / G` consecutive heads of
+//! queries share one of them; otherwise `G` is `H`, as in the paper.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear};
@@ -25,13 +27,14 @@ use crate::position::PositionTerm;
 /// Multi-head attention of a sequence to itself.
 #[derive(Module, Debug)]
 pub struct SelfAttention {
-    /// `W^Q`, `W^K` and `W^V` side by side: `[D, 3 H K]`.
+    /// `W^Q`, `W^K` and `W^V` side by side: `[D, (H + 2 G) K]`.
     pub w_qkv: Linear,
     /// `W^O`: `[H K, D]`.
     pub w_o: Linear,
     /// Dropout of the attention weights.
     pub dropout: Dropout,
     n_heads: usize,
+    n_kv_heads: usize,
     is_unscaled: bool,
 }
 
@@ -48,10 +51,15 @@ impl SelfAttention {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
-            w_qkv: init.packed_linear(config.d_model, config.d_heads(), 3, config.biases),
+            w_qkv: init.packed_linear(
+                config.d_model,
+                &[config.d_heads(), config.d_keys(), config.d_keys()],
+                config.biases,
+            ),
             w_o: init.linear(config.d_heads(), config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
+            n_kv_heads: config.kv_heads(),
             is_unscaled: !config.scale_attention,
         }
     }
@@ -90,19 +98,21 @@ impl SelfAttention {
         cache: Option<(&mut KeyValueCache, &TargetIndex)>,
         keep_weights: bool,
     ) -> (Tensor<3>, Option<Tensor<4>>) {
-        let n_heads = self.n_heads;
-        let mut packed = split_heads(linear(&self.w_qkv, x), 3 * n_heads);
+        let (n_heads, of_keys) = (self.n_heads, self.n_kv_heads);
+        let mut packed = split_heads(linear(&self.w_qkv, x), n_heads + 2 * of_keys);
         if let Some(PositionTerm::Rotation(rotation)) = position {
-            let rotated = packed.clone().narrow(2, 0, 2 * n_heads).swap_dims(1, 2);
+            let n_rotated = n_heads + of_keys;
+            let rotated = packed.clone().narrow(2, 0, n_rotated).swap_dims(1, 2);
             let rotated = rotation.apply(rotated).swap_dims(1, 2);
-            packed = Tensor::cat(vec![rotated, packed.narrow(2, 2 * n_heads, n_heads)], 2);
+            packed = Tensor::cat(vec![rotated, packed.narrow(2, n_rotated, of_keys)], 2);
         }
         let mut inputs = Inputs::Own {
             packed: packed.clone(),
+            n_heads,
         };
         if let Some((cache, index)) = cache {
             let has_past = !cache.is_empty();
-            let buffer = cache.append(packed.clone().narrow(2, n_heads, 2 * n_heads));
+            let buffer = cache.append(packed.clone().narrow(2, n_heads, 2 * of_keys));
             if has_past {
                 inputs = Inputs::Cached {
                     query: packed.narrow(2, 0, n_heads),
@@ -130,13 +140,14 @@ impl SelfAttention {
 pub struct CrossAttention {
     /// `W^Q`: `[D, H K]`.
     pub w_q: Linear,
-    /// `W^K` and `W^V` side by side: `[D, 2 H K]`.
+    /// `W^K` and `W^V` side by side: `[D, 2 G K]`.
     pub w_kv: Linear,
     /// `W^O`: `[H K, D]`.
     pub w_o: Linear,
     /// Dropout of the attention weights.
     pub dropout: Dropout,
     n_heads: usize,
+    n_kv_heads: usize,
     is_unscaled: bool,
 }
 
@@ -154,10 +165,11 @@ impl CrossAttention {
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
             w_q: init.linear(config.d_model, config.d_heads(), config.biases),
-            w_kv: init.packed_linear(config.d_model, config.d_heads(), 2, config.biases),
+            w_kv: init.packed_linear(config.d_model, &[config.d_keys(); 2], config.biases),
             w_o: init.linear(config.d_heads(), config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
+            n_kv_heads: config.kv_heads(),
             is_unscaled: !config.scale_attention,
         }
     }
@@ -191,14 +203,14 @@ impl CrossAttention {
         (x, weights.expect("weights were kept"))
     }
 
-    /// Projects a memory `[B, S, D]` to keys and values `[B, S, 2 H, K]`, keys before values.
+    /// Projects a memory `[B, S, D]` to keys and values `[B, S, 2 G, K]`, keys before values.
     ///
     /// All decoding steps share the result.
     pub(crate) fn project(&self, memory: Tensor<3>) -> Tensor<4> {
-        split_heads(linear(&self.w_kv, memory), 2 * self.n_heads)
+        split_heads(linear(&self.w_kv, memory), 2 * self.n_kv_heads)
     }
 
-    /// Attends from `x` to a projected memory, `[B, S, 2 H, K]`.
+    /// Attends from `x` to a projected memory, `[B, S, 2 G, K]`.
     ///
     /// `sources` has the source of each target; it is `None` if target `i` belongs to source `i`.
     /// Returns the output, `[R, T, D]` for `R` targets, and, if `keep_weights`, the attention

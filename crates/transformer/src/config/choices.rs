@@ -121,6 +121,9 @@ pub enum Positions {
     /// A trained number per head and distance, added to the scores of self-attention (T5, Raffel et
     /// al. 2020, section 2.1).
     Relative,
+    /// A fixed slope per head times the distance, subtracted from the scores of self-attention
+    /// (ALiBi, Press et al. 2022).
+    Alibi,
     /// No positional encoding: the encoder then treats the source as a set, not as a sequence.
     None,
 }
@@ -132,6 +135,7 @@ choices!(Positions, "positions", {
     Learned: "learned", "Trained table, one vector per position";
     Rotary: "rotary", "Rotated queries and keys";
     Relative: "relative", "Trained number per distance, added to the scores, as in T5";
+    Alibi: "alibi", "Fixed slope times the distance, subtracted from the scores";
     None: "none", "No positional encoding";
 });
 

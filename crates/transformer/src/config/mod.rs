@@ -39,6 +39,12 @@ pub struct TransformerConfig {
     /// Number of attention heads `H`. Unless `d_kv` is given, it must be a divisor of `D`.
     #[config(default = 8)]
     pub n_heads: usize,
+    /// Number `G` of heads of keys and values, a divisor of `H`; `None` for `H`, as in the paper.
+    ///
+    /// Each of them is shared by `H / G` heads of queries (grouped queries, Ainslie et al. 2023), and
+    /// the cache of a decoder is smaller by this factor.
+    #[config(default = "None")]
+    pub n_kv_heads: Option<usize>,
     /// Dimensions `K` of each head; `None` for `D / H`, as in the paper.
     #[config(default = "None")]
     pub d_kv: Option<usize>,
@@ -90,7 +96,7 @@ pub struct TransformerConfig {
     pub positions: Positions,
     /// Maximum length of a source or target, in tokens.
     ///
-    /// Without positional encoding, and for relative positions, the setting has no effect.
+    /// Without positional encoding, and for relative positions and ALiBi, the setting has no effect.
     #[config(default = 5000)]
     pub max_len: usize,
     /// Number of distances that relative positions tell apart; even and at least 4.
@@ -164,6 +170,15 @@ impl TransformerConfig {
                 "n_heads",
                 self.n_heads,
                 format!("a divisor of {{d_model}} ({})", self.d_model),
+            ));
+        }
+        if let Some(n_kv_heads) = self.n_kv_heads
+            && (n_kv_heads == 0 || !self.n_heads.is_multiple_of(n_kv_heads))
+        {
+            return Err(ConfigError::new(
+                "n_kv_heads",
+                n_kv_heads,
+                format!("a divisor of {{n_heads}} ({})", self.n_heads),
             ));
         }
         if self.positions == Positions::Rotary && !self.d_head().is_multiple_of(2) {
@@ -254,5 +269,15 @@ impl TransformerConfig {
     /// Returns the width `H * K` of all heads together.
     pub(crate) fn d_heads(&self) -> usize {
         self.n_heads * self.d_head()
+    }
+
+    /// Returns the number `G` of heads of keys and values.
+    pub(crate) fn kv_heads(&self) -> usize {
+        self.n_kv_heads.unwrap_or(self.n_heads)
+    }
+
+    /// Returns the width `G * K` of the keys of all heads together.
+    pub(crate) fn d_keys(&self) -> usize {
+        self.kv_heads() * self.d_head()
     }
 }

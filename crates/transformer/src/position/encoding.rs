@@ -27,7 +27,7 @@ impl PositionEncoding {
                 Some(Self::Sinusoidal(SinusoidalEncoding::build(config, init)))
             }
             Positions::Learned => Some(Self::Learned(LearnedEncoding::build(config, init))),
-            Positions::Rotary | Positions::Relative | Positions::None => None,
+            Positions::Rotary | Positions::Relative | Positions::Alibi | Positions::None => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use burn::module::Module;
 use burn::tensor::Tensor;
 
+use super::alibi::Alibi;
 use super::relative::RelativeBias;
 use super::rotary::{RotaryEncoding, Rotation};
 use crate::config::TransformerConfig;
@@ -16,6 +17,8 @@ pub enum AttentionPosition {
     Rotary(RotaryEncoding),
     /// Trained numbers are added to the scores.
     Relative(RelativeBias),
+    /// Multiples of the distance are subtracted from the scores.
+    Alibi(Alibi),
 }
 
 impl AttentionPosition {
@@ -26,7 +29,9 @@ impl AttentionPosition {
         init: &mut Init,
     ) -> Option<Self> {
         let rotary = RotaryEncoding::build(config, init).map(Self::Rotary);
-        rotary.or_else(|| RelativeBias::build(config, is_causal, init).map(Self::Relative))
+        rotary
+            .or_else(|| RelativeBias::build(config, is_causal, init).map(Self::Relative))
+            .or_else(|| Alibi::build(config, init).map(Self::Alibi))
     }
 
     /// Returns the encoding of `length` tokens after `past` earlier ones, which all layers share.
@@ -38,6 +43,7 @@ impl AttentionPosition {
         match self {
             Self::Rotary(rotary) => PositionTerm::Rotation(rotary.forward(past, length)),
             Self::Relative(relative) => PositionTerm::Bias(relative.forward(past, length)),
+            Self::Alibi(alibi) => PositionTerm::Bias(alibi.forward(past, length)),
         }
     }
 
@@ -45,7 +51,7 @@ impl AttentionPosition {
     pub(super) fn max_len(&self) -> Option<usize> {
         match self {
             Self::Rotary(rotary) => Some(rotary.max_len()),
-            Self::Relative(_) => None,
+            Self::Relative(_) | Self::Alibi(_) => None,
         }
     }
 }

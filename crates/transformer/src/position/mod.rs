@@ -1,9 +1,10 @@
-//! Positional encoding (paper, section 3.5): sinusoidal, learned, rotary or relative.
+//! Positional encoding (paper, section 3.5): sinusoidal, learned, rotary, relative or ALiBi.
 
 mod encoding;
 mod in_attention;
 mod table;
 
+pub mod alibi;
 pub mod learned;
 pub mod relative;
 pub mod rotary;
@@ -12,6 +13,7 @@ pub mod sinusoidal;
 pub(crate) use encoding::max_len;
 pub(crate) use in_attention::PositionTerm;
 
+pub use alibi::Alibi;
 pub use encoding::PositionEncoding;
 pub use in_attention::AttentionPosition;
 pub use learned::LearnedEncoding;

@@ -47,7 +47,8 @@ pub(super) fn config(
 }
 
 /// Fields that earlier versions of this crate did not have.
-const ADDED: [&str; 9] = [
+const ADDED: [&str; 10] = [
+    "n_kv_heads",
     "d_kv",
     "norm",
     "embedding_norm",

@@ -10,6 +10,7 @@ use burn::backend::{Autodiff, Flex};
 
 use super::flex::{AttentionOps, Inputs};
 use super::mask::KeyMask;
+use super::terms::{Form, ScoreBias};
 use crate::backend::flex::FlexTensor;
 use crate::backend::graph::{parents, register};
 use crate::ops::dropout::kernel::Dropout;
@@ -18,21 +19,14 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
     fn fused_self_attention(
         packed: FloatTensor<Self>,
         mask: KeyMask<Self>,
+        bias: ScoreBias<Self>,
+        form: Form,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
-        let mask = mask.inner();
-        let prepared = SelfAttention.prepare::<C>([packed.node()]);
-        match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(mut prep) => {
-                let nodes = [prep.checkpoint(&packed)];
-                let inputs = Inputs::of_self(packed.into_primitive(), mask.clone(), dropout);
-                let (forward, output) = Forward::of(nodes, mask, dropout, &inputs);
-                prep.finish(forward, output)
-            }
-            OpsKind::UnTracked(prep) => {
-                let packed = packed.into_primitive();
-                prep.finish(Flex::fused_self_attention(packed, mask, dropout))
-            }
+        let of_scores = (mask.inner(), form, dropout);
+        match bias {
+            ScoreBias::None => self_attention::<C>(packed, of_scores),
+            ScoreBias::Added(bias) => biased_self_attention::<C>(packed, bias, of_scores),
         }
     }
 
@@ -40,6 +34,7 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
         mask: KeyMask<Self>,
+        form: Form,
         dropout: Dropout,
     ) -> FloatTensor<Self> {
         let mask = mask.inner();
@@ -48,14 +43,59 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
             OpsKind::Tracked(mut prep) => {
                 let nodes = [prep.checkpoint(&query), prep.checkpoint(&packed)];
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let inputs = Inputs::of_cross(query, packed, mask.clone(), dropout);
-                let (forward, output) = Forward::of(nodes, mask, dropout, &inputs);
+                let inputs = Inputs::of_cross(query, packed, mask.clone(), form, dropout);
+                let (forward, output) = Forward::of(nodes, (mask, form, dropout), &inputs);
                 prep.finish(forward, output)
             }
             OpsKind::UnTracked(prep) => {
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                prep.finish(Flex::fused_cross_attention(query, packed, mask, dropout))
+                let y = Flex::fused_cross_attention(query, packed, mask, form, dropout);
+                prep.finish(y)
             }
+        }
+    }
+}
+
+/// What acts on the scores and has no gradient.
+type OfScores = (KeyMask<Flex>, Form, Dropout);
+
+fn self_attention<C: CheckpointStrategy>(
+    packed: FloatTensor<Autodiff<Flex, C>>,
+    (mask, form, dropout): OfScores,
+) -> FloatTensor<Autodiff<Flex, C>> {
+    let prepared = SelfAttention.prepare::<C>([packed.node()]);
+    match prepared.compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let nodes = [prep.checkpoint(&packed)];
+            let inputs = Inputs::of_self(packed.into_primitive(), mask.clone(), form, dropout);
+            let (forward, output) = Forward::of(nodes, (mask, form, dropout), &inputs);
+            prep.finish(forward, output)
+        }
+        OpsKind::UnTracked(prep) => {
+            let inputs = Inputs::of_self(packed.into_primitive(), mask, form, dropout);
+            prep.finish(inputs.forward().0)
+        }
+    }
+}
+
+fn biased_self_attention<C: CheckpointStrategy>(
+    packed: FloatTensor<Autodiff<Flex, C>>,
+    bias: FloatTensor<Autodiff<Flex, C>>,
+    (mask, form, dropout): OfScores,
+) -> FloatTensor<Autodiff<Flex, C>> {
+    let prepared = BiasedSelfAttention.prepare::<C>([packed.node(), bias.node()]);
+    match prepared.compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let nodes = [prep.checkpoint(&packed), prep.checkpoint(&bias)];
+            let inputs = Inputs::of_self(packed.into_primitive(), mask.clone(), form, dropout);
+            let inputs = inputs.with_bias(ScoreBias::Added(bias.into_primitive()));
+            let (forward, output) = Forward::of(nodes, (mask, form, dropout), &inputs);
+            prep.finish(forward, output)
+        }
+        OpsKind::UnTracked(prep) => {
+            let inputs = Inputs::of_self(packed.into_primitive(), mask, form, dropout);
+            let inputs = inputs.with_bias(ScoreBias::Added(bias.into_primitive()));
+            prep.finish(inputs.forward().0)
         }
     }
 }
@@ -64,8 +104,7 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
 #[derive(Clone, Debug)]
 struct Forward<const N: usize> {
     inputs: [NodeId; N],
-    mask: KeyMask<Flex>,
-    dropout: Dropout,
+    of_scores: OfScores,
     output: FlexTensor,
     /// Log-sum-exp of each row of scores, `[B, H, T]`.
     lse: FlexTensor,
@@ -73,17 +112,11 @@ struct Forward<const N: usize> {
 
 impl<const N: usize> Forward<N> {
     /// Computes the forward pass. Returns the values that the backward pass reads, and the output.
-    fn of(
-        nodes: [NodeId; N],
-        mask: KeyMask<Flex>,
-        dropout: Dropout,
-        inputs: &Inputs,
-    ) -> (Self, FlexTensor) {
+    fn of(nodes: [NodeId; N], of_scores: OfScores, inputs: &Inputs) -> (Self, FlexTensor) {
         let (output, lse) = inputs.forward();
         let forward = Self {
             inputs: nodes,
-            mask,
-            dropout,
+            of_scores,
             output: output.clone(),
             lse,
         };
@@ -108,9 +141,43 @@ impl Backward<Flex, 1> for SelfAttention {
             .inputs
             .map(|id| checkpointer.retrieve_node_output(id));
         unary::<Flex, _>(ops.parents, ops.node, grads, |grad| {
-            let inputs = Inputs::of_self(packed, forward.mask, forward.dropout);
+            let (mask, form, dropout) = forward.of_scores;
+            let inputs = Inputs::of_self(packed, mask, form, dropout);
             inputs.backward_self([forward.output, forward.lse, grad])
         });
+    }
+}
+
+#[derive(Debug)]
+struct BiasedSelfAttention;
+
+impl Backward<Flex, 2> for BiasedSelfAttention {
+    type State = Forward<2>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let parents = parents(&ops);
+        let forward = ops.state;
+        let [packed, bias] = forward
+            .inputs
+            .map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<Flex>(&ops.node);
+        let (mask, form, dropout) = forward.of_scores;
+        let inputs = Inputs::of_self(packed, mask, form, dropout);
+        let inputs = inputs.with_bias(ScoreBias::Added(bias));
+        let forward = [forward.output, forward.lse, grad];
+        if parents[1].is_none() {
+            // The numbers are not trained, as those of ALiBi.
+            if let Some(node) = parents[0] {
+                grads.register::<Flex>(node, inputs.backward_self(forward));
+            }
+            return;
+        }
+        register::<Flex, 2>(grads, parents, inputs.backward_self_and_bias(forward));
     }
 }
 
@@ -132,7 +199,8 @@ impl Backward<Flex, 2> for CrossAttention {
             .inputs
             .map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<Flex>(&ops.node);
-        let inputs = Inputs::of_cross(query, packed, forward.mask, forward.dropout);
+        let (mask, form, dropout) = forward.of_scores;
+        let inputs = Inputs::of_cross(query, packed, mask, form, dropout);
         let input_grads = inputs.backward_cross([forward.output, forward.lse, grad]);
         register::<Flex, 2>(grads, parents, input_grads);
     }

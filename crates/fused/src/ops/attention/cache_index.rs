@@ -3,7 +3,7 @@
 /// The rows of a cache that hold the keys and values of each target.
 ///
 /// A target is a sequence that is being decoded. There are `R` targets with `T` keys each. The
-/// cache is `[N, C, 2 * H, K]`: it has `N` rows of `C` positions each.
+/// cache is `[N, C, 2 * G, K]`: it has `N` rows of `C` positions each.
 #[derive(Clone, Copy, Debug)]
 pub enum CacheIndex<'a> {
     /// All keys and values of target `i` are in row `rows[i]` of the cache. The slice has `R`

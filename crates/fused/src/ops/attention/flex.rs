@@ -10,7 +10,7 @@ use super::kernel::backward::Backward;
 use super::kernel::heads::{Attention, Heads, MaskBytes};
 use super::kernel::step::CachedAttention;
 use super::mask::KeyMask;
-use super::terms::ScoreTerms;
+use super::terms::{Form, ScoreBias, ScoreTerms};
 use crate::backend::flex::{self, FlexTensor};
 use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
@@ -20,72 +20,60 @@ use crate::profile::Timer;
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait AttentionOps: Backend {
     /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys
-    /// and values, `[B, T, 3 * H, K]`.
+    /// and values, `[B, T, H + 2 * G, K]`.
     fn fused_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
+        #[extension_type] bias: ScoreBias<Self>,
+        form: Form,
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 
     /// Returns the attention `[B, T, H * K]` of queries `[B, T, H, K]` to packed keys and values
-    /// `[B, S, 2 * H, K]`.
+    /// `[B, S, 2 * G, K]`.
     fn fused_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
+        form: Form,
         dropout: Dropout,
     ) -> FloatTensor<Self>;
 }
 
 /// The fast path of self-attention. Returns `None` if the mask does not have one byte per element,
-/// or for other terms with autodiff.
+/// or if the bias is not f32 on flex.
 pub(super) fn self_attention(
     packed: Tensor<4>,
+    n_heads: usize,
     terms: ScoreTerms<'_>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
-    let mask = terms.mask;
-    if !has_bytes(mask) {
+    if !has_bytes(terms.mask) || !terms.bias.is_none_or(flex::takes) {
         return None;
     }
+    let form = terms.form(n_heads, packed.dims()[3]);
     let dropout = draw(dropout, &packed.device());
-    if !terms.is_default() {
-        let packed = flex::float(&packed)?;
-        return Inputs::of_self(packed, own_mask(mask)?, dropout).with(terms);
-    }
-    let packed = packed.into_dispatch();
-    let y = Dispatch::fused_self_attention(packed, KeyMask::of(mask), dropout);
+    let (mask, bias) = (KeyMask::of(terms.mask), ScoreBias::of(terms.bias));
+    let y = Dispatch::fused_self_attention(packed.into_dispatch(), mask, bias, form, dropout);
     Some(Tensor::from_dispatch(y))
 }
 
-/// The fast path of cross-attention. Returns `None` if the mask does not have one byte per element,
-/// or for other terms with autodiff.
+/// The fast path of cross-attention. Returns `None` if the mask does not have one byte per element.
 pub(super) fn cross_attention(
     query: Tensor<4>,
     packed: Tensor<4>,
     terms: ScoreTerms<'_>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
-    let mask = terms.mask;
-    if !has_bytes(mask) {
+    if !has_bytes(terms.mask) {
         return None;
     }
+    let [.., n_heads, d_head] = query.dims();
+    let form = terms.form(n_heads, d_head);
     let dropout = draw(dropout, &query.device());
-    if !terms.is_default() {
-        let (query, packed) = (flex::float(&query)?, flex::float(&packed)?);
-        return Inputs::of_cross(query, packed, own_mask(mask)?, dropout).with(terms);
-    }
     let (query, packed) = (query.into_dispatch(), packed.into_dispatch());
-    let y = Dispatch::fused_cross_attention(query, packed, KeyMask::of(mask), dropout);
+    let y = Dispatch::fused_cross_attention(query, packed, KeyMask::of(terms.mask), form, dropout);
     Some(Tensor::from_dispatch(y))
-}
-
-/// Returns a mask without autodiff.
-fn own_mask(mask: Option<&Tensor<4, Bool>>) -> Option<KeyMask<Flex>> {
-    Some(match mask {
-        Some(mask) => KeyMask::Blocked(flex::bool(mask)?),
-        None => KeyMask::None,
-    })
 }
 
 fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
@@ -111,7 +99,7 @@ pub(super) fn attention_step(
         None => None,
     };
     let [rows, _, n_heads, d_head] = query.dims();
-    let [n, capacity, ..] = packed.dims();
+    let [n, capacity, n_packed, _] = packed.dims();
     let (query, packed) = (flex::float(query)?, flex::float(packed)?.to_contiguous());
     let [query_stride, _, head_stride, 1] = *query.layout().strides() else {
         return None;
@@ -140,8 +128,9 @@ pub(super) fn attention_step(
             &mask.storage::<u8>()[begin..begin + n * length]
         }),
         bias: bias.as_ref().map(flex::slice),
-        scale: terms.scale(d_head),
+        scale: terms.form(n_heads, d_head).scale as f32,
         n_heads,
+        group: n_heads / (n_packed / 2),
         d_head,
     };
     let output = attention.forward(rows);
@@ -152,18 +141,23 @@ impl AttentionOps for Flex {
     fn fused_self_attention(
         packed: FlexTensor,
         mask: KeyMask<Self>,
+        bias: ScoreBias<Self>,
+        form: Form,
         dropout: Dropout,
     ) -> FlexTensor {
-        Inputs::of_self(packed, mask, dropout).forward().0
+        let inputs = Inputs::of_self(packed, mask, form, dropout);
+        inputs.with_bias(bias).forward().0
     }
 
     fn fused_cross_attention(
         query: FlexTensor,
         packed: FlexTensor,
         mask: KeyMask<Self>,
+        form: Form,
         dropout: Dropout,
     ) -> FlexTensor {
-        Inputs::of_cross(query, packed, mask, dropout).forward().0
+        let inputs = Inputs::of_cross(query, packed, mask, form, dropout);
+        inputs.forward().0
     }
 }
 
@@ -174,78 +168,78 @@ pub(super) struct Inputs {
     /// Packed keys and values, or `None` if they are packed with the queries.
     key_value: Option<FlexTensor>,
     mask: KeyMask<Flex>,
-    dropout: Dropout,
     /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
     bias: Option<FlexTensor>,
-    scale: f32,
+    form: Form,
+    dropout: Dropout,
 }
 
 impl Inputs {
     /// Returns the inputs of self-attention, from packed queries, keys and values,
-    /// `[B, T, 3 * H, K]`.
-    pub(super) fn of_self(packed: FlexTensor, mask: KeyMask<Flex>, dropout: Dropout) -> Self {
-        let d_head = packed.layout().shape()[3];
+    /// `[B, T, H + 2 * G, K]`.
+    pub(super) fn of_self(
+        packed: FlexTensor,
+        mask: KeyMask<Flex>,
+        form: Form,
+        dropout: Dropout,
+    ) -> Self {
         Self {
             query: packed.to_contiguous(),
             key_value: None,
-            bias: None,
-            scale: ScoreTerms::default().scale(d_head),
             mask: match mask {
                 KeyMask::Blocked(mask) if mask.layout().strides().iter().any(|&s| s < 0) => {
                     KeyMask::Blocked(mask.to_contiguous())
                 }
                 mask => mask,
             },
+            bias: None,
+            form,
             dropout,
         }
     }
 
     /// Returns the inputs of cross-attention, from queries, `[B, T, H, K]`, and packed keys and
-    /// values, `[B, S, 2 * H, K]`.
+    /// values, `[B, S, 2 * G, K]`.
     pub(super) fn of_cross(
         query: FlexTensor,
         packed: FlexTensor,
         mask: KeyMask<Flex>,
+        form: Form,
         dropout: Dropout,
     ) -> Self {
         Self {
             key_value: Some(packed.to_contiguous()),
-            ..Self::of_self(query, mask, dropout)
+            ..Self::of_self(query, mask, form, dropout)
         }
+    }
+
+    /// Returns the inputs with a bias of the scores.
+    pub(super) fn with_bias(mut self, bias: ScoreBias<Flex>) -> Self {
+        self.bias = match bias {
+            ScoreBias::None => None,
+            ScoreBias::Added(bias) => Some(bias.to_contiguous()),
+        };
+        self
     }
 
     fn attention(&self) -> Attention<'_> {
-        let (packed, parts) = match &self.key_value {
-            Some(packed) => (packed, 2),
-            None => (&self.query, 3),
+        let Form { n_heads, scale } = self.form;
+        let (packed, before) = match &self.key_value {
+            Some(packed) => (packed, 0),
+            None => (&self.query, n_heads),
         };
-        let n_heads = packed.layout().shape()[2] / parts;
+        let of_keys = (packed.layout().shape()[2] - before) / 2;
         Attention {
             query: heads(&self.query, 0),
-            key: heads(packed, (parts - 2) * n_heads),
-            value: heads(packed, (parts - 1) * n_heads),
+            key: heads(packed, before),
+            value: heads(packed, before + of_keys),
             n_heads,
+            group: n_heads / of_keys,
             mask: self.mask(),
             dropout: self.dropout,
             bias: self.bias.as_ref().map(flex::slice),
-            scale: self.scale,
+            scale: scale as f32,
         }
-    }
-
-    /// Returns the output with other terms in the scores, `[B, T, H * K]`; `None` if the bias is not
-    /// f32 on flex without autodiff.
-    fn with(mut self, terms: ScoreTerms<'_>) -> Option<Tensor<3>> {
-        let d_head = self.query.layout().shape()[3];
-        self.scale = terms.scale(d_head);
-        if let Some(bias) = terms.bias {
-            self.bias = Some(flex::float(bias)?.to_contiguous());
-        }
-        let timer = Timer::of("attention");
-        let (output, _) = self.attention().forward(self.query.layout().shape()[0]);
-        drop(timer);
-        let [batch, t] = [0, 1].map(|axis| self.query.layout().shape()[axis]);
-        let width = output.len() / (batch * t).max(1);
-        Some(flex::tensor(output, [batch, t, width]))
     }
 
     /// Returns the output, `[B, T, H * K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
@@ -273,6 +267,21 @@ impl Inputs {
             .attention()
             .backward_packed(shape[0], backward(&forward));
         flex::primitive(grad, shape)
+    }
+
+    /// Returns the gradients of [`backward_self`](Self::backward_self) and of the bias.
+    #[cfg(feature = "autodiff")]
+    pub(super) fn backward_self_and_bias(&self, forward: [FlexTensor; 3]) -> [FlexTensor; 2] {
+        let _timer = Timer::of("attention");
+        let shape = self.query.layout().shape();
+        let forward = forward.map(|tensor| tensor.to_contiguous());
+        let attention = self.attention();
+        let (grad, bias) = attention.backward_packed_and_bias(shape[0], backward(&forward));
+        let bias_shape = [1, attention.n_heads, shape[1], shape[1]];
+        [
+            flex::primitive(grad, shape),
+            flex::primitive(bias, &bias_shape),
+        ]
     }
 
     /// Returns the gradient of the queries, and the gradient of packed keys and values. The

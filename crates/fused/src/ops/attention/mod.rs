@@ -3,7 +3,8 @@
 //!
 //! In shapes, `B` is the number of sequences, `T` the number of queries of a sequence, `S` the
 //! number of its keys, `H` the number of heads, and `K` the number of features of a head
-//! (`d_head`).
+//! (`d_head`). With grouped queries (Ainslie et al., 2023), there are `G` heads of keys and values,
+//! and `H / G` consecutive heads of queries share one of them; otherwise `G` is `H`.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
@@ -30,16 +31,16 @@ use super::dropout::draw;
 /// tensors.
 ///
 /// On flex in f32, the attention weights are not kept for the backward pass, which computes them
-/// again. Scores with a bias or without the scale have a fast path only there, and only without
-/// autodiff. On other backends and in other precisions, there is a fast path only with autodiff. For
+/// again. On other backends and in other precisions, there is a fast path only with autodiff. For
 /// fewer than 1,024 keys, this path keeps the weights and the dropout mask for the backward pass.
 /// For 1,024 keys or more, the backward pass computes both again.
 ///
 /// # Shapes
 ///
-/// With `B` sequences of `T` tokens, and `H` heads of `K` features:
+/// With `B` sequences of `T` tokens, `H = n_heads` heads of queries and `G` heads of keys, each of
+/// `K` features:
 ///
-/// - packed: queries, keys and values, `[B, T, 3 * H, K]`
+/// - packed: queries, keys and values, `[B, T, H + 2 * G, K]`
 /// - terms: a mask `[B or 1, H or 1, T or 1, T or 1]`, `true` = blocked, and a bias `[1, H, T, T]`
 /// - output: `[B, T, H * K]`; zeros for a query whose keys are all blocked
 ///
@@ -48,39 +49,42 @@ use super::dropout::draw;
 /// If the shapes do not fit together, or `dropout` is not in `[0, 1)`.
 pub fn self_attention<'a>(
     packed: &Tensor<4>,
+    n_heads: usize,
     terms: impl Into<ScoreTerms<'a>>,
     dropout: f64,
 ) -> Option<Tensor<3>> {
     let terms = terms.into();
     let [batch, length, heads, _] = packed.dims();
+    let of_keys = heads.saturating_sub(n_heads);
     assert!(
-        heads.is_multiple_of(3),
-        "queries, keys and values have {heads} heads together, which is not a multiple of 3"
+        of_keys.is_multiple_of(2) && is_grouped(n_heads, of_keys / 2),
+        "queries, keys and values have {heads} heads together, which is not {n_heads} and two times a divisor of {n_heads}"
     );
-    let scores = [batch, heads / 3, length, length];
+    let scores = [batch, n_heads, length, length];
     check(&terms, scores, dropout);
     #[cfg(feature = "flex")]
     if crate::backend::flex::takes(packed) {
-        return flex::self_attention(packed.clone(), terms, dropout);
+        return flex::self_attention(packed.clone(), n_heads, terms, dropout);
     }
     #[cfg(feature = "autodiff")]
-    if crate::backend::portable::takes(packed) && terms.is_default() {
-        let (packed, mask) = (packed.clone(), terms.mask);
-        return Some(portable::self_attention(packed, mask, scores, dropout));
+    if crate::backend::portable::takes(packed) {
+        let packed = packed.clone();
+        return Some(portable::self_attention(packed, terms, scores, dropout));
     }
     None
 }
 
 /// Returns the attention of one sequence to another, or `None` if there is no fast path for the
-/// tensors; see [`self_attention`].
+/// tensors or the terms; see [`self_attention`]. There is none with a bias.
 ///
 /// # Shapes
 ///
-/// With `B` pairs of sequences, `T` queries, `S` keys, and `H` heads of `K` features:
+/// With `B` pairs of sequences, `T` queries, `S` keys, `H` heads of queries and `G` heads of keys,
+/// each of `K` features:
 ///
 /// - query: `[B, T, H, K]`
-/// - packed: keys and values, `[B, S, 2 * H, K]`
-/// - terms: a mask `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked, and a bias `[1, H, T, S]`
+/// - packed: keys and values, `[B, S, 2 * G, K]`
+/// - terms: a mask `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked
 /// - output: `[B, T, H * K]`; zeros for a query whose keys are all blocked
 ///
 /// # Panics
@@ -94,30 +98,35 @@ pub fn cross_attention<'a>(
 ) -> Option<Tensor<3>> {
     let terms = terms.into();
     let [batch, t, n_heads, d_head] = query.dims();
-    let s = packed.dims()[1];
+    let [rows, s, heads, width] = packed.dims();
     assert!(
-        packed.dims() == [batch, s, 2 * n_heads, d_head],
+        [rows, width] == [batch, d_head]
+            && heads.is_multiple_of(2)
+            && is_grouped(n_heads, heads / 2),
         "the query is {:?}, but keys and values are {:?}",
         query.dims(),
         packed.dims()
     );
     let scores = [batch, n_heads, t, s];
     check(&terms, scores, dropout);
+    if terms.bias.is_some() {
+        return None;
+    }
     #[cfg(feature = "flex")]
     if crate::backend::flex::takes(query) && crate::backend::flex::takes(packed) {
         return flex::cross_attention(query.clone(), packed.clone(), terms, dropout);
     }
     #[cfg(feature = "autodiff")]
-    if crate::backend::portable::takes(query)
-        && crate::backend::portable::takes(packed)
-        && terms.is_default()
-    {
+    if crate::backend::portable::takes(query) && crate::backend::portable::takes(packed) {
         let inputs = [query.clone(), packed.clone()];
-        return Some(portable::cross_attention(
-            inputs, terms.mask, scores, dropout,
-        ));
+        return Some(portable::cross_attention(inputs, terms, scores, dropout));
     }
     None
+}
+
+/// Returns whether `n_heads` heads of queries can share `of_keys` heads of keys equally.
+fn is_grouped(n_heads: usize, of_keys: usize) -> bool {
+    of_keys > 0 && n_heads.is_multiple_of(of_keys)
 }
 
 /// Returns the attention of one query per target to keys and values in a cache, or `None` if there
@@ -129,10 +138,11 @@ pub fn cross_attention<'a>(
 ///
 /// # Shapes
 ///
-/// With `R` targets, a cache of `N` rows with `C` positions each, and `H` heads of `K` features:
+/// With `R` targets, a cache of `N` rows with `C` positions each, `H` heads of queries and `G` heads
+/// of keys, each of `K` features:
 ///
 /// - query: `[R, 1, H, K]`
-/// - packed: the cache, with keys and then values, `[N, C, 2 * H, K]`
+/// - packed: the cache, with keys and then values, `[N, C, 2 * G, K]`
 /// - index: the cache rows that hold the keys and values of each target
 /// - length: number of keys `T` of each target, at positions `0..T`, at most `C`
 /// - terms: a mask `[N, 1, 1, T]`, `true` = blocked, and a bias `[1, H, 1, T]`
@@ -157,7 +167,9 @@ pub fn attention_step<'a>(
     };
     assert!(
         one == 1
-            && (packed_heads, packed_d_head) == (2 * n_heads, d_head)
+            && packed_d_head == d_head
+            && packed_heads.is_multiple_of(2)
+            && is_grouped(n_heads, packed_heads / 2)
             && length <= capacity
             && indices == expected,
         "the query is [{rows}, {one}, {n_heads}, {d_head}], but keys and values are [{n}, {capacity}, {packed_heads}, {packed_d_head}] and the index has {indices} rows, not {expected}, for {length} keys per target"

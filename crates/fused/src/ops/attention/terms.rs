@@ -1,5 +1,9 @@
 //! What changes the scores of attention before the softmax.
 
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+use burn::backend::tensor::FloatTensor;
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Bool, Tensor};
 
 /// What changes the scores of attention before the softmax: `scale Q K^T + bias`, and minus infinity
@@ -25,18 +29,45 @@ impl<'a> From<Option<&'a Tensor<4, Bool>>> for ScoreTerms<'a> {
     }
 }
 
-impl ScoreTerms<'_> {
-    /// Returns whether the attention is that of the paper, with a mask.
-    pub(super) fn is_default(&self) -> bool {
-        self.bias.is_none() && !self.is_unscaled
-    }
+/// The numbers of attention that are not tensors.
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    /// Number of heads of the queries, `H`.
+    pub n_heads: usize,
+    /// Factor of the products of queries and keys.
+    pub scale: f64,
+}
 
-    /// Returns the factor of the scores for heads of `d_head` features.
-    #[cfg(feature = "flex")]
-    pub(super) fn scale(&self, d_head: usize) -> f32 {
-        match self.is_unscaled {
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+impl ScoreTerms<'_> {
+    /// Returns the form of attention with `n_heads` heads of `d_head` features.
+    pub(super) fn form(&self, n_heads: usize, d_head: usize) -> Form {
+        let scale = match self.is_unscaled {
             true => 1.0,
-            false => 1.0 / (d_head as f32).sqrt(),
+            false => 1.0 / (d_head as f64).sqrt(),
+        };
+        Form { n_heads, scale }
+    }
+}
+
+/// Numbers that are added to the scores of attention, which may be absent.
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+#[derive(Clone, Debug, ExtensionType)]
+pub(crate) enum ScoreBias<B: Backend> {
+    /// Nothing is added.
+    None,
+    /// Each sequence's scores get the same numbers, `[1, H, T, S]`.
+    Added(FloatTensor<B>),
+}
+
+#[cfg(any(feature = "flex", feature = "autodiff"))]
+impl ScoreBias<Dispatch> {
+    /// Converts an optional tensor into a bias.
+    pub fn of(bias: Option<&Tensor<4>>) -> Self {
+        match bias {
+            None => Self::None,
+            Some(bias) => Self::Added(bias.clone().into_dispatch()),
         }
     }
 }

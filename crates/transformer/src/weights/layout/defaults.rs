@@ -117,6 +117,9 @@ impl Layout {
         if config.norm != usual.norm {
             return Some(("norm", value(&config.norm)));
         }
+        if config.kv_heads() != config.n_heads {
+            return Some(("n_kv_heads", value(&config.kv_heads())));
+        }
         if let Some(d_kv) = config.d_kv
             && !is_t5
             && d_kv != config.d_model / config.n_heads

@@ -83,6 +83,7 @@ mod tests {
             small
                 .clone()
                 .with_d_kv(Some(3))
+                .with_n_kv_heads(Some(1))
                 .with_biases(false)
                 .with_logits_bias(false)
                 .with_norm(NormKind::Rms)

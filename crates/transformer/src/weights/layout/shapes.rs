@@ -16,7 +16,7 @@ pub(in crate::weights) fn shapes(
     } else {
         f
     };
-    let h = config.d_heads();
+    let (h, g) = (config.d_heads(), config.d_keys());
     let mut all = Vec::new();
     let linear = |all: &mut Vec<_>, name: String, input, output| {
         all.push((format!("{name}.weight"), vec![input, output]));
@@ -57,12 +57,17 @@ pub(in crate::weights) fn shapes(
             norm(&mut all, format!("{stack}.input.norm"));
         }
         for layer in (0..n_layers).map(|layer| format!("{stack}.layers.{layer}")) {
-            linear(&mut all, format!("{layer}.self_attention.w_qkv"), d, 3 * h);
+            linear(
+                &mut all,
+                format!("{layer}.self_attention.w_qkv"),
+                d,
+                h + 2 * g,
+            );
             linear(&mut all, format!("{layer}.self_attention.w_o"), h, d);
             norm(&mut all, format!("{layer}.self_attention_residual.norm"));
             if is_decoder {
                 linear(&mut all, format!("{layer}.cross_attention.w_q"), d, h);
-                linear(&mut all, format!("{layer}.cross_attention.w_kv"), d, 2 * h);
+                linear(&mut all, format!("{layer}.cross_attention.w_kv"), d, 2 * g);
                 linear(&mut all, format!("{layer}.cross_attention.w_o"), h, d);
                 norm(&mut all, format!("{layer}.cross_attention_residual.norm"));
             }

@@ -5,6 +5,9 @@
 //! dS = P (dP - rowsum(dO O))      dQ = dS K / sqrt(K)      dK = dS^T Q / sqrt(K)
 //! ```
 //!
+//! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped queries,
+//! `dK` and `dV` are sums over the heads of the group.
+//!
 //! `dropout` and its derivative `dropout'` multiply by the same mask and factor as in the forward
 //! pass. `P (..)` and `dO O` are elementwise products. In `sqrt(K)`, `K` is the number of features
 //! of a head.
@@ -32,84 +35,157 @@ pub(in super::super) struct Backward<'a> {
     pub grad: &'a [f32],
 }
 
+/// Gradients of a group of heads of a sequence, each a vector with the head's rows of `K` elements.
+struct Grads<'a> {
+    /// Gradients of the queries of each head, `[H / G][T]`.
+    query: Vec<Vec<&'a mut [f32]>>,
+    /// Gradients of the keys, `[S]`.
+    key: Vec<&'a mut [f32]>,
+    /// Gradients of the values, `[S]`.
+    value: Vec<&'a mut [f32]>,
+}
+
 impl Attention<'_> {
-    /// Returns the gradient of packed queries, keys and values, `[B, T, 3 * H, K]`.
+    /// Returns the gradient of packed queries, keys and values, `[B, T, H + 2 * G, K]`.
     pub(in super::super) fn backward_packed(&self, batch: usize, forward: Backward<'_>) -> Buffer {
-        let (n, d_head) = (3 * self.n_heads, self.query.d_head);
+        let (n, d_head) = (self.query.n_packed, self.query.d_head);
         let mut grad = Buffer::arbitrary(batch * self.query.length * n * d_head);
         if !grad.is_empty() {
             let rows = grad.chunks_mut(self.query.length * n * d_head).enumerate();
-            for_each(self.is_large(batch), rows.collect(), |(row, grad)| {
-                let mut query = by_head(grad, n, d_head);
-                let mut key = query.split_off(self.n_heads);
-                let value = key.split_off(self.n_heads);
-                self.backward_row(batch, row, forward, [query, key, value]);
+            let is_large = self.is_large(batch);
+            for_each(is_large, rows.collect(), |(row, grad)| {
+                let groups = self.groups_of_packed(grad);
+                for_each(is_large, groups, |(group, grads)| {
+                    self.backward_group([row, group], forward, grads, None);
+                });
             });
         }
         grad
     }
 
+    /// Returns the gradient of [`backward_packed`](Self::backward_packed), and the gradient of the
+    /// bias, `[H, T, T]`.
+    pub(in super::super) fn backward_packed_and_bias(
+        &self,
+        batch: usize,
+        forward: Backward<'_>,
+    ) -> (Buffer, Buffer) {
+        let t = self.query.length;
+        let (n, d_head) = (self.query.n_packed, self.query.d_head);
+        let mut grad = Buffer::arbitrary(batch * t * n * d_head);
+        let mut bias = Buffer::zeros(self.n_heads * t * t);
+        if !grad.is_empty() {
+            // One thread computes all sequences of a group, so that the sum over the sequences is in
+            // their order.
+            let rows = grad.chunks_mut(t * n * d_head);
+            let mut rows: Vec<_> = rows
+                .map(|grad| self.groups_of_packed(grad).into_iter())
+                .collect();
+            let groups = bias.chunks_mut(self.group * t * t).map(|bias| {
+                let grads = rows
+                    .iter_mut()
+                    .map(|row| row.next().expect("one per group"));
+                (bias, grads.collect::<Vec<_>>())
+            });
+            for_each(self.is_large(batch), groups.collect(), |(bias, rows)| {
+                for (row, (group, grads)) in rows.into_iter().enumerate() {
+                    self.backward_group([row, group], forward, grads, Some(&mut *bias));
+                }
+            });
+        }
+        (grad, bias)
+    }
+
+    /// Splits the gradient of a packed sequence by group, with the number of each group.
+    fn groups_of_packed<'a>(&self, grad: &'a mut [f32]) -> Vec<(usize, Grads<'a>)> {
+        let mut query = by_head(grad, self.query.n_packed, self.query.d_head);
+        let mut key = query.split_off(self.n_heads);
+        let value = key.split_off(key.len() / 2);
+        self.groups(query, key, value)
+    }
+
+    /// Splits the gradients of the heads of a sequence by group.
+    fn groups<'a>(
+        &self,
+        query: Vec<Vec<&'a mut [f32]>>,
+        key: Vec<Vec<&'a mut [f32]>>,
+        value: Vec<Vec<&'a mut [f32]>>,
+    ) -> Vec<(usize, Grads<'a>)> {
+        let mut query = query.into_iter();
+        let of_keys = key.into_iter().zip(value).enumerate();
+        let grads = of_keys.map(|(group, (key, value))| {
+            let query = query.by_ref().take(self.group).collect();
+            (group, Grads { query, key, value })
+        });
+        grads.collect()
+    }
+
     /// Returns the gradients of queries, `[B, T, H, K]`, and of packed keys and values,
-    /// `[B, S, 2 * H, K]`.
+    /// `[B, S, 2 * G, K]`.
     pub(in super::super) fn backward(
         &self,
         batch: usize,
         forward: Backward<'_>,
     ) -> (Buffer, Buffer) {
-        let (width, d_head) = (self.width(), self.query.d_head);
-        let (t, s) = (self.query.length * width, self.key.length * 2 * width);
+        let (d_head, n_packed) = (self.query.d_head, self.key.n_packed);
+        let t = self.query.length * self.width();
+        let s = self.key.length * n_packed * d_head;
         let (mut query, mut packed) = (Buffer::arbitrary(batch * t), Buffer::arbitrary(batch * s));
         if query.is_empty() || packed.is_empty() {
             query.fill(0.0);
             packed.fill(0.0);
         } else {
             let rows = query.chunks_mut(t).zip(packed.chunks_mut(s)).enumerate();
-            for_each(
-                self.is_large(batch),
-                rows.collect(),
-                |(row, (query, packed))| {
-                    let query = by_head(query, self.n_heads, d_head);
-                    let mut key = by_head(packed, 2 * self.n_heads, d_head);
-                    let value = key.split_off(self.n_heads);
-                    self.backward_row(batch, row, forward, [query, key, value]);
-                },
-            );
+            let is_large = self.is_large(batch);
+            for_each(is_large, rows.collect(), |(row, (query, packed))| {
+                let query = by_head(query, self.n_heads, d_head);
+                let mut key = by_head(packed, n_packed, d_head);
+                let value = key.split_off(n_packed / 2);
+                let groups = self.groups(query, key, value);
+                for_each(is_large, groups, |(group, grads)| {
+                    self.backward_group([row, group], forward, grads, None);
+                });
+            });
         }
         (query, packed)
     }
 
-    fn backward_row(
+    /// Computes the gradients of a group of heads of a sequence, and adds the gradient of the bias
+    /// to `bias`, `[H / G, T, S]`.
+    fn backward_group(
         &self,
-        batch: usize,
-        row: usize,
+        [row, group]: [usize; 2],
         forward: Backward<'_>,
-        [query, key, value]: [Vec<Vec<&mut [f32]>>; 3],
+        mut grads: Grads<'_>,
+        bias: Option<&mut [f32]>,
     ) {
-        let heads = query.into_iter().zip(key).zip(value).enumerate();
-        for_each(
-            self.is_large(batch),
-            heads.collect(),
-            |(head, ((query, key), value))| {
-                let mut scratch = SCRATCH.take();
-                self.backward_head(row, head, forward, [query, key, value], &mut scratch);
-                SCRATCH.set(scratch);
-            },
-        );
+        let mut scratch = SCRATCH.take();
+        let mut biases = bias.map(|bias| bias.chunks_mut(self.query.length * self.key.length));
+        for (index, query) in std::mem::take(&mut grads.query).into_iter().enumerate() {
+            let bias = biases.as_mut().and_then(Iterator::next);
+            let head = group * self.group + index;
+            self.backward_head([row, head], forward, query, &mut grads, bias, &mut scratch);
+        }
+        SCRATCH.set(scratch);
     }
 
+    /// Computes the gradients of one head. The first head of a group sets the gradients of keys and
+    /// values, and the other heads add to them.
     fn backward_head(
         &self,
-        row: usize,
-        head: usize,
+        [row, head]: [usize; 2],
         forward: Backward<'_>,
-        [mut d_query, mut d_key, mut d_value]: [Vec<&mut [f32]>; 3],
+        mut d_query: Vec<&mut [f32]>,
+        sums: &mut Grads<'_>,
+        mut d_bias: Option<&mut [f32]>,
         scratch: &mut Scratch,
     ) {
         let arch = arch();
         let t = self.query.length;
-        let (query, key) = (self.query.of(row, head), self.key.of(row, head));
+        let of_keys = head / self.group;
+        let (query, key) = (self.query.of(row, head), self.key.of(row, of_keys));
         let key_t = transpose(key, &mut scratch.key);
-        let value_t = transpose(self.value.of(row, head), &mut scratch.value);
+        let value_t = transpose(self.value.of(row, of_keys), &mut scratch.value);
         let like_output = |data| Heads {
             data,
             length: t,
@@ -140,6 +216,10 @@ impl Attention<'_> {
                 grad,
                 weights,
                 gradients,
+                d_bias: d_bias.as_mut().map(|bias| {
+                    let length = self.key.length;
+                    &mut bias[first * length..(first + n) * length]
+                }),
             });
             self.drop(block, weights, s);
             let transposed = |data| Matrix {
@@ -150,16 +230,15 @@ impl Attention<'_> {
                 column_stride: s,
             };
             for (x, y, sums) in [
-                (transposed(weights), grad, &mut d_value),
-                (transposed(gradients), query, &mut d_key),
+                (transposed(weights), grad, &mut sums.value),
+                (transposed(gradients), query, &mut sums.key),
             ] {
                 let (seen, others) = sums.split_at_mut(s);
-                match first {
-                    0 => {
-                        set_matmul(x, y, seen);
-                        others.iter_mut().for_each(|row| row.fill(0.0));
-                    }
-                    _ => add_matmul(x, y, seen),
+                if first == 0 && head.is_multiple_of(self.group) {
+                    set_matmul(x, y, seen);
+                    others.iter_mut().for_each(|row| row.fill(0.0));
+                } else {
+                    add_matmul(x, y, seen);
                 }
             }
             let key = Matrix { rows: s, ..key };
@@ -179,13 +258,16 @@ struct SoftmaxBackward<'a, 'b> {
     grad: Matrix<'a>,
     weights: &'b mut [f32],
     gradients: &'b mut [f32],
+    /// Sums of the gradients of the scores, for the bias: `[n, S]` for the `n` queries of the block;
+    /// `None` without a bias.
+    d_bias: Option<&'b mut [f32]>,
 }
 
 impl WithSimd for SoftmaxBackward<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let Heads { d_head, .. } = self.attention.query;
         let s = self.weights.len() / self.lse.len();
         let scale = self.attention.scale;
@@ -198,6 +280,13 @@ impl WithSimd for SoftmaxBackward<'_, '_> {
             let grad = &self.grad.data[index * self.grad.row_stride..][..d_head];
             let output = &self.output.data[index * self.output.row_stride..][..d_head];
             let mean = dot(simd, grad, output);
+            if let Some(d_bias) = &mut self.d_bias {
+                let length = self.attention.key.length;
+                let d_bias = &mut d_bias[index * length..][..s];
+                for ((sum, gradient), weight) in d_bias.iter_mut().zip(&*gradients).zip(&*weights) {
+                    *sum += *weight * (*gradient - mean);
+                }
+            }
             for (gradient, weight) in gradients.iter_mut().zip(weights) {
                 *gradient = scale * *weight * (*gradient - mean);
             }

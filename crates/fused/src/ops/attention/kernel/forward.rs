@@ -56,8 +56,9 @@ impl Attention<'_> {
         scratch: &mut Scratch,
     ) {
         let arch = arch();
-        let (query, value) = (self.query.of(row, head), self.value.of(row, head));
-        let key = transpose(self.key.of(row, head), &mut scratch.key);
+        let of_keys = head / self.group;
+        let (query, value) = (self.query.of(row, head), self.value.of(row, of_keys));
+        let key = transpose(self.key.of(row, of_keys), &mut scratch.key);
         let blocks = output.chunks_mut(BLOCK).zip(lse.chunks_mut(BLOCK));
         for ((output, lse), first) in blocks.zip((0..).step_by(BLOCK)) {
             let n = output.len();

@@ -57,7 +57,10 @@ pub(in super::super) struct Attention<'a> {
     pub query: Heads<'a>,
     pub key: Heads<'a>,
     pub value: Heads<'a>,
+    /// Number of heads of the queries, `H`.
     pub n_heads: usize,
+    /// Number of heads of the queries that share one head of keys and values, `H / G`.
+    pub group: usize,
     pub mask: Option<MaskBytes<'a>>,
     pub dropout: Dropout,
     /// Numbers that are added to the scores, `[H, T, S]`; `None` for none.
@@ -246,6 +249,7 @@ mod tests {
             key: heads(s),
             value: heads(s),
             n_heads: 1,
+            group: 1,
             mask: Some(MaskBytes { data, strides }),
             dropout: Dropout::default(),
             bias: None,

@@ -24,7 +24,7 @@ pub(in super::super) struct CachedAttention<'a> {
     pub query: &'a [f32],
     /// Distance from one query to the next, in elements.
     pub query_stride: usize,
-    /// The cache: keys and then values, `[N, C, 2 * H, K]`.
+    /// The cache: keys and then values, `[N, C, 2 * G, K]`.
     pub packed: &'a [f32],
     /// Number of positions in a row of the cache, `C`.
     pub capacity: usize,
@@ -40,6 +40,8 @@ pub(in super::super) struct CachedAttention<'a> {
     /// Factor of the products of queries and keys.
     pub scale: f32,
     pub n_heads: usize,
+    /// Number of heads of the queries that share one head of keys and values, `H / G`.
+    pub group: usize,
     pub d_head: usize,
 }
 
@@ -78,11 +80,12 @@ impl CachedAttention<'_> {
         }
     }
 
-    /// Returns the key (`part` 0) or the value (`part` 1) of a target's token `t` in each head.
+    /// Returns the key (`part` 0) or the value (`part` 1) of a target's token `t` in each of the `G`
+    /// heads of keys.
     #[inline(always)]
     fn heads(&self, target: usize, t: usize, part: usize) -> std::slice::ChunksExact<'_, f32> {
         let token = self.cache_row(target, t) * self.capacity + t;
-        let width = self.n_heads * self.d_head;
+        let width = self.n_heads / self.group * self.d_head;
         let begin = (token * 2 + part) * width;
         self.packed[begin..begin + width].chunks_exact(self.d_head)
     }
@@ -112,22 +115,24 @@ impl WithSimd for Targets<'_> {
         } = self;
         let scale = attention.scale;
         let width = attention.n_heads * attention.d_head;
+        let group_width = attention.group * attention.d_head;
         // Tokens are read in memory order: all heads of one token, then all heads of the next.
         let mut weights = WEIGHTS.take();
         weights.resize(attention.n_heads * attention.length, 0.0);
         for (target, output) in (first..).zip(output.chunks_exact_mut(width)) {
             let query = &attention.query[target * attention.query_stride..][..width];
             for t in 0..attention.length {
-                let weights = weights[t..].iter_mut().step_by(attention.length);
+                let mut weights = weights[t..].iter_mut().step_by(attention.length);
                 if attention.is_blocked(target, t) {
                     weights.for_each(|weight| *weight = f32::NEG_INFINITY);
                     continue;
                 }
-                let queries = query.chunks_exact(attention.d_head);
-                for ((weight, query), key) in
-                    weights.zip(queries).zip(attention.heads(target, t, 0))
-                {
-                    *weight = scale * dot(simd, query, key);
+                let groups = query.chunks_exact(group_width);
+                for (queries, key) in groups.zip(attention.heads(target, t, 0)) {
+                    let queries = queries.chunks_exact(attention.d_head);
+                    for (query, weight) in queries.zip(&mut weights) {
+                        *weight = scale * dot(simd, query, key);
+                    }
                 }
             }
             if let Some(bias) = attention.bias {
@@ -148,13 +153,14 @@ impl WithSimd for Targets<'_> {
                 }
             }
             for t in 0..attention.length {
-                let weights = weights[t..].iter().step_by(attention.length);
-                let outputs = output.chunks_exact_mut(attention.d_head);
-                for ((&weight, output), value) in
-                    weights.zip(outputs).zip(attention.heads(target, t, 1))
-                {
-                    if weight != 0.0 {
-                        add_scaled(simd, output, weight, value);
+                let mut weights = weights[t..].iter().step_by(attention.length);
+                let groups = output.chunks_exact_mut(group_width);
+                for (outputs, value) in groups.zip(attention.heads(target, t, 1)) {
+                    let outputs = outputs.chunks_exact_mut(attention.d_head);
+                    for (output, &weight) in outputs.zip(&mut weights) {
+                        if weight != 0.0 {
+                            add_scaled(simd, output, weight, value);
+                        }
                     }
                 }
             }

@@ -9,6 +9,7 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Autodiff, Backend};
 
 use super::super::mask::KeyMask;
+use super::super::terms::{Form, ScoreBias};
 use super::PortableAttention;
 use super::blocks::Attention;
 use super::masks::{Masks, WeightDropout};
@@ -18,21 +19,14 @@ impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
     fn portable_self_attention(
         packed: FloatTensor<Self>,
         mask: KeyMask<Self>,
+        bias: ScoreBias<Self>,
         dropout: WeightDropout<Self>,
+        form: Form,
     ) -> FloatTensor<Self> {
         let masks = Masks::inner(mask, dropout);
-        let prepared = SelfAttention.prepare::<C>([packed.node()]);
-        match prepared.compute_bound().stateful() {
-            OpsKind::Tracked(mut prep) => {
-                let inputs = [prep.checkpoint(&packed)];
-                let attention = Attention::<B>::of_self(packed.into_primitive(), masks);
-                let (kept, output) = Kept::forward(inputs, attention);
-                prep.finish(kept, output)
-            }
-            OpsKind::UnTracked(prep) => {
-                let attention = Attention::<B>::of_self(packed.into_primitive(), masks);
-                prep.finish(attention.forward().0)
-            }
+        match bias {
+            ScoreBias::None => self_attention::<B, C>(packed, masks, form),
+            ScoreBias::Added(bias) => biased_self_attention::<B, C>(packed, bias, masks, form),
         }
     }
 
@@ -41,6 +35,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
         packed: FloatTensor<Self>,
         mask: KeyMask<Self>,
         dropout: WeightDropout<Self>,
+        form: Form,
     ) -> FloatTensor<Self> {
         let masks = Masks::inner(mask, dropout);
         let prepared = CrossAttention.prepare::<C>([query.node(), packed.node()]);
@@ -48,21 +43,67 @@ impl<B: Backend, C: CheckpointStrategy> PortableAttention for Autodiff<B, C> {
             OpsKind::Tracked(mut prep) => {
                 let inputs = [prep.checkpoint(&query), prep.checkpoint(&packed)];
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let attention = Attention::<B>::of_cross(query, packed, masks);
+                let attention = Attention::<B>::of_cross(query, packed, masks, form);
                 let (kept, output) = Kept::forward(inputs, attention);
                 prep.finish(kept, output)
             }
             OpsKind::UnTracked(prep) => {
                 let (query, packed) = (query.into_primitive(), packed.into_primitive());
-                let attention = Attention::<B>::of_cross(query, packed, masks);
+                let attention = Attention::<B>::of_cross(query, packed, masks, form);
                 prep.finish(attention.forward().0)
             }
         }
     }
 }
 
+fn self_attention<B: Backend, C: CheckpointStrategy>(
+    packed: FloatTensor<Autodiff<B, C>>,
+    masks: Masks<B>,
+    form: Form,
+) -> FloatTensor<Autodiff<B, C>> {
+    let prepared = SelfAttention.prepare::<C>([packed.node()]);
+    match prepared.compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let inputs = [prep.checkpoint(&packed)];
+            let attention = Attention::<B>::of_self(packed.into_primitive(), masks, form);
+            let (kept, output) = Kept::forward(inputs, attention);
+            prep.finish(kept, output)
+        }
+        OpsKind::UnTracked(prep) => {
+            let attention = Attention::<B>::of_self(packed.into_primitive(), masks, form);
+            prep.finish(attention.forward().0)
+        }
+    }
+}
+
+fn biased_self_attention<B: Backend, C: CheckpointStrategy>(
+    packed: FloatTensor<Autodiff<B, C>>,
+    bias: FloatTensor<Autodiff<B, C>>,
+    masks: Masks<B>,
+    form: Form,
+) -> FloatTensor<Autodiff<B, C>> {
+    let prepared = BiasedSelfAttention.prepare::<C>([packed.node(), bias.node()]);
+    match prepared.compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let inputs = [prep.checkpoint(&packed), prep.checkpoint(&bias)];
+            let attention = Attention::<B>::of_self(packed.into_primitive(), masks, form);
+            let attention = attention.with_bias(ScoreBias::Added(bias.into_primitive()));
+            let (kept, output) = Kept::forward(inputs, attention);
+            prep.finish(kept, output)
+        }
+        OpsKind::UnTracked(prep) => {
+            let attention = Attention::<B>::of_self(packed.into_primitive(), masks, form);
+            let attention = attention.with_bias(ScoreBias::Added(bias.into_primitive()));
+            prep.finish(attention.forward().0)
+        }
+    }
+}
+
 #[derive(Debug)]
 struct SelfAttention;
+
+#[derive(Debug)]
+struct BiasedSelfAttention;
 
 #[derive(Debug)]
 struct CrossAttention;
@@ -72,6 +113,7 @@ struct CrossAttention;
 struct Kept<B: Backend, const N: usize> {
     inputs: [NodeId; N],
     masks: Masks<B>,
+    form: Form,
     output: FloatTensor<B>,
     /// The weights before dropout, `[B, H, T, S]`. `None` for [`LONG`](super::masks::LONG) keys or
     /// more, for which the backward pass computes the weights again.
@@ -84,6 +126,7 @@ impl<B: Backend, const N: usize> Kept<B, N> {
         let (output, weights) = attention.forward();
         let kept = Self {
             inputs,
+            form: attention.form,
             masks: attention.masks,
             output: output.clone(),
             weights,
@@ -105,9 +148,30 @@ impl<B: Backend> Backward<B, 1> for SelfAttention {
         let kept = ops.state;
         let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
-        let attention = Attention::<B>::of_self(packed, kept.masks);
-        let parts = attention.backward(kept.output, kept.weights, grad);
+        let attention = Attention::<B>::of_self(packed, kept.masks, kept.form);
+        let (parts, _) = attention.backward(kept.output, kept.weights, grad);
         register::<B, 1>(grads, parents, [B::float_cat(parts.into(), 2)]);
+    }
+}
+
+impl<B: Backend> Backward<B, 2> for BiasedSelfAttention {
+    type State = Kept<B, 2>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let parents = parents(&ops);
+        let kept = ops.state;
+        let [packed, bias] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
+        let grad = grads.consume::<B>(&ops.node);
+        let attention = Attention::<B>::of_self(packed, kept.masks, kept.form);
+        let attention = attention.with_bias(ScoreBias::Added(bias));
+        let (parts, bias) = attention.backward(kept.output, kept.weights, grad);
+        let bias = bias.expect("attention with a bias has its gradient");
+        register::<B, 2>(grads, parents, [B::float_cat(parts.into(), 2), bias]);
     }
 }
 
@@ -124,8 +188,8 @@ impl<B: Backend> Backward<B, 2> for CrossAttention {
         let kept = ops.state;
         let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
-        let attention = Attention::<B>::of_cross(query, packed, kept.masks);
-        let [query, key, value] = attention.backward(kept.output, kept.weights, grad);
+        let attention = Attention::<B>::of_cross(query, packed, kept.masks, kept.form);
+        let ([query, key, value], _) = attention.backward(kept.output, kept.weights, grad);
         register::<B, 2>(grads, parents, [query, B::float_cat(vec![key, value], 2)]);
     }
 }

@@ -9,6 +9,9 @@
 //! dQ = dS K / sqrt(K)                   dK = dS^T Q / sqrt(K)
 //! ```
 //!
+//! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped queries,
+//! `dK` and `dV` are sums over the heads of a group.
+//!
 //! `P D`, `(dO V^T) D`, `P (..)` and `dO O` are elementwise products.
 
 use std::ops::Range;
@@ -18,6 +21,7 @@ use burn::backend::{Backend, TensorMetadata};
 use burn::tensor::{Shape, Slice};
 
 use super::super::mask::KeyMask;
+use super::super::terms::{Form, ScoreBias};
 use super::masks::{LONG, Masks, WeightDropout};
 use crate::backend::portable::size;
 use crate::ops::dropout::portable::{DropoutMask, dropped_by_key, scale};
@@ -28,19 +32,26 @@ const AT_ONCE: usize = 1 << 21;
 
 /// The inputs of attention.
 pub(super) struct Attention<B: Backend> {
-    /// Queries divided by `sqrt(K)`, `[B, H, T, K]`.
+    /// Queries times the scale, `[B, H, T, K]`.
     query: FloatTensor<B>,
-    /// Keys, `[B, H, S, K]`.
+    /// Keys, `[B, H, S, K]`: with grouped queries, a copy for each head of queries.
     key: FloatTensor<B>,
-    /// Values, `[B, H, S, K]`.
+    /// Values, `[B, H, S, K]`, as the keys.
     value: FloatTensor<B>,
+    /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
+    bias: Option<FloatTensor<B>>,
+    /// Number of heads of keys and values, `G`.
+    of_keys: usize,
     pub masks: Masks<B>,
+    pub form: Form,
 }
 
 /// A block of `n` queries, and the masks of their scores.
 struct Block<B: Backend> {
     /// Queries, `[B, H, n, K]`.
     query: FloatTensor<B>,
+    /// Numbers that are added to the scores, `[1, H, n, S]`; `None` for none.
+    bias: Option<FloatTensor<B>>,
     /// Attention mask, `[B, H, n, S]`, `true` = blocked. `None` if all keys are visible.
     blocked: Option<BoolTensor<B>>,
     dropout: DropoutMask<B>,
@@ -48,30 +59,56 @@ struct Block<B: Backend> {
 
 impl<B: Backend> Attention<B> {
     /// Returns the inputs of self-attention, from packed queries, keys and values,
-    /// `[B, T, 3 * H, K]`.
-    pub(super) fn of_self(packed: FloatTensor<B>, masks: Masks<B>) -> Self {
-        let n_heads = size(&packed, 2) / 3;
-        let [query, key, value] =
-            [0, 1, 2].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
-        Self {
-            query: divided_by_root::<B>(query),
-            key,
-            value,
-            masks,
-        }
+    /// `[B, T, H + 2 * G, K]`.
+    pub(super) fn of_self(packed: FloatTensor<B>, masks: Masks<B>, form: Form) -> Self {
+        let query = heads::<B>(packed.clone(), 0, form.n_heads);
+        Self::of(query, packed, form.n_heads, masks, form)
     }
 
     /// Returns the inputs of cross-attention, from queries, `[B, T, H, K]`, and packed keys and
-    /// values, `[B, S, 2 * H, K]`.
-    pub(super) fn of_cross(query: FloatTensor<B>, packed: FloatTensor<B>, masks: Masks<B>) -> Self {
-        let n_heads = size(&query, 2);
-        let [key, value] = [0, 1].map(|part| heads::<B>(packed.clone(), part * n_heads, n_heads));
+    /// values, `[B, S, 2 * G, K]`.
+    pub(super) fn of_cross(
+        query: FloatTensor<B>,
+        packed: FloatTensor<B>,
+        masks: Masks<B>,
+        form: Form,
+    ) -> Self {
+        let query = heads::<B>(query, 0, form.n_heads);
+        Self::of(query, packed, 0, masks, form)
+    }
+
+    /// Returns the inputs from queries `[B, H, T, K]` and a tensor with keys and values from head
+    /// `before` on.
+    fn of(
+        query: FloatTensor<B>,
+        packed: FloatTensor<B>,
+        before: usize,
+        masks: Masks<B>,
+        form: Form,
+    ) -> Self {
+        let of_keys = (size(&packed, 2) - before) / 2;
+        let [key, value] = [0, 1].map(|part| {
+            let some = heads::<B>(packed.clone(), before + part * of_keys, of_keys);
+            repeated::<B>(some, form.n_heads / of_keys)
+        });
         Self {
-            query: divided_by_root::<B>(heads::<B>(query, 0, n_heads)),
+            query: B::float_mul_scalar(query, form.scale.into()),
             key,
             value,
+            bias: None,
+            of_keys,
             masks,
+            form,
         }
+    }
+
+    /// Returns the inputs with a bias of the scores.
+    pub(super) fn with_bias(mut self, bias: ScoreBias<B>) -> Self {
+        self.bias = match bias {
+            ScoreBias::None => None,
+            ScoreBias::Added(bias) => Some(bias),
+        };
+        self
     }
 
     fn is_short(&self) -> bool {
@@ -130,6 +167,7 @@ impl<B: Backend> Attention<B> {
         };
         Block {
             query: rows_of::<B>(self.query.clone(), rows),
+            bias: self.bias.clone().map(|bias| rows_of::<B>(bias, rows)),
             blocked,
             dropout,
         }
@@ -156,21 +194,22 @@ impl<B: Backend> Attention<B> {
     }
 
     /// Returns the gradients of queries, `[B, T, H, K]`, and of keys and values, each
-    /// `[B, S, H, K]`.
+    /// `[B, S, G, K]`. Also returns the gradient of the bias, `[1, H, T, S]`, if there is one.
     pub(super) fn backward(
         &self,
         output: FloatTensor<B>,
         mut kept: Option<FloatTensor<B>>,
         grad: FloatTensor<B>,
-    ) -> [FloatTensor<B>; 3] {
+    ) -> ([FloatTensor<B>; 3], Option<FloatTensor<B>>) {
         let n_heads = size(&self.query, 1);
         let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
         let sums = B::float_sum_dim(B::float_mul(grad.clone(), output), 3);
         // The scale factors of dropout and of the scores are applied to tensors `[.., K]`, which
         // have fewer elements than the weights.
         let grad = scale::<B>(grad, self.masks.dropout.probability());
-        let key = divided_by_root::<B>(self.key.clone());
-        let (mut query_grads, mut key_value_grads) = (Vec::new(), None);
+        let key = B::float_mul_scalar(self.key.clone(), self.form.scale.into());
+        let (mut query_grads, mut bias_grads) = (Vec::new(), Vec::new());
+        let mut key_value_grads = None;
         for rows in self.blocks() {
             let block = self.block(&rows);
             let [grad, sums] = [&grad, &sums].map(|x| rows_of::<B>(x.clone(), &rows));
@@ -180,6 +219,9 @@ impl<B: Backend> Attention<B> {
             let weights_grad = B::float_matmul(grad, B::float_transpose(self.value.clone()));
             let weights_grad = block.dropout.mask(weights_grad);
             let scores_grad = B::float_mul(weights, B::float_sub(weights_grad, sums));
+            if self.bias.is_some() {
+                bias_grads.push(B::float_sum_dim(scores_grad.clone(), 0));
+            }
             query_grads.push(B::float_matmul(scores_grad.clone(), key.clone()));
             let key_grad = B::float_matmul(B::float_transpose(scores_grad), block.query);
             key_value_grads = Some(match key_value_grads {
@@ -190,14 +232,19 @@ impl<B: Backend> Attention<B> {
             });
         }
         let (key_grad, value_grad) = key_value_grads.expect("there is a query");
-        [joined::<B>(query_grads), key_grad, value_grad].map(packed::<B>)
+        let [key_grad, value_grad] = [key_grad, value_grad].map(|x| summed::<B>(x, self.of_keys));
+        let parts = [joined::<B>(query_grads), key_grad, value_grad].map(packed::<B>);
+        (parts, self.bias.is_some().then(|| joined::<B>(bias_grads)))
     }
 }
 
 impl<B: Backend> Block<B> {
     /// Returns the weights `P`, which are zeros for a query whose keys are all blocked.
     fn weights(&self, key: &FloatTensor<B>) -> FloatTensor<B> {
-        let scores = B::float_matmul(self.query.clone(), B::float_transpose(key.clone()));
+        let mut scores = B::float_matmul(self.query.clone(), B::float_transpose(key.clone()));
+        if let Some(bias) = &self.bias {
+            scores = B::float_add(scores, bias.clone());
+        }
         let Some(blocked) = &self.blocked else {
             return B::softmax(scores, 3);
         };
@@ -209,10 +256,28 @@ impl<B: Backend> Block<B> {
     }
 }
 
-/// Divides a tensor `[B, H, L, K]` by `sqrt(K)`.
-fn divided_by_root<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
-    let factor = 1.0 / (size(&x, 3) as f64).sqrt();
-    B::float_mul_scalar(x, factor.into())
+/// Repeats each of the `G` heads of a tensor `[B, G, L, K]` for the `group` heads of queries that
+/// share it.
+fn repeated<B: Backend>(x: FloatTensor<B>, group: usize) -> FloatTensor<B> {
+    if group == 1 {
+        return x;
+    }
+    let [batch, of_keys, length, d_head] = [0, 1, 2, 3].map(|dim| size(&x, dim));
+    let x = B::float_reshape(x, Shape::new([batch, of_keys, 1, length, d_head]));
+    let x = B::float_expand(x, Shape::new([batch, of_keys, group, length, d_head]));
+    B::float_reshape(x, Shape::new([batch, of_keys * group, length, d_head]))
+}
+
+/// Adds up a tensor `[B, H, L, K]` over the heads that share one of `of_keys` heads of keys; the
+/// derivative of [`repeated`].
+fn summed<B: Backend>(x: FloatTensor<B>, of_keys: usize) -> FloatTensor<B> {
+    let [batch, n_heads, length, d_head] = [0, 1, 2, 3].map(|dim| size(&x, dim));
+    if of_keys == n_heads {
+        return x;
+    }
+    let groups = Shape::new([batch, of_keys, n_heads / of_keys, length, d_head]);
+    let sums = B::float_sum_dim(B::float_reshape(x, groups), 2);
+    B::float_reshape(sums, Shape::new([batch, of_keys, length, d_head]))
 }
 
 /// Joins blocks of queries into a tensor `[B, H, T, K]`, without a copy if there is only one block.

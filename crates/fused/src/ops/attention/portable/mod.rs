@@ -6,11 +6,12 @@ mod masks;
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, backend_extension};
-use burn::tensor::{Bool, Tensor};
+use burn::tensor::Tensor;
 
 use self::blocks::Attention;
 use self::masks::{Masks, WeightDropout};
 use super::mask::KeyMask;
+use super::terms::{Form, ScoreBias, ScoreTerms};
 use crate::backend::portable::on_all_backends;
 
 /// The operations that Burn dispatches to every backend. `autodiff.rs` has the backward passes of
@@ -23,28 +24,31 @@ use crate::backend::portable::on_all_backends;
 )]
 pub(crate) trait PortableAttention: Backend {
     /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys
-    /// and values, `[B, T, 3 * H, K]`.
+    /// and values, `[B, T, H + 2 * G, K]`.
     fn portable_self_attention(
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
+        #[extension_type] bias: ScoreBias<Self>,
         #[extension_type] dropout: WeightDropout<Self>,
+        form: Form,
     ) -> FloatTensor<Self> {
         let masks = Masks::<Self> { mask, dropout };
-        Attention::<Self>::of_self(packed, masks).forward().0
+        let attention = Attention::<Self>::of_self(packed, masks, form);
+        attention.with_bias(bias).forward().0
     }
 
     /// Returns the attention `[B, T, H * K]` of queries `[B, T, H, K]` to packed keys and values
-    /// `[B, S, 2 * H, K]`.
+    /// `[B, S, 2 * G, K]`.
     fn portable_cross_attention(
         query: FloatTensor<Self>,
         packed: FloatTensor<Self>,
         #[extension_type] mask: KeyMask<Self>,
         #[extension_type] dropout: WeightDropout<Self>,
+        form: Form,
     ) -> FloatTensor<Self> {
         let masks = Masks::<Self> { mask, dropout };
-        Attention::<Self>::of_cross(query, packed, masks)
-            .forward()
-            .0
+        let attention = Attention::<Self>::of_cross(query, packed, masks, form);
+        attention.forward().0
     }
 }
 
@@ -53,25 +57,29 @@ on_all_backends!(PortableAttention);
 /// The portable path of self-attention. `scores` is the shape of the scores, `[B, H, T, T]`.
 pub(super) fn self_attention(
     packed: Tensor<4>,
-    mask: Option<&Tensor<4, Bool>>,
+    terms: ScoreTerms<'_>,
     scores: [usize; 4],
     dropout: f64,
 ) -> Tensor<3> {
+    let form = terms.form(scores[1], packed.dims()[3]);
     let dropout = WeightDropout::draw(scores, dropout, &packed.device());
+    let (mask, bias) = (KeyMask::of(terms.mask), ScoreBias::of(terms.bias));
     let packed = packed.into_dispatch();
-    let y = Dispatch::portable_self_attention(packed, KeyMask::of(mask), dropout);
+    let y = Dispatch::portable_self_attention(packed, mask, bias, dropout, form);
     Tensor::from_dispatch(y)
 }
 
 /// The portable path of cross-attention. `scores` is the shape of the scores, `[B, H, T, S]`.
 pub(super) fn cross_attention(
     [query, packed]: [Tensor<4>; 2],
-    mask: Option<&Tensor<4, Bool>>,
+    terms: ScoreTerms<'_>,
     scores: [usize; 4],
     dropout: f64,
 ) -> Tensor<3> {
+    let form = terms.form(scores[1], query.dims()[3]);
     let dropout = WeightDropout::draw(scores, dropout, &query.device());
+    let mask = KeyMask::of(terms.mask);
     let (query, packed) = (query.into_dispatch(), packed.into_dispatch());
-    let y = Dispatch::portable_cross_attention(query, packed, KeyMask::of(mask), dropout);
+    let y = Dispatch::portable_cross_attention(query, packed, mask, dropout, form);
     Tensor::from_dispatch(y)
 }
