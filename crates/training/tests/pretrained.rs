@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use training::inference::{Generation, Line, Predictor, Work};
-use training::pretrained::{Languages, is_pretrained, open};
+use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::TrainedRun;
 use transformer::generate::{EarlyStopping, GenerateConfig, Method};
 
@@ -68,7 +68,8 @@ fn outputs_are_those_of_transformers() {
             }
             let folder = fixtures().join(name);
             assert!(is_pretrained(&folder));
-            let run = open(&folder, &languages, &Device::flex()).unwrap();
+            let run = PretrainedModel::open(&folder, &languages).unwrap();
+            let run = run.run(&Device::flex()).unwrap();
             let mut config = settings(&run);
             match mode.as_str() {
                 "texts" => continue,
@@ -108,7 +109,7 @@ fn unusable_folders_are_rejected() {
         }
     };
     let refused = |languages: Languages, expected: &str| {
-        let result = open(folder, &languages, &Device::flex());
+        let result = PretrainedModel::open(folder, &languages);
         let error = result
             .err()
             .unwrap_or_else(|| panic!("no error: {expected}"));
@@ -116,7 +117,7 @@ fn unusable_folders_are_rejected() {
     };
     let none = Languages::default;
     copy();
-    assert!(open(folder, &none(), &Device::flex()).is_ok());
+    assert!(PretrainedModel::open(folder, &none()).is_ok());
     let latin = Languages {
         target: Some("lat_Latn".into()),
         ..none()

@@ -231,7 +231,11 @@ impl GenerateArgs {
         let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
         let prefix = codec.encode_target(text);
         let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
-        all.extend(prefix);
+        // The texts of a pretrained model begin with the tokens of its outputs.
+        match prefix.starts_with(&all) {
+            true => all = prefix,
+            false => all.extend(prefix),
+        }
         if all.len() > max_length {
             let n = all.len();
             let limit = format!("must have at most --max-length ({max_length})");

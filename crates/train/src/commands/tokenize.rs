@@ -127,7 +127,7 @@ impl Vocabulary {
         let DataConfig::Text(text) = &config.data else {
             return Ok(Self::Symbols(dataset));
         };
-        let pair = TokenizerPair::open(path, text.tokenizer_sha256.as_ref())?;
+        let pair = TokenizerPair::of_run(path, text)?;
         Ok(Self::Tokenizer(match args.side {
             None | Some(Side::Source) => pair.source,
             Some(Side::Target) => pair.target,

@@ -4,7 +4,7 @@ use anyhow::Result;
 use burn::tensor::Device;
 use fused::FastPaths;
 use training::error::UsageError;
-use training::pretrained::{self, Languages};
+use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::generate::Method;
 use transformer::weights;
@@ -46,7 +46,7 @@ pub(super) fn load_any(
     int8: bool,
     group: &Group,
 ) -> Result<Trained> {
-    if !pretrained::is_pretrained(&args.run) {
+    if !is_pretrained(&args.run) {
         return load(args, int8, group);
     }
     if args.checkpoint != CheckpointSelector::Last {
@@ -55,7 +55,7 @@ pub(super) fn load_any(
     }
     let backend = args.backend.choose()?;
     let device = backend.of_process(group).open()?;
-    let run = pretrained::open(&args.run, languages, &device)?;
+    let run = PretrainedModel::open(&args.run, languages)?.run(&device)?;
     Ok(quantized(run, backend, int8, &device))
 }
 

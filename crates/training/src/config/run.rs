@@ -84,7 +84,10 @@ impl RunConfig {
         self.model.source_vocab_size = vocabularies.source_size;
         self.model.target_vocab_size = vocabularies.target_size;
         self.model.pad_id = vocabularies.pad_ids.source;
-        self.model.max_len = dataset.limits().sequence();
+        // A pretrained model keeps its own.
+        if !matches!(&self.data, DataConfig::Text(text) if text.pretrained.is_some()) {
+            self.model.max_len = dataset.limits().sequence();
+        }
         self.model.validate()?;
         self.check_size(dataset.batch_tokens())
     }

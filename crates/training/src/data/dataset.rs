@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use transformer::generate::{EarlyStopping, LengthLimit, LengthPenalty};
 
 use super::synthetic::task::SyntheticTask;
@@ -31,7 +32,8 @@ impl Limits {
 }
 
 /// Settings of generation that come with a model. Flags take precedence over them.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SearchDefaults {
     /// Width and length penalty of the beam; `None` for greedy decoding.
     pub beam: Option<(usize, LengthPenalty)>,

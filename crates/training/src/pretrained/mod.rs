@@ -1,32 +1,41 @@
 //! Models in folders of Hugging Face, with the tokeniser beside them, as trained runs.
 //!
-//! [`open`] reads `config.json` and the weights through [`ModelFolder`], then `tokenizer.json`. The
-//! settings of generation are in `generation_config.json`. A folder without this file has them in
-//! `config.json`.
+//! [`PretrainedModel::open`] reads `config.json` and the weights through [`ModelFolder`], then
+//! `tokenizer.json`. The settings of generation are in `generation_config.json`. A folder without
+//! this file has them in `config.json`.
 
-mod codec;
-mod dataset;
 mod generation;
 
 use std::path::Path;
 
 use burn::tensor::Device;
-use transformer::weights::ModelFolder;
+use transformer::weights::{Imported, ModelFolder};
+use transformer::{Transformer, TransformerConfig};
 
-pub use codec::Languages;
-
-use crate::config::RunConfig;
-use crate::data::DataConfig;
+use crate::config::{RunConfig, TextSize};
+use crate::data::parallel::{ParallelDataset, PretrainedConfig, TextConfig, TokenizerPair};
+use crate::data::{DataConfig, Dataset, SearchDefaults, Sides};
 use crate::error::UsageError;
 use crate::files::read_regular;
 use crate::notes;
+use crate::positions::max_tokens;
 use crate::run::checkpoint::TrainedRun;
-use codec::PretrainedCodec;
-use dataset::Pretrained;
 use generation::Generation;
 
 /// Maximum size of a `config.json`, in MiB.
 const LARGEST: u64 = 64;
+
+/// Maximum size of a `tokenizer.json`, in MiB.
+const LARGEST_TOKENIZER: u64 = 512;
+
+/// Languages of a model that translates between several; `None` for a model of one language pair.
+#[derive(Clone, Debug, Default)]
+pub struct Languages {
+    /// Language of sources, as the tokeniser writes it, such as `eng_Latn`.
+    pub source: Option<String>,
+    /// Language of targets.
+    pub target: Option<String>,
+}
 
 /// Returns whether a folder holds a model of Hugging Face, and not a run.
 pub fn is_pretrained(folder: &Path) -> bool {
@@ -35,38 +44,148 @@ pub fn is_pretrained(folder: &Path) -> bool {
     config.get("model_type").is_some()
 }
 
-/// Opens the model of a folder on a device. Texts are translated from and into `languages`, for a
-/// model of several.
-///
-/// # Errors
-///
-/// If a file is missing or cannot be used, if the tokeniser has tokens that the model does not
-/// have, or if it lacks a language.
-pub fn open(
-    folder: &Path,
-    languages: &Languages,
-    device: &Device,
-) -> Result<TrainedRun, UsageError> {
-    let wrong = |what: String| UsageError::new("folder", folder.display(), what);
-    let opened = ModelFolder::open(folder).and_then(|opened| opened.import());
-    let imported = opened.map_err(|error| wrong(error.to_string()))?;
-    for warning in &imported.warnings {
-        notes::warn(&format!("{}: {warning}", folder.display()));
+/// The model and the tokeniser of a folder.
+pub struct PretrainedModel {
+    /// Settings for training on texts, with the folder's model and tokeniser. They have no corpora
+    /// yet.
+    pub config: RunConfig,
+    /// Texts as the model reads them, without corpora.
+    pub dataset: ParallelDataset,
+    /// The parameters.
+    pub imported: Imported,
+    folder: String,
+}
+
+impl PretrainedModel {
+    /// Opens the model of a folder, whose texts are translated from and into `languages`, for a
+    /// model of several.
+    ///
+    /// # Errors
+    ///
+    /// If a file is missing or cannot be used, if the tokeniser has tokens that the model does not
+    /// have, or if it lacks a language.
+    pub fn open(folder: &Path, languages: &Languages) -> Result<Self, UsageError> {
+        let wrong = |what: String| UsageError::new("folder", folder.display(), what);
+        let opened = ModelFolder::open(folder).and_then(|opened| opened.import());
+        let imported = opened.map_err(|error| wrong(error.to_string()))?;
+        for warning in &imported.warnings {
+            notes::warn(&format!("{}: {warning}", folder.display()));
+        }
+        let generation = Generation::read(folder)?;
+        let mut model = settings(folder, &imported.config, generation, languages)?;
+        let tokenizers = tokenizers(folder, &model)?;
+        if let Some(language) = &languages.target {
+            // It takes the place of the one in the file.
+            model.search.prefix = tokenizers.target.id(language).into_iter().collect();
+        }
+        let mut config = RunConfig::text(TextSize::Small);
+        config.model = imported.config.clone();
+        let mut text = match config.data {
+            DataConfig::Text(text) => *text,
+            _ => TextConfig::default(),
+        };
+        // Generation takes what the model can take.
+        text.max_length = Sides::both(model.max_tokens);
+        text.pretrained = Some(model);
+        let dataset = ParallelDataset::new(&text, tokenizers);
+        config.data = DataConfig::Text(Box::new(dataset.config.clone()));
+        Ok(Self {
+            config,
+            dataset,
+            imported,
+            folder: folder.display().to_string(),
+        })
     }
-    let model = imported.config.clone();
-    let generation = Generation::read(folder)?;
-    let codec = PretrainedCodec::read(folder, &model, &generation, languages)?;
-    let dataset = Pretrained::new(codec, generation, &model)?;
-    let mut config = RunConfig::of_task("text").expect("it is a task");
-    config.data = DataConfig::Custom {
-        title: "pretrained".into(),
-    };
-    config.model = model;
-    let model = imported.transformer(device);
-    Ok(TrainedRun {
-        config,
-        dataset: Box::new(dataset),
-        step: 0,
-        model: model.map_err(|error| wrong(error.to_string()))?,
+
+    /// Builds the model on a device.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration of the model is not valid.
+    pub fn transformer(self, device: &Device) -> Result<Transformer, UsageError> {
+        Ok(self.run(device)?.model)
+    }
+
+    /// Builds the model on a device, and returns it as a run that has taken no step.
+    ///
+    /// # Errors
+    ///
+    /// If the configuration of the model is not valid.
+    pub fn run(self, device: &Device) -> Result<TrainedRun, UsageError> {
+        let model = self.imported.transformer(device);
+        let model =
+            model.map_err(|error| UsageError::new("folder", self.folder, error.to_string()))?;
+        Ok(TrainedRun {
+            config: self.config,
+            dataset: Box::new(self.dataset) as Box<dyn Dataset>,
+            step: 0,
+            model,
+        })
+    }
+}
+
+fn tokenizers(folder: &Path, model: &PretrainedConfig) -> Result<TokenizerPair, UsageError> {
+    let path = folder.join("tokenizer.json");
+    let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+    if !path.exists() {
+        let what = "does not exist: for most models, transformers writes it with \
+                    AutoTokenizer.from_pretrained(..).save_pretrained(FOLDER)";
+        return Err(wrong(what.into()));
+    }
+    let bytes = read_regular(&path, LARGEST_TOKENIZER);
+    let bytes = bytes.map_err(|error| wrong(format!("cannot be read ({error})")))?;
+    TokenizerPair::pretrained(bytes, &path, model)
+}
+
+/// Returns what the files of a model say about its texts.
+fn settings(
+    folder: &Path,
+    model: &TransformerConfig,
+    generation: Generation,
+    languages: &Languages,
+) -> Result<PretrainedConfig, UsageError> {
+    let wrong = |what: String| UsageError::new("folder", folder.display(), what);
+    let size = model.target_vocab_size;
+    let ids = [
+        ("decoder_start_token_id", Some(generation.start_token)),
+        ("eos_token_id", generation.end_token),
+        ("forced_bos_token_id", generation.forced_first),
+    ];
+    for (name, id) in ids {
+        if let Some(id) = id.filter(|&id| id as usize >= size) {
+            return Err(wrong(format!(
+                "has {name} {id}, but the model has {size} tokens"
+            )));
+        }
+    }
+    let end_id = generation.end_token;
+    let end_id = end_id.ok_or_else(|| wrong("has no eos_token_id".into()))?;
+    let max_tokens = max_tokens(model);
+    let folder = std::path::absolute(folder)
+        .map_err(|error| wrong(format!("has no absolute path ({error})")))?;
+    Ok(PretrainedConfig {
+        folder,
+        vocab_size: size,
+        max_tokens,
+        pad_id: model.pad_id,
+        start_id: generation.start_token,
+        end_id,
+        source_language: languages.source.clone(),
+        target_language: languages.target.clone(),
+        search: SearchDefaults {
+            beam: Some(generation.beam),
+            prefix: match languages.target {
+                Some(_) => Vec::new(),
+                None => generation.forced_first.into_iter().collect(),
+            },
+            forbidden: generation.suppressed,
+            no_repeat_ngram: generation.no_repeat_ngram,
+            repetition_penalty: Some(generation.repetition_penalty),
+            min_length: generation.min_length,
+            early_stopping: generation.early_stopping,
+            force_end: generation.force_end,
+            normalize_first: generation.normalize_first,
+            max_length: generation.max_length.map(|most| most.min(max_tokens - 1)),
+        },
     })
 }

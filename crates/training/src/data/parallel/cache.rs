@@ -86,7 +86,7 @@ impl TokenCache {
         options: ReadOptions,
         tokenizers: [&Tokenizer; 2],
     ) -> Result<Self> {
-        let [source_tokenizer, target_tokenizer] = tokenizers.map(|one| one.sha256.clone());
+        let [source_tokenizer, target_tokenizer] = tokenizers.map(Tokenizer::identity);
         let origin = Origin {
             format: FORMAT,
             little_endian: cfg!(target_endian = "little"),

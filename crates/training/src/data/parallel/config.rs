@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::corpus::{Corpus, ReadOptions};
+use super::pretrained::PretrainedConfig;
 use super::tokenizer::config::TokenizerConfig;
 use crate::data::bounds;
 use crate::data::sides::Sides;
@@ -48,6 +49,9 @@ pub struct TextConfig {
     pub lossy: bool,
     /// Settings of the tokenisers of sources and targets.
     pub tokenizer: TokenizerConfig,
+    /// The pretrained model whose tokeniser is used; `None` for the tokenisers of `tokenizer`.
+    #[serde(default)]
+    pub pretrained: Option<PretrainedConfig>,
     /// Maximum number of tokens of a source and of a target, without begin and end symbol.
     pub max_length: Sides<usize>,
     /// What happens to pairs in which the source or the target has more tokens than its
@@ -165,6 +169,13 @@ impl TextConfig {
             bounds::check(&setting, length, 1..=100_000)?;
         }
         bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
+        if let Some(model) = &self.pretrained {
+            let most = model.max_tokens;
+            for (setting, length) in self.max_length.with_paths("data.max_length") {
+                let expected = format!("must be at most {most}, which the model has positions for");
+                UsageError::check(length <= most, &setting, length, expected)?;
+            }
+        }
         let vocab_size = self.tokenizer.vocab_size;
         for (setting, size) in vocab_size.with_paths("tokenizer.vocab_size") {
             bounds::check(&setting, size, 5..=10_000_000)?;

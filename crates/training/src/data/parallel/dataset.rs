@@ -7,7 +7,9 @@ use anyhow::Result;
 use transformer::generate::LengthLimit;
 
 use super::{BatchPlan, EpochOrder, TextConfig, TokenCache, TokenizerPair};
-use crate::data::{Codec, Dataset, Decoded, Example, Limits, Scorer, Split, TextScores};
+use crate::data::{
+    Codec, Dataset, Decoded, Example, Limits, Scorer, SearchDefaults, Split, TextScores,
+};
 use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
@@ -51,9 +53,10 @@ impl ParallelDataset {
     /// Returns the example of a pair of token ids. Truncates both sides to their maximum lengths,
     /// adds an end symbol to both, and a begin symbol to the target.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
-        source.truncate(self.config.max_length.source);
-        source.push(self.tokenizers.source.eos_id);
-        target.truncate(self.config.max_length.target);
+        let (limits, suffix) = (self.limits(), self.tokenizers.source.suffix());
+        source.truncate(limits.source - suffix.len());
+        source.extend(suffix);
+        target.truncate(limits.target - 2);
         target.insert(0, self.tokenizers.target.bos_id);
         target.push(self.tokenizers.target.eos_id);
         Example { source, target }
@@ -66,9 +69,16 @@ impl Dataset for ParallelDataset {
     }
 
     fn limits(&self) -> Limits {
+        let of_model = self
+            .config
+            .pretrained
+            .as_ref()
+            .map(|model| model.max_tokens);
+        let most = of_model.unwrap_or(usize::MAX);
+        let suffix = self.tokenizers.source.suffix().len();
         Limits {
-            source: self.config.max_length.source + 1,
-            target: self.config.max_length.target + 2,
+            source: (self.config.max_length.source + suffix).min(most),
+            target: (self.config.max_length.target + 2).min(most),
             bytes: Some(self.config.read_options().max_bytes),
             // An output has at most three tokens per source token, plus 20. Translations are
             // shorter.
@@ -112,6 +122,11 @@ impl Dataset for ParallelDataset {
 
     fn batch_tokens(&self) -> Option<usize> {
         Some(self.config.batch_tokens)
+    }
+
+    fn search(&self) -> SearchDefaults {
+        let pretrained = self.config.pretrained.as_ref();
+        pretrained.map_or_else(SearchDefaults::default, |model| model.search.clone())
     }
 
     fn save(&self, run: &Path) -> Result<()> {

@@ -61,7 +61,7 @@ impl ParallelDataset {
     ///
     /// If a tokeniser does not exist, or is not the one that the model was trained with.
     pub fn open(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
-        let tokenizers = TokenizerPair::open(run, config.tokenizer_sha256.as_ref())?;
+        let tokenizers = TokenizerPair::of_run(run, config)?;
         Ok(Self::new(config, tokenizers))
     }
 
@@ -98,7 +98,8 @@ impl ParallelDataset {
         self.load(&caches, eval_size, &fingerprints, held_out.as_ref())
     }
 
-    fn new(config: &TextConfig, tokenizers: TokenizerPair) -> Self {
+    /// Makes a data set without corpora, for inference.
+    pub fn new(config: &TextConfig, tokenizers: TokenizerPair) -> Self {
         let mut config = config.clone();
         config.tokenizer_sha256 = Some(tokenizers.sha256());
         Self {
@@ -136,11 +137,12 @@ impl ParallelDataset {
         let is_held_out = |pair: u32| held_out.is_some_and(|chosen| chosen.has(pair.into()));
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
+        let ends = tokenizers[0].suffix().len();
         // Returns the lengths that the model reads: a source with its end symbol, and a target with
         // its begin symbol.
         let lengths = |pair: u32| {
             let [source, target] = cache.lengths(pair as usize);
-            [source.min(most[0]) + 1, target.min(most[1]) + 1]
+            [source.min(most[0]) + ends, target.min(most[1]) + 1]
         };
         let is_kept = |pair: &u32| config.overlong == Overlong::Cut || !is_long(pair);
         let kept = (0..pairs).filter(|pair| is_kept(pair) && !is_held_out(*pair));

@@ -4,6 +4,7 @@ mod bounds;
 pub mod config;
 mod label;
 pub mod pieces;
+mod template;
 mod untrained;
 
 use std::path::Path;
@@ -18,12 +19,15 @@ use transformer::Vocabulary;
 pub use config::{Normalization, Texts, TokenizerConfig, TokenizerKind};
 pub use pieces::Pieces;
 
+use super::fingerprint::key;
+use super::pretrained::PretrainedConfig;
 use crate::contain::contain;
 use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
 use bounds::{FOREIGN, check_bounds};
+use template::{Language, Template, is_language, no_language};
 use untrained::{SPECIAL, untrained};
 
 /// Translates texts into token ids and back.
@@ -42,6 +46,8 @@ pub struct Tokenizer {
     unk_id: Option<u32>,
     /// Whether tokens are whole words. Decoding then attaches punctuation to words.
     is_words: bool,
+    /// Special tokens around texts; `None` for begin and end symbols alone.
+    template: Option<Template>,
     /// SHA-256 of `json`, in hexadecimal digits.
     pub sha256: String,
     /// Content of the tokeniser's `tokenizer.json`.
@@ -118,6 +124,91 @@ impl Tokenizer {
     /// If the file is not a `tokenizer.json`, or its tokeniser cannot encode every text.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
         Self::from_json(read_json(path)?, path)
+    }
+
+    /// Reads the `tokenizer.json` of a pretrained model, for sources or for targets. `json` is the
+    /// content of the file `path`.
+    ///
+    /// # Errors
+    ///
+    /// If `json` is not a `tokenizer.json`, has tokens that the model does not have, or lacks the
+    /// language of the texts.
+    pub fn pretrained(
+        json: Vec<u8>,
+        path: &Path,
+        model: &PretrainedConfig,
+        side: Texts,
+    ) -> Result<Self, UsageError> {
+        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+        check_bounds(&json).map_err(wrong)?;
+        let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
+        let read = read.unwrap_or_else(Err);
+        let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        inner.with_padding(None);
+        let without = inner.with_truncation(None);
+        without.map_err(|error| wrong(error.to_string()))?;
+        let size = model.vocab_size;
+        if let Some(most) = inner.get_vocab(true).into_values().max()
+            && most as usize >= size
+        {
+            let what = format!("has the token id {most}, but the model has {size} tokens");
+            return Err(wrong(what));
+        }
+        let (language, flag) = match side {
+            Texts::Targets => (&model.target_language, "--target-lang"),
+            _ => (&model.source_language, "--source-lang"),
+        };
+        let language = match language {
+            Some(name) => match inner.token_to_id(name) {
+                Some(id) if is_language(name) => Language::Token(id),
+                _ => return Err(UsageError::new(flag, name, no_language(&inner))),
+            },
+            None if side == Texts::Targets => Language::None,
+            None => Language::OfTemplate,
+        };
+        let template = Template {
+            language,
+            prefix: match side {
+                Texts::Targets => model.search.prefix.clone(),
+                _ => Vec::new(),
+            },
+            suffix: Vec::new(),
+        };
+        let encoded = contain(|| {
+            inner
+                .encode_fast("a", true)
+                .map_err(|error| error.to_string())
+        });
+        let encoded = encoded.unwrap_or_else(Err);
+        let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
+        Ok(Self {
+            vocab_size: size,
+            pad_id: model.pad_id,
+            bos_id: model.start_id,
+            eos_id: model.end_id,
+            unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
+            is_words: false,
+            template: Some(template.with_suffix(&encoded, &inner)),
+            sha256: sha256(&json),
+            json,
+            inner,
+        })
+    }
+
+    /// Returns a name of the ids that the tokeniser gives to texts, which caches can have.
+    pub(super) fn identity(&self) -> String {
+        match &self.template {
+            None => self.sha256.clone(),
+            Some(template) => format!("{}.{}", self.sha256, key(template)),
+        }
+    }
+
+    /// Returns the token ids that end every source.
+    pub fn suffix(&self) -> &[u32] {
+        match &self.template {
+            None => std::slice::from_ref(&self.eos_id),
+            Some(template) => &template.suffix,
+        }
     }
 
     /// Reads a `tokenizer.json` whose SHA-256 must be `hash`. A file with another SHA-256 is not
@@ -200,17 +291,22 @@ impl Tokenizer {
             eos_id,
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words,
+            template: None,
             sha256: sha256(&json),
             json,
             inner,
         })
     }
 
-    /// Returns the ids of a text, without begin and end symbol.
+    /// Returns the ids of a text, without begin and end symbol. Those of a pretrained model begin
+    /// with the special tokens of its template.
     pub fn encode(&self, text: &str) -> Vec<u32> {
-        let encoding = contain(|| self.inner.encode_fast(text, false));
+        let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
         match encoding.map(|result| result.map_err(|error| error.to_string())) {
-            Ok(Ok(encoding)) => self.ids(&encoding),
+            Ok(Ok(encoding)) => match &self.template {
+                Some(template) => template.ids(&encoding, &self.inner),
+                None => self.ids(&encoding),
+            },
             // This is unlikely, because the tokeniser encoded the texts in `STRANGE` when it was
             // read.
             Ok(Err(error)) | Err(error) => {
@@ -242,10 +338,15 @@ impl Tokenizer {
 
     /// Returns the text of token ids, as one line. Skips padding, begin and end symbols.
     pub fn decode(&self, ids: &[u32]) -> String {
-        let special = [self.pad_id, self.bos_id, self.eos_id];
-        let ids = ids.iter().copied().filter(|id| !special.contains(id));
-        let ids: Vec<u32> = ids.collect();
-        let text = self.decoded(&ids);
+        let text = match self.template {
+            Some(_) => self.decoded(ids),
+            None => {
+                let special = [self.pad_id, self.bos_id, self.eos_id];
+                let ids = ids.iter().copied().filter(|id| !special.contains(id));
+                let ids: Vec<u32> = ids.collect();
+                self.decoded(&ids)
+            }
+        };
         // If the vocabulary consists of bytes, the text that a model generates can have line
         // breaks.
         let text = text.replace(is_break, " ");
@@ -278,10 +379,10 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the text of token ids, as the tokenizers library decodes them. The text is empty if
-    /// the library fails.
+    /// Returns the text of token ids, as the tokenizers library decodes them. Special tokens of a
+    /// pretrained model are left out. The text is empty if the library fails.
     fn decoded(&self, ids: &[u32]) -> String {
-        let text = contain(|| self.inner.decode(ids, false));
+        let text = contain(|| self.inner.decode(ids, self.template.is_some()));
         text.ok().and_then(Result::ok).unwrap_or_default()
     }
 
@@ -320,7 +421,7 @@ impl Tokenizer {
 }
 
 /// Reads the file of a tokeniser.
-fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
+pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
     let wrong = |error| {
         UsageError::new(
             "tokeniser",

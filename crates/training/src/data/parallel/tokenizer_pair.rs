@@ -5,12 +5,15 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 
+use super::config::TextConfig;
 use super::corpus::Pair;
-use super::tokenizer::Tokenizer;
+use super::pretrained::PretrainedConfig;
+use super::tokenizer::config::Texts;
+use super::tokenizer::{Tokenizer, read_json};
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
-use crate::files::{remove_file, write_whole};
+use crate::files::{remove_file, sha256, write_whole};
 
 /// Names of the tokeniser files in a run's folder: one file for sources and one for targets, or a
 /// single file for both.
@@ -31,6 +34,43 @@ pub struct TokenizerPair {
 }
 
 impl TokenizerPair {
+    /// Reads the tokeniser of a pretrained model from its `tokenizer.json`, whose content is `json`
+    /// and whose path is `path`.
+    ///
+    /// # Errors
+    ///
+    /// In the cases of [`Tokenizer::pretrained`].
+    pub fn pretrained(
+        json: Vec<u8>,
+        path: &Path,
+        model: &PretrainedConfig,
+    ) -> Result<Self, UsageError> {
+        let target = Tokenizer::pretrained(json.clone(), path, model, Texts::Targets)?;
+        let source = Tokenizer::pretrained(json, path, model, Texts::Sources)?;
+        Ok(Self {
+            source: Arc::new(source),
+            target: Arc::new(target),
+        })
+    }
+
+    /// Reads the tokenisers of a run's settings from its folder.
+    ///
+    /// # Errors
+    ///
+    /// In the cases of [`open`](Self::open).
+    pub fn of_run(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
+        let hashes = config.tokenizer_sha256.as_ref();
+        let Some(model) = &config.pretrained else {
+            return Self::open(run, hashes);
+        };
+        let path = run.join(JOINT);
+        let json = read_json(&path)?;
+        if hashes.is_some_and(|[hash, _]| sha256(&json) != *hash) {
+            return Err(UsageError::new("tokeniser", path.display(), OTHER));
+        }
+        Self::pretrained(json, &path, model)
+    }
+
     /// Reads the tokenisers from a run's folder. `sha256` has the expected hashes of the source and
     /// the target tokeniser; `None` if the hashes are unknown and need not be checked.
     ///
@@ -118,7 +158,7 @@ impl Codec for TokenizerPair {
 
     fn encode_source(&self, text: &str) -> Result<Vec<u32>, EncodeError> {
         let mut ids = self.source.encode(text);
-        ids.push(self.source.eos_id);
+        ids.extend(self.source.suffix());
         Ok(ids)
     }
 

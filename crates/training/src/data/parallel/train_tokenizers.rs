@@ -1,4 +1,4 @@
-//! The tokenisers of a new run: from files, from the cache, or trained.
+//! The tokenisers of a new run: of a pretrained model, from files, from the cache, or trained.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,7 @@ use super::cache_folder::{self, TOKENIZER};
 use super::fingerprint::key;
 use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
+use super::tokenizer::read_json;
 use super::tokenizer_pair::JOINT;
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
@@ -21,8 +22,8 @@ use crate::notes;
 /// Name of the file with the SHA-256 of a cached tokeniser.
 const HASH: &str = "sha256";
 
-/// Returns the tokenisers of a new run. A tokeniser is read from the file that the settings name.
-/// Without such a file, it is read from the folder `caches`, or trained on the training corpus if
+/// Returns the tokenisers of a new run. A tokeniser is read from the folder of the pretrained model
+/// or from the file that the settings name. Without such a file, it is read from the folder `caches`, or trained on the training corpus if
 /// that folder lacks it.
 ///
 /// `fingerprints` identify the files of the training corpus. Pairs in `held_out` are not trained
@@ -33,6 +34,10 @@ pub(super) fn read_or_train(
     fingerprints: &[Fingerprint],
     held_out: Option<&HeldOut>,
 ) -> Result<TokenizerPair> {
+    if let Some(model) = &config.pretrained {
+        let path = model.folder.join(JOINT);
+        return Ok(TokenizerPair::pretrained(read_json(&path)?, &path, model)?);
+    }
     let TokenizerConfig {
         source_file,
         target_file,

@@ -1,0 +1,137 @@
+//! Special tokens around the texts of a pretrained model.
+
+use serde::Serialize;
+use tokenizers::{Encoding, Tokenizer};
+
+/// What a pretrained model's tokeniser adds to a text. It follows from the template in
+/// `tokenizer.json`, in which the token of a language is replaced.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Template {
+    /// The language of the texts.
+    pub language: Language,
+    /// Token ids with which every text begins, whether the template has them or not.
+    pub prefix: Vec<u32>,
+    /// Token ids that end sources. [`Template::ids`] leaves them out.
+    pub suffix: Vec<u32>,
+}
+
+/// What becomes of the token of a language in a template.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) enum Language {
+    /// It stays.
+    OfTemplate,
+    /// It becomes the token with this id, which begins the text if the template has none.
+    Token(u32),
+    /// It is left out.
+    None,
+}
+
+impl Template {
+    /// Returns the ids of an encoding with the tokens of the template, except the suffix.
+    pub fn ids(&self, encoding: &Encoding, tokenizer: &Tokenizer) -> Vec<u32> {
+        let mut ids = self.whole(encoding, tokenizer);
+        ids.truncate(ids.len().saturating_sub(self.suffix.len()));
+        if !ids.starts_with(&self.prefix) {
+            ids.splice(0..0, self.prefix.iter().copied());
+        }
+        ids
+    }
+
+    /// Finds the suffix: the special tokens that the template adds after a text.
+    pub fn with_suffix(mut self, encoding: &Encoding, tokenizer: &Tokenizer) -> Self {
+        let added = encoding.get_special_tokens_mask().iter().rev();
+        let added = added.take_while(|&&is_added| is_added == 1).count();
+        let first = encoding.len() - added;
+        let removed = match self.language {
+            Language::None => language_of(encoding, tokenizer).is_some_and(|place| place >= first),
+            _ => false,
+        };
+        let ids = self.whole(encoding, tokenizer);
+        self.suffix = ids[ids.len() - (added - usize::from(removed))..].to_vec();
+        self
+    }
+
+    /// Returns the ids of an encoding with all tokens of the template.
+    fn whole(&self, encoding: &Encoding, tokenizer: &Tokenizer) -> Vec<u32> {
+        let mut ids = encoding.get_ids().to_vec();
+        let place = language_of(encoding, tokenizer);
+        match (self.language, place) {
+            (Language::Token(id), Some(place)) => ids[place] = id,
+            (Language::Token(id), None) => ids.insert(0, id),
+            (Language::None, Some(place)) => drop(ids.remove(place)),
+            (Language::OfTemplate, _) | (Language::None, None) => {}
+        }
+        ids
+    }
+}
+
+/// Returns the place of the language's token among the tokens that the template has added.
+fn language_of(encoding: &Encoding, tokenizer: &Tokenizer) -> Option<usize> {
+    let added = encoding.get_special_tokens_mask();
+    let mut ids = encoding.get_ids().iter().zip(added);
+    ids.position(|(&id, &is_added)| is_added == 1 && names_language(id, tokenizer))
+}
+
+fn names_language(id: u32, tokenizer: &Tokenizer) -> bool {
+    let name = tokenizer.id_to_token(id);
+    name.is_some_and(|name| is_language(&name))
+}
+
+/// Returns whether a token names a language: `eng_Latn`, `en_XX`, or `__en__`.
+pub(super) fn is_language(token: &str) -> bool {
+    let is_code = |code: &str| {
+        (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    if let Some(code) = token.strip_prefix("__") {
+        return code.strip_suffix("__").is_some_and(is_code);
+    }
+    token.split_once('_').is_some_and(|(code, script)| {
+        let letters = script.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let is_script = script.starts_with(|c: char| c.is_ascii_uppercase());
+        is_code(code) && letters && is_script && (2..=4).contains(&script.len())
+    })
+}
+
+/// Returns the error about a language that the tokeniser does not have.
+pub(super) fn no_language(tokenizer: &Tokenizer) -> String {
+    let mut known: Vec<String> = tokenizer.get_vocab(true).into_keys().collect();
+    known.retain(|token| is_language(token));
+    known.sort();
+    match known.len() {
+        0 => "is not possible: the tokeniser has no languages".into(),
+        1..=20 => format!(
+            "is not a language of the tokeniser, which are {}",
+            known.join(", ")
+        ),
+        n => format!(
+            "is not one of the {n} languages of the tokeniser, such as {}",
+            known[..5].join(", ")
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tokens_of_languages_are_recognised() {
+        for token in [
+            "eng_Latn", "zho_Hans", "en_XX", "gl_ES", "__de__", "__ceb__",
+        ] {
+            assert!(is_language(token), "{token}");
+        }
+        for token in [
+            "en",
+            "<s>",
+            "a_b",
+            "__",
+            "eng_latn",
+            "snake_case",
+            "x_Y",
+            "____",
+        ] {
+            assert!(!is_language(token), "{token}");
+        }
+    }
+}
