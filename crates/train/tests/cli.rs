@@ -23,6 +23,8 @@ mod lengths;
 mod limits;
 #[path = "cli/plot.rs"]
 mod plot;
+#[path = "cli/pretrained.rs"]
+mod pretrained;
 #[cfg(unix)]
 #[path = "cli/prompt.rs"]
 mod prompt;

@@ -47,6 +47,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("data.tokenizer.normalization", "--normalize"),
     ("data.tokenizer.source_file", "--source-tokenizer-file"),
     ("data.tokenizer.target_file", "--target-tokenizer-file"),
+    ("data.pretrained", "--from"),
     ("data.overlong", "--overlong"),
     ("data.batch_tokens", "--batch-tokens"),
     ("data.cache", "--cache"),

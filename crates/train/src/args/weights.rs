@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use training::error::UsageError;
+use training::pretrained::is_pretrained;
 use training::run::checkpoint::CheckpointSelector;
 use transformer::weights::{Dtype, ImportOptions, Layout};
 use transformer::{Activation, NormPlacement, NormVariance, Positions, WeightTying};
 
-use super::check::needs;
+use super::check::{needs, reject};
 use super::flags::flag_of;
 use super::parse::{FRACTION, named, number, whole_number};
 use super::run_folder::run_folder;
@@ -132,12 +133,25 @@ pub struct ImportArgs {
     /// Create a run in this folder, new or empty, as if the model had been trained on the task
     #[arg(long, value_name = "FOLDER")]
     pub run_dir: Option<PathBuf>,
+    /// Language of the run's sources, for a folder with a model of several, such as eng_Latn [default: the tokeniser's]
+    #[arg(long, value_name = "CODE", requires = "run_dir")]
+    pub source_lang: Option<String>,
+    /// Language of the run's targets, such as deu_Latn [default: the model's]
+    #[arg(long, value_name = "CODE", requires = "run_dir")]
+    pub target_lang: Option<String>,
     /// Task of the run that `--run-dir` creates.
     #[command(flatten)]
     pub task: TaskArgs,
 }
 
 impl ImportArgs {
+    /// Returns whether the run that `--run-dir` creates is one on texts, with the tokeniser of the
+    /// folder.
+    pub fn is_text(&self) -> bool {
+        let has_task = self.task.task.is_some() || self.task.given().next().is_some();
+        is_pretrained(&self.file) && !has_task
+    }
+
     /// Rejects an import that writes nothing, and flags of a task without `--run-dir`.
     ///
     /// # Errors
@@ -147,6 +161,11 @@ impl ImportArgs {
         if self.output.is_none() && self.run_dir.is_none() {
             let expected = "is missing: name a file to write, or give --run-dir FOLDER";
             return Err(UsageError::new("--output", "", expected));
+        }
+        if !self.is_text() {
+            let expected = "is for a folder of Hugging Face, without --task";
+            reject("--source-lang", self.source_lang.as_ref(), expected)?;
+            reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
         let has_run = self.run_dir.is_some();
         needs("--task", self.task.task.as_ref(), "--run-dir", has_run)?;
@@ -169,8 +188,11 @@ pub struct ExportArgs {
     #[arg(long, value_parser = named::<Layout>())]
     pub layout: Layout,
     /// Safetensors file to write
-    #[arg(long, value_name = "FILE")]
-    pub output: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "folder")]
+    pub output: Option<PathBuf>,
+    /// Folder of Hugging Face to write, for its layouts; `from_pretrained` loads it
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "rename"])]
+    pub folder: Option<PathBuf>,
     /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]
     #[arg(long, value_parser = named::<Dtype>())]
     pub dtype: Option<Dtype>,

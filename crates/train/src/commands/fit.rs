@@ -6,7 +6,7 @@ use training::config::{RunConfig, TextSize};
 use training::data::{self, DataConfig, Purpose};
 use training::run::RunFolder;
 
-use super::train::{Shown, check_lengths, check_memory, open_device, train};
+use super::train::{Shown, begin_with, check_lengths, check_memory, open_device, train};
 use super::{dry_run, resume};
 use crate::args::FitArgs;
 use crate::exit::Exit;
@@ -23,7 +23,8 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     if let Some(run) = &args.run.resume {
         return resume::run(&args.resume_args(run)?, group);
     }
-    let mut config = args.config()?;
+    let given = args.pretrained.open()?;
+    let mut config = args.config(given.as_ref())?;
     // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
     // the cache.
     let for_dry_run = args.settings.dry_run.then(tempfile::tempdir).transpose()?;
@@ -50,6 +51,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         output::result(&serde_json::to_string_pretty(&config)?)?;
         return Ok(Exit::Success);
     }
+    let given = begin_with(&config, given)?;
     check_lengths(&config, dataset.as_deref())?;
     let device = open_device(&config, group)?;
     if dataset.is_none() && !args.settings.dry_run && group.is_first() {
@@ -69,6 +71,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {
         let tiny = RunConfig::text(TextSize::Tiny).model.d_model;
         let is_large = config.model.d_model > tiny && args.preset.as_deref() != Some("tiny");
+        let is_large = is_large && given.is_none();
         let preset = if is_large { "--preset tiny, " } else { "" };
         output::warn(&format!(
             "the learning rate rises for --warmup {warmup} of {steps} steps; with so few pairs, try {preset}a smaller --warmup, more --epochs or smaller --batch-tokens"
@@ -91,7 +94,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         dataset.as_ref(),
         &device,
         folder,
-        None,
+        given.into(),
         shown,
         group,
     )

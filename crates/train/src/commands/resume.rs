@@ -7,7 +7,7 @@ use training::error::UsageError;
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TensorBoard, read_config, unusable};
 
-use super::train::{Shown, check_lengths, check_memory, open_device, train};
+use super::train::{Begin, Shown, begin_with, check_lengths, check_memory, open_device, train};
 use crate::args::ResumeArgs;
 use crate::device::DeviceName;
 use crate::exit::Exit;
@@ -67,7 +67,11 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
         is_plain: args.plain,
         tensorboard: args.tensorboard || TensorBoard::has_events(&args.run),
     };
-    train(&config, dataset, &device, folder, files, shown, group)
+    let begin = match files {
+        Some(files) => Begin::Checkpoint(files),
+        None => begin_with(&config, None)?.into(),
+    };
+    train(&config, dataset, &device, folder, begin, shown, group)
 }
 
 /// Rejects a run that has no steps left to train.

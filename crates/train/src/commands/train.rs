@@ -7,9 +7,10 @@ use training::data::{DataConfig, Dataset, Split};
 use training::error::UsageError;
 use training::evaluation::{self, LengthSettings};
 use training::memory::{MachineMemory, TrainingMemory};
+use training::pretrained::{Languages, PretrainedModel};
 use training::run::checkpoint::LoadedCheckpoint;
 use training::run::{Observer, RunFolder, Summary, TensorBoard};
-use training::trainer::{Ending, Finished, Trainer};
+use training::trainer::{Ending, Finished, Trainer, device_of};
 use transformer::Transformer;
 use transformer::generate::Method;
 
@@ -82,8 +83,77 @@ pub(super) struct Shown {
     pub(super) tensorboard: bool,
 }
 
-/// Trains a model, starting at the checkpoint `from` if there is one, and reports its scores.
-/// Returns how the run ended.
+/// What training begins with.
+pub(super) enum Begin<'a> {
+    /// Parameters that the seed determines.
+    Seed,
+    /// The model of a folder of Hugging Face.
+    Pretrained(Box<PretrainedModel>),
+    /// A checkpoint of the run.
+    Checkpoint(&'a LoadedCheckpoint),
+}
+
+impl From<Option<PretrainedModel>> for Begin<'_> {
+    fn from(model: Option<PretrainedModel>) -> Self {
+        match model {
+            None => Self::Seed,
+            Some(model) => Self::Pretrained(Box::new(model)),
+        }
+    }
+}
+
+/// Returns the model that training begins with, which a file of settings may name instead of a
+/// flag; `None` for random parameters. `given` is the model of the flag.
+///
+/// # Errors
+///
+/// A folder that cannot be used, or settings of another model.
+pub(super) fn begin_with(
+    config: &RunConfig,
+    given: Option<PretrainedModel>,
+) -> Result<Option<PretrainedModel>, UsageError> {
+    let DataConfig::Text(text) = &config.data else {
+        return Ok(None);
+    };
+    let Some(pretrained) = &text.pretrained else {
+        return Ok(None);
+    };
+    let model = match given {
+        Some(model) => model,
+        None => {
+            let languages = Languages {
+                source: pretrained.source_language.clone(),
+                target: pretrained.target_language.clone(),
+            };
+            PretrainedModel::open(&pretrained.folder, &languages)?
+        }
+    };
+    // The settings may have another dropout, and more positions if they are computed.
+    let theirs = model.config.model.clone();
+    let theirs = theirs
+        .with_dropout(config.model.dropout)
+        .with_max_len(config.model.max_len);
+    let [ours, theirs] = [&config.model, &theirs]
+        .map(|model| serde_json::to_value(model).expect("a configuration is plain data"));
+    let fields = ours.as_object().expect("it has fields");
+    match fields.iter().find(|(name, value)| theirs[*name] != **value) {
+        None => Ok(Some(model)),
+        Some((name, value)) => {
+            let folder = pretrained.folder.display();
+            let expected = format!("must be {}, as in {folder}", theirs[name]);
+            let value = value
+                .as_str()
+                .map_or_else(|| value.to_string(), String::from);
+            Err(UsageError::setting(
+                format!("model.{name}"),
+                value,
+                expected,
+            ))
+        }
+    }
+}
+
+/// Trains a model, and reports its scores. Returns how the run ended.
 ///
 /// # Errors
 ///
@@ -94,14 +164,26 @@ pub(super) fn train(
     dataset: &dyn Dataset,
     device: &Device,
     folder: RunFolder,
-    from: Option<&LoadedCheckpoint>,
+    begin: Begin<'_>,
     shown: Shown,
     group: &Group,
 ) -> Result<Exit> {
     let path = folder.path().to_owned();
-    let trainer = Trainer::new(config, dataset, device, folder)?;
+    let (trainer, checkpoint) = match begin {
+        Begin::Seed => (Trainer::new(config, dataset, device, folder)?, None),
+        Begin::Checkpoint(files) => {
+            let trainer = Trainer::new(config, dataset, device, folder)?;
+            (trainer, Some(files))
+        }
+        Begin::Pretrained(model) => {
+            let mut model = *model;
+            model.imported.config = config.model.clone();
+            let model = model.transformer(&device_of(config, device))?;
+            (Trainer::of_model(config, dataset, model, folder)?, None)
+        }
+    };
     let mut trainer = trainer.with_group(group.collective());
-    if let Some(files) = from {
+    if let Some(files) = checkpoint {
         trainer.resume(files)?;
     }
     let processes = group.collective().size();

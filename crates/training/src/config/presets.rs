@@ -164,6 +164,21 @@ impl RunConfig {
         config
     }
 
+    /// Returns settings that train a pretrained model further on texts, with a tenth of the usual
+    /// learning rates. `text` has its tokeniser, and the caller must set the paths of the corpora.
+    pub fn fine_tuning(text: TextConfig, model: TransformerConfig) -> Self {
+        let mut config = Self::text(TextSize::Small);
+        config.data = DataConfig::Text(Box::new(text));
+        config.model = model;
+        config.optimization.epochs = Some(3);
+        config.optimization.label_smoothing = 0.0;
+        config.optimization.schedule = Schedule {
+            learning_rate: Some(1e-4),
+            ..Schedule::linear(1.0, 100)
+        };
+        config
+    }
+
     /// Returns settings for this data and a model of this size, with `layers` encoder layers and as
     /// many decoder layers.
     fn sized(data: DataConfig, d_model: usize, n_heads: usize, layers: usize, d_ff: usize) -> Self {

@@ -84,10 +84,12 @@ impl RunConfig {
         self.model.source_vocab_size = vocabularies.source_size;
         self.model.target_vocab_size = vocabularies.target_size;
         self.model.pad_id = vocabularies.pad_ids.source;
-        // A pretrained model keeps its own.
-        if !matches!(&self.data, DataConfig::Text(text) if text.pretrained.is_some()) {
-            self.model.max_len = dataset.limits().sequence();
-        }
+        let longest = dataset.limits().sequence();
+        self.model.max_len = match &self.data {
+            // A pretrained model keeps its positions. Those that are computed can be more.
+            DataConfig::Text(text) if text.pretrained.is_some() => self.model.max_len.max(longest),
+            _ => longest,
+        };
         self.model.validate()?;
         self.check_size(dataset.batch_tokens())
     }

@@ -5,16 +5,17 @@
 //! this file has them in `config.json`.
 
 mod generation;
+mod written;
 
 use std::path::Path;
 
 use burn::tensor::Device;
-use transformer::weights::{Imported, ModelFolder};
+use transformer::weights::{ImportOptions, Imported, ModelFolder};
 use transformer::{Transformer, TransformerConfig};
 
-use crate::config::{RunConfig, TextSize};
+use crate::config::RunConfig;
 use crate::data::parallel::{ParallelDataset, PretrainedConfig, TextConfig, TokenizerPair};
-use crate::data::{DataConfig, Dataset, SearchDefaults, Sides};
+use crate::data::{Dataset, SearchDefaults, Sides};
 use crate::error::UsageError;
 use crate::files::read_regular;
 use crate::notes;
@@ -22,11 +23,16 @@ use crate::positions::max_tokens;
 use crate::run::checkpoint::TrainedRun;
 use generation::Generation;
 
+pub use written::{FolderFiles, write_folder};
+
 /// Maximum size of a `config.json`, in MiB.
 const LARGEST: u64 = 64;
 
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
+
+/// Tokens of a batch in training.
+const BATCH_TOKENS: usize = 2048;
 
 /// Languages of a model that translates between several; `None` for a model of one language pair.
 #[derive(Clone, Debug, Default)]
@@ -65,10 +71,30 @@ impl PretrainedModel {
     /// If a file is missing or cannot be used, if the tokeniser has tokens that the model does not
     /// have, or if it lacks a language.
     pub fn open(folder: &Path, languages: &Languages) -> Result<Self, UsageError> {
+        Self::open_with(folder, languages, ImportOptions::default())
+    }
+
+    /// Opens the model of a folder; see [`open`](Self::open). `options` take precedence over
+    /// `config.json`.
+    ///
+    /// # Errors
+    ///
+    /// In the same cases.
+    pub fn open_with(
+        folder: &Path,
+        languages: &Languages,
+        options: ImportOptions,
+    ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("folder", folder.display(), what);
-        let opened = ModelFolder::open(folder).and_then(|opened| opened.import());
-        let imported = opened.map_err(|error| wrong(error.to_string()))?;
-        for warning in &imported.warnings {
+        if !folder.is_dir() {
+            return Err(wrong("does not exist, or is not a folder".into()));
+        }
+        let opened = ModelFolder::open(folder).and_then(|mut opened| {
+            opened.options = options.or(opened.options);
+            opened.import()
+        });
+        let mut imported = opened.map_err(|error| wrong(error.to_string()))?;
+        for warning in std::mem::take(&mut imported.warnings) {
             notes::warn(&format!("{}: {warning}", folder.display()));
         }
         let generation = Generation::read(folder)?;
@@ -78,19 +104,14 @@ impl PretrainedModel {
             // It takes the place of the one in the file.
             model.search.prefix = tokenizers.target.id(language).into_iter().collect();
         }
-        let mut config = RunConfig::text(TextSize::Small);
-        config.model = imported.config.clone();
-        let mut text = match config.data {
-            DataConfig::Text(text) => *text,
-            _ => TextConfig::default(),
-        };
+        let mut text = TextConfig::new(model.vocab_size, BATCH_TOKENS);
         // Generation takes what the model can take.
         text.max_length = Sides::both(model.max_tokens);
         text.pretrained = Some(model);
         let dataset = ParallelDataset::new(&text, tokenizers);
-        config.data = DataConfig::Text(Box::new(dataset.config.clone()));
+        let model = imported.config.clone();
         Ok(Self {
-            config,
+            config: RunConfig::fine_tuning(dataset.config.clone(), model),
             dataset,
             imported,
             folder: folder.display().to_string(),

@@ -104,18 +104,24 @@ impl<'a> Trainer<'a, Transformer> {
         device: &Device,
         folder: RunFolder,
     ) -> Result<Self> {
-        let mut device = device.clone().autodiff();
-        if config.execution.gradient_checkpointing {
-            device = device.gradient_checkpointing();
-        }
+        let device = device_of(config, device);
         let model = config.model.init_seeded(config.seed, &device)?;
         Self::of_model(config, dataset, model, folder)
     }
 }
 
+/// Returns the device with autodiff on which a run trains.
+pub fn device_of(config: &RunConfig, device: &Device) -> Device {
+    let device = device.clone().autodiff();
+    match config.execution.gradient_checkpointing {
+        true => device.gradient_checkpointing(),
+        false => device,
+    }
+}
+
 impl<'a, M: SequenceModel> Trainer<'a, M> {
-    /// Creates a trainer for a model of your own, which must be on a device with autodiff.
-    /// `execution.gradient_checkpointing` is ignored, because the device has that setting.
+    /// Creates a trainer for a model of your own, which must be on a device with autodiff, such as
+    /// that of [`device_of`].
     ///
     /// # Errors
     ///

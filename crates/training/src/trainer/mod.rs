@@ -18,7 +18,7 @@ mod tests;
 
 pub use average::MovingAverage;
 pub use finished::{Ending, Finished};
-pub use fit::Trainer;
+pub use fit::{Trainer, device_of};
 pub use learner::{Learner, StepResult};
 pub use optimizer::Optimizer;
 pub use precision::configure;

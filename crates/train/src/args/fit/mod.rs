@@ -4,6 +4,7 @@ mod evaluation;
 mod execution;
 mod model;
 mod optimization;
+mod pretrained;
 mod run;
 mod settings;
 mod text;
@@ -15,6 +16,7 @@ use clap::Args;
 use training::config::{RunConfig, TextSize, file};
 use training::data::DataConfig;
 use training::error::UsageError;
+use training::pretrained::PretrainedModel;
 
 use super::check::set;
 use super::parse::{preset, seed};
@@ -24,6 +26,7 @@ use evaluation::EvaluationArgs;
 use execution::ExecutionArgs;
 use model::HyperParameterArgs;
 use optimization::OptimizationArgs;
+use pretrained::PretrainedArgs;
 use run::RunArgs;
 use settings::SettingsArgs;
 use text::TextArgs;
@@ -44,6 +47,9 @@ pub struct FitArgs {
     /// Named settings, which other flags override [default: those of the task]
     #[arg(long, value_name = "PRESET", help_heading = "Task", value_parser = preset())]
     pub preset: Option<String>,
+    /// The model that training begins with.
+    #[command(flatten, next_help_heading = "Pretrained model (for --task text)")]
+    pub pretrained: PretrainedArgs,
     /// Corpora of texts.
     #[command(flatten, next_help_heading = "Text data (for --task text)")]
     pub text: TextArgs,
@@ -75,21 +81,28 @@ pub struct FitArgs {
 
 impl FitArgs {
     /// Returns the settings of the run that the flags describe. The settings are not checked yet.
+    /// `model` is the model of `--from`.
     ///
     /// # Errors
     ///
     /// A backend that cannot be used, or flags that cannot be combined.
-    pub fn config(&self) -> Result<RunConfig, UsageError> {
-        let mut config = match &self.settings.config {
-            Some(path) => file::read(path)?,
-            None => self.defaults()?,
+    pub fn config(&self, model: Option<&PretrainedModel>) -> Result<RunConfig, UsageError> {
+        let mut config = match (&self.settings.config, model) {
+            (Some(path), _) => file::read(path)?,
+            (None, Some(model)) => self.of_pretrained(model)?,
+            (None, None) => self.defaults()?,
         };
         self.task.apply(&mut config.data)?;
         if let DataConfig::Text(text) = &mut config.data {
             self.text.apply(text)?;
             self.tokenizer.apply(&mut text.tokenizer)?;
         } else {
-            let given = [self.text.given()?, self.tokenizer.given()?].concat();
+            let given = [
+                self.pretrained.given()?,
+                self.text.given()?,
+                self.tokenizer.given()?,
+            ];
+            let given = given.concat();
             if let Some(flag) = given.first() {
                 let expected = "belongs to --task text only";
                 return Err(UsageError::new(flag, "", expected));
@@ -105,6 +118,20 @@ impl FitArgs {
         self.execution.apply(&mut config.execution)?;
         self.settings.apply(&mut config)?;
         Ok(config)
+    }
+
+    /// Returns the settings that the flags override for the model of `--from`. Rejects flags about
+    /// its tokeniser and another task.
+    fn of_pretrained(&self, model: &PretrainedModel) -> Result<RunConfig, UsageError> {
+        if let Some(task) = self.task.task.as_ref().filter(|task| *task != "text") {
+            let expected = "cannot be combined with --from, which is for texts";
+            return Err(UsageError::new("--task", task, expected));
+        }
+        if let Some(flag) = self.tokenizer.given()?.first() {
+            let expected = "cannot be combined with --from, whose folder has the tokeniser";
+            return Err(UsageError::new(flag, "", expected));
+        }
+        Ok(pretrained::defaults(model))
     }
 
     /// Returns the settings that the flags override if `--config` is not given: those of the

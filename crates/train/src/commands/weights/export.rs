@@ -1,15 +1,18 @@
 //! `train export`: write a model's weights for other programs.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use training::data::Vocabularies;
+use anyhow::{Context, Result};
+use training::data::{DataConfig, Vocabularies};
 use training::error::UsageError;
+use training::pretrained::{FolderFiles, write_folder};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
-use transformer::TransformerConfig;
 use transformer::weights::{
     self, Contents, Dtype, ImportOptions, Layout, Parameters, WeightsError, WeightsFile,
 };
+use transformer::{Choice, TransformerConfig};
 
 use super::error::wrong;
 use super::import::flags_of;
@@ -39,14 +42,15 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
         }
     }
-    check_output(&args.output, args.force)?;
+    let layout = args.layout;
+    let output = output_of(args)?;
     let Source {
         config,
         contents,
         parameters,
         vocabularies,
+        run,
     } = Source::read(args)?;
-    let layout = args.layout;
     let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(unrepresentable)?;
     drop(parameters);
@@ -60,13 +64,18 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
     let metadata = match layout {
         Layout::Native => weights::metadata(&config),
+        // transformers asks for it.
+        _ if args.folder.is_some() => BTreeMap::from([("format".into(), "pt".into())]),
         _ => Default::default(),
     };
-    let size = write(&args.output, &theirs, args.dtype, &metadata)?;
-    let (path, count) = (args.output.display(), theirs.len());
+    let size = write(&output, &theirs, args.dtype, &metadata)?;
+    let (path, count) = (output.display(), theirs.len());
     output::result(&format!(
         "{path}: {count} tensors in the layout {layout}, {size}"
     ))?;
+    if let (Some(folder), Some(run)) = (&args.folder, &run) {
+        return write_others(folder, layout, &args.source, run);
+    }
     if layout != Layout::Native {
         let (heads, flags) = (config.n_heads, flags_of(&config));
         let dropout = config.dropout;
@@ -80,12 +89,63 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         layout,
         vocabularies,
         has_positions: !args.no_positions,
-        path: &args.output,
+        path: &output,
     };
     match exported.code() {
         Some(code) => output::result(&code),
         None => Ok(()),
     }
+}
+
+/// Returns the path of the file of weights, which is in the folder if one is written. Rejects a path
+/// that cannot be written.
+fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
+    let Some(folder) = &args.folder else {
+        let output = args.output.clone().unwrap_or_default();
+        check_output(&output, args.force)?;
+        return Ok(output);
+    };
+    let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
+    if !args.layout.is_hugging_face() {
+        let layouts = Layout::ALL.iter().filter(|layout| layout.is_hugging_face());
+        let names: Vec<_> = layouts.map(|layout| layout.to_string()).collect();
+        let expected = format!("has no --folder; {} have one", names.join(", "));
+        return Err(UsageError::new("--layout", args.layout, expected));
+    }
+    if args.source.is_file() {
+        return reject("needs the folder of a run, which has the special tokens");
+    }
+    if let Err(error) = fs::create_dir_all(folder) {
+        return reject(&format!("cannot be created ({error})"));
+    }
+    let has_files = fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if has_files && !args.force {
+        return reject("has files already; name another folder, or give --force to replace them");
+    }
+    Ok(folder.join("model.safetensors"))
+}
+
+/// Writes the files of a folder beside the weights.
+fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) -> Result<()> {
+    let is_pretrained =
+        matches!(&run.config.data, DataConfig::Text(text) if text.pretrained.is_some());
+    let tokenizer = is_pretrained.then(|| fs::read(path.join("tokenizer.json")));
+    let tokenizer = tokenizer.transpose();
+    let tokenizer = tokenizer.with_context(|| format!("cannot read {}", path.display()))?;
+    let files = FolderFiles {
+        config: &run.config,
+        layout,
+        codec: run.dataset.codec(),
+        tokenizer: tokenizer.as_deref(),
+    };
+    let written = write_folder(folder, &files)?.unwrap_or_default();
+    output::result(&format!("{}: {}", folder.display(), written.join(", ")))?;
+    if tokenizer.is_none() {
+        output::note(
+            "the run's tokenisers have no template of special tokens and are not written: in Python, end each source with the end symbol",
+        );
+    }
+    Ok(())
 }
 
 /// Converts an error about a setting that the layout cannot represent. The message names the
@@ -117,6 +177,8 @@ struct Source {
     parameters: Parameters,
     /// Special tokens; `None` for a file of weights, which does not list them.
     vocabularies: Option<Vocabularies>,
+    /// The run; `None` for a file of weights.
+    run: Option<TrainedRun>,
 }
 
 impl Source {
@@ -135,7 +197,8 @@ impl Source {
             contents: Contents::Model,
             parameters: weights::parameters(&run.model),
             vocabularies: Some(run.dataset.codec().vocabularies()),
-            config: run.config.model,
+            config: run.config.model.clone(),
+            run: Some(run),
         })
     }
 }
@@ -160,5 +223,6 @@ fn file(path: &Path) -> Result<Source, UsageError> {
         contents: imported.contents,
         parameters: imported.parameters,
         vocabularies: None,
+        run: None,
     })
 }

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use training::config::RunConfig;
+use training::data::{DataConfig, Dataset, Sides};
 use training::error::UsageError;
+use training::pretrained::{Languages, PretrainedModel};
 use training::run::checkpoint::{self, Checkpoints};
 use training::run::{RunFolder, TrainingState};
 use transformer::weights::{
@@ -31,10 +33,39 @@ pub fn run(args: &ImportArgs) -> Result<()> {
         check_output(path, args.force)?;
     }
     let unfit = |error| wrong(&args.file, error);
-    let imported = read(&args.file, args.model.options(&args.names)).map_err(unfit)?;
+    let options = args.model.options(&args.names);
+    let (imported, saved) = match &args.run_dir {
+        Some(run) if args.is_text() => {
+            let languages = Languages {
+                source: args.source_lang.clone(),
+                target: args.target_lang.clone(),
+            };
+            let model = PretrainedModel::open_with(&args.file, &languages, options)?;
+            let mut config = model.config.clone();
+            if let DataConfig::Text(text) = &mut config.data {
+                let Sides { source, target } = text.max_length;
+                text.max_length = Sides {
+                    source: source.min(config.model.max_len),
+                    target: target.min(config.model.max_len),
+                };
+            }
+            config.fit_to(&model.dataset)?;
+            config.execution.backend = DeviceName::choose(None)?.to_string();
+            let with = |folder: &Path| model.dataset.save(folder);
+            let saved = save(run, &config, &model.imported.parameters, with)?;
+            (model.imported, Some(saved))
+        }
+        _ => {
+            let imported = read(&args.file, options).map_err(unfit)?;
+            let save = |folder: &PathBuf| {
+                let config = run_of(args, &imported)?;
+                save(folder, &config, &imported.parameters, |_| Ok(()))
+            };
+            let saved = args.run_dir.as_ref().map(save).transpose()?;
+            (imported, saved)
+        }
+    };
     let config = &imported.config;
-    let save = |folder| save(folder, &run_of(args, &imported)?, &imported.parameters);
-    let saved = args.run_dir.as_deref().map(save).transpose()?;
     describe(&imported);
     if let Some(path) = &args.output {
         let all = &imported.parameters;
@@ -147,8 +178,14 @@ fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageErro
 }
 
 /// Creates the folder of a run with a checkpoint of step 0, and returns the path of the folder.
-fn save(folder: &Path, config: &RunConfig, parameters: &Parameters) -> Result<PathBuf> {
-    let mut folder = RunFolder::create(Some(folder), config)?;
+/// `with` writes the files of the run's data set.
+fn save(
+    folder: &Path,
+    config: &RunConfig,
+    parameters: &Parameters,
+    with: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
+    let mut folder = RunFolder::create_with(Some(folder), config, with)?;
     let state = TrainingState {
         seed: config.seed,
         threads: rayon::current_num_threads(),

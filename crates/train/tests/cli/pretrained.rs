@@ -1,0 +1,190 @@
+//! Models of Hugging Face's folders as runs: `fit --from`, `import --run-dir` and `export --folder`.
+
+use std::fs;
+use std::path::Path;
+
+use super::task::run;
+use super::{json, refused, succeed, train};
+
+/// Returns the path of a folder that transformers wrote, from the fixtures of the crate
+/// `transformer`.
+fn family(name: &str) -> String {
+    let fixtures = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../transformer/tests/fixtures/families"
+    );
+    format!("{fixtures}/{name}")
+}
+
+/// Writes 40 pairs: the words of a source, and its first word.
+fn write_pairs(folder: &Path) {
+    let word = |i: usize| format!("w{}", 10 + i * 7 % 13);
+    let source = |i: usize| (0..2 + i % 4).map(|k| word(i + 3 * k)).collect::<Vec<_>>();
+    let pairs = (0..40).map(|i| format!("{}\t{}\n", source(i).join(" "), source(i)[0]));
+    fs::write(folder.join("pairs.tsv"), pairs.collect::<String>()).unwrap();
+}
+
+fn generated(folder: &Path, model: &str, flags: &str) -> String {
+    let mut command = train(folder);
+    command
+        .args(["generate", model])
+        .args(flags.split_whitespace());
+    command.write_stdin("w10 w17 w11\nw12\nw20 w15 w16 w10\n");
+    succeed(&command.output().unwrap())
+}
+
+const PAIRS: &str = "--train pairs.tsv --valid pairs.tsv --plain";
+
+#[test]
+fn a_folder_is_trained_further() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    for name in ["t5", "bart", "m2m_100"] {
+        let from = family(name);
+        // Without a learning rate, the run is the model of the folder.
+        let flags = format!("{PAIRS} --steps 1 --learning-rate 1e-20 --run-dir {name}-same");
+        run(folder, &format!("fit --from {from} {flags}"));
+        let outputs = generated(folder, &from, "");
+        assert_eq!(generated(folder, &format!("{name}-same"), ""), outputs);
+
+        let flags = format!("{PAIRS} --epochs 30 --learning-rate 0.01 --warmup 5");
+        run(
+            folder,
+            &format!("fit --from {from} {flags} --run-dir {name}"),
+        );
+        assert_ne!(generated(folder, name, ""), outputs, "{name}");
+        let metrics = fs::read_to_string(folder.join(name).join("metrics.jsonl")).unwrap();
+        let losses: Vec<f64> = metrics
+            .lines()
+            .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+            .filter_map(|line| line["loss"].as_f64())
+            .collect();
+        let (first, last) = (losses[0], losses[losses.len() - 1]);
+        assert!(last < 0.7 * first, "{name}: {first} to {last}");
+        // The settings name the folder, so that they alone begin the same run.
+        let again = format!("fit --config {name}/config.json --run-dir {name}-again --plain");
+        run(folder, &again);
+        let [one, two] = [name, &format!("{name}-again")]
+            .map(|run| json(&folder.join(run).join("summary.json"))["valid_loss"].clone());
+        assert!(one.is_number() && one == two, "{name}: {one} and {two}");
+    }
+}
+
+#[test]
+fn texts_have_the_tokens_of_their_template() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let tokens = |model: &str, side: &str| {
+        let mut command = train(folder);
+        command.args(["tokenize", model, "--side", side]);
+        command.write_stdin("w10 w17\n");
+        succeed(&command.output().unwrap()).trim_end().to_owned()
+    };
+    let languages = "--source-lang fra_Latn --target-lang deu_Latn";
+    for (name, languages, source, target) in [
+        ("t5", "", "w10 w17", "w10 w17"),
+        ("bart", "", "<s> w10 w17", "<s> w10 w17"),
+        // Its files say that outputs begin with this language.
+        ("m2m_100", "", "eng_Latn w10 w17", "fra_Latn w10 w17"),
+        ("m2m_100", languages, "fra_Latn w10 w17", "deu_Latn w10 w17"),
+    ] {
+        let to = format!("{name}{}", languages.len());
+        run(
+            folder,
+            &format!("import {} {languages} --run-dir {to}", family(name)),
+        );
+        assert_eq!(tokens(&to, "source"), source, "{name}");
+        assert_eq!(tokens(&to, "target"), target, "{name}");
+    }
+}
+
+#[test]
+fn a_folder_survives_import_and_export() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    for (name, layout) in [("t5", "t5"), ("bart", "bart"), ("m2m_100", "m2m100")] {
+        let from = family(name);
+        run(folder, &format!("import {from} --run-dir {name}"));
+        let outputs = generated(folder, &from, "");
+        assert_eq!(generated(folder, name, ""), outputs, "{name}");
+        let written = format!("{name}-folder");
+        run(
+            folder,
+            &format!("export {name} --layout {layout} --folder {written}"),
+        );
+        assert_eq!(generated(folder, &written, ""), outputs, "{name}");
+        let tokenizer = |folder: &Path| fs::read(folder.join("tokenizer.json")).unwrap();
+        assert_eq!(
+            tokenizer(&folder.join(&written)),
+            tokenizer(Path::new(&from))
+        );
+    }
+}
+
+#[test]
+fn mistakes_about_pretrained_models_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    let (t5, bart, m2m) = (family("t5"), family("bart"), family("m2m_100"));
+    run(folder, &format!("import {t5} --run-dir imported"));
+    for (flags, expected) in [
+        (
+            "fit --from nothing --train pairs.tsv".to_owned(),
+            "folder nothing: does not exist, or is not a folder",
+        ),
+        (
+            format!("fit --from {t5} {PAIRS} --d-model 64"),
+            "--d-model 64: must be 12, as in ",
+        ),
+        (
+            format!("fit --from {t5} {PAIRS} --set model.norm=layer"),
+            "model.norm layer: must be \"rms\", as in ",
+        ),
+        (
+            format!("fit --from {t5} {PAIRS} --vocab-size 64"),
+            "--vocab-size: cannot be combined with --from, whose folder has the tokeniser",
+        ),
+        (
+            format!("fit --from {t5} --task copy"),
+            "--task copy: cannot be combined with --from, which is for texts",
+        ),
+        (
+            format!("fit {PAIRS} --target-lang deu_Latn"),
+            "--target-lang deu_Latn: needs --from",
+        ),
+        (
+            format!("fit --from {m2m} {PAIRS} --target-lang tlh_Latn"),
+            "--target-lang tlh_Latn: is not a language of the tokeniser, which are deu_Latn, ",
+        ),
+        (
+            format!("fit --from {bart} {PAIRS} --max-length 900"),
+            "--max-length 900: must be at most 40, which the model has positions for",
+        ),
+        (
+            format!("import {bart}/model.safetensors --output x --source-lang fra_Latn"),
+            "--run-dir",
+        ),
+        (
+            format!("import {bart} --task copy --run-dir x --source-lang fra_Latn"),
+            "--source-lang fra_Latn: is for a folder of Hugging Face, without --task",
+        ),
+        (
+            "resume imported".to_owned(),
+            "is empty, because the run was imported and never trained",
+        ),
+        (
+            "export imported --layout native --folder x".to_owned(),
+            "--layout native: has no --folder; ",
+        ),
+        (
+            "export imported --layout t5 --folder imported".to_owned(),
+            "--folder imported: has files already; name another folder, or give --force",
+        ),
+    ] {
+        let flags: Vec<&str> = flags.split_whitespace().collect();
+        refused(folder, &flags, &[expected]);
+    }
+    assert!(!folder.join("x").exists());
+}
