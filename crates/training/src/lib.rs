@@ -95,6 +95,7 @@
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the training loop, one training step, the optimizer |
+//! | [`lora`] | thin matrices that are trained instead of a whole model |
 //! | [`pretrained`] | models in folders of Hugging Face |
 //! | [`inference`] | a finished run as a predictor of lines |
 
@@ -108,6 +109,7 @@ pub mod error;
 pub mod evaluation;
 pub mod files;
 pub mod inference;
+pub mod lora;
 pub mod memory;
 pub mod metrics;
 pub mod model;

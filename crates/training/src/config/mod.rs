@@ -17,7 +17,7 @@ pub use assign::replaced_by;
 pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
 pub use execution::{ExecutionConfig, Precision};
-pub use optimization::{OptimizationConfig, OptimizerConfig, OptimizerKind};
+pub use optimization::{LoraConfig, OptimizationConfig, OptimizerConfig, OptimizerKind};
 pub use presets::{Preset, TextSize};
 pub use run::RunConfig;
 pub use schedule::{Schedule, ScheduleKind};

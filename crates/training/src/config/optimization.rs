@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::{FRACTION, POSITIVE, check_count};
+use super::checks::{FRACTION, POSITIVE, check_count, check_positive};
 use super::schedule::Schedule;
 use crate::error::UsageError;
 
@@ -28,6 +28,21 @@ pub struct OptimizationConfig {
     /// Decay of an exponential moving average of the parameters; `None` for no average. Evaluations
     /// and trained models use the average.
     pub ema: Option<f64>,
+    /// Training of thin matrices beside those of the linear layers, instead of all parameters; `None`
+    /// for all parameters.
+    #[serde(default)]
+    pub lora: Option<LoraConfig>,
+}
+
+/// Settings of LoRA (Hu et al. 2022): a matrix `W` of a linear layer becomes
+/// `W + alpha / rank * A B`, and only `A` and `B` are trained.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LoraConfig {
+    /// Number of columns of `A` and of rows of `B`.
+    pub rank: usize,
+    /// Factor of the product, times `rank`.
+    pub alpha: f64,
 }
 
 /// Algorithm that updates the parameters.
@@ -93,6 +108,10 @@ impl OptimizationConfig {
         )?;
         let (smoothing, path) = (self.label_smoothing, "optimization.label_smoothing");
         UsageError::check((0.0..1.0).contains(&smoothing), path, smoothing, FRACTION)?;
+        if let Some(LoraConfig { rank, alpha }) = self.lora {
+            check_count("optimization.lora.rank", rank, 65_536)?;
+            check_positive("optimization.lora.alpha", alpha)?;
+        }
         self.schedule.check()?;
         self.optimizer.check()
     }

@@ -202,6 +202,7 @@ impl RunConfig {
                 schedule: Recipe::COPY.schedule,
                 label_smoothing: 0.0,
                 ema: None,
+                lora: None,
             },
             evaluation: EvaluationConfig {
                 validation_size: Recipe::COPY.validation_size,

@@ -14,6 +14,7 @@ use crate::collective::{Alone, Collective};
 use crate::config::{Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
 use crate::data::{Batch, Dataset, Example, Split, StepShare};
+use crate::lora::with_lora;
 use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::{EndReason, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState};
@@ -129,12 +130,16 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     pub fn of_model(
         config: &'a RunConfig,
         dataset: &'a dyn Dataset,
-        model: M,
+        mut model: M,
         folder: RunFolder,
     ) -> Result<Self> {
         let device = model.devices().remove(0);
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
+        if let Some(lora) = &config.optimization.lora {
+            device.seed(config.seed);
+            model = with_lora(model, Some(lora));
+        }
         let size = config.evaluation.validation_size;
         let pad_ids = dataset.codec().vocabularies().pad_ids;
         Ok(Self {

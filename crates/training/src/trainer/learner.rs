@@ -10,8 +10,9 @@ use super::optimizer::{Optimizer, Sum, gradient_norm};
 use super::precision::Mixed;
 use super::reduce::{Traffic, reduce};
 use crate::collective::{Alone, Collective};
-use crate::config::RunConfig;
+use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
+use crate::lora::merged;
 use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
 
@@ -27,6 +28,8 @@ pub struct Learner<M> {
     criterion: CrossEntropy,
     mixed: Mixed,
     loss_chunk: Option<usize>,
+    /// How LoRA changes the matrices of the model; `None` without LoRA.
+    lora: Option<LoraConfig>,
     /// Bytes and seconds of the exchange with other processes.
     pub(super) traffic: Traffic,
 }
@@ -60,6 +63,7 @@ impl<M: SequenceModel> Learner<M> {
             criterion: CrossEntropy::new(optimization.label_smoothing, label_pad_id)?,
             mixed,
             loss_chunk: execution.loss_chunk,
+            lora: optimization.lora,
             traffic: Traffic::default(),
             model: Some(model),
         })
@@ -77,7 +81,7 @@ impl<M: SequenceModel> Learner<M> {
             Some(average) => average.module(self.model()),
             None => self.model().valid(),
         };
-        self.mixed.computing(&model)
+        self.mixed.computing(&merged(model, self.lora.as_ref()))
     }
 
     /// Takes step number `step`, counted from 1. The gradients of all batches are summed, which

@@ -10,7 +10,9 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{Device, Tensor};
 use fused::{Adam, AdamState};
-use transformer::weights::{MapNamed, Parameters, WeightsError, map_named};
+use transformer::weights::{
+    MapNamed, Parameters, VisitNamed, WeightsError, map_named, visit_named,
+};
 
 use super::restore::take;
 use crate::config::{OptimizerConfig, OptimizerKind};
@@ -120,6 +122,21 @@ impl Optimizer {
         self.moments = moments;
         Ok(())
     }
+}
+
+/// Returns the shapes of the parameters that are trained, by their names.
+pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
+    struct Shapes(BTreeMap<String, Vec<usize>>);
+    impl VisitNamed for Shapes {
+        fn visit<const D: usize>(&mut self, name: String, param: &Param<Tensor<D>>) {
+            if param.is_require_grad() {
+                self.0.insert(name, param.shape().to_vec());
+            }
+        }
+    }
+    let mut shapes = Shapes(BTreeMap::new());
+    visit_named(module, &mut shapes);
+    shapes.0
 }
 
 /// Returns the norm of the gradients of all parameters together, `[1]`.

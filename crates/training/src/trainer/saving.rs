@@ -9,8 +9,10 @@ use transformer::weights;
 
 use super::finished::Finished;
 use super::fit::Trainer;
+use super::optimizer::trained_shapes;
 use super::precision::Mixed;
 use crate::error::UsageError;
+use crate::lora::merged;
 use crate::model::SequenceModel;
 use crate::notes;
 use crate::run::checkpoint::{self, LoadedCheckpoint};
@@ -38,7 +40,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         };
         if state.updates > 0 {
             let optimizer = &mut self.learner.optimizer;
-            let loaded = optimizer.load_state(moments, state.updates, &shapes, &self.device);
+            let trained = trained_shapes(self.learner.model.as_ref().expect("it was set"));
+            let loaded = optimizer.load_state(moments, state.updates, &trained, &self.device);
             loaded.map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
         }
         if let Some(average) = &mut self.learner.average {
@@ -177,6 +180,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         let parameters = checkpoint::read_parameters(&files, name)?;
         let model = self.learner.model().valid();
         let model = checkpoint::with_parameters(&model, parameters, &files.path(name))?;
+        let model = merged(model, self.config.optimization.lora.as_ref());
         let mixed = Mixed::of(self.config.execution.precision, &model.devices()[0]);
         let model = mixed.computing(&model);
         Ok(Some((best.step, model)))

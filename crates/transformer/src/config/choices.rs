@@ -204,7 +204,7 @@ mod tests {
         check::<Activation>(8);
         check::<NormKind>(2);
         check::<NormVariance>(2);
-        check::<Positions>(7);
+        check::<Positions>(8);
         check::<WeightTying>(4);
     }
 }

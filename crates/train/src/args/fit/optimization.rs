@@ -1,7 +1,7 @@
 //! Flags of `fit` about batches and updates.
 
 use clap::Args;
-use training::config::{OptimizationConfig, OptimizerKind, ScheduleKind};
+use training::config::{LoraConfig, OptimizationConfig, OptimizerKind, ScheduleKind};
 use training::data::DataConfig;
 use training::error::UsageError;
 
@@ -54,6 +54,13 @@ pub struct OptimizationArgs {
     /// Decay of a moving average of the parameters, which is evaluated and saved [default: none]
     #[arg(long, value_name = "DECAY", allow_negative_numbers = true, value_parser = number::<f64>(DECAY))]
     pub ema: Option<f64>,
+    /// Train only thin matrices of this rank beside those of the linear layers (LoRA), which are added
+    /// to them in the trained model
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
+    pub lora_rank: Option<usize>,
+    /// Factor of the thin matrices' product, times their rank [default: twice the rank]
+    #[arg(long, value_name = "ALPHA", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
+    pub lora_alpha: Option<f64>,
 }
 
 impl OptimizationArgs {
@@ -87,6 +94,14 @@ impl OptimizationArgs {
         set(&mut optimization.accumulate, self.accumulate);
         set(&mut optimization.label_smoothing, self.label_smoothing);
         optimization.ema = self.ema.or(optimization.ema);
+        if let Some(rank) = self.lora_rank {
+            let alpha = 2.0 * rank as f64;
+            optimization.lora = Some(LoraConfig { rank, alpha });
+        }
+        match (&mut optimization.lora, self.lora_alpha) {
+            (Some(lora), Some(alpha)) => lora.alpha = alpha,
+            (lora, alpha) => needs("--lora-alpha", alpha, "--lora-rank", lora.is_some())?,
+        }
         let schedule = &mut optimization.schedule;
         set(&mut schedule.kind, self.schedule);
         if let Some(factor) = self.factor {

@@ -17,6 +17,7 @@ use super::{
 use crate::config::RunConfig;
 use crate::data::Dataset;
 use crate::error::UsageError;
+use crate::lora::{merged, with_lora};
 use crate::run::layout::CONFIG;
 use crate::run::{read_config, unusable};
 
@@ -80,8 +81,10 @@ pub fn load_model(
     selector: CheckpointSelector,
     device: &Device,
 ) -> Result<(usize, Transformer), UsageError> {
+    let lora = config.optimization.lora.as_ref();
     let model = config.model.init_zeros(device);
     let model = model.map_err(|error| unusable(&folder.join(CONFIG), error.to_string()))?;
+    let model = with_lora(model, lora);
     let checkpoints = Checkpoints::of(folder).without(&[OPTIMIZER]);
     let (step, files) = match selector {
         CheckpointSelector::Last => newest(&checkpoints)?,
@@ -102,13 +105,14 @@ pub fn load_model(
             let name = format!("average:{k}");
             let (step, parameters) = mean.map_err(|error| of_selector(name, error))?;
             let model = with_parameters(&model, parameters, &checkpoints.path(step))?;
-            return Ok((step, model));
+            return Ok((step, merged(model, lora)));
         }
     };
     check_config(&files, config)?;
     let (path, parameters) = learned(&files)?;
     drop(files);
-    Ok((step, with_parameters(&model, parameters, &path)?))
+    let model = with_parameters(&model, parameters, &path)?;
+    Ok((step, merged(model, lora)))
 }
 
 /// Converts an error about checkpoint files into an error about the setting `checkpoint`, whose

@@ -1,0 +1,84 @@
+//! LoRA (Hu et al. 2022): instead of a matrix `W`, two thin ones are trained, whose product is added
+//! to it: `W + alpha / rank * A B`.
+
+use burn::module::{Lora, Module, ParamGroup};
+use transformer::weights::shapes;
+
+use crate::config::LoraConfig;
+
+/// Returns a model whose linear layers have matrices `A` and `B` as `config` says, and no other
+/// parameters to train; `model` itself if `config` is `None`.
+///
+/// `B` is zero, so that the outputs do not change. `A` is drawn on the device of the model.
+pub fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
+    let Some(config) = config else {
+        return model;
+    };
+    let names = shapes(&model).into_keys();
+    let of_layers: Vec<_> = names.filter(|name| is_of_linear_layer(name)).collect();
+    let lora = Lora::new(config.rank, config.alpha);
+    model.apply_lora(lora.set_param_group(ParamGroup::from_paths(of_layers)))
+}
+
+/// Returns a model in which the products of LoRA are added to the matrices.
+pub fn merged<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
+    match config {
+        Some(_) => model.materialize(),
+        None => model,
+    }
+}
+
+/// Returns whether a parameter is the matrix of a linear layer inside a stack. Vocabulary matrices
+/// are not.
+fn is_of_linear_layer(name: &str) -> bool {
+    let mut parts = name.rsplit('.');
+    let is_weight = parts.next() == Some("weight");
+    is_weight && parts.next().is_some_and(|layer| layer.starts_with("w_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::{Device, Int, Tensor};
+    use transformer::TransformerConfig;
+    use transformer::weights::parameters;
+
+    use super::*;
+
+    #[test]
+    fn the_model_begins_unchanged_and_only_thin_matrices_are_trained() {
+        let device = Device::flex().autodiff();
+        let config = TransformerConfig::new(11, 11)
+            .with_d_model(8)
+            .with_n_heads(2)
+            .with_d_ff(6)
+            .with_dropout(0.0)
+            .with_n_encoder_layers(1)
+            .with_n_decoder_layers(1);
+        let plain = config.init_seeded(1, &device).unwrap();
+        let lora = LoraConfig {
+            rank: 2,
+            alpha: 4.0,
+        };
+        let model = with_lora(plain.clone(), Some(&lora));
+        let ids = Tensor::<2, Int>::from_data([[3, 4, 5]], &device);
+        let logits = model.forward(ids.clone(), ids.clone());
+        let expected = plain.forward(ids.clone(), ids);
+        assert_eq!(logits.to_data(), expected.into_data());
+
+        let gradients = logits.square().sum().backward();
+        let of_a = &model.encoder.layers[0].self_attention.w_qkv.weight;
+        assert!(of_a.val().grad(&gradients).is_none());
+        let (all, own) = (parameters(&model), parameters(&plain));
+        let added: Vec<_> = all.keys().filter(|name| !own.contains_key(*name)).collect();
+        // Two matrices for each of `w_qkv`, `w_o`, `w_1` and `w_2` of both layers, and for `w_q`,
+        // `w_kv` and `w_o` of cross-attention.
+        assert_eq!(added.len(), 2 * (4 + 4 + 3));
+        assert_eq!(
+            added[0],
+            "decoder.layers.0.cross_attention.w_kv.weight.lora.a"
+        );
+        assert_eq!(all[added[0]].shape().to_vec(), [8, 2]);
+        let merged = merged(model, Some(&lora));
+        assert_eq!(parameters(&merged), own);
+    }
+}
