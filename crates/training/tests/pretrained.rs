@@ -17,24 +17,6 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/families")
 }
 
-/// Returns the settings of generation that the folder of a run has.
-fn settings(run: &TrainedRun) -> GenerateConfig {
-    let (vocabularies, search) = (run.dataset.codec().vocabularies(), run.dataset.search());
-    let (width, length_penalty) = search.beam.unwrap();
-    GenerateConfig::new(vocabularies.bos_id, search.max_length.unwrap())
-        .with_eos_id(vocabularies.eos_id)
-        .with_method(Method::Beam {
-            width,
-            length_penalty,
-        })
-        .with_forbidden(search.forbidden)
-        .with_no_repeat_ngram(search.no_repeat_ngram)
-        .with_min_length(search.min_length)
-        .with_early_stopping(search.early_stopping)
-        .with_force_end(search.force_end)
-        .with_normalize_first(search.normalize_first)
-}
-
 fn outputs(run: &TrainedRun, config: GenerateConfig, texts: &[String]) -> Vec<String> {
     let generation = Generation {
         config,
@@ -70,7 +52,8 @@ fn outputs_are_those_of_transformers() {
             assert!(is_pretrained(&folder));
             let run = PretrainedModel::open(&folder, &languages).unwrap();
             let run = run.run(&Device::flex()).unwrap();
-            let mut config = settings(&run);
+            let vocabularies = run.dataset.codec().vocabularies();
+            let mut config = run.dataset.search().config(&vocabularies, 100);
             match mode.as_str() {
                 "texts" => continue,
                 "greedy" => config.method = Method::Greedy,

@@ -57,7 +57,12 @@ impl InputLayer {
         init: &mut Init,
     ) -> Self {
         Self {
-            embedding: vocab_size.map(|n| init.embedding(n, config.d_model)),
+            embedding: vocab_size.map(|n| {
+                // As in T5, whose embeddings have no factor before the layers, but one before the
+                // softmax.
+                let is_unit = config.scale_logits && !config.scale_embeddings;
+                init.embedding(n, config.d_model, is_unit)
+            }),
             position: PositionEncoding::build(config, init),
             norm: config
                 .embedding_norm

@@ -39,7 +39,7 @@ impl FeedForward {
     }
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
-        let gate_and_value = [config.d_ff; 2];
+        let gate_and_value = [(config.d_ff, 1.0); 2];
         let parts = if config.activation.is_gated() { 2 } else { 1 };
         Self {
             w_1: init.packed_linear(config.d_model, &gate_and_value[..parts], config.biases),

@@ -85,14 +85,17 @@ impl<'a> Init<'a> {
     ///
     /// Its elements are uniform within `±sqrt(6 / (d_input + d_output))`.
     pub fn xavier(&mut self, d_input: usize, d_output: usize) -> Param<Tensor<2>> {
-        self.packed_xavier(d_input, &[d_output])
+        self.packed_xavier(d_input, &[(d_output, 1.0)])
     }
 
-    /// Draws Xavier-uniform matrices of the given widths, side by side in one matrix.
-    fn packed_xavier(&mut self, d_input: usize, widths: &[usize]) -> Param<Tensor<2>> {
-        let bound = |&width: &usize| (width, (6.0 / (d_input + width) as f64).sqrt());
-        let parts: Vec<_> = widths.iter().map(bound).collect();
-        self.uniform_columns([d_input, widths.iter().sum()], &parts)
+    /// Draws Xavier-uniform matrices, side by side in one matrix. For each of them, `parts` has the
+    /// width, and the factor of its elements.
+    fn packed_xavier(&mut self, d_input: usize, parts: &[(usize, f64)]) -> Param<Tensor<2>> {
+        let bound =
+            |&(width, gain): &(usize, f64)| (width, gain * (6.0 / (d_input + width) as f64).sqrt());
+        let parts: Vec<_> = parts.iter().map(bound).collect();
+        let width = parts.iter().map(|(width, _)| width).sum();
+        self.uniform_columns([d_input, width], &parts)
     }
 
     /// Draws a bias as in `torch.nn.Linear`: uniform within `±1 / sqrt(d_input)`.
@@ -102,22 +105,32 @@ impl<'a> Init<'a> {
 
     /// Draws a linear layer with a weight `[d_input, d_output]`, and a bias if `has_bias`.
     pub fn linear(&mut self, d_input: usize, d_output: usize, has_bias: bool) -> Linear {
-        self.packed_linear(d_input, &[d_output], has_bias)
+        self.packed_linear(d_input, &[(d_output, 1.0)], has_bias)
     }
 
-    /// Draws linear layers of the given widths that read the same input, packed in one weight
-    /// `[d_input, sum of the widths]`.
-    pub fn packed_linear(&mut self, d_input: usize, widths: &[usize], has_bias: bool) -> Linear {
+    /// Draws linear layers that read the same input, packed in one weight
+    /// `[d_input, sum of the widths]`. For each of them, `parts` has the width, and the factor of the
+    /// elements of its weight.
+    pub fn packed_linear(
+        &mut self,
+        d_input: usize,
+        parts: &[(usize, f64)],
+        has_bias: bool,
+    ) -> Linear {
+        let width = parts.iter().map(|(width, _)| width).sum();
         Linear {
-            weight: self.packed_xavier(d_input, widths),
-            bias: has_bias.then(|| self.bias(d_input, widths.iter().sum())),
+            weight: self.packed_xavier(d_input, parts),
+            bias: has_bias.then(|| self.bias(d_input, width)),
         }
     }
 
-    /// Draws an embedding table `[n, d_model]`.
-    pub fn embedding(&mut self, n: usize, d_model: usize) -> Embedding {
+    /// Draws an embedding table `[n, d_model]`, with elements of variance 1 if `is_unit`.
+    pub fn embedding(&mut self, n: usize, d_model: usize, is_unit: bool) -> Embedding {
         Embedding {
-            weight: self.xavier(n, d_model),
+            weight: match is_unit {
+                true => self.uniform([n, d_model], 3f64.sqrt()),
+                false => self.xavier(n, d_model),
+            },
         }
     }
 }

@@ -10,7 +10,7 @@ use training::pretrained::is_pretrained;
 use transformer::TransformerConfig;
 use transformer::generate::{GenerateConfig, LengthPenalty, Method};
 
-use super::check::{needs, reject};
+use super::check::{needs, reject, set};
 use super::parse::{POSITIVE, number, seed, whole_number};
 use super::search::{BeamArgs, check_batch_size, check_generation};
 use super::trained::TrainedArgs;
@@ -182,21 +182,15 @@ impl GenerateArgs {
             return Err(UsageError::new("--max-length", max_length, expected));
         }
         let vocabularies = codec.vocabularies();
-        let repetition = self.repetition_penalty.or(defaults.repetition_penalty);
-        let mut forbidden = self.forbidden(dataset)?;
-        forbidden.extend(defaults.forbidden);
-        let config = GenerateConfig::new(vocabularies.bos_id, max_length)
-            .with_eos_id(vocabularies.eos_id)
-            .with_min_length(self.min_length.unwrap_or(defaults.min_length))
-            .with_method(self.method(defaults.beam)?)
-            .with_n_best(self.n_best.unwrap_or(1))
-            .with_repetition_penalty(repetition.unwrap_or(1.0))
-            .with_no_repeat_ngram(self.no_repeat_ngram.unwrap_or(defaults.no_repeat_ngram))
-            .with_forbidden(forbidden)
-            .with_early_stopping(defaults.early_stopping)
-            .with_force_end(defaults.force_end)
-            .with_normalize_first(defaults.normalize_first)
-            .with_length_limit(limits.output.filter(|_| given.is_none()));
+        let mut config = defaults.config(&vocabularies, max_length);
+        config.max_length = max_length;
+        config.method = self.method(defaults.beam)?;
+        config.forbidden.extend(self.forbidden(dataset)?);
+        set(&mut config.min_length, self.min_length);
+        set(&mut config.n_best, self.n_best);
+        set(&mut config.repetition_penalty, self.repetition_penalty);
+        set(&mut config.no_repeat_ngram, self.no_repeat_ngram);
+        config.length_limit = limits.output.filter(|_| given.is_none());
         check_generation(&config, model, batch_size)?;
         Ok(config)
     }

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use transformer::generate::{EarlyStopping, LengthLimit, LengthPenalty};
+use transformer::generate::{EarlyStopping, GenerateConfig, LengthLimit, LengthPenalty, Method};
 
 use super::synthetic::task::SyntheticTask;
-use super::{Codec, Decoded, Example, Split};
+use super::{Codec, Decoded, Example, Split, Vocabularies};
 
 /// Limits on the lengths of sequences and texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,6 +56,31 @@ pub struct SearchDefaults {
     pub normalize_first: bool,
     /// Maximum number of tokens of an output; `None` if the limits of the data set apply.
     pub max_length: Option<usize>,
+}
+
+impl SearchDefaults {
+    /// Returns these settings for a model with the given vocabularies. `max_length` is the maximum
+    /// number of tokens of an output, unless these settings have one.
+    pub fn config(&self, vocabularies: &Vocabularies, max_length: usize) -> GenerateConfig {
+        let max_length = self.max_length.unwrap_or(max_length);
+        let method = match self.beam {
+            None | Some((1, _)) => Method::Greedy,
+            Some((width, length_penalty)) => Method::Beam {
+                width,
+                length_penalty,
+            },
+        };
+        GenerateConfig::new(vocabularies.bos_id, max_length)
+            .with_eos_id(vocabularies.eos_id)
+            .with_method(method)
+            .with_min_length(self.min_length)
+            .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
+            .with_no_repeat_ngram(self.no_repeat_ngram)
+            .with_forbidden(self.forbidden.clone())
+            .with_early_stopping(self.early_stopping)
+            .with_force_end(self.force_end)
+            .with_normalize_first(self.normalize_first)
+    }
 }
 
 /// Examples to train and evaluate on, with their codec and scorer.

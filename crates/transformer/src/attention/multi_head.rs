@@ -53,7 +53,11 @@ impl SelfAttention {
         Self {
             w_qkv: init.packed_linear(
                 config.d_model,
-                &[config.d_heads(), config.d_keys(), config.d_keys()],
+                &[
+                    (config.d_heads(), query_gain(config)),
+                    (config.d_keys(), 1.0),
+                    (config.d_keys(), 1.0),
+                ],
                 config.biases,
             ),
             w_o: init.linear(config.d_heads(), config.d_model, config.biases),
@@ -164,8 +168,12 @@ impl CrossAttention {
 
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         Self {
-            w_q: init.linear(config.d_model, config.d_heads(), config.biases),
-            w_kv: init.packed_linear(config.d_model, &[config.d_keys(); 2], config.biases),
+            w_q: init.packed_linear(
+                config.d_model,
+                &[(config.d_heads(), query_gain(config))],
+                config.biases,
+            ),
+            w_kv: init.packed_linear(config.d_model, &[(config.d_keys(), 1.0); 2], config.biases),
             w_o: init.linear(config.d_heads(), config.d_model, config.biases),
             dropout: DropoutConfig::new(config.dropout).init(),
             n_heads: config.n_heads,
@@ -234,6 +242,15 @@ impl CrossAttention {
         };
         let (context, weights) = attend(inputs, mask, &terms, &self.dropout, keep_weights);
         (linear(&self.w_o, context), weights)
+    }
+}
+
+/// Returns the factor of the initial elements of `W^Q`. Without the scale `1 / sqrt(K)`, queries
+/// begin smaller, so that scores have the same variance as with it.
+fn query_gain(config: &TransformerConfig) -> f64 {
+    match config.scale_attention {
+        true => 1.0,
+        false => 1.0 / (config.d_head() as f64).sqrt(),
     }
 }
 

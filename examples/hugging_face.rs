@@ -1,0 +1,54 @@
+//! Translates or summarises lines with a model of Hugging Face's families, straight from its folder:
+//! T5, BART, mBART, M2M100, NLLB, Pegasus or Marian. The folder needs `config.json`, the weights and
+//! `tokenizer.json`. Without arguments, it is a tiny model with random parameters, from this
+//! project's tests.
+//!
+//!     cargo run --release -p examples --example hugging_face -- FOLDER [TEXT ...]
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use burn::tensor::Device;
+use training::pretrained::{Languages, PretrainedModel};
+
+const TINY: &str = concat!(
+    env!("CARGO_MANIFEST_DIR"),
+    "/../crates/transformer/tests/fixtures/families/m2m_100"
+);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (folder, languages) = match arguments.next() {
+        Some(folder) => (PathBuf::from(folder), Languages::default()),
+        None => {
+            let languages = Languages {
+                source: Some("eng_Latn".into()),
+                target: Some("deu_Latn".into()),
+            };
+            (PathBuf::from(TINY), languages)
+        }
+    };
+    let mut texts: Vec<String> = arguments.collect();
+    if texts.is_empty() {
+        texts = vec!["w10 w11 w12".into(), "w20".into()];
+    }
+    let run = PretrainedModel::open(&folder, &languages)?.run(&Device::flex())?;
+    println!(
+        "{}: {} layers of width {}",
+        folder.display(),
+        run.config.model.n_decoder_layers,
+        run.config.model.d_model
+    );
+
+    // The settings of generation come from the folder, too.
+    let (codec, search) = (run.dataset.codec(), run.dataset.search());
+    let config = search.config(&codec.vocabularies(), 100);
+    let sources = texts.iter().map(|text| codec.encode_source(text));
+    let sources = sources.collect::<Result<Vec<_>, _>>()?;
+    let prefixes = vec![search.prefix; sources.len()];
+    let outputs = run.model.complete(&sources, &prefixes, &config)?;
+    for (text, hypotheses) in texts.iter().zip(outputs) {
+        println!("{text} -> {}", codec.decode_target(&hypotheses[0].tokens));
+    }
+    Ok(())
+}
