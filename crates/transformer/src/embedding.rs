@@ -58,9 +58,10 @@ impl InputLayer {
     ) -> Self {
         Self {
             embedding: vocab_size.map(|n| {
-                // As in T5, whose embeddings have no factor before the layers, but one before the
-                // softmax.
-                let is_unit = config.scale_logits && !config.scale_embeddings;
+                // Without a factor, as in T5, vectors would begin so small that training is slow. A
+                // shared generator would have large logits, unless these have a factor.
+                let is_shared = config.weight_tying.shares_generator();
+                let is_unit = !config.scale_embeddings && (config.scale_logits || !is_shared);
                 init.embedding(n, config.d_model, is_unit)
             }),
             position: PositionEncoding::build(config, init),

@@ -1,6 +1,7 @@
 //! Flags of `fit` about the model.
 
 use clap::Args;
+use transformer::weights::Layout;
 use transformer::{Activation, NormPlacement, Positions, TransformerConfig, WeightTying};
 
 use crate::args::check::set;
@@ -9,6 +10,10 @@ use crate::args::parse::{FRACTION, named, number, whole_number};
 /// Flags of `fit` about the model.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct HyperParameterArgs {
+    /// Norms, positions, activation, biases and shared matrices of the models with this layout of
+    /// weights, such as t5; other flags override them
+    #[arg(long, value_name = "LAYOUT", value_parser = named::<Layout>())]
+    pub family: Option<Layout>,
     /// Width of the model
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub d_model: Option<usize>,
@@ -41,6 +46,9 @@ pub struct HyperParameterArgs {
 impl HyperParameterArgs {
     /// Overrides settings by the given flags.
     pub fn apply(&self, model: &mut TransformerConfig) {
+        if let Some(family) = self.family {
+            *model = family.choices(model.clone());
+        }
         set(&mut model.d_model, self.d_model);
         set(&mut model.n_heads, self.heads);
         set(&mut model.n_encoder_layers, self.layers);

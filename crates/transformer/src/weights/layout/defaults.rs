@@ -57,6 +57,47 @@ impl Layout {
         }
     }
 
+    /// Returns a configuration with the choices of the models that have this layout: norms,
+    /// positions, activation, biases, factors and shared matrices. Its sizes, its dropout and its
+    /// padding are those of `config`.
+    ///
+    /// ```
+    /// use transformer::weights::Layout;
+    /// use transformer::{NormKind, TransformerConfig};
+    ///
+    /// let t5 = Layout::T5.choices(TransformerConfig::new(1000, 1000).with_d_model(128));
+    /// assert_eq!((t5.norm, t5.d_model), (NormKind::Rms, 128));
+    /// ```
+    pub fn choices(self, config: TransformerConfig) -> TransformerConfig {
+        let usual = self.usual(config.target_vocab_size);
+        let weight_tying = match self {
+            Self::Bart | Self::M2m100 | Self::Marian | Self::T5 => WeightTying::All,
+            Self::T5Gated => WeightTying::Embeddings,
+            _ => config.weight_tying,
+        };
+        TransformerConfig {
+            activation: usual.activation,
+            norm_placement: usual.norm_placement,
+            final_norm: match self {
+                // BART, which is post-norm, lacks it.
+                Self::Bart => false,
+                _ => usual.final_norm,
+            },
+            norm_epsilon: usual.norm_epsilon,
+            norm_variance: usual.norm_variance,
+            norm: usual.norm,
+            embedding_norm: usual.embedding_norm,
+            biases: usual.biases,
+            logits_bias: usual.logits_bias && self != Self::M2m100,
+            scale_attention: usual.scale_attention,
+            scale_embeddings: usual.scale_embeddings,
+            scale_logits: self == Self::T5,
+            positions: usual.positions,
+            weight_tying,
+            ..config
+        }
+    }
+
     /// Returns the name and value of the first hyper-parameter that the layout cannot represent,
     /// or `None` if the layout can represent the model.
     pub(in crate::weights) fn unsupported(
@@ -155,5 +196,22 @@ impl Layout {
             }
         }
         None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Choice;
+
+    #[test]
+    fn a_layout_represents_the_choices_of_its_models() {
+        let config = TransformerConfig::new(20, 20).with_final_norm(false);
+        for &layout in Layout::ALL {
+            let config = layout.choices(config.clone());
+            let unsupported = layout.unsupported(&config, Contents::Model);
+            assert_eq!(unsupported, None, "{layout}");
+            assert_eq!(config.validate(), Ok(()), "{layout}");
+        }
     }
 }
