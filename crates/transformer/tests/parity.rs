@@ -16,7 +16,8 @@ use transformer::encoder::EncoderLayer;
 use transformer::feed_forward::FeedForward;
 use transformer::position::SinusoidalEncoding;
 use transformer::{
-    Activation, AttentionMask, CrossEntropy, Memory, NormPlacement, TransformerConfig, WeightTying,
+    Activation, AttentionMask, CrossEntropy, Memory, NormKind, NormPlacement, Positions,
+    TransformerConfig, WeightTying,
 };
 
 const PAD: u32 = 0;
@@ -311,6 +312,56 @@ fn label_smoothing() {
             assert_eq!(loss.clone().into_scalar::<f32>(), 0.0);
             let gradient = logits.grad(&loss.backward()).unwrap().into_data();
             assert!(gradient.iter::<f32>().all(|x| x == 0.0));
+        }
+    }
+}
+
+/// Language models of transformers: Llama, with grouped queries and rotary positions, and BLOOM, with
+/// ALiBi.
+#[test]
+fn decoders_alone() {
+    let small = TransformerConfig::new(17, 17)
+        .with_d_model(24)
+        .with_n_heads(6)
+        .with_n_decoder_layers(2)
+        .with_norm_placement(NormPlacement::Pre)
+        .with_scale_embeddings(false)
+        .with_logits_bias(false)
+        .with_dropout(0.0)
+        .with_max_len(32);
+    let llama = small
+        .clone()
+        .with_n_kv_heads(Some(2))
+        .with_positions(Positions::Rotary)
+        .with_norm(NormKind::Rms)
+        .with_activation(Activation::Swiglu)
+        .with_biases(false)
+        .with_d_ff(20);
+    let bloom = small
+        .with_positions(Positions::Alibi)
+        .with_embedding_norm(true)
+        .with_activation(Activation::GeluTanh)
+        .with_weight_tying(WeightTying::Decoder)
+        .with_d_ff(96);
+    for (name, config) in [("llama", llama), ("bloom", bloom)] {
+        let fixture = Fixture::load(&format!("decoder_{name}"));
+        for backend in backends() {
+            let device = &backend.device;
+            let decoder = config.init_decoder_only(device).unwrap();
+            let decoder = fixture.fill(decoder, device);
+            let ids = fixture.int::<2>("input.ids", device);
+            let logits = decoder.forward(ids.clone(), None, &mut decoder.new_cache());
+            fixture.assert_output("output.logits", logits.clone(), &backend);
+            let gradients = loss(logits, &fixture, &backend).backward();
+            fixture.assert_parameter_gradients(&decoder, &gradients, &backend);
+
+            // One token at a time, without autodiff.
+            let decoder = decoder.valid();
+            let ids = ids.inner();
+            let mut cache = decoder.new_cache();
+            let steps = (0..ids.dims()[1])
+                .map(|step| decoder.forward(ids.clone().narrow(1, step, 1), None, &mut cache));
+            fixture.assert_output("output.logits", Tensor::cat(steps.collect(), 1), &backend);
         }
     }
 }
