@@ -396,3 +396,46 @@ fn every_task_trains_in_a_group() {
         succeed(&mut mpirun(folder.path(), 2, TRANSPORTS[0], &flags));
     }
 }
+
+/// Environment variable with the rank that panics in [`one_of_two_processes_panics`].
+const PANICKING: &str = "MPI_TEST_PANICKING_RANK";
+
+#[test]
+fn a_panic_in_one_process_ends_all() {
+    let folder = tempfile::tempdir().unwrap();
+    for rank in ["0", "1"] {
+        let begun = Instant::now();
+        let output = launcher(folder.path(), TRANSPORTS[0])
+            .args(["-np", "2", "-x", PANICKING])
+            .env(PANICKING, rank)
+            .arg(std::env::current_exe().unwrap())
+            .args(["one_of_two_processes_panics", "--exact", "--nocapture"])
+            .output()
+            .unwrap();
+        let stderr = text(&output.stderr);
+        assert!(!output.status.success(), "{stderr}");
+        assert!(stderr.contains("this process panics"), "{stderr}");
+        // The other process would wait for ten minutes.
+        let seconds = begun.elapsed().as_secs();
+        assert!(seconds < 60, "the job ended after {seconds} s");
+    }
+}
+
+/// Panics in one process while the other waits for it; run by [`a_panic_in_one_process_ends_all`].
+#[test]
+fn one_of_two_processes_panics() {
+    let Ok(rank) = std::env::var(PANICKING) else {
+        return;
+    };
+    let group = training::collective::join();
+    assert_eq!(group.size(), 2);
+    if group.rank().to_string() == rank {
+        panic!("this process panics");
+    }
+    let patience = std::thread::spawn(|| {
+        std::thread::sleep(Duration::from_mins(10));
+        std::process::exit(0);
+    });
+    group.barrier();
+    drop(patience);
+}
