@@ -45,7 +45,7 @@ fn by_element(
 }
 
 #[cfg(target_arch = "x86_64")]
-mod avx2 {
+pub(crate) mod avx2 {
     use std::arch::x86_64::__m256;
 
     use pulp::x86::V3;
@@ -54,7 +54,7 @@ mod avx2 {
     use super::by_element;
 
     /// Number of rows, and of columns, of a block.
-    const BLOCK: usize = 8;
+    pub(crate) const BLOCK: usize = 8;
 
     pub(super) struct Copy<'a> {
         pub simd: V3,
@@ -108,7 +108,7 @@ mod avx2 {
     /// groups of four rows, then between the two halves. It has no closures, since they would be
     /// compiled without the vector instructions.
     #[inline(always)]
-    fn transpose(simd: V3, rows: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
+    pub(crate) fn transpose(simd: V3, rows: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
         let avx = simd.avx;
         let mut x: [__m256; BLOCK] = [
             cast(rows[0]),

@@ -10,13 +10,16 @@
 //!
 //! Both paths compute a [`part`]: the rows and columns of the output that one thread computes. In
 //! f32, a part with at most 16 rows takes the [`direct`] path, which reads `W` in place, if the
-//! rows of `W` are contiguous in memory, and the rows or the columns of `x` are, too. All other
+//! rows of `W` are contiguous in memory, and the rows or the columns of `x` are, too. With AVX2 or
+//! better, such a part takes the [`columns`] path if the columns of `W` are contiguous. All other
 //! parts take the [`packed`] path, which copies pieces of `W` into the order in which tiles read
 //! them.
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
 mod bf16;
+#[cfg(target_arch = "x86_64")]
+mod columns;
 mod direct;
 mod format;
 pub(crate) mod matrix;
@@ -211,6 +214,12 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
 /// is compiled once here instead of into every caller.
 #[inline(never)]
 fn compute(part: Part<'_, '_, '_>) {
+    #[cfg(target_arch = "x86_64")]
+    if columns::is_by_columns(&part)
+        && let Some(simd) = super::level::avx2()
+    {
+        return simd.vectorize(columns::ByColumns { simd, part });
+    }
     arch().dispatch(part);
 }
 

@@ -1,0 +1,125 @@
+//! The matmul path for few rows of `x` and a matrix `W` whose columns are contiguous in memory, such
+//! as a vocabulary matrix that the generator shares with the embedding. Blocks of `W` are transposed
+//! in registers instead of being packed.
+
+use pulp::x86::V3;
+use pulp::{NullaryFnOnce, Simd, cast};
+
+use super::part::{Part, Start};
+use crate::simd::transpose::avx2::{BLOCK, transpose};
+
+/// Maximum number of rows of `x` on this path. For more rows, packing `W` is faster.
+const FEW: usize = 8;
+
+/// Number of blocks of columns that are computed at the same time, so that a multiply-add need not
+/// wait for the one before it.
+const BLOCKS: usize = 2;
+
+/// Returns whether this path can compute a part.
+pub(super) fn is_by_columns(part: &Part<'_, '_, '_>) -> bool {
+    let (x, w) = (part.x, part.w);
+    part.y.len() <= FEW && w.row_stride == 1 && w.column_stride >= w.rows && x.column_stride == 1
+}
+
+/// Computes a part with AVX2.
+pub(super) struct ByColumns<'a, 'y, 'z> {
+    pub simd: V3,
+    pub part: Part<'a, 'y, 'z>,
+}
+
+impl NullaryFnOnce for ByColumns<'_, '_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn call(mut self) {
+        self.part.direct_sums();
+        let width = self.part.y[0].len();
+        let mut column = 0;
+        while width - column >= BLOCKS * BLOCK {
+            self.blocks::<BLOCKS>(column);
+            column += BLOCKS * BLOCK;
+        }
+        while width - column >= BLOCK {
+            self.blocks::<1>(column);
+            column += BLOCK;
+        }
+        for column in column..width {
+            self.column(column);
+        }
+    }
+}
+
+impl ByColumns<'_, '_, '_> {
+    /// Computes `N` blocks of columns of the output, from `column` on.
+    #[inline(always)]
+    fn blocks<const N: usize>(&mut self, column: usize) {
+        let (simd, w, k) = (self.simd, self.part.w, self.part.w.rows);
+        let begin = (self.part.first_column + column) * w.column_stride;
+        let mut sums = [[[0.0; BLOCK]; N]; FEW];
+        for row in 0..self.part.y.len() {
+            for n in 0..N {
+                for i in 0..BLOCK {
+                    sums[row][n][i] = self.start(row, column + n * BLOCK + i);
+                }
+            }
+        }
+        let whole = k - k % BLOCK;
+        for first in (0..whole).step_by(BLOCK) {
+            for n in 0..N {
+                let begin = begin + n * BLOCK * w.column_stride + first;
+                let mut block = [[0.0; BLOCK]; BLOCK];
+                for i in 0..BLOCK {
+                    block[i].copy_from_slice(&w.data[begin + i * w.column_stride..][..BLOCK]);
+                }
+                let block = transpose(simd, block);
+                for row in 0..self.part.y.len() {
+                    let x = &self.part.x_row(row)[first..][..BLOCK];
+                    let mut sum = cast(sums[row][n]);
+                    for i in 0..BLOCK {
+                        sum = simd.mul_add_e_f32s(simd.splat_f32s(x[i]), cast(block[i]), sum);
+                    }
+                    sums[row][n] = cast(sum);
+                }
+            }
+        }
+        for row in 0..self.part.y.len() {
+            let x = &self.part.x_row(row)[..k];
+            for n in 0..N {
+                for i in 0..BLOCK {
+                    let begin = begin + (n * BLOCK + i) * w.column_stride;
+                    let column = &w.data[begin..][..k];
+                    for at in whole..k {
+                        sums[row][n][i] = x[at].mul_add(column[at], sums[row][n][i]);
+                    }
+                }
+                let to = &mut self.part.y[row][column + n * BLOCK..][..BLOCK];
+                to.copy_from_slice(&sums[row][n]);
+            }
+        }
+    }
+
+    /// Computes one column of the output.
+    #[inline(always)]
+    fn column(&mut self, column: usize) {
+        let w = self.part.w;
+        let begin = (self.part.first_column + column) * w.column_stride;
+        for row in 0..self.part.y.len() {
+            let x = &self.part.x_row(row)[..w.rows];
+            let mut sum = self.start(row, column);
+            for (x, w) in x.iter().zip(&w.data[begin..][..w.rows]) {
+                sum = x.mul_add(*w, sum);
+            }
+            self.part.y[row][column] = sum;
+        }
+    }
+
+    /// Returns the value to which the products of a row and a column are added.
+    #[inline(always)]
+    fn start(&self, row: usize, column: usize) -> f32 {
+        match self.part.start {
+            Start::Zero => 0.0,
+            Start::Bias(bias) => bias[self.part.first_column + column],
+            Start::Output => self.part.y[row][column],
+        }
+    }
+}
