@@ -107,6 +107,7 @@ pub mod data;
 pub mod error;
 pub mod evaluation;
 pub mod files;
+mod host;
 pub mod inference;
 pub mod memory;
 pub mod metrics;

@@ -12,6 +12,8 @@ mod reduce;
 mod restore;
 mod saving;
 mod seed;
+mod step;
+mod stepper;
 
 #[cfg(test)]
 mod tests;
@@ -23,5 +25,7 @@ pub use learner::{Learner, StepResult};
 pub use optimizer::Optimizer;
 pub use precision::configure;
 pub use reduce::Traffic;
+pub use step::TakenStep;
+pub use stepper::Stepper;
 
 pub use crate::run::observer::{Event, Observer};
