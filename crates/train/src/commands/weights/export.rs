@@ -15,6 +15,7 @@ use super::error::wrong;
 use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
+use super::web;
 use crate::args::ExportArgs;
 use crate::args::flags::fit_flag_of;
 use crate::device::DeviceName;
@@ -27,8 +28,11 @@ use crate::terminal::output;
 /// A run that cannot be read, a model that the layout cannot represent, or a file that cannot be
 /// written.
 pub fn run(args: &ExportArgs) -> Result<()> {
+    let Some(layout) = args.layout else {
+        return web::run(args);
+    };
     if args.dtype == Some(Dtype::Int8) {
-        let needed = match args.layout {
+        let needed = match layout {
             Layout::Native if args.rename.is_empty() => None,
             Layout::Native => {
                 Some("cannot be used with --rename: matrices are found by their names")
@@ -46,7 +50,6 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         parameters,
         vocabularies,
     } = Source::read(args)?;
-    let layout = args.layout;
     let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(unrepresentable)?;
     drop(parameters);
