@@ -98,9 +98,13 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let again = PretrainedModel::open(&written, &Languages::default())?.run(&Device::flex())?;
     let codec = again.dataset.codec();
-    let search = again.dataset.search().config(&codec.vocabularies(), 20);
+    let defaults = again.dataset.search();
+    let search = defaults.config(&codec.vocabularies(), 20);
     for example in dataset.held_out(0, data::Split::Validation, 3) {
-        let output = &again.model.generate(&[&example.source], &search)?[0][0].tokens;
+        let output = &again
+            .model
+            .complete(&[&example.source], &[&defaults.prefix], &search)?[0][0]
+            .tokens;
         let (source, output) = (
             codec.decode_source(&example.source),
             codec.decode_target(output),

@@ -99,6 +99,7 @@
 //! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |
+//! | `parallel.rs` | parallel iterators, which are sequential in WebAssembly |
 //! | `fast_paths.rs`, `precision.rs`, `profile.rs` | the settings |
 //! | `variable.rs`, `environment.rs` | environment variables and their check |
 //!
@@ -263,6 +264,8 @@ mod fast_paths;
 #[cfg(feature = "flex")]
 mod memory;
 mod ops;
+#[cfg(feature = "flex")]
+mod parallel;
 mod precision;
 mod profile;
 mod simd;

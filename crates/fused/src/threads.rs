@@ -2,7 +2,8 @@
 
 use burn::tensor::Device;
 
-/// Runs `f` and returns its result. On flex, `f` runs on a thread of rayon's pool.
+/// Runs `f` and returns its result. On flex, `f` runs on a thread of rayon's pool, except in
+/// WebAssembly, which has no threads.
 ///
 /// A thread outside the pool must wait for each piece of work that it hands to the pool. This wait
 /// takes longer than many operations of a small model. The other threads of the pool stay awake
@@ -23,10 +24,11 @@ pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
         use crate::profile::{Continued, current};
 
         let (is_enabled, is_bf16, times) = (has_fast_paths(), has_bf16_matmuls(), current());
-        return rayon::scope(|_| {
+        return crate::parallel::scope(|| {
             let _fast_paths = fast_paths(is_enabled);
             let _bf16 = bf16_matmuls(is_bf16);
             let _profile = Continued::on_this_thread(times);
+            #[cfg(not(target_family = "wasm"))]
             let _awake = awake::Awake::new();
             f()
         });
@@ -35,7 +37,7 @@ pub fn in_pool<R: Send>(device: &Device, f: impl FnOnce() -> R + Send) -> R {
     f()
 }
 
-#[cfg(feature = "flex")]
+#[cfg(all(feature = "flex", not(target_family = "wasm")))]
 mod awake {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};

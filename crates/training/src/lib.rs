@@ -108,6 +108,7 @@ pub mod data;
 pub mod error;
 pub mod evaluation;
 pub mod files;
+mod host;
 pub mod inference;
 pub mod lora;
 pub mod memory;

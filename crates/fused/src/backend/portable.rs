@@ -29,6 +29,14 @@ pub(crate) use on_all_backends;
 /// must have at least one element, and must be on an autodiff device of a backend that this crate
 /// is built with.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
+    // In WebAssembly, flex is used in f32, for which there are kernels. The code for its other
+    // precisions would be a hundred kilobytes.
+    if cfg!(all(
+        target_family = "wasm",
+        not(any(feature = "ndarray", feature = "_cube"))
+    )) {
+        return false;
+    }
     if !has_fast_paths() || !tensor.device().is_autodiff() || tensor.shape().num_elements() == 0 {
         return false;
     }

@@ -110,10 +110,10 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const MAGIC: f32 = 12_582_912.0;
     let splat = |value| simd.splat_f32s(value);
     let in_range = simd.greater_than_f32s(x, splat(-87.0));
-    let shifted = simd.mul_add_f32s(x, splat(std::f32::consts::LOG2_E), splat(MAGIC));
+    let shifted = simd.mul_add_e_f32s(x, splat(std::f32::consts::LOG2_E), splat(MAGIC));
     let n = simd.sub_f32s(shifted, splat(MAGIC));
-    let r = simd.negate_mul_add_f32s(n, splat(LN_2_HIGH), x);
-    let r = simd.negate_mul_add_f32s(n, splat(LN_2_LOW), r);
+    let r = simd.negate_mul_add_e_f32s(n, splat(LN_2_HIGH), x);
+    let r = simd.negate_mul_add_e_f32s(n, splat(LN_2_LOW), r);
     let mut y = splat(1.0 / 5040.0);
     for factor in [
         1.0 / 720.0,
@@ -124,7 +124,7 @@ fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         1.0,
         1.0,
     ] {
-        y = simd.mul_add_f32s(y, r, splat(factor));
+        y = simd.mul_add_e_f32s(y, r, splat(factor));
     }
     let bits = simd.transmute_u32s_f32s(shifted);
     let exponent = simd.add_u32s(bits, simd.splat_u32s(127));

@@ -5,6 +5,9 @@
 //! one machine. Its values are `scalar`, on x86-64 also `avx2`, `avx512` and `amx`, and on aarch64
 //! also `neon`. The level `amx` is `avx512` with matmuls of bfloat16 elements in AMX's tiles.
 //!
+//! WebAssembly has no environment: the level is `simd128` if the module was built with these
+//! instructions, else `scalar`.
+//!
 //! The level holds for the whole process. All threads must use the same one, since results are
 //! reproducible bit by bit only within a level. A setting of the calling thread would not reach the
 //! threads of rayon's pool, on which kernels run.
@@ -58,9 +61,23 @@ pub fn simd_level() -> &'static str {
 /// # Panics
 ///
 /// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
+#[cfg(not(target_arch = "wasm32"))]
 #[inline]
 pub(crate) fn arch() -> Arch {
     level().1
+}
+
+/// Returns the vector instructions of the build. A WebAssembly module cannot have instructions that
+/// its engine lacks, so there is nothing to choose, and no code for the other level.
+#[cfg(target_arch = "wasm32")]
+#[inline]
+pub(crate) const fn arch() -> Arch {
+    #[cfg(target_feature = "simd128")]
+    return Arch::Simd128(pulp::wasm::Simd128 {
+        simd128: pulp::core_arch::wasm::Simd128::new_unchecked(),
+    });
+    #[cfg(not(target_feature = "simd128"))]
+    return Arch::Scalar;
 }
 
 #[inline]
@@ -121,6 +138,8 @@ fn available() -> Vec<Level> {
         ),
         #[cfg(target_arch = "aarch64")]
         ("neon", pulp::aarch64::Neon::try_new().map(Arch::Neon)),
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        ("simd128", Some(arch())),
     ];
     all.into_iter()
         .filter_map(|(name, arch)| Some((name, arch?)))

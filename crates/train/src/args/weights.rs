@@ -185,8 +185,12 @@ pub struct ExportArgs {
     #[arg(value_name = "RUN", value_parser = run_folder())]
     pub source: PathBuf,
     /// Layout of the written file
-    #[arg(long, value_parser = named::<Layout>())]
-    pub layout: Layout,
+    #[arg(long, required_unless_present = "web", value_parser = named::<Layout>())]
+    pub layout: Option<Layout>,
+    /// Write the file that the page `demo` reads: the weights in the layout native and in f32, and
+    /// the settings of the run, which must be of a synthetic task
+    #[arg(long, conflicts_with_all = ["layout", "dtype", "rename", "no_positions", "folder"])]
+    pub web: bool,
     /// Safetensors file to write
     #[arg(long, value_name = "FILE", required_unless_present = "folder")]
     pub output: Option<PathBuf>,

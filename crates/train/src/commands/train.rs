@@ -128,6 +128,13 @@ pub(super) fn begin_with(
             PretrainedModel::open(&pretrained.folder, &languages)?
         }
     };
+    if let DataConfig::Text(theirs) = &model.config.data
+        && theirs.pretrained.as_ref() != Some(pretrained)
+    {
+        let folder = pretrained.folder.display();
+        let expected = "has other tokens or settings of generation than data.pretrained";
+        return Err(UsageError::new("folder", folder, expected));
+    }
     // The settings may have another dropout, and more positions if they are computed.
     let theirs = model.config.model.clone();
     let theirs = theirs

@@ -93,3 +93,38 @@ fn export_prints_the_command_that_imports_the_file_again() {
     let config = super::json(&folder.join("again/config.json"));
     assert_eq!(config["model"]["dropout"], 0.2);
 }
+
+#[test]
+fn export_writes_a_run_as_one_file_for_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    run(
+        folder,
+        &format!("fit {TINY} --task reverse --symbols 9 --max-length 5 --run-dir r"),
+    );
+    let printed = run(folder, "export --web r --output page.safetensors");
+    assert!(
+        printed.starts_with("page.safetensors: a model of the task reverse for the page demo, "),
+        "{printed}"
+    );
+    // The page reads the bytes with the same function.
+    let bytes = std::fs::read(folder.join("page.safetensors")).unwrap();
+    let device = burn::tensor::Device::flex();
+    let read = training::run::single_file::SingleFileRun::from_bytes(&bytes, &device).unwrap();
+    let config = super::json(&folder.join("r/config.json"));
+    assert_eq!(serde_json::to_value(&read.config).unwrap(), config);
+    // The file is also one of the layout native.
+    let exported = run(folder, "export page.safetensors --layout native --output n");
+    let native = run(folder, "export r --layout native --output m");
+    assert_eq!(exported.replace("n: ", ""), native.replace("m: ", ""));
+    let [exported, native] = ["n", "m"].map(|name| std::fs::read(folder.join(name)).unwrap());
+    assert!(exported == native);
+    for (arguments, expected) in [
+        ("export r --output x", "--layout"),
+        ("export --web r --layout native --output x", "--layout"),
+        ("export --web n --output x", "must be the folder of a run"),
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        refused(folder, &arguments, &[expected]);
+    }
+}

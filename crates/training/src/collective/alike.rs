@@ -84,7 +84,7 @@ pub fn check_alike(
 
 /// Returns the name of this machine.
 pub fn host() -> String {
-    gethostname::gethostname().to_string_lossy().into_owned()
+    crate::host::name().to_string_lossy().into_owned()
 }
 
 /// Returns the checksum of a module's parameters.

@@ -75,7 +75,11 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
 }
 
 /// Returns the configuration of a file, with the defaults of its task for missing settings.
-pub(crate) fn over_defaults(file: Value) -> Result<RunConfig, String> {
+///
+/// # Errors
+///
+/// If a key is unknown or a value is wrong. The message names the key by its path.
+pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let Value::Object(file) = file else {
         return Err("must be an object with the keys of a run's config.json".into());
     };

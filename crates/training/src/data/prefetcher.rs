@@ -13,6 +13,22 @@ const AHEAD: usize = 4;
 /// Examples of one training step: a `Vec` of examples for each batch of the step.
 pub type StepExamples = Vec<Vec<Example>>;
 
+/// Makes the examples of step `step`, counted from 0, which has `accumulate` batches. The index of
+/// its first batch is `step * accumulate + 1`. `seed` and `batch_size` are passed to
+/// [`Dataset::batch`].
+pub fn step_examples(
+    dataset: &dyn Dataset,
+    seed: u64,
+    step: usize,
+    accumulate: usize,
+    batch_size: usize,
+) -> StepExamples {
+    let first = step * accumulate + 1;
+    let batches = first..first + accumulate;
+    let batches = batches.map(|index| dataset.batch(seed, index, batch_size));
+    batches.collect()
+}
+
 /// Prepares the examples of training steps in a background thread, while earlier steps run.
 ///
 /// ```
@@ -37,8 +53,7 @@ impl Prefetcher {
     /// Starts the thread. It ends after the last step of `steps`, or when the prefetcher is
     /// dropped.
     ///
-    /// Step `n`, counted from 0, has `accumulate` batches. The index of its first batch is
-    /// `n * accumulate + 1`. `seed` and `batch_size` are passed to [`Dataset::batch`].
+    /// [`step_examples`] makes the examples of each step from the other arguments.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         dataset: &'scope dyn Dataset,
@@ -50,10 +65,8 @@ impl Prefetcher {
         let (sender, receiver) = sync_channel(AHEAD);
         scope.spawn(move || {
             for step in steps {
-                let first = step * accumulate + 1;
-                let batches = first..first + accumulate;
-                let batches = batches.map(|index| dataset.batch(seed, index, batch_size));
-                if sender.send(batches.collect()).is_err() {
+                let examples = step_examples(dataset, seed, step, accumulate, batch_size);
+                if sender.send(examples).is_err() {
                     return;
                 }
             }

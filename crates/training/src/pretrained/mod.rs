@@ -102,7 +102,9 @@ impl PretrainedModel {
         let tokenizers = tokenizers(folder, &model)?;
         if let Some(language) = &languages.target {
             // It takes the place of the one in the file.
-            model.search.prefix = tokenizers.target.id(language).into_iter().collect();
+            let id = tokenizers.target.id(language);
+            let id = id.filter(|&id| id != model.start_id);
+            model.search.prefix = id.into_iter().collect();
         }
         let mut text = TextConfig::new(model.vocab_size, BATCH_TOKENS);
         // Generation takes what the model can take.

@@ -8,6 +8,7 @@ use transformer::generate::{EarlyStopping, LengthPenalty};
 use transformer::weights::{Layout, hugging_face_config};
 
 use crate::config::RunConfig;
+use crate::data::parallel::is_language;
 use crate::data::{Codec, DataConfig, SearchDefaults, Vocabularies};
 use crate::files::write_whole;
 
@@ -59,7 +60,7 @@ pub fn write_folder(folder: &Path, files: &FolderFiles<'_>) -> Result<Option<Vec
     let mut files = vec![json(&fields), json(&generation)];
     if let Some(tokenizer) = tokenizer {
         written.push("tokenizer.json");
-        files.push(tokenizer.to_vec());
+        files.push(with_language(tokenizer, *codec, config)?);
         // Other classes would make the tokeniser from other files.
         let mut settings =
             Map::from_iter([("tokenizer_class".into(), json!("PreTrainedTokenizerFast"))]);
@@ -102,6 +103,58 @@ fn tokens(vocabularies: &Vocabularies) -> Map<String, Value> {
     set("pad_token_id", vocabularies.pad_ids.target);
     vocabularies.eos_id.map(|id| set("eos_token_id", id));
     fields
+}
+
+/// Returns a `tokenizer.json` whose template has the run's language of sources in place of its own.
+fn with_language(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Result<Vec<u8>> {
+    let DataConfig::Text(text) = &config.data else {
+        return Ok(tokenizer.to_vec());
+    };
+    let language = text
+        .pretrained
+        .as_ref()
+        .and_then(|model| model.source_language.as_ref());
+    let Some(language) = language else {
+        return Ok(tokenizer.to_vec());
+    };
+    let mut json: Value = serde_json::from_slice(tokenizer).context("tokenizer.json is damaged")?;
+    if let Some(template) = json.get_mut("post_processor") {
+        replace_language(template, language, codec.target_id(language).ok());
+    }
+    serde_json::to_vec(&json).context("a tokeniser is plain data")
+}
+
+/// Replaces the names of languages, and their ids beside them, in a part of a `tokenizer.json`.
+fn replace_language(part: &mut Value, language: &str, id: Option<u32>) {
+    match part {
+        Value::Array(parts) => {
+            for part in parts {
+                replace_language(part, language, id);
+            }
+        }
+        Value::Object(fields) => {
+            let names: Vec<String> = fields
+                .keys()
+                .filter(|name| is_language(name))
+                .cloned()
+                .collect();
+            for name in names {
+                // The entry of `special_tokens` that has the ids of the token.
+                if let Some(mut entry) = fields.remove(&name) {
+                    if let (Some(ids), Some(id)) = (entry.get_mut("ids"), id) {
+                        *ids = json!([id]);
+                    }
+                    replace_language(&mut entry, language, id);
+                    fields.insert(language.into(), entry);
+                }
+            }
+            for part in fields.values_mut() {
+                replace_language(part, language, id);
+            }
+        }
+        Value::String(name) if is_language(name) => *name = language.into(),
+        _ => {}
+    }
 }
 
 /// Returns settings of generation as `generation_config.json` has them.

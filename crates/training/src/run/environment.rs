@@ -40,7 +40,7 @@ impl Environment {
         let directory = env::current_dir().ok();
         Self {
             begun: now(),
-            host: gethostname::gethostname().into_string().ok(),
+            host: crate::host::name().into_string().ok(),
             command: arguments.collect::<Vec<_>>().join(" "),
             directory: directory.map(|path| path.to_string_lossy().into_owned()),
             git_revision: git_revision(),

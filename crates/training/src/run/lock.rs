@@ -1,8 +1,6 @@
 //! The lock of a run folder, which a process holds while it trains there.
 
-#[cfg(unix)]
-use std::fs::Metadata;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -25,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub(super) struct LockedFolder {
     path: PathBuf,
     /// The locked file. Closing it unlocks the folder.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "only kept open"))]
     file: File,
 }
 
@@ -57,6 +56,7 @@ impl LockedFolder {
 
     #[cfg(unix)]
     fn is_in_place(&self) -> bool {
+        use std::fs::{self, Metadata};
         use std::os::unix::fs::MetadataExt;
         let id = |file: Metadata| (file.dev(), file.ino());
         let now = fs::metadata(self.path.join(LOCK)).map(id);
@@ -77,6 +77,7 @@ impl LockedFolder {
     fn moved_to(&self) -> Option<PathBuf> {
         #[cfg(target_os = "linux")]
         {
+            use std::fs;
             use std::os::fd::AsRawFd;
             let link = format!("/proc/self/fd/{}", self.file.as_raw_fd());
             // For a removed file, Linux adds ` (deleted)` to the path, which then does not exist.
@@ -145,6 +146,8 @@ pub(super) fn open(path: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -20,6 +20,7 @@ mod new_folder;
 pub mod observer;
 pub mod overview;
 pub mod records;
+pub mod single_file;
 pub mod state;
 pub mod status;
 pub mod tensorboard;

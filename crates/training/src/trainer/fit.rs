@@ -8,13 +8,12 @@ use burn::tensor::Device;
 use transformer::Transformer;
 
 use super::finished::Ending;
-use super::seed::seed_of_step;
+use super::step::{TakenStep, new_model, take_step};
 use super::{Learner, StepResult};
 use crate::collective::{Alone, Collective};
 use crate::config::{Precision, RunConfig};
 use crate::data::prefetcher::Prefetcher;
-use crate::data::{Batch, Dataset, Example, Split, StepShare};
-use crate::lora::with_lora;
+use crate::data::{Dataset, Example, Split};
 use crate::model::SequenceModel;
 use crate::run::checkpoint::Checkpoints;
 use crate::run::{EndReason, Event, LossScale, Observer, RunFolder, StepMetrics, TrainingState};
@@ -105,18 +104,7 @@ impl<'a> Trainer<'a, Transformer> {
         device: &Device,
         folder: RunFolder,
     ) -> Result<Self> {
-        let device = device_of(config, device);
-        let model = config.model.init_seeded(config.seed, &device)?;
-        Self::of_model(config, dataset, model, folder)
-    }
-}
-
-/// Returns the device with autodiff on which a run trains.
-pub fn device_of(config: &RunConfig, device: &Device) -> Device {
-    let device = device.clone().autodiff();
-    match config.execution.gradient_checkpointing {
-        true => device.gradient_checkpointing(),
-        false => device,
+        Self::of_model(config, dataset, new_model(config, device)?, folder)
     }
 }
 
@@ -130,16 +118,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     pub fn of_model(
         config: &'a RunConfig,
         dataset: &'a dyn Dataset,
-        mut model: M,
+        model: M,
         folder: RunFolder,
     ) -> Result<Self> {
         let device = model.devices().remove(0);
         tracing::info!(parameters = model.num_params(), ?device, "made the model");
         tracing::debug!(?config);
-        if let Some(lora) = &config.optimization.lora {
-            device.seed(config.seed);
-            model = with_lora(model, Some(lora));
-        }
         let size = config.evaluation.validation_size;
         let pad_ids = dataset.codec().vocabularies().pad_ids;
         Ok(Self {
@@ -331,20 +315,16 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let steps = config.optimization.steps;
         let begun = Instant::now();
         let step = self.state.step + 1;
-        let (rank, size) = (self.group.rank(), self.group.size());
-        let StepShare { batches, counts } = StepShare::of(prefetcher.next_step(), rank, size);
-        let pad_ids = self.dataset.codec().vocabularies().pad_ids;
-        let batch = |examples: &Vec<Example>| Batch::new(examples, pad_ids, &self.device);
-        let batches = batches.iter().filter(|examples| !examples.is_empty());
-        let batches: Vec<Batch> = batches.map(batch).collect();
-        let tokens = counts.tokens;
-        let padding = counts.padding as f32 / counts.positions as f32;
-        self.device.seed(seed_of_step(config.seed, step, rank));
-        let schedule = config.optimization.schedule;
-        let learning_rate = schedule.learning_rate(step, steps, config.model.d_model);
+        let examples = prefetcher.next_step();
         let scale = self.state.loss_scale.as_mut();
-        let learner = &mut self.learner;
-        let result = learner.shared_step(step, batches, tokens, learning_rate, scale, self.group);
+        let (learner, dataset, group) = (&mut self.learner, self.dataset, self.group);
+        let taken = take_step(learner, config, dataset, step, examples, scale, group);
+        let TakenStep {
+            learning_rate,
+            tokens,
+            padding,
+            result,
+        } = taken;
         self.state.updates += usize::from(!result.skipped);
         let metrics = StepMetrics {
             step,
@@ -368,7 +348,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         let is_late = seconds - self.read_at >= READ_AFTER;
         // In a group, losses are in the host's memory already, and all processes must read them
         // after the same step, because a loss that is not finite ends them.
-        if step.is_multiple_of(READ_EVERY) || is_late || step == steps || size > 1 {
+        if step.is_multiple_of(READ_EVERY) || is_late || step == steps || group.size() > 1 {
             self.read_losses(observer)?;
         }
         let elapsed = Duration::from_secs_f64(self.state.train_seconds - before);

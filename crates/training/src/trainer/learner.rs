@@ -12,7 +12,7 @@ use super::reduce::{Traffic, reduce};
 use crate::collective::{Alone, Collective};
 use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
-use crate::lora::merged;
+use crate::lora::{merged, with_lora};
 use crate::model::SequenceModel;
 use crate::run::loss_scale::LossScale;
 
@@ -47,7 +47,7 @@ pub struct StepResult {
 
 impl<M: SequenceModel> Learner<M> {
     /// Creates a learner for a model, with moments of zero. Labels that equal `label_pad_id` are
-    /// ignored.
+    /// ignored. With LoRA, adds its matrices to the model.
     ///
     /// # Errors
     ///
@@ -55,8 +55,12 @@ impl<M: SequenceModel> Learner<M> {
     pub fn new(config: &RunConfig, model: M, label_pad_id: u32) -> Result<Self> {
         let (execution, optimization) = (&config.execution, &config.optimization);
         let ema = optimization.ema;
-        let mixed = Mixed::of(execution.precision, &model.devices()[0]);
-        let model = mixed.master(model);
+        let device = model.devices().remove(0);
+        let mixed = Mixed::of(execution.precision, &device);
+        if optimization.lora.is_some() {
+            device.seed(config.seed);
+        }
+        let model = mixed.master(with_lora(model, optimization.lora.as_ref()));
         Ok(Self {
             optimizer: Optimizer::new(&optimization.optimizer),
             average: ema.map(|decay| MovingAverage::new(decay, &model)),

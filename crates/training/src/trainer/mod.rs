@@ -12,16 +12,20 @@ mod reduce;
 mod restore;
 mod saving;
 mod seed;
+mod step;
+mod stepper;
 
 #[cfg(test)]
 mod tests;
 
 pub use average::MovingAverage;
 pub use finished::{Ending, Finished};
-pub use fit::{Trainer, device_of};
+pub use fit::Trainer;
 pub use learner::{Learner, StepResult};
 pub use optimizer::Optimizer;
 pub use precision::configure;
 pub use reduce::Traffic;
+pub use step::{TakenStep, device_of};
+pub use stepper::Stepper;
 
 pub use crate::run::observer::{Event, Observer};

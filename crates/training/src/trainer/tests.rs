@@ -3,7 +3,7 @@ use std::path::Path;
 use burn::tensor::Device;
 use transformer::weights;
 
-use super::{Ending, Trainer};
+use super::{Ending, Stepper, Trainer};
 use crate::collective::threads::ranks;
 use crate::config::{RunConfig, Schedule};
 use crate::data::DataConfig;
@@ -231,4 +231,32 @@ fn a_loss_that_is_not_finite_ends_all_processes_at_the_same_step() {
     assert_eq!(errors[0].split(';').next(), errors[1].split(';').next());
     assert!(errors[0].starts_with("the loss is"), "{errors:?}");
     assert!(lines.len() < 6);
+}
+
+#[test]
+fn a_stepper_takes_the_steps_of_a_trainer() {
+    for change in [
+        (|_| {}) as fn(&mut RunConfig),
+        |config| config.model.dropout = 0.2,
+        |config| config.optimization.accumulate = 2,
+        |config| config.optimization.ema = Some(0.5),
+    ] {
+        let mut config = small();
+        change(&mut config);
+        let (parameters, metrics) = run(&config);
+        let mut stepper = Stepper::new(config.clone(), &Device::flex()).unwrap();
+        let steps: Vec<_> = metrics
+            .iter()
+            .filter(|line| line.get("loss").is_some())
+            .collect();
+        assert_eq!(steps.len(), config.optimization.steps);
+        for line in steps {
+            let taken = stepper.step();
+            let loss: f32 = taken.result.loss.into_scalar();
+            assert_eq!(loss, line["loss"].as_f64().unwrap() as f32);
+            assert_eq!(taken.learning_rate, line["learning_rate"]);
+            assert_eq!(taken.tokens, line["tokens"]);
+        }
+        assert_eq!(weights::parameters(&stepper.model()), parameters);
+    }
 }

@@ -110,7 +110,8 @@ pub enum Positions {
     /// `d_model` must be even.
     SinusoidalHalves,
     /// Fixed sines and cosines as in fairseq, which M2M100 and NLLB use: all sines before all
-    /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position 2.
+    /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position
+    /// `pad_id + 1`.
     ///
     /// `d_model` must be even and at least 4.
     SinusoidalFairseq,

@@ -7,7 +7,7 @@
 //!
 //! [`Positions::SinusoidalHalves`] has the same values, but all sines before all cosines.
 //! [`Positions::SinusoidalFairseq`] also divides the exponent by `D / 2 - 1` instead of `D / 2`, and
-//! has `p + 2` in place of `p`.
+//! has `p + pad_id + 1` in place of `p`.
 
 use std::ops::Range;
 
@@ -77,7 +77,9 @@ pub(crate) fn configured_table(config: &TransformerConfig) -> TensorData {
         Positions::SinusoidalFairseq => {
             let half = d_model / 2;
             let frequency = |i| frequency(i, 2 * (half - 1));
-            fill(2..max_len + 2, d_model, frequency, |d| (d % half, d < half))
+            let first = config.pad_id as usize + 1;
+            let positions = first..first + max_len;
+            fill(positions, d_model, frequency, |d| (d % half, d < half))
         }
         _ => table(max_len, d_model),
     }

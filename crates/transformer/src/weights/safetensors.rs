@@ -280,6 +280,20 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     Ok(parameters)
 }
 
+/// Reads the metadata from the bytes of a safetensors file.
+///
+/// # Errors
+///
+/// The bytes are not a safetensors file, or are truncated.
+pub fn metadata_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, WeightsError> {
+    SafeTensors::deserialize(bytes).map_err(self::file)?;
+    let (_, header) = SafeTensors::read_metadata(bytes).map_err(self::file)?;
+    let metadata = header.metadata().iter().flatten();
+    Ok(metadata
+        .map(|(key, text)| (key.clone(), text.clone()))
+        .collect())
+}
+
 /// Rejects a tensor whose elements are not f32.
 fn check_f32(name: &str, view: &TensorView<'_>) -> Result<(), WeightsError> {
     match view.dtype() {

@@ -1,10 +1,9 @@
 //! Activation functions, computed on slices.
 
-use rayon::prelude::*;
-
 use super::function::{ARGUMENT, Activation};
 use crate::memory::buffer::Buffer;
 use crate::ops::dropout::kernel::{CHUNK, Dropout};
+use crate::parallel::*;
 use crate::simd::exp::exp_scalar;
 use crate::simd::level::arch;
 

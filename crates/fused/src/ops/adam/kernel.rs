@@ -1,9 +1,9 @@
 //! Adam and sums of squares, computed on slices.
 
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::update::Adam;
+use crate::parallel::*;
 use crate::simd::level::arch;
 
 /// Number of elements in a piece for one thread. The sums of the pieces are added in order, so that

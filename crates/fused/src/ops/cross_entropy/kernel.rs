@@ -2,10 +2,10 @@
 
 #[cfg(feature = "autodiff")]
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::options::LossOptions;
 use crate::memory::buffer::Buffer;
+use crate::parallel::*;
 #[cfg(feature = "autodiff")]
 use crate::simd::exp::exponentiate;
 use crate::simd::exp::log_sum_exp;

@@ -1,11 +1,11 @@
 //! Dropout, computed on slices.
 
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::hash::{mix_32, mix_64};
 #[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
+use crate::parallel::*;
 use crate::simd::level::arch;
 
 /// Number of elements that share a hashed key, and number of elements in a piece for one thread.

@@ -5,13 +5,13 @@
 //! `dbeta = Σ dy`. The means are over a row, and the sums over all rows. For a norm that does not
 //! subtract the mean, `mean` and `mean(g)` are zero.
 
-use pulp::{Simd, WithSimd};
 #[cfg(feature = "autodiff")]
-use rayon::prelude::*;
+use pulp::{Simd, WithSimd};
 
 use super::statistics::Statistics;
 #[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
+use crate::parallel::*;
 use crate::simd::level::arch;
 
 /// Approximate number of elements in a piece for one thread. The sums of the pieces are added in

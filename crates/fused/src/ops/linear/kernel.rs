@@ -1,8 +1,7 @@
 //! The sum of all rows of a matrix, which is the gradient of a bias.
 
-use rayon::prelude::*;
-
 use crate::memory::buffer::Buffer;
+use crate::parallel::*;
 
 /// Number of rows in a piece that one thread sums. The sums of the pieces are added in order, so
 /// that the result does not depend on the number of threads.

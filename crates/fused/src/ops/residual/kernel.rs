@@ -1,12 +1,11 @@
 //! Residual connections, computed on slices.
 
-use rayon::prelude::*;
-
 use crate::memory::buffer::Buffer;
 use crate::ops::dropout::kernel::Dropout;
 #[cfg(feature = "autodiff")]
 use crate::ops::layer_norm::kernel::Store;
 use crate::ops::layer_norm::kernel::{Norm, PIECE};
+use crate::parallel::*;
 use crate::simd::level::arch;
 
 /// Sets `y = x + dropout(y)`.

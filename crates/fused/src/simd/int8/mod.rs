@@ -17,13 +17,12 @@ mod rows;
 
 use std::cell::Cell;
 
-use rayon::prelude::*;
-
 use self::dots::Kernel;
 pub(crate) use self::matrix::Int8Matrix;
 use self::panel::PANEL;
 use self::part::Part;
 use self::rows::Rows;
+use crate::parallel::*;
 
 /// Maximum number of rows of `W` in a block.
 pub(crate) const MAX_BLOCK: usize = 255;
@@ -77,7 +76,7 @@ fn matmul_by(kernel: Kernel, x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>
     }
     let threads = match m * k * n {
         work if work < PARALLEL => 1,
-        _ => rayon::current_num_threads(),
+        _ => current_num_threads(),
     };
     let mut rows = ROWS.take();
     rows.quantise(x, k, w.block, threads > 1);

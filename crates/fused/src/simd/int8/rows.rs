@@ -1,7 +1,6 @@
 //! Rows of `x`, quantised block by block.
 
-use rayon::prelude::*;
-
+use crate::parallel::*;
 use crate::simd::level::arch;
 
 /// Rows of 8-bit integers. Each block of a row has a scale.

@@ -3,7 +3,7 @@
 use pulp::Simd;
 
 use super::packed::PACK_COLUMNS;
-use super::part::{At, Part, ROWS, VECTORS, load_vectors};
+use super::part::{At, Part, ROWS, VECTORS, has_16_registers, load_vectors};
 
 /// Maximum number of rows of `x` for which `W` is read in place. For more rows, `W` is packed.
 pub(super) const FEW: usize = 16;
@@ -92,13 +92,17 @@ impl<'a> Part<'a, '_, '_> {
     pub(super) fn direct<S: Simd>(mut self, simd: S) {
         let (k, m) = (self.w.rows, self.y.len());
         let low = m <= LOW;
-        let halves = if S::F32_LANES == 8 { 2 } else { 1 };
-        let height = if low { LOW } else { ROWS } / halves;
+        let halves = if has_16_registers::<S>() { 2 } else { 1 };
+        // In each branch, the height is a constant, so that no code is compiled for higher tiles.
+        let (low_height, height) = (LOW / halves, ROWS / halves);
         for first in (0..k).step_by(STREAMS) {
-            for row in (0..m).step_by(height) {
-                match low {
-                    true => self.direct_height::<S, LOW_VECTORS>(simd, first, row, height),
-                    false => self.direct_height::<S, VECTORS>(simd, first, row, height),
+            if low {
+                for row in (0..m).step_by(low_height) {
+                    self.direct_height::<S, LOW_VECTORS>(simd, first, row, low_height);
+                }
+            } else {
+                for row in (0..m).step_by(height) {
+                    self.direct_height::<S, VECTORS>(simd, first, row, height);
                 }
             }
         }
@@ -145,7 +149,8 @@ impl<'a> Part<'a, '_, '_> {
             5 => self.direct_rows::<S, 5, V>(simd, first, row),
             6 => self.direct_rows::<S, 6, V>(simd, first, row),
             7 => self.direct_rows::<S, 7, V>(simd, first, row),
-            _ => self.direct_rows::<S, ROWS, V>(simd, first, row),
+            ROWS => self.direct_rows::<S, ROWS, V>(simd, first, row),
+            _ => unreachable!("a tile has at most {ROWS} rows"),
         }
     }
 

@@ -28,7 +28,6 @@ mod packed;
 mod part;
 
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use self::direct::{FEW, is_direct};
 use self::format::F32;
@@ -37,6 +36,7 @@ use self::packed::PACK_COLUMNS;
 use self::part::{Part, ROWS, SCRATCH, Start, Sums};
 use super::level::arch;
 use crate::memory::arena::CACHE_LINE;
+use crate::parallel::*;
 use crate::precision::has_bf16_matmuls;
 
 /// Number of multiply-adds below which a second thread costs more than it saves.
@@ -149,7 +149,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
     let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {
         work if work < PARALLEL => 1,
-        _ => rayon::current_num_threads(),
+        _ => current_num_threads(),
     };
     let (high, wide) = match m >= threads * ROWS_PER_THREAD {
         true => (threads, 1),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use pulp::Simd;
 
 use super::format::Format;
-use super::part::{At, Part, ROWS, VECTORS};
+use super::part::{At, Part, ROWS, VECTORS, has_16_registers};
 use crate::memory::arena::CACHE_LINE;
 
 /// Maximum number of words in each column of a packed piece of `W`. With this many words and
@@ -233,7 +233,7 @@ impl Part<'_, '_, '_> {
         x: X,
         w: &[[S::f32s; VECTORS]],
     ) {
-        if S::F32_LANES == 8 {
+        if has_16_registers::<S>() {
             self.tile_rows::<S, F, X, 0, 4, V, WHOLE>(simd, format, first, at, x, w);
             self.tile_rows::<S, F, X, 4, 4, V, WHOLE>(simd, format, first, at, x, w);
         } else {

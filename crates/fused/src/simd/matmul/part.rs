@@ -125,6 +125,13 @@ impl<'a> Part<'a, '_, '_> {
     }
 }
 
+/// Returns whether the processor has 16 vector registers, which hold the sums of half a tile. With
+/// 32 registers (AVX-512, NEON), they hold those of a whole one. WebAssembly mostly runs on x86-64.
+#[inline(always)]
+pub(super) const fn has_16_registers<S: Simd>() -> bool {
+    S::F32_LANES == 8 || cfg!(target_arch = "wasm32")
+}
+
 /// Loads the first `V` vectors of `from`, with zeros beyond its end.
 #[inline(always)]
 pub(super) fn load_vectors<S: Simd, const V: usize>(simd: S, from: &[f32]) -> [S::f32s; V] {

@@ -94,6 +94,10 @@ impl FitArgs {
         };
         self.task.apply(&mut config.data)?;
         if let DataConfig::Text(text) = &mut config.data {
+            if let (Some(_), Some(flag)) = (&text.pretrained, self.tokenizer.given()?.first()) {
+                let expected = "has no effect on a pretrained model, which has its tokeniser";
+                return Err(UsageError::new(flag, "", expected));
+            }
             self.text.apply(text)?;
             self.tokenizer.apply(&mut text.tokenizer)?;
         } else {
@@ -120,16 +124,11 @@ impl FitArgs {
         Ok(config)
     }
 
-    /// Returns the settings that the flags override for the model of `--from`. Rejects flags about
-    /// its tokeniser and another task.
+    /// Returns the settings that the flags override for the model of `--from`. Rejects another task.
     fn of_pretrained(&self, model: &PretrainedModel) -> Result<RunConfig, UsageError> {
         if let Some(task) = self.task.task.as_ref().filter(|task| *task != "text") {
             let expected = "cannot be combined with --from, which is for texts";
             return Err(UsageError::new("--task", task, expected));
-        }
-        if let Some(flag) = self.tokenizer.given()?.first() {
-            let expected = "cannot be combined with --from, whose folder has the tokeniser";
-            return Err(UsageError::new(flag, "", expected));
         }
         Ok(pretrained::defaults(model))
     }

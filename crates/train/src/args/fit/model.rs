@@ -12,7 +12,7 @@ use crate::args::parse::{FRACTION, named, number, whole_number};
 pub struct HyperParameterArgs {
     /// Norms, positions, activation, biases and shared matrices of the models with this layout of
     /// weights, such as t5; other flags override them
-    #[arg(long, value_name = "LAYOUT", value_parser = named::<Layout>())]
+    #[arg(long, value_name = "LAYOUT", conflicts_with = "from", value_parser = named::<Layout>())]
     pub family: Option<Layout>,
     /// Width of the model
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]

@@ -74,10 +74,12 @@ impl PretrainedArgs {
 pub fn defaults(model: &PretrainedModel) -> RunConfig {
     let mut config = model.config.clone();
     if let DataConfig::Text(text) = &mut config.data {
+        // The tokens that begin and end a text need positions, too.
+        let most = |length: usize| length.saturating_sub(2).clamp(1, MAX_LENGTH);
         let Sides { source, target } = text.max_length;
         text.max_length = Sides {
-            source: source.min(MAX_LENGTH),
-            target: target.min(MAX_LENGTH),
+            source: most(source),
+            target: most(target),
         };
     }
     config

@@ -18,6 +18,7 @@ use super::error::wrong;
 use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
+use super::web;
 use crate::args::ExportArgs;
 use crate::args::flags::fit_flag_of;
 use crate::device::DeviceName;
@@ -30,8 +31,11 @@ use crate::terminal::output;
 /// A run that cannot be read, a model that the layout cannot represent, or a file that cannot be
 /// written.
 pub fn run(args: &ExportArgs) -> Result<()> {
+    let Some(layout) = args.layout else {
+        return web::run(args);
+    };
     if args.dtype == Some(Dtype::Int8) {
-        let needed = match args.layout {
+        let needed = match layout {
             Layout::Native if args.rename.is_empty() => None,
             Layout::Native => {
                 Some("cannot be used with --rename: matrices are found by their names")
@@ -42,8 +46,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
         }
     }
-    let layout = args.layout;
-    let output = output_of(args)?;
+    let output = output_of(args, layout)?;
     let Source {
         config,
         contents,
@@ -68,6 +71,10 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         _ if args.folder.is_some() => BTreeMap::from([("format".into(), "pt".into())]),
         _ => Default::default(),
     };
+    if let Some(folder) = &args.folder {
+        let created = fs::create_dir_all(folder);
+        created.with_context(|| format!("cannot create {}", folder.display()))?;
+    }
     let size = write(&output, &theirs, args.dtype, &metadata)?;
     let (path, count) = (output.display(), theirs.len());
     output::result(&format!(
@@ -99,24 +106,24 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 
 /// Returns the path of the file of weights, which is in the folder if one is written. Rejects a path
 /// that cannot be written.
-fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
+fn output_of(args: &ExportArgs, layout: Layout) -> Result<PathBuf, UsageError> {
     let Some(folder) = &args.folder else {
         let output = args.output.clone().unwrap_or_default();
         check_output(&output, args.force)?;
         return Ok(output);
     };
     let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
-    if !args.layout.is_hugging_face() {
+    if !layout.is_hugging_face() {
         let layouts = Layout::ALL.iter().filter(|layout| layout.is_hugging_face());
         let names: Vec<_> = layouts.map(|layout| layout.to_string()).collect();
         let expected = format!("has no --folder; {} have one", names.join(", "));
-        return Err(UsageError::new("--layout", args.layout, expected));
+        return Err(UsageError::new("--layout", layout, expected));
     }
     if args.source.is_file() {
         return reject("needs the folder of a run, which has the special tokens");
     }
-    if let Err(error) = fs::create_dir_all(folder) {
-        return reject(&format!("cannot be created ({error})"));
+    if folder.exists() && !folder.is_dir() {
+        return reject("is a file, but must be a folder");
     }
     let has_files = fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
     if has_files && !args.force {

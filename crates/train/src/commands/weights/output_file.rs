@@ -54,10 +54,15 @@ pub(super) fn write(
     }
     let bytes = weights::to_bytes_with(&parameters, dtype.unwrap_or_default(), metadata)?;
     write_whole(path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(match bytes.len() {
-        length @ 0..100_000 => format!("{length} bytes"),
-        length => format!("{:.1} MB", length as f64 / 1e6),
-    })
+    Ok(size_of(bytes.len()))
+}
+
+/// Returns a number of bytes as text.
+pub(super) fn size_of(bytes: usize) -> String {
+    match bytes {
+        0..100_000 => format!("{bytes} bytes"),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    }
 }
 
 fn warn_of_infinite(parameters: &Parameters) {

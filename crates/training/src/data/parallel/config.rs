@@ -170,9 +170,11 @@ impl TextConfig {
         }
         bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
         if let Some(model) = &self.pretrained {
-            let most = model.max_tokens;
+            // A target has a start token and an end symbol, too.
+            let most = model.max_tokens.saturating_sub(2);
             for (setting, length) in self.max_length.with_paths("data.max_length") {
-                let expected = format!("must be at most {most}, which the model has positions for");
+                let expected =
+                    format!("must be at most {most}: the model has positions for two tokens more");
                 UsageError::check(length <= most, &setting, length, expected)?;
             }
         }

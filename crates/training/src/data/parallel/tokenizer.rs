@@ -27,7 +27,8 @@ use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
 use bounds::{FOREIGN, check_bounds};
-use template::{Language, Template, is_language, no_language};
+pub(crate) use template::is_language;
+use template::{Language, Template, no_language};
 use untrained::{SPECIAL, untrained};
 
 /// Translates texts into token ids and back.
@@ -160,6 +161,8 @@ impl Tokenizer {
         };
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
+                // The start token of some models is the language, which is not repeated.
+                Some(id) if side == Texts::Targets && id == model.start_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
                 _ => return Err(UsageError::new(flag, name, no_language(&inner))),
             },

@@ -1,8 +1,7 @@
 //! Packed heads, masks and scratch memory, which the forward and backward passes share.
 
-use rayon::prelude::*;
-
 use crate::ops::dropout::kernel::Dropout;
+use crate::parallel::*;
 use crate::simd::matmul::matrix::Matrix;
 use crate::simd::transpose::copy_transposed;
 

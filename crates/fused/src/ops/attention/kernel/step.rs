@@ -1,10 +1,10 @@
 //! Attention of one query per target to keys and values that are read in place from a cache.
 
 use pulp::{Simd, WithSimd};
-use rayon::prelude::*;
 
 use super::super::cache_index::CacheIndex;
 use crate::memory::buffer::Buffer;
+use crate::parallel::*;
 use crate::simd::exp::exponentiate;
 use crate::simd::level::arch;
 use crate::simd::vectors::{add_scaled, dot, largest};
@@ -58,7 +58,7 @@ impl CachedAttention<'_> {
                 output: &mut output,
             });
         } else {
-            let some = rows.div_ceil(4 * rayon::current_num_threads());
+            let some = rows.div_ceil(4 * current_num_threads());
             let parts = output.par_chunks_mut(some * width).enumerate();
             parts.for_each(|(index, output)| {
                 arch.dispatch(Targets {

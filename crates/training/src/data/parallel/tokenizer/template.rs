@@ -78,7 +78,7 @@ fn names_language(id: u32, tokenizer: &Tokenizer) -> bool {
 }
 
 /// Returns whether a token names a language: `eng_Latn`, `en_XX`, or `__en__`.
-pub(super) fn is_language(token: &str) -> bool {
+pub(crate) fn is_language(token: &str) -> bool {
     let is_code = |code: &str| {
         (2..=3).contains(&code.len()) && code.bytes().all(|byte| byte.is_ascii_lowercase())
     };

@@ -1,0 +1,78 @@
+//! One training step of a run: its batches, random numbers and learning rate, all functions of the
+//! configuration, its seed and the step.
+
+use anyhow::Result;
+use burn::tensor::Device;
+use transformer::Transformer;
+
+use super::learner::{Learner, StepResult};
+use super::seed::seed_of_step;
+use crate::collective::Collective;
+use crate::config::RunConfig;
+use crate::data::prefetcher::StepExamples;
+use crate::data::{Batch, Dataset, Example, StepShare};
+use crate::model::SequenceModel;
+use crate::run::loss_scale::LossScale;
+
+/// A training step that was taken.
+#[derive(Clone, Debug)]
+pub struct TakenStep {
+    /// Learning rate.
+    pub learning_rate: f64,
+    /// Number of target tokens in the shares of all processes, without padding.
+    pub tokens: usize,
+    /// Fraction of padding among all positions of sources and targets.
+    pub padding: f32,
+    /// Loss and gradient norm, which are still on the device.
+    pub result: StepResult,
+}
+
+/// Creates the untrained model of a run, on a device with autodiff.
+///
+/// # Errors
+///
+/// If a setting of the model is not valid.
+pub(super) fn new_model(config: &RunConfig, device: &Device) -> Result<Transformer> {
+    let device = device_of(config, device);
+    Ok(config.model.init_seeded(config.seed, &device)?)
+}
+
+/// Returns the device with autodiff on which a run trains.
+pub fn device_of(config: &RunConfig, device: &Device) -> Device {
+    let device = device.clone().autodiff();
+    match config.execution.gradient_checkpointing {
+        true => device.gradient_checkpointing(),
+        false => device,
+    }
+}
+
+/// Takes step `step`, counted from 1, with the examples of this step. Each process of `group` takes
+/// its share. `scale` is the loss scale of f16; `None` in other precisions.
+pub(super) fn take_step<M: SequenceModel>(
+    learner: &mut Learner<M>,
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    step: usize,
+    examples: StepExamples,
+    scale: Option<&mut LossScale>,
+    group: &dyn Collective,
+) -> TakenStep {
+    let device = learner.model().devices().remove(0);
+    let (rank, size) = (group.rank(), group.size());
+    let StepShare { batches, counts } = StepShare::of(examples, rank, size);
+    let pad_ids = dataset.codec().vocabularies().pad_ids;
+    let batch = |examples: &Vec<Example>| Batch::new(examples, pad_ids, &device);
+    let batches = batches.iter().filter(|examples| !examples.is_empty());
+    let batches: Vec<Batch> = batches.map(batch).collect();
+    let tokens = counts.tokens;
+    device.seed(seed_of_step(config.seed, step, rank));
+    let (schedule, steps) = (config.optimization.schedule, config.optimization.steps);
+    let learning_rate = schedule.learning_rate(step, steps, config.model.d_model);
+    let result = learner.shared_step(step, batches, tokens, learning_rate, scale, group);
+    TakenStep {
+        learning_rate,
+        tokens,
+        padding: counts.padding as f32 / counts.positions as f32,
+        result,
+    }
+}

@@ -1,0 +1,17 @@
+//! The part of the page that computes: training, attention maps and beam search, for JavaScript.
+//!
+//! JavaScript sends settings and texts, and gets JSON. Nothing is computed twice: the model, the
+//! tasks, the schedule and the optimizer are those of the crates `transformer` and `training`. The
+//! module [`glue`] has the functions that JavaScript calls; the other modules also run natively, as
+//! the tests do.
+
+pub mod beams;
+#[cfg(target_family = "wasm")]
+pub mod glue;
+pub mod maps;
+pub mod session;
+pub mod source;
+
+pub use beams::{Beams, TrainedModel};
+pub use session::{Session, Step};
+pub use source::Look;

@@ -1,0 +1,143 @@
+//! What a model makes of a source that a person has typed.
+
+use anyhow::{Result, bail};
+use burn::tensor::{Device, Int, Tensor};
+use serde::Serialize;
+use training::config::RunConfig;
+use training::data::synthetic::Rule;
+use training::data::{DataConfig, Dataset};
+use training::evaluation::generate_config;
+use training::model::SequenceModel;
+use transformer::generate::Method;
+use transformer::inspect::Inspection;
+use transformer::{Transformer, pad_sequences};
+
+use crate::maps::Maps;
+
+/// A token of an output, compared with the correct token at its position.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Compared {
+    /// The token that the model wrote; empty if the output is too short.
+    pub text: String,
+    /// The correct token; empty if the output is too long, `None` if it is not known.
+    pub correct: Option<String>,
+}
+
+/// A source, the output of a model for it, and the attention weights of every layer.
+#[derive(Debug, Serialize)]
+pub struct Look {
+    /// Tokens of the source.
+    pub source: Vec<String>,
+    /// Tokens that the decoder read, one for each row of its attention: the begin symbol and the
+    /// output.
+    pub read: Vec<String>,
+    /// Tokens that the decoder wrote, one for each row of its attention: the output and the end
+    /// symbol.
+    pub written: Vec<String>,
+    /// The output compared with the correct one.
+    pub compared: Vec<Compared>,
+    /// Attention weights.
+    pub maps: Maps,
+}
+
+impl Look {
+    /// Decodes a source greedily.
+    ///
+    /// # Errors
+    ///
+    /// If a word of the source is not a symbol, the source is empty or too long, or the model
+    /// computes logits that are not finite.
+    pub fn of(
+        model: &Transformer,
+        config: &RunConfig,
+        dataset: &dyn Dataset,
+        text: &str,
+    ) -> Result<Self> {
+        let source = encode(dataset, text)?;
+        let generate = generate_config(dataset, &[], Method::Greedy);
+        let generate = generate.with_length_limit(None);
+        let generate = transformer::generate::GenerateConfig {
+            max_length: dataset.limits().target - 1,
+            ..generate
+        };
+        let mut found = SequenceModel::generate(model, &[&source], &generate)?;
+        let best = found.remove(0).remove(0);
+        let inspection = inspect(model, dataset, &source, &best.tokens);
+        let codec = dataset.codec();
+        let name = |&id: &u32| codec.target_label(id);
+        let vocabularies = codec.vocabularies();
+        let end = best.is_finished.then_some(vocabularies.eos_id).flatten();
+        let output: Vec<String> = best.tokens.iter().map(name).collect();
+        let correct = correct(config, &source);
+        let correct: Option<Vec<String>> = correct.map(|ids| ids.iter().map(name).collect());
+        let length = output.len().max(correct.as_ref().map_or(0, Vec::len));
+        let at = |all: &[String], i: usize| all.get(i).cloned().unwrap_or_default();
+        let compared = (0..length).map(|i| Compared {
+            text: at(&output, i),
+            correct: correct.as_ref().map(|correct| at(correct, i)),
+        });
+        Ok(Self {
+            source: source.iter().map(|&id| codec.source_label(id)).collect(),
+            read: std::iter::once(&vocabularies.bos_id)
+                .chain(&best.tokens)
+                .map(name)
+                .collect(),
+            written: best.tokens.iter().chain(&end).map(name).collect(),
+            compared: compared.collect(),
+            maps: Maps::of(&inspection),
+        })
+    }
+}
+
+/// Returns the token ids of a source.
+///
+/// # Errors
+///
+/// If a word is not a symbol, or the source is empty or too long.
+pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
+    let source = dataset.codec().encode_source(text)?;
+    let most = dataset.limits().target - 2;
+    if source.is_empty() {
+        bail!("type at least one symbol");
+    }
+    if source.len() > most {
+        bail!(
+            "the source has {} symbols, but the model has learned at most {most}",
+            source.len()
+        );
+    }
+    Ok(source)
+}
+
+/// Runs a model on a source and a target, without begin and end symbol.
+pub fn inspect(
+    model: &Transformer,
+    dataset: &dyn Dataset,
+    source: &[u32],
+    target: &[u32],
+) -> Inspection {
+    let device = device();
+    let vocabularies = dataset.codec().vocabularies();
+    let pads = vocabularies.pad_ids;
+    let read: Vec<u32> = std::iter::once(vocabularies.bos_id)
+        .chain(target.iter().copied())
+        .collect();
+    let tensor = |ids: &[u32], pad| -> Tensor<2, Int> { pad_sequences(&[ids], pad, &device) };
+    model.inspect(tensor(source, pads.source), tensor(&read, pads.target))
+}
+
+/// Returns the device that everything is computed on.
+pub fn device() -> Device {
+    Device::flex()
+}
+
+/// Returns the correct output for a source; `None` if it does not follow from the source alone.
+fn correct(config: &RunConfig, source: &[u32]) -> Option<Vec<u32>> {
+    let rule = match config.data {
+        DataConfig::Copy(_) => Rule::Copy,
+        DataConfig::Reverse(_) => Rule::Reverse,
+        DataConfig::Sort(_) => Rule::Sort,
+        _ => return None,
+    };
+    Some(rule.apply(source))
+}
