@@ -49,6 +49,8 @@ impl NullaryFnOnce for ByColumns<'_, '_, '_> {
     }
 }
 
+// Closures of iterators would be compiled without the vector instructions.
+#[allow(clippy::needless_range_loop)]
 impl ByColumns<'_, '_, '_> {
     /// Computes `N` blocks of columns of the output, from `column` on.
     #[inline(always)]
