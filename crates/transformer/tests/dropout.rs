@@ -7,6 +7,7 @@ mod common;
 use burn::module::Module;
 use burn::tensor::{Device, Distribution, Int, Tensor};
 use transformer::attention::CrossAttention;
+use transformer::weights::{parameters, with_parameters};
 use transformer::{Positions, Transformer, TransformerConfig};
 
 /// Returns two models with the same parameters, the first with dropout and the second without.
@@ -152,9 +153,11 @@ fn embeddings_are_scaled_by_the_square_root_of_d_model() {
         .with_n_heads(3)
         .with_positions(Positions::None);
     let ids = some_ids(&device);
+    let parameters = parameters(&config.init_seeded(1, &device).unwrap());
     let embed = |scale| {
         let config = config.clone().with_scale_embeddings(scale);
-        let model = config.init_seeded(1, &device).unwrap();
+        let model = config.init_zeros(&device).unwrap();
+        let model = with_parameters(&model, parameters.clone()).unwrap();
         model.encoder.input.forward(ids.clone(), 0)
     };
     let expected = embed(false) * 24f64.sqrt();

@@ -36,9 +36,9 @@ pub(in super::super) struct Backward<'a> {
 }
 
 /// Gradients of a group of heads of a sequence, each a vector with the head's rows of `K` elements.
-struct Grads<'a> {
+struct Grads<'a, 'b> {
     /// Gradients of the queries of each head, `[H / G][T]`.
-    query: Vec<Vec<&'a mut [f32]>>,
+    query: &'b mut [Vec<&'a mut [f32]>],
     /// Gradients of the keys, `[S]`.
     key: Vec<&'a mut [f32]>,
     /// Gradients of the values, `[S]`.
@@ -54,7 +54,8 @@ impl Attention<'_> {
             let rows = grad.chunks_mut(self.query.length * n * d_head).enumerate();
             let is_large = self.is_large(batch);
             for_each(is_large, rows.collect(), |(row, grad)| {
-                let groups = self.groups_of_packed(grad);
+                let mut heads = self.heads_of_packed(grad);
+                let groups = self.groups(&mut heads).collect();
                 for_each(is_large, groups, |(group, grads)| {
                     self.backward_group([row, group], forward, grads, None);
                 });
@@ -78,9 +79,8 @@ impl Attention<'_> {
             // One thread computes all sequences of a group, so that the sum over the sequences is in
             // their order.
             let rows = grad.chunks_mut(t * n * d_head);
-            let mut rows: Vec<_> = rows
-                .map(|grad| self.groups_of_packed(grad).into_iter())
-                .collect();
+            let mut heads: Vec<_> = rows.map(|grad| self.heads_of_packed(grad)).collect();
+            let mut rows: Vec<_> = heads.iter_mut().map(|heads| self.groups(heads)).collect();
             let groups = bias.chunks_mut(self.group * t * t).map(|bias| {
                 let grads = rows
                     .iter_mut()
@@ -96,28 +96,23 @@ impl Attention<'_> {
         (grad, bias)
     }
 
-    /// Splits the gradient of a packed sequence by group, with the number of each group.
-    fn groups_of_packed<'a>(&self, grad: &'a mut [f32]) -> Vec<(usize, Grads<'a>)> {
+    /// Splits the gradient of a packed sequence by head: those of queries, keys and values.
+    fn heads_of_packed<'a>(&self, grad: &'a mut [f32]) -> [Vec<Vec<&'a mut [f32]>>; 3] {
         let mut query = by_head(grad, self.query.n_packed, self.query.d_head);
         let mut key = query.split_off(self.n_heads);
         let value = key.split_off(key.len() / 2);
-        self.groups(query, key, value)
+        [query, key, value]
     }
 
-    /// Splits the gradients of the heads of a sequence by group.
-    fn groups<'a>(
+    /// Returns the groups of the heads of a sequence, with the number of each group. The heads of
+    /// keys and values are taken out.
+    fn groups<'a, 'b>(
         &self,
-        query: Vec<Vec<&'a mut [f32]>>,
-        key: Vec<Vec<&'a mut [f32]>>,
-        value: Vec<Vec<&'a mut [f32]>>,
-    ) -> Vec<(usize, Grads<'a>)> {
-        let mut query = query.into_iter();
-        let of_keys = key.into_iter().zip(value).enumerate();
-        let grads = of_keys.map(|(group, (key, value))| {
-            let query = query.by_ref().take(self.group).collect();
-            (group, Grads { query, key, value })
-        });
-        grads.collect()
+        [query, key, value]: &'b mut [Vec<Vec<&'a mut [f32]>>; 3],
+    ) -> impl Iterator<Item = (usize, Grads<'a, 'b>)> + use<'a, 'b> {
+        let query = query.chunks_mut(self.group);
+        let heads = query.zip(key.drain(..)).zip(value.drain(..)).enumerate();
+        heads.map(|(group, ((query, key), value))| (group, Grads { query, key, value }))
     }
 
     /// Returns the gradients of queries, `[B, T, H, K]`, and of packed keys and values,
@@ -141,7 +136,8 @@ impl Attention<'_> {
                 let query = by_head(query, self.n_heads, d_head);
                 let mut key = by_head(packed, n_packed, d_head);
                 let value = key.split_off(n_packed / 2);
-                let groups = self.groups(query, key, value);
+                let mut heads = [query, key, value];
+                let groups = self.groups(&mut heads).collect();
                 for_each(is_large, groups, |(group, grads)| {
                     self.backward_group([row, group], forward, grads, None);
                 });
@@ -156,15 +152,21 @@ impl Attention<'_> {
         &self,
         [row, group]: [usize; 2],
         forward: Backward<'_>,
-        mut grads: Grads<'_>,
+        grads: Grads<'_, '_>,
         bias: Option<&mut [f32]>,
     ) {
         let mut scratch = SCRATCH.take();
         let mut biases = bias.map(|bias| bias.chunks_mut(self.query.length * self.key.length));
-        for (index, query) in std::mem::take(&mut grads.query).into_iter().enumerate() {
+        let Grads {
+            query,
+            mut key,
+            mut value,
+        } = grads;
+        for (index, query) in query.iter_mut().enumerate() {
             let bias = biases.as_mut().and_then(Iterator::next);
             let head = group * self.group + index;
-            self.backward_head([row, head], forward, query, &mut grads, bias, &mut scratch);
+            let sums = [&mut key[..], &mut value[..]];
+            self.backward_head([row, head], forward, query, sums, bias, &mut scratch);
         }
         SCRATCH.set(scratch);
     }
@@ -175,8 +177,8 @@ impl Attention<'_> {
         &self,
         [row, head]: [usize; 2],
         forward: Backward<'_>,
-        mut d_query: Vec<&mut [f32]>,
-        sums: &mut Grads<'_>,
+        d_query: &mut [&mut [f32]],
+        [d_key, d_value]: [&mut [&mut [f32]]; 2],
         mut d_bias: Option<&mut [f32]>,
         scratch: &mut Scratch,
     ) {
@@ -230,8 +232,8 @@ impl Attention<'_> {
                 column_stride: s,
             };
             for (x, y, sums) in [
-                (transposed(weights), grad, &mut sums.value),
-                (transposed(gradients), query, &mut sums.key),
+                (transposed(weights), grad, &mut *d_value),
+                (transposed(gradients), query, &mut *d_key),
             ] {
                 let (seen, others) = sums.split_at_mut(s);
                 if first == 0 && head.is_multiple_of(self.group) {
