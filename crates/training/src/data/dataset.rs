@@ -52,7 +52,7 @@ pub struct SearchDefaults {
     /// Whether the last token that fits is always the end symbol.
     pub force_end: bool,
     /// Whether a beam normalises logits before constraints; see
-    /// [`GenerateConfig`](transformer::generate::GenerateConfig).
+    /// [`GenerateConfig`].
     pub normalize_first: bool,
     /// Maximum number of tokens of an output; `None` if the limits of the data set apply.
     pub max_length: Option<usize>,

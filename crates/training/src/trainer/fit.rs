@@ -110,7 +110,7 @@ impl<'a> Trainer<'a, Transformer> {
 
 impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// Creates a trainer for a model of your own, which must be on a device with autodiff, such as
-    /// that of [`device_of`].
+    /// that of [`device_of`](super::device_of).
     ///
     /// # Errors
     ///

@@ -5,12 +5,12 @@
 //! `dbeta = Σ dy`. The means are over a row, and the sums over all rows. For a norm that does not
 //! subtract the mean, `mean` and `mean(g)` are zero.
 
-#[cfg(feature = "autodiff")]
 use pulp::{Simd, WithSimd};
 
 use super::statistics::Statistics;
 #[cfg(feature = "autodiff")]
 use crate::memory::buffer::Buffer;
+#[cfg(feature = "autodiff")]
 use crate::parallel::*;
 use crate::simd::level::arch;
 
