@@ -366,7 +366,9 @@ with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
         check(f"no errors and no requests elsewhere {browser.errors() or ''}", not browser.errors())
         browser.open(f"{origin}?engine=plain")
         check("plain WebAssembly is used on request", "without" in text("#engine"))
-        losses_match("plain", {"rate": 0.008})
+        # Scalar code rounds in another order. At the page's own rate, 100 steps amplify that to 4e-3,
+        # and so do those of `FUSED_SIMD=scalar train fit`.
+        losses_match("plain", {"rate": 0.001})
         check(f"no errors without vector instructions {browser.errors() or ''}", not browser.errors())
     finally:
         browser.process.terminate()
