@@ -11,6 +11,7 @@ import http.server
 import json
 import os
 import select
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -196,6 +197,31 @@ def losses_match(name, settings):
     check(f"{name}: exact match equals that of train (largest difference {difference:.2f})", difference <= 0.02)
 
 
+def compare_speed(engine):
+    """Prints the time of a step of the default run, beside that of `train fit` on one thread. Nothing
+    is checked: a busy machine would fail."""
+    browser.open(f"{origin}?engine={engine}")
+    whole()
+    config = urllib.parse.unquote(browser.js("document.querySelector('#config').href").split(",", 1)[1])
+    with open(os.path.join(work, "speed.json"), "w") as file:
+        file.write(config)
+    for turn in range(3):
+        name = f"{engine}-{turn}"
+        run_train("fit", "--config", "speed.json", "--run-dir", name, "--threads", "1", "--steps", "300")
+        with open(os.path.join(work, name, "metrics.jsonl")) as file:
+            lines = [json.loads(line) for line in file]
+        ends = [line["seconds"] for line in lines if "tokens_per_second" in line]
+        native = statistics.median(after - before for before, after in zip(ends, ends[1:]))
+        click("#reset")
+        whole()
+        click("#start")
+        browser.wait("run.step >= 300", 180, "300 steps")
+        click("#start")
+        browser.wait("!run.isRunning", 10, "a pause")
+        page = statistics.median(browser.js("run.taken.map(({ steps, seconds }) => seconds / steps)"))
+        print(f"  {engine}: {page * 1000:.1f} ms a step, train {native * 1000:.1f} ms on one thread: {page / native:.1f} times")
+
+
 def opacities(selector):
     """Returns the weights of the large map, by rows."""
     columns = browser.js(f"mapsOf('{selector}').columns")
@@ -364,11 +390,13 @@ with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
         asks_a_model()
         keyboard()
         check(f"no errors and no requests elsewhere {browser.errors() or ''}", not browser.errors())
+        compare_speed("simd128")
         browser.open(f"{origin}?engine=plain")
         check("plain WebAssembly is used on request", "without" in text("#engine"))
         # Scalar code rounds in another order. At the page's own rate, 100 steps amplify that to 4e-3,
         # and so do those of `FUSED_SIMD=scalar train fit`.
         losses_match("plain", {"rate": 0.001})
+        compare_speed("plain")
         check(f"no errors without vector instructions {browser.errors() or ''}", not browser.errors())
     finally:
         browser.process.terminate()
