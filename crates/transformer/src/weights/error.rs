@@ -163,12 +163,23 @@ fn and_more(others: usize) -> String {
 ///
 /// An element is infinite or NaN: [`WeightsError::NotFinite`].
 pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsError> {
-    match elements.iter().filter(|x| !x.is_finite()).count() {
+    let count = elements.iter().filter(|x| !x.is_finite()).count();
+    check_none(name, count, elements.len())
+}
+
+/// Checks that none of the `total` elements of the tensor `name` is infinite or NaN, given the
+/// number of those that are.
+///
+/// # Errors
+///
+/// There is one: [`WeightsError::NotFinite`].
+pub(super) fn check_none(name: &str, count: usize, total: usize) -> Result<(), WeightsError> {
+    match count {
         0 => Ok(()),
         count => Err(WeightsError::NotFinite {
             name: name.into(),
             count,
-            total: elements.len(),
+            total,
         }),
     }
 }

@@ -17,6 +17,9 @@ use super::int8::dequantize;
 use super::pytorch::PyTorchFile;
 use super::safetensors::SafetensorsFile;
 
+/// Bytes of a tensor that are read at a time, if a row does not have more.
+const CHUNK: usize = 1 << 19;
+
 /// An open file of weights.
 #[derive(Debug)]
 pub struct WeightsFile {
@@ -214,19 +217,59 @@ impl WeightsFile {
     /// The file has no such tensor, its elements are neither floating-point numbers nor a quantised
     /// matrix, or it cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
+        let mut elements = Vec::new();
+        self.read_rows(name, 1, |_, some| {
+            elements.extend_from_slice(some);
+            Ok(())
+        })?;
+        Ok(TensorData::new(elements, self.tensors[name].shape.clone()))
+    }
+
+    /// Reads a tensor as f32, some rows of `width` elements at a time, so that it is never in memory
+    /// as a whole. `each` gets the number of the first of these rows, and the rows.
+    ///
+    /// # Errors
+    ///
+    /// In the cases of [`read`](Self::read), and the errors of `each`.
+    pub(super) fn read_rows(
+        &self,
+        name: &str,
+        width: usize,
+        mut each: impl FnMut(usize, &[f32]) -> Result<(), WeightsError>,
+    ) -> Result<(), WeightsError> {
         let info = self.tensors.get(name);
         let info = info.ok_or_else(|| WeightsError::missing([name]))?;
         check_float(name, &info.dtype)?;
         if let Some(matrix) = self.read_int8(name)? {
-            return Ok(dequantize(&matrix).into_owned());
+            let whole = dequantize(&matrix);
+            return each(0, whole.as_slice().expect("it was dequantised"));
         }
-        let bytes = match &self.shard(name).source {
-            Source::Safetensors(file) => file.read(name)?,
-            #[cfg(feature = "pytorch")]
-            Source::PyTorch(file) => file.read(name)?,
+        let size = size_of_element(&info.dtype);
+        let chunk = (CHUNK / (width * size).max(1)).max(1) * width.max(1) * size;
+        let (mut row, mut elements) = (0, Vec::new());
+        let mut next = |bytes: &[u8]| {
+            elements.clear();
+            extend_f32(&mut elements, &info.dtype, bytes);
+            each(row, &elements)?;
+            row += elements.len() / width.max(1);
+            Ok(())
         };
-        let elements = to_f32(&info.dtype, &bytes);
-        Ok(TensorData::new(elements, info.shape.clone()))
+        match &self.shard(name).source {
+            Source::Safetensors(file) => file.read_chunks(name, chunk, &mut next),
+            #[cfg(feature = "pytorch")]
+            Source::PyTorch(file) => file.read(name)?.chunks(chunk).try_for_each(&mut next),
+        }
+    }
+
+    /// Returns whether two names are of one tensor.
+    pub(super) fn is_one_tensor(&self, name: &str, other: &str) -> bool {
+        let shards = [name, other].map(|name| self.later.get(name));
+        let is_one_place = || match &self.shard(name).source {
+            Source::Safetensors(file) => file.is_one_place(name, other),
+            #[cfg(feature = "pytorch")]
+            Source::PyTorch(_) => false,
+        };
+        name == other || (shards[0] == shards[1] && is_one_place())
     }
 
     /// Reads a tensor as a quantised matrix. Returns `None` if it is not one.
@@ -258,20 +301,34 @@ pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     }
 }
 
-/// Converts little-endian elements of type `dtype` to f32.
+/// Returns the bytes of an element.
 ///
 /// # Panics
 ///
 /// If `dtype` is not a floating-point type.
-fn to_f32(dtype: &str, bytes: &[u8]) -> Vec<f32> {
-    fn elements<const N: usize>(bytes: &[u8], from: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-        bytes.as_chunks().0.iter().map(|&x| from(x)).collect()
+fn size_of_element(dtype: &str) -> usize {
+    match dtype {
+        "f32" => 4,
+        "f16" | "bf16" => 2,
+        "f64" => 8,
+        other => unreachable!("{other} was rejected before"),
+    }
+}
+
+/// Converts little-endian elements of type `dtype` to f32, and appends them to `all`.
+///
+/// # Panics
+///
+/// If `dtype` is not a floating-point type.
+fn extend_f32(all: &mut Vec<f32>, dtype: &str, bytes: &[u8]) {
+    fn extend<const N: usize>(all: &mut Vec<f32>, bytes: &[u8], from: impl Fn([u8; N]) -> f32) {
+        all.extend(bytes.as_chunks().0.iter().map(|&x| from(x)));
     }
     match dtype {
-        "f32" => elements(bytes, f32::from_le_bytes),
-        "f16" => elements(bytes, |x| f16::from_le_bytes(x).to_f32()),
-        "bf16" => elements(bytes, |x| bf16::from_le_bytes(x).to_f32()),
-        "f64" => elements(bytes, |x| f64::from_le_bytes(x) as f32),
+        "f32" => extend(all, bytes, f32::from_le_bytes),
+        "f16" => extend(all, bytes, |x| f16::from_le_bytes(x).to_f32()),
+        "bf16" => extend(all, bytes, |x| bf16::from_le_bytes(x).to_f32()),
+        "f64" => extend(all, bytes, |x| f64::from_le_bytes(x) as f32),
         other => unreachable!("{other} was rejected before"),
     }
 }

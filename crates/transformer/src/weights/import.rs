@@ -13,7 +13,7 @@ use super::layout::{self, Layout};
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
 use super::recognise::{is_bias, recognise};
-use super::tying::tie;
+use super::tying::{Vocabulary, is_vocabulary};
 use crate::config::{TransformerConfig, WeightTying};
 use crate::decoder::Decoder;
 use crate::encoder::Encoder;
@@ -164,8 +164,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     }
     let mut config = recognised.config(file, options)?;
     let has = recognised.contents.has();
-    // All matrices are read as if none were shared. `tie` then finds the shared ones by comparing
-    // their elements.
+    // The file may have all matrices, also those that the model shares.
     let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
     let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
         let untied = untied(config);
@@ -175,8 +174,12 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     recognised.check_shapes(file, &shapes(&config)?)?;
     let mut parameters = recognised.positions(file, options, &mut config)?;
     let pieces = recognised.pieces();
-    for (name, shape) in shapes(&config)? {
-        if parameters.contains_key(&name) {
+    let shapes = shapes(&config)?;
+    // They are read first: two copies of the largest matrix may be in memory for a while.
+    let vocabulary = Vocabulary::read(file, &pieces, &shapes)?;
+    config.weight_tying = vocabulary.tie(&mut parameters, &config, recognised.contents, options)?;
+    for (name, shape) in shapes {
+        if is_vocabulary(&name) || parameters.contains_key(&name) {
             continue;
         }
         if let Some(pieces) = pieces.get(name.as_str()) {
@@ -196,7 +199,6 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
         parameters.insert("decoder.generator.bias".into(), zeros);
         warnings.push("the generator has no bias: zeros are used".into());
     }
-    config.weight_tying = tie(&mut parameters, &config, recognised.contents, options)?;
     let is_t5 = matches!(recognised.layout, Layout::T5 | Layout::T5Gated);
     if is_t5 && options.scale_logits.is_none() {
         // T5 scales the logits of shared matrices only.

@@ -101,6 +101,32 @@ impl SafetensorsFile {
         Ok((file, tensors, metadata.collect()))
     }
 
+    /// Reads the bytes of a tensor, which must be in the file, in chunks of `length` bytes.
+    pub fn read_chunks(
+        &self,
+        name: &str,
+        length: usize,
+        mut each: impl FnMut(&[u8]) -> Result<(), WeightsError>,
+    ) -> Result<(), WeightsError> {
+        let io = |error: std::io::Error| WeightsError::io(&error);
+        let (offset, mut left) = self.locations[name];
+        let mut bytes = vec![0; length.min(left)];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset)).map_err(io)?;
+        while left > 0 {
+            let next = &mut bytes[..length.min(left)];
+            file.read_exact(next).map_err(io)?;
+            left -= next.len();
+            each(next)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether two names have their bytes in one place.
+    pub fn is_one_place(&self, name: &str, other: &str) -> bool {
+        self.locations.get(name) == self.locations.get(other)
+    }
+
     /// Reads the bytes of a tensor, which must be in the file.
     pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
         let (offset, length) = self.locations[name];

@@ -1,10 +1,14 @@
 //! Weight tying (paper, section 3.4): vocabulary matrices that are equal in a file become one
 //! parameter.
 
+use std::collections::BTreeMap;
+
 use burn::tensor::TensorData;
 
+use super::assemble::{self, Pieces};
 use super::contents::Contents;
 use super::error::WeightsError;
+use super::file::WeightsFile;
 use super::int8::{Int8, transpose};
 use super::options::ImportOptions;
 use super::parameters::Parameters;
@@ -14,63 +18,136 @@ const SOURCE_TABLE: &str = "encoder.input.embedding.weight";
 const TARGET_TABLE: &str = "decoder.input.embedding.weight";
 const GENERATOR: &str = "decoder.generator.weight";
 
-/// Returns which vocabulary matrices are shared, and changes `parameters` accordingly.
-///
-/// Copies of a shared matrix are removed. A matrix that the file lacks is copied from the target
-/// embedding, unless the model shares it.
-///
-/// # Errors
-///
-/// A matrix is missing, or the requested tying does not fit the matrices.
-pub(super) fn tie(
-    parameters: &mut Parameters,
-    config: &TransformerConfig,
-    contents: Contents,
-    options: &ImportOptions,
-) -> Result<WeightTying, WeightsError> {
-    let Some(table) = parameters.get(TARGET_TABLE).cloned() else {
-        return Ok(WeightTying::None);
-    };
-    let generator = transposed(&table);
-    let same = |own: Option<&TensorData>, other: &TensorData| own.is_none_or(|own| own == other);
-    let is_whole = contents == Contents::Model;
-    let decoder = same(parameters.get(GENERATOR), &generator);
-    let embeddings = is_whole
-        && config.source_vocab_size == config.target_vocab_size
-        && same(parameters.get(SOURCE_TABLE), &table);
-    let may_lack_source = embeddings && (decoder || config.weight_tying.shares_source());
-    if is_whole && !may_lack_source && !parameters.contains_key(SOURCE_TABLE) {
-        return Err(WeightsError::missing([SOURCE_TABLE]));
+/// Returns whether a parameter is a vocabulary matrix.
+pub(super) fn is_vocabulary(name: &str) -> bool {
+    [SOURCE_TABLE, TARGET_TABLE, GENERATOR].contains(&name)
+}
+
+/// What a file has in the place of a vocabulary matrix.
+enum Matrix {
+    /// Nothing.
+    Absent,
+    /// The elements of the target embedding.
+    Table,
+    /// Other elements.
+    Other(TensorData),
+}
+
+/// The vocabulary matrices of a file. Equal ones are in memory once.
+pub(super) struct Vocabulary {
+    /// The target embedding; `None` in the file of an encoder alone.
+    table: Option<TensorData>,
+    source: Matrix,
+    generator: Matrix,
+}
+
+impl Vocabulary {
+    /// Reads the vocabulary matrices.
+    ///
+    /// # Errors
+    ///
+    /// A tensor cannot be read, or has elements that are not finite.
+    pub fn read(
+        file: &WeightsFile,
+        pieces: &BTreeMap<&str, Pieces<'_>>,
+        shapes: &BTreeMap<String, Vec<usize>>,
+    ) -> Result<Self, WeightsError> {
+        let of = |name| pieces.get(name).zip(shapes.get(name));
+        let read = |name| match of(name) {
+            Some((pieces, shape)) => assemble::read(file, pieces, shape).map(Some),
+            None => Ok(None),
+        };
+        let tensor = |name| match of(name)?.0[..] {
+            [(_, tensor)] => Some(tensor),
+            _ => None,
+        };
+        let table = read(TARGET_TABLE)?;
+        let matrix = |name, is_same: fn(&TensorData, &TensorData) -> bool| {
+            if let Some((own, table)) = tensor(name).zip(tensor(TARGET_TABLE))
+                && file.is_one_tensor(own, table)
+            {
+                return Ok(Matrix::Table);
+            }
+            Ok(match (read(name)?, &table) {
+                (None, _) => Matrix::Absent,
+                (Some(own), Some(table)) if is_same(&own, table) => Matrix::Table,
+                (Some(own), _) => Matrix::Other(own),
+            })
+        };
+        Ok(Self {
+            source: matrix(SOURCE_TABLE, |own, table| own == table)?,
+            generator: matrix(GENERATOR, is_transposed)?,
+            table,
+        })
     }
-    let found = match (embeddings, decoder) {
-        (true, true) => WeightTying::All,
-        (false, true) => WeightTying::Decoder,
-        (true, false) => WeightTying::Embeddings,
-        (false, false) => WeightTying::None,
-    };
-    let tying = options.weight_tying.unwrap_or(found);
-    let can = match tying {
-        WeightTying::None => true,
-        WeightTying::Decoder => decoder,
-        WeightTying::Embeddings => embeddings,
-        WeightTying::All => embeddings && decoder,
-    };
-    if !can {
-        let what =
-            format!("has different vocabulary matrices, which weight_tying {tying} would share");
-        return Err(WeightsError::File(what));
+
+    /// Puts the matrices that are parameters of the model into `parameters`, and returns which ones
+    /// the model shares. A matrix that the file lacks is that of the target embedding.
+    ///
+    /// # Errors
+    ///
+    /// A matrix is missing, or the requested tying does not fit the matrices.
+    pub fn tie(
+        self,
+        parameters: &mut Parameters,
+        config: &TransformerConfig,
+        contents: Contents,
+        options: &ImportOptions,
+    ) -> Result<WeightTying, WeightsError> {
+        let mut set = |name: &str, data| parameters.insert(name.into(), data);
+        let Some(table) = self.table else {
+            for (name, matrix) in [(SOURCE_TABLE, self.source), (GENERATOR, self.generator)] {
+                if let Matrix::Other(own) = matrix {
+                    set(name, own);
+                }
+            }
+            return Ok(WeightTying::None);
+        };
+        let is_whole = contents == Contents::Model;
+        let decoder = !matches!(self.generator, Matrix::Other(_));
+        let embeddings = is_whole
+            && config.source_vocab_size == config.target_vocab_size
+            && !matches!(self.source, Matrix::Other(_));
+        let may_lack_source = embeddings && (decoder || config.weight_tying.shares_source());
+        if is_whole && !may_lack_source && matches!(self.source, Matrix::Absent) {
+            return Err(WeightsError::missing([SOURCE_TABLE]));
+        }
+        let found = match (embeddings, decoder) {
+            (true, true) => WeightTying::All,
+            (false, true) => WeightTying::Decoder,
+            (true, false) => WeightTying::Embeddings,
+            (false, false) => WeightTying::None,
+        };
+        let tying = options.weight_tying.unwrap_or(found);
+        let can = match tying {
+            WeightTying::None => true,
+            WeightTying::Decoder => decoder,
+            WeightTying::Embeddings => embeddings,
+            WeightTying::All => embeddings && decoder,
+        };
+        if !can {
+            let what = format!(
+                "has different vocabulary matrices, which weight_tying {tying} would share"
+            );
+            return Err(WeightsError::File(what));
+        }
+        if !tying.shares_generator() {
+            let own = match self.generator {
+                Matrix::Other(own) => own,
+                Matrix::Absent | Matrix::Table => transposed(&table),
+            };
+            set(GENERATOR, own);
+        }
+        if !tying.shares_source() && is_whole {
+            let own = match self.source {
+                Matrix::Other(own) => own,
+                Matrix::Absent | Matrix::Table => table.clone(),
+            };
+            set(SOURCE_TABLE, own);
+        }
+        set(TARGET_TABLE, table);
+        Ok(tying)
     }
-    if tying.shares_generator() {
-        parameters.remove(GENERATOR);
-    } else {
-        parameters.entry(GENERATOR.into()).or_insert(generator);
-    }
-    if tying.shares_source() {
-        parameters.remove(SOURCE_TABLE);
-    } else if is_whole {
-        parameters.entry(SOURCE_TABLE.into()).or_insert(table);
-    }
-    Ok(tying)
 }
 
 /// Returns the transpose, `[D, V]`, of a table `[V, D]`.
@@ -82,4 +159,21 @@ pub(super) fn transposed(table: &TensorData) -> TensorData {
     let values = table.as_slice::<f32>().expect("the table was read as f32");
     let values = transpose(values, [rows, columns]);
     TensorData::new(values, [columns, rows])
+}
+
+/// Returns whether a generator `[D, V]` is the transpose of a table `[V, D]`, to the last bit.
+fn is_transposed(generator: &TensorData, table: &TensorData) -> bool {
+    let (Ok(own), Ok(elements)) = (generator.as_slice::<f32>(), table.as_slice::<f32>()) else {
+        return transposed(table) == *generator;
+    };
+    let [rows, columns] = [table.shape()[0], table.shape()[1]];
+    let is_in_place = |row: usize, column: usize| {
+        elements[row * columns + column].to_bits() == own[column * rows + row].to_bits()
+    };
+    // Several rows at once use whole cache lines.
+    *generator.shape() == [columns, rows].into()
+        && (0..rows).step_by(16).all(|start| {
+            let lines = start..rows.min(start + 16);
+            (0..columns).all(|column| lines.clone().all(|row| is_in_place(row, column)))
+        })
 }

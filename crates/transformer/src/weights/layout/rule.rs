@@ -4,6 +4,9 @@
 /// another prefix.
 pub(in crate::weights) const CORE: &str = "transformer.";
 
+/// Number of f32 elements in a cache line.
+const LINE: usize = 16;
+
 /// Consecutive parts of a packed parameter.
 ///
 /// The whole parameter consists of `of` equal parts along its output axis.
@@ -120,6 +123,47 @@ impl Rule {
                     _ => row * their_width + there,
                 };
                 pair(there, row * width + first + column);
+            }
+        }
+    }
+
+    /// Returns the length of a row of the layout's tensor, as a matrix, for a parameter of shape
+    /// `shape`.
+    pub fn their_width(&self, shape: &[usize]) -> usize {
+        match self.kind {
+            Kind::Same => shape.last().copied().unwrap_or(1),
+            _ => self.their_shape(shape).last().copied().unwrap_or(1),
+        }
+    }
+
+    /// Copies consecutive rows of the layout's tensor, of which `first` is the first, to their
+    /// places in the parameter `values`, which has shape `shape`.
+    pub fn place(&self, shape: &[usize], first: usize, rows: &[f32], values: &mut [f32]) {
+        let width = shape.last().copied().unwrap_or(1);
+        let unit = width / self.our_part.of;
+        let count = unit * self.our_part.count;
+        let ours = unit * self.our_part.first;
+        let their_unit = count / self.their_part.count;
+        let theirs = their_unit * self.their_part.first;
+        let their_width = self.their_width(shape).max(1);
+        if self.kind != Kind::Linear {
+            for (row, given) in (first..).zip(rows.chunks_exact(their_width)) {
+                let to = &mut values[row * width + ours..][..count];
+                to.copy_from_slice(&given[theirs..][..count]);
+            }
+            return;
+        }
+        // A row of theirs is a column of ours. Several columns at once fill whole cache lines.
+        let n_rows = rows.len() / their_width;
+        let meant = theirs.max(first)..(theirs + count).min(first + n_rows);
+        for start in meant.clone().step_by(LINE) {
+            let columns = start..meant.end.min(start + LINE);
+            let (from, to) = (start - first, ours + start - theirs);
+            for input in 0..their_width {
+                let line = &mut values[input * width + to..][..columns.len()];
+                for (index, value) in line.iter_mut().enumerate() {
+                    *value = rows[(from + index) * their_width + input];
+                }
             }
         }
     }
