@@ -20,19 +20,34 @@ mod lines;
 /// If the file cannot be written; an existing file at `path` is then unchanged. Also if the file is
 /// in place, but its folder cannot be synced to the disk.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    write_whole_by(path, |mut file| file.write_all(bytes))
+}
+
+/// Writes a file whole or not at all, as [`write_whole`] does. `write` writes its content.
+///
+/// # Errors
+///
+/// In the same cases, and the errors of `write`.
+pub fn write_whole_by<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&File) -> Result<(), E>,
+) -> Result<(), E> {
     if fs::metadata(path).is_ok_and(|file| !file.is_file() && !file.is_dir()) {
-        return File::options().write(true).open(path)?.write_all(bytes);
+        return write(&File::options().write(true).open(path)?);
     }
     // A path without a file, or a broken link, cannot be resolved and is used as it is.
     let target = fs::canonicalize(path);
     let path = target.as_deref().unwrap_or(path);
     let temporary = temporary_name(path);
-    let written = write_through(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = write_through_by(&temporary, write).and_then(|()| {
+        fs::rename(&temporary, path)?;
+        Ok(())
+    });
     written.inspect_err(|_| {
         // If the disk is full, a part of the file may have been written.
         let _ = fs::remove_file(&temporary);
     })?;
-    sync_parent(path)
+    Ok(sync_parent(path)?)
 }
 
 /// Writes a value as a JSON file, whole or not at all.
@@ -44,9 +59,17 @@ pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::
 
 /// Writes a file and waits until it is on the disk.
 pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
+    write_through_by(path, |mut file| file.write_all(bytes))
+}
+
+/// Writes a file, whose content `write` writes, and waits until it is on the disk.
+pub(crate) fn write_through_by<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&File) -> Result<(), E>,
+) -> Result<(), E> {
+    let file = File::create(path)?;
+    write(&file)?;
+    Ok(file.sync_all()?)
 }
 
 /// Reads a regular file of at most `mebibytes` MiB.

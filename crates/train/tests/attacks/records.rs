@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use training::run::checkpoint::Checkpoints;
+use training::run::checkpoint::{Checkpoints, Content};
 
 use super::hostile::{Hostile, nested};
 
@@ -79,6 +79,10 @@ fn with_state(scene: &Path, state: Vec<u8>) -> Vec<(String, Vec<u8>)> {
     let mut files: Vec<(&str, Vec<u8>)> = names.into_iter().map(file).collect();
     files.push(("state.json", state));
     let folder = tempfile::tempdir().unwrap();
+    let files: Vec<_> = files
+        .iter()
+        .map(|(name, bytes)| (*name, Content::Bytes(bytes)))
+        .collect();
     let saved = Checkpoints::of(folder.path()).save(4, &files).unwrap();
     let changed = ["manifest.json", "state.json"].into_iter();
     let read = |name| fs::read(saved.join(name)).unwrap();

@@ -8,7 +8,7 @@ use transformer::Transformer;
 use transformer::weights::{self, Parameters};
 
 use super::checkpoint::{
-    AVERAGE, CONFIG, CheckpointSelector, Checkpoints, MODEL, STATE, TrainedRun, load_model,
+    AVERAGE, CONFIG, CheckpointSelector, Checkpoints, Content, MODEL, STATE, TrainedRun, load_model,
 };
 use super::folder::RunFolder;
 use super::state::{Best, TrainingState};
@@ -33,11 +33,11 @@ fn state(step: usize) -> Vec<u8> {
 }
 
 fn save_parameters(config: &RunConfig, path: &Path, step: usize, parameters: &[u8]) {
-    let config = serde_json::to_vec(config).unwrap();
+    let (config, state) = (serde_json::to_vec(config).unwrap(), state(step));
     let files = [
-        (MODEL, parameters.to_vec()),
-        (STATE, state(step)),
-        (CONFIG, config),
+        (MODEL, Content::Bytes(parameters)),
+        (STATE, Content::Bytes(&state)),
+        (CONFIG, Content::Bytes(&config)),
     ];
     Checkpoints::of(path).save(step, &files).unwrap();
 }
@@ -296,16 +296,18 @@ fn the_mean_uses_moving_averages_if_the_run_has_them() {
     let (_parent, path) = run();
     let json = fs::read(path.join(CONFIG)).unwrap();
     let config: RunConfig = serde_json::from_slice(&json).unwrap();
-    let bytes = |seed| {
+    let of_seed = |seed| {
         let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
-        weights::to_bytes(&weights::parameters(&model)).unwrap()
+        weights::parameters(&model)
     };
     for (step, seed) in [(11, 1), (12, 2)] {
+        let (other, state) = (of_seed(seed + 10), state(step));
+        let average = of_seed(seed);
         let files = [
-            (MODEL, bytes(seed + 10)),
-            (AVERAGE, bytes(seed)),
-            (STATE, state(step)),
-            (CONFIG, json.clone()),
+            (MODEL, Content::Parameters(&other)),
+            (AVERAGE, Content::Parameters(&average)),
+            (STATE, Content::Bytes(&state)),
+            (CONFIG, Content::Bytes(&json)),
         ];
         Checkpoints::of(&path).save(step, &files).unwrap();
     }

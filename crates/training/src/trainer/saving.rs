@@ -15,7 +15,7 @@ use crate::error::UsageError;
 use crate::lora::merged;
 use crate::model::SequenceModel;
 use crate::notes;
-use crate::run::checkpoint::{self, LoadedCheckpoint};
+use crate::run::checkpoint::{self, Content, LoadedCheckpoint};
 use crate::run::{EndReason, Event, Observer, TrainingState};
 
 impl<M: SequenceModel> Trainer<'_, M> {
@@ -102,17 +102,20 @@ impl<M: SequenceModel> Trainer<'_, M> {
             )));
         }
         self.state.metrics = self.folder.sync()?;
-        let moments = weights::to_bytes(&self.learner.optimizer.state())?;
+        let moments = self.learner.optimizer.state();
+        let state = serde_json::to_vec_pretty(&self.state)?;
+        let config = serde_json::to_vec_pretty(self.config)?;
+        let average = self.learner.average.as_ref();
+        let average =
+            average.map(|average| weights::parameters(&average.module(self.learner.model())));
         let mut files = vec![
-            (checkpoint::MODEL, weights::to_bytes(&parameters)?),
-            (checkpoint::OPTIMIZER, moments),
-            (checkpoint::STATE, serde_json::to_vec_pretty(&self.state)?),
-            (checkpoint::CONFIG, serde_json::to_vec_pretty(self.config)?),
+            (checkpoint::MODEL, Content::Parameters(&parameters)),
+            (checkpoint::OPTIMIZER, Content::Parameters(&moments)),
+            (checkpoint::STATE, Content::Bytes(&state)),
+            (checkpoint::CONFIG, Content::Bytes(&config)),
         ];
-        if let Some(average) = &self.learner.average {
-            let parameters = weights::parameters(&average.module(self.learner.model()));
-            files.push((checkpoint::AVERAGE, weights::to_bytes(&parameters)?));
-        }
+        let average = average.as_ref().map(Content::Parameters);
+        files.extend(average.map(|average| (checkpoint::AVERAGE, average)));
         self.checkpoints.save(step, &files)?;
         tracing::info!(path = %path.display(), "saved a checkpoint");
         self.prune()?;

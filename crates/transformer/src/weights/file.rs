@@ -15,10 +15,7 @@ use super::header::{ForeignObject, INT8, TensorInfo};
 use super::int8::dequantize;
 #[cfg(feature = "pytorch")]
 use super::pytorch::PyTorchFile;
-use super::safetensors::SafetensorsFile;
-
-/// Bytes of a tensor that are read at a time, if a row does not have more.
-const CHUNK: usize = 1 << 19;
+use super::safetensors::{CHUNK, SafetensorsFile};
 
 /// An open file of weights.
 #[derive(Debug)]

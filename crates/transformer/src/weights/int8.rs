@@ -173,7 +173,7 @@ pub(super) fn from_file(
 }
 
 /// Returns the f32 elements of little-endian bytes.
-fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
+pub(super) fn floats(bytes: &[u8]) -> impl Iterator<Item = f32> {
     let elements = bytes.as_chunks().0.iter();
     elements.map(|&bytes| f32::from_le_bytes(bytes))
 }

@@ -60,4 +60,4 @@ pub use options::ImportOptions;
 pub use parameters::{Parameters, parameters, shapes, with_parameters};
 pub use quantize::quantize_int8;
 pub use recognise::{Recognised, recognise};
-pub use safetensors::{Dtype, from_bytes, metadata_of, to_bytes, to_bytes_with};
+pub use safetensors::{Dtype, from_bytes, metadata_of, read_file, to_bytes, to_bytes_with, write};

@@ -3,22 +3,24 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{Read, Seek, SeekFrom, Write};
 
-use ::safetensors::tensor::{Dtype as FileDtype, Metadata, SafeTensors, TensorView};
+use ::safetensors::tensor::{
+    Dtype as FileDtype, Metadata, SafeTensors, TensorInfo as FileInfo, TensorView,
+};
 use burn::tensor::{DType, TensorData, bf16, f16};
 
 use super::error::WeightsError;
 use super::header::{INT8, TensorInfo};
-use super::int8::{self, Int8, axis, scales_of};
+use super::int8::{self, Int8, axis, floats, scales_of};
 use super::parameters::Parameters;
 use crate::choice::choices;
 
 /// Maximum header length in bytes, the same as in the reader of the `safetensors` crate.
 const MAX_HEADER: u64 = 100_000_000;
 
-/// A tensor as the file holds it: the type of its elements, its shape and its bytes.
-type Encoded<'a> = (FileDtype, Vec<usize>, Cow<'a, [u8]>);
+/// Bytes of a tensor that are read at a time, if a row does not have more.
+pub(super) const CHUNK: usize = 1 << 19;
 
 /// An open safetensors file whose header has been checked.
 #[derive(Debug)]
@@ -217,7 +219,105 @@ pub fn to_bytes_with(
     dtype: Dtype,
     metadata: &BTreeMap<String, String>,
 ) -> Result<Vec<u8>, WeightsError> {
-    let mut tensors: Vec<(String, Encoded)> = Vec::new();
+    let mut bytes = Vec::new();
+    write(&mut bytes, parameters, dtype, metadata)?;
+    Ok(bytes)
+}
+
+/// Writes the bytes that [`to_bytes_with`] returns, without having them in memory.
+///
+/// # Errors
+///
+/// In the same case, or if `to` cannot be written.
+pub fn write(
+    to: &mut impl Write,
+    parameters: &Parameters,
+    dtype: Dtype,
+    metadata: &BTreeMap<String, String>,
+) -> Result<(), WeightsError> {
+    let mut tensors = encode(parameters, dtype)?;
+    // The order of the format's own writer, which aligns the elements.
+    tensors.sort_by(|(name, one), (other, two)| two.dtype.cmp(&one.dtype).then(name.cmp(other)));
+    let mut end = 0;
+    let infos = tensors.iter().map(|(name, tensor)| {
+        let start = end;
+        end += tensor.elements.length();
+        let info = FileInfo {
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+            data_offsets: (start, end),
+        };
+        (name.clone(), info)
+    });
+    let infos = infos.collect();
+    // `Metadata` has a hash map, so the order of several entries in the file may vary.
+    let entries = metadata.clone().into_iter();
+    let entries = (!metadata.is_empty()).then(|| entries.collect());
+    let header = Metadata::new(entries, infos).map_err(file)?;
+    let mut header = serde_json::to_vec(&header).expect("it is plain data");
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let length = (header.len() as u64).to_le_bytes();
+    let mut all = |bytes: &[u8]| {
+        to.write_all(bytes)
+            .map_err(|error| WeightsError::File(format!("cannot be written ({error})")))
+    };
+    all(&length)?;
+    all(&header)?;
+    for (_, Encoded { elements, .. }) in &tensors {
+        match elements {
+            Elements::Bytes(bytes) => all(bytes)?,
+            Elements::F16(data) => rounded(data, |x| f16::from_f32(x).to_le_bytes(), &mut all)?,
+            Elements::Bf16(data) => rounded(data, |x| bf16::from_f32(x).to_le_bytes(), &mut all)?,
+        }
+    }
+    Ok(())
+}
+
+/// Rounds the elements of a tensor in f32, and passes them on, some at a time.
+fn rounded(
+    data: &TensorData,
+    round: impl Fn(f32) -> [u8; 2],
+    all: &mut impl FnMut(&[u8]) -> Result<(), WeightsError>,
+) -> Result<(), WeightsError> {
+    let elements = data.as_slice::<f32>().expect("it was checked to be f32");
+    let mut chunks = elements.chunks(CHUNK);
+    chunks.try_for_each(|some| {
+        let bytes: Vec<u8> = some.iter().flat_map(|&x| round(x)).collect();
+        all(&bytes)
+    })
+}
+
+/// A tensor as a file holds it.
+struct Encoded<'a> {
+    dtype: FileDtype,
+    shape: Vec<usize>,
+    elements: Elements<'a>,
+}
+
+enum Elements<'a> {
+    Bytes(Cow<'a, [u8]>),
+    /// Elements in f32, which are rounded when they are written.
+    F16(&'a TensorData),
+    /// The same.
+    Bf16(&'a TensorData),
+}
+
+impl Elements<'_> {
+    /// Returns the number of bytes in the file.
+    fn length(&self) -> usize {
+        match self {
+            Self::Bytes(bytes) => bytes.len(),
+            Self::F16(data) | Self::Bf16(data) => 2 * data.num_elements(),
+        }
+    }
+}
+
+/// Returns parameters as a file holds them, by their names in the file.
+fn encode(
+    parameters: &Parameters,
+    dtype: Dtype,
+) -> Result<Vec<(String, Encoded<'_>)>, WeightsError> {
+    let mut tensors = Vec::new();
     for (name, data) in parameters {
         let quantized = match axis(name) {
             Some(axis) if dtype == Dtype::Int8 && data.dtype() == DType::F32 => {
@@ -226,11 +326,15 @@ pub fn to_bytes_with(
             _ => None,
         };
         if let Some(matrix) = Int8::of(quantized.as_ref().unwrap_or(data)) {
-            let (shape, of_scales) = (matrix.shape.to_vec(), matrix.scales_shape().to_vec());
-            let integers = matrix.integers.to_vec().into();
-            let scales = matrix.scales.to_vec().into();
-            tensors.push((name.clone(), (FileDtype::I8, shape, integers)));
-            tensors.push((scales_of(name), (FileDtype::F32, of_scales, scales)));
+            let of = |dtype, shape: [usize; 2], bytes: &[u8]| Encoded {
+                dtype,
+                shape: shape.to_vec(),
+                elements: Elements::Bytes(bytes.to_vec().into()),
+            };
+            let integers = of(FileDtype::I8, matrix.shape, matrix.integers);
+            tensors.push((name.clone(), integers));
+            let scales = of(FileDtype::F32, matrix.scales_shape(), matrix.scales);
+            tensors.push((scales_of(name), scales));
             continue;
         }
         if data.dtype() != DType::F32 {
@@ -240,33 +344,52 @@ pub fn to_bytes_with(
                 expected: "f32, or a matrix of quantize_int8",
             });
         }
-        let elements = || data.iter::<f32>();
-        let (file_dtype, bytes) = match dtype {
-            Dtype::F32 | Dtype::Int8 => (FileDtype::F32, data.as_bytes().into()),
-            Dtype::F16 => {
-                let rounded = elements().flat_map(|x| f16::from_f32(x).to_le_bytes());
-                (FileDtype::F16, rounded.collect())
-            }
-            Dtype::BF16 => {
-                let rounded = elements().flat_map(|x| bf16::from_f32(x).to_le_bytes());
-                (FileDtype::BF16, rounded.collect())
-            }
+        let (dtype, elements) = match dtype {
+            Dtype::F32 | Dtype::Int8 => (FileDtype::F32, Elements::Bytes(data.as_bytes().into())),
+            Dtype::F16 => (FileDtype::F16, Elements::F16(data)),
+            Dtype::BF16 => (FileDtype::BF16, Elements::Bf16(data)),
         };
-        tensors.push((name.clone(), (file_dtype, data.shape().to_vec(), bytes)));
+        let shape = data.shape().to_vec();
+        tensors.push((
+            name.clone(),
+            Encoded {
+                dtype,
+                shape,
+                elements,
+            },
+        ));
     }
-    let views = tensors.iter().map(|(name, (dtype, shape, bytes))| {
-        let view = TensorView::new(*dtype, shape.clone(), bytes);
-        Ok((name, view.map_err(file)?))
-    });
-    let views = views.collect::<Result<Vec<_>, _>>()?;
-    // The writer of the `safetensors` crate takes a hash map, so the order of several metadata
-    // entries in the file may vary.
-    let metadata = metadata
-        .iter()
-        .map(|(key, text)| (key.clone(), text.clone()));
-    let metadata: std::collections::HashMap<_, _> = metadata.collect();
-    let metadata = (!metadata.is_empty()).then_some(metadata);
-    ::safetensors::serialize(views, metadata).map_err(file)
+    Ok(tensors)
+}
+
+/// Reads the parameters of a safetensors file, one after the other, without having the file in
+/// memory.
+///
+/// # Errors
+///
+/// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is neither
+/// f32 nor a quantised matrix.
+pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
+    let io = |error: std::io::Error| WeightsError::io(&error);
+    let bytes = file.metadata().map_err(io)?.len();
+    let (file, tensors, _) = SafetensorsFile::open(file.try_clone().map_err(io)?, bytes)?;
+    let mut parameters = Parameters::new();
+    for (name, TensorInfo { dtype, shape, .. }) in tensors {
+        let data = match dtype.as_str() {
+            INT8 => file.read_int8(&name, &shape)?,
+            "f32" => {
+                let mut elements = Vec::with_capacity(shape.iter().product());
+                file.read_chunks(&name, CHUNK, |bytes| {
+                    elements.extend(floats(bytes));
+                    Ok(())
+                })?;
+                TensorData::new(elements, shape)
+            }
+            _ => return Err(not_f32(&name, &dtype)),
+        };
+        parameters.insert(name, data);
+    }
+    Ok(parameters)
 }
 
 /// Reads the parameters from the bytes of a safetensors file.
@@ -299,8 +422,7 @@ pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     }
     for (name, view) in views {
         check_f32(&name, &view)?;
-        let elements = view.data().as_chunks::<4>().0.iter();
-        let elements: Vec<f32> = elements.map(|&bytes| f32::from_le_bytes(bytes)).collect();
+        let elements: Vec<f32> = floats(view.data()).collect();
         parameters.insert(name, TensorData::new(elements, view.shape().to_vec()));
     }
     Ok(parameters)
@@ -324,11 +446,16 @@ pub fn metadata_of(bytes: &[u8]) -> Result<BTreeMap<String, String>, WeightsErro
 fn check_f32(name: &str, view: &TensorView<'_>) -> Result<(), WeightsError> {
     match view.dtype() {
         FileDtype::F32 => Ok(()),
-        other => Err(WeightsError::Dtype {
-            name: name.into(),
-            dtype: format!("{other:?}").to_lowercase(),
-            expected: "f32",
-        }),
+        other => Err(not_f32(name, &format!("{other:?}").to_lowercase())),
+    }
+}
+
+/// Returns the error for a tensor whose elements are not f32.
+fn not_f32(name: &str, dtype: &str) -> WeightsError {
+    WeightsError::Dtype {
+        name: name.into(),
+        dtype: dtype.into(),
+        expected: "f32",
     }
 }
 

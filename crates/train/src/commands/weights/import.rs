@@ -8,7 +8,7 @@ use training::config::RunConfig;
 use training::data::{DataConfig, Dataset, Sides};
 use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel};
-use training::run::checkpoint::{self, Checkpoints};
+use training::run::checkpoint::{self, Checkpoints, Content};
 use training::run::{RunFolder, TrainingState};
 use transformer::weights::{
     self, Contents, ImportOptions, Imported, Layout, ModelFolder, Parameters, WeightsError,
@@ -194,11 +194,13 @@ fn save(
         ..Default::default()
     };
     let none = Parameters::new();
+    let state = serde_json::to_vec_pretty(&state)?;
+    let config = serde_json::to_vec_pretty(config)?;
     let files = [
-        (checkpoint::MODEL, weights::to_bytes(parameters)?),
-        (checkpoint::OPTIMIZER, weights::to_bytes(&none)?),
-        (checkpoint::STATE, serde_json::to_vec_pretty(&state)?),
-        (checkpoint::CONFIG, serde_json::to_vec_pretty(config)?),
+        (checkpoint::MODEL, Content::Parameters(parameters)),
+        (checkpoint::OPTIMIZER, Content::Parameters(&none)),
+        (checkpoint::STATE, Content::Bytes(&state)),
+        (checkpoint::CONFIG, Content::Bytes(&config)),
     ];
     Checkpoints::of(folder.path()).save(0, &files)?;
     folder.record_import()?;

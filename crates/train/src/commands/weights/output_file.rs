@@ -3,11 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
+use burn::tensor::DType;
 use training::error::UsageError;
-use training::files::write_whole;
+use training::files::write_whole_by;
 use transformer::weights::{self, Dtype, Parameters, dequantize};
 
 use crate::terminal::output;
@@ -43,6 +45,9 @@ pub(super) fn write(
 ) -> Result<String> {
     let parameters = match dtype {
         None | Some(Dtype::Int8) => Cow::Borrowed(parameters),
+        Some(_) if parameters.values().all(|data| data.dtype() == DType::F32) => {
+            Cow::Borrowed(parameters)
+        }
         Some(_) => {
             let values = parameters.iter();
             let float = |(name, data): (&String, _)| (name.clone(), dequantize(data).into_owned());
@@ -52,13 +57,20 @@ pub(super) fn write(
     if dtype == Some(Dtype::F16) {
         warn_of_infinite(&parameters);
     }
-    let bytes = weights::to_bytes_with(&parameters, dtype.unwrap_or_default(), metadata)?;
-    write_whole(path, &bytes).with_context(|| format!("cannot write {}", path.display()))?;
-    Ok(size_of(bytes.len()))
+    let dtype = dtype.unwrap_or_default();
+    let written = write_whole_by(path, |file| -> Result<()> {
+        let mut to = BufWriter::new(file);
+        weights::write(&mut to, &parameters, dtype, metadata)?;
+        Ok(to.flush()?)
+    });
+    let cannot = || format!("cannot write {}", path.display());
+    written.with_context(cannot)?;
+    let about = fs::metadata(path).with_context(cannot)?;
+    Ok(size_of(about.len()))
 }
 
 /// Returns a number of bytes as text.
-pub(super) fn size_of(bytes: usize) -> String {
+pub(super) fn size_of(bytes: u64) -> String {
     match bytes {
         0..100_000 => format!("{bytes} bytes"),
         _ => format!("{:.1} MB", bytes as f64 / 1e6),

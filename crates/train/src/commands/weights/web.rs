@@ -33,7 +33,7 @@ pub(super) fn run(args: &ExportArgs) -> Result<()> {
     let bytes = single_file::to_bytes(&run.config, &run.model)?;
     let path = output.display();
     write_whole(&output, &bytes).with_context(|| format!("cannot write {path}"))?;
-    let (task, size) = (run.config.data.name(), size_of(bytes.len()));
+    let (task, size) = (run.config.data.name(), size_of(bytes.len() as u64));
     terminal::output::result(&format!(
         "{path}: a model of the task {task} for the page demo, {size}"
     ))

@@ -52,9 +52,8 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
 /// Rejects a checkpoint that lacks a required file, or whose state has another step than the name
 /// of its folder.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
-    for name in [CONFIG, MODEL, STATE] {
-        files.get(name)?;
-    }
+    files.get(CONFIG)?;
+    files.open(MODEL)?;
     #[derive(Deserialize)]
     struct Step {
         step: usize,
@@ -183,7 +182,7 @@ fn parse<T: DeserializeOwned>(
 ///
 /// If the checkpoint has no such file, or it is not a safetensors file.
 pub fn read_parameters(files: &LoadedCheckpoint, name: &str) -> Result<Parameters, UsageError> {
-    weights::from_bytes(files.get(name)?)
+    weights::read_file(files.open(name)?)
         .map_err(|error| unusable(&files.path(name), error.to_string()))
 }
 

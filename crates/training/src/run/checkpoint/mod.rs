@@ -10,7 +10,7 @@ pub use contents::{
     read_state, with_parameters,
 };
 pub use selector::CheckpointSelector;
-pub use store::{CheckpointError, Checkpoints, FORMAT, LoadedCheckpoint};
+pub use store::{CheckpointError, Checkpoints, Content, FORMAT, LoadedCheckpoint};
 pub use trained::{TrainedRun, load_model};
 
 pub use super::layout::CONFIG;

@@ -2,17 +2,19 @@
 //! has a checksum of each file.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::{self, File};
+use std::io::{self, BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use transformer::weights::{self, Dtype, Parameters};
 
 use crate::error::UsageError;
 use crate::files::{
     TemporaryFolder, hex, remove_file, remove_folder, sha256, sync_folder, write_through,
+    write_through_by,
 };
 use crate::run::layout::CHECKPOINTS;
 
@@ -45,12 +47,57 @@ impl FileEntry {
     }
 
     /// Returns the manifest entry of a file. Reads the file in pieces, to save memory.
-    fn of_file(path: &Path) -> io::Result<Self> {
+    fn of_file(mut file: &File) -> io::Result<Self> {
         let mut hash = Sha256::new();
-        let bytes = io::copy(&mut fs::File::open(path)?, &mut hash)?;
+        let bytes = io::copy(&mut file, &mut hash)?;
         let sha256 = hex(&hash.finalize());
         Ok(Self { bytes, sha256 })
     }
+
+    /// Writes parameters to a file, and returns the manifest entry of the file.
+    fn write(path: &Path, parameters: &Parameters) -> Result<Self> {
+        let (mut hash, mut bytes) = (Sha256::new(), 0);
+        write_through_by(path, |file| -> Result<()> {
+            let mut to = BufWriter::new(Inspect {
+                to: file,
+                each: |written: &[u8]| {
+                    hash.update(written);
+                    bytes += written.len() as u64;
+                },
+            });
+            weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
+            Ok(to.flush()?)
+        })?;
+        let sha256 = hex(&hash.finalize());
+        Ok(Self { bytes, sha256 })
+    }
+}
+
+/// Passes bytes on to a writer, and calls `each` with those that it took.
+struct Inspect<W, F> {
+    to: W,
+    each: F,
+}
+
+impl<W: Write, F: FnMut(&[u8])> Write for Inspect<W, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.to.write(bytes)?;
+        (self.each)(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}
+
+/// The content of a file of a checkpoint.
+#[derive(Clone, Copy, Debug)]
+pub enum Content<'a> {
+    /// These bytes.
+    Bytes(&'a [u8]),
+    /// These parameters, in safetensors format.
+    Parameters(&'a Parameters),
 }
 
 /// Reason why a checkpoint cannot be used.
@@ -95,7 +142,7 @@ impl From<CheckpointError> for UsageError {
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
-    /// Names of files that are verified, but whose contents are not kept.
+    /// Names of files that are verified, but not kept.
     unused: &'static [&'static str],
 }
 
@@ -108,9 +155,8 @@ impl Checkpoints {
         }
     }
 
-    /// Returns checkpoints that are read without keeping the contents of the files named in
-    /// `unused`, which saves memory. Reading a checkpoint still verifies the checksums of these
-    /// files.
+    /// Returns checkpoints that are read without keeping the files named in `unused`. Reading a
+    /// checkpoint still verifies the checksums of these files.
     #[must_use]
     pub fn without(self, unused: &'static [&'static str]) -> Self {
         Self { unused, ..self }
@@ -157,9 +203,9 @@ impl Checkpoints {
     /// # Errors
     ///
     /// If the checkpoint cannot be written. An older checkpoint of the same step is then kept.
-    pub fn save(&self, step: usize, files: &[(&str, Vec<u8>)]) -> Result<PathBuf> {
+    pub fn save(&self, step: usize, files: &[(&str, Content<'_>)]) -> Result<PathBuf> {
         let path = self.path(step);
-        let write = || -> std::io::Result<()> {
+        let write = || -> Result<()> {
             fs::create_dir_all(&self.folder)?;
             if let Some(run) = self.folder.parent() {
                 sync_folder(run)?;
@@ -169,21 +215,28 @@ impl Checkpoints {
                 format: FORMAT,
                 files: BTreeMap::new(),
             };
-            for (name, bytes) in files {
-                write_through(&folder.path().join(name), bytes)?;
-                let entry = FileEntry::of(bytes);
+            for (name, content) in files {
+                let path = folder.path().join(name);
+                let entry = match content {
+                    Content::Bytes(bytes) => {
+                        write_through(&path, bytes)?;
+                        FileEntry::of(bytes)
+                    }
+                    Content::Parameters(parameters) => FileEntry::write(&path, parameters)?,
+                };
                 manifest.files.insert(String::from(*name), entry);
             }
             let manifest = serde_json::to_vec_pretty(&manifest)?;
             write_through(&folder.path().join(MANIFEST), &manifest)?;
-            folder.becomes(&path)
+            Ok(folder.becomes(&path)?)
         };
         write().with_context(|| format!("cannot write {}", path.display()))?;
         Ok(path)
     }
 
-    /// Reads a checkpoint's files and verifies the checksums of all of them. Does not keep the
-    /// contents of the files that were named in a call of [`without`](Self::without).
+    /// Reads a checkpoint's files and verifies the checksums of all of them. Files of weights are
+    /// kept open, not in memory. The files that were named in a call of [`without`](Self::without)
+    /// are not kept.
     ///
     /// # Errors
     ///
@@ -231,15 +284,23 @@ impl Checkpoints {
                 let what = format!("has {length} bytes, but was written with {}", entry.bytes);
                 return Err(damaged(&path, what));
             }
-            let read = match self.unused.contains(&name.as_str()) {
-                true => FileEntry::of_file(&path).map(|found| (found, None)),
-                false => fs::read(&path).map(|bytes| (FileEntry::of(&bytes), Some(bytes))),
+            let read = || match path.extension().is_some_and(|end| end == "safetensors") {
+                true => {
+                    let file = File::open(&path)?;
+                    Ok((FileEntry::of_file(&file)?, Loaded::Open(file)))
+                }
+                false => {
+                    let bytes = fs::read(&path)?;
+                    Ok((FileEntry::of(&bytes), Loaded::Bytes(bytes)))
+                }
             };
-            let (found, bytes) = read.map_err(|error| unreadable(&path, error))?;
+            let (found, loaded) = read().map_err(|error| unreadable(&path, error))?;
             if found != entry {
                 return Err(damaged(&path, "differs from its SHA-256".into()));
             }
-            files.extend(bytes.map(|bytes| (name, bytes)));
+            if !self.unused.contains(&name.as_str()) {
+                files.insert(name, loaded);
+            }
         }
         Ok(LoadedCheckpoint { folder, files })
     }
@@ -336,7 +397,15 @@ impl Checkpoints {
 #[derive(Debug)]
 pub struct LoadedCheckpoint {
     folder: PathBuf,
-    files: BTreeMap<String, Vec<u8>>,
+    files: BTreeMap<String, Loaded>,
+}
+
+/// A file of a checkpoint.
+#[derive(Debug)]
+enum Loaded {
+    Bytes(Vec<u8>),
+    /// The file is read later. It keeps its contents if training removes the checkpoint.
+    Open(File),
 }
 
 impl LoadedCheckpoint {
@@ -345,14 +414,32 @@ impl LoadedCheckpoint {
         self.folder.join(name)
     }
 
-    /// Returns the contents of the file `name`.
+    /// Returns the contents of the file `name`, which has no weights.
     ///
     /// # Errors
     ///
-    /// If the checkpoint has no file of this name.
+    /// If the checkpoint has no such file.
     pub fn get(&self, name: &str) -> Result<&[u8], CheckpointError> {
-        let file = self.files.get(name).map(Vec::as_slice);
-        file.ok_or_else(|| CheckpointError::damaged(&self.path(name), MISSING))
+        match self.files.get(name) {
+            Some(Loaded::Bytes(bytes)) => Ok(bytes),
+            _ => Err(self.missing(name)),
+        }
+    }
+
+    /// Returns the open file of weights `name`, a name that ends with `.safetensors`.
+    ///
+    /// # Errors
+    ///
+    /// If the checkpoint has no such file.
+    pub fn open(&self, name: &str) -> Result<&File, CheckpointError> {
+        match self.files.get(name) {
+            Some(Loaded::Open(file)) => Ok(file),
+            _ => Err(self.missing(name)),
+        }
+    }
+
+    fn missing(&self, name: &str) -> CheckpointError {
+        CheckpointError::damaged(&self.path(name), MISSING)
     }
 
     /// Returns whether the checkpoint has the file `name`.

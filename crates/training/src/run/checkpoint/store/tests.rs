@@ -10,7 +10,8 @@ fn checkpoints(steps: &[usize]) -> (tempfile::TempDir, Checkpoints) {
 }
 
 fn save(checkpoints: &Checkpoints, step: usize) {
-    let files = [("a", vec![step as u8; 5]), ("b", b"text".to_vec())];
+    let a = [step as u8; 5];
+    let files = [("a", Content::Bytes(&a)), ("b", Content::Bytes(b"text"))];
     checkpoints.save(step, &files).unwrap();
 }
 
@@ -160,7 +161,13 @@ fn half_written_and_half_replaced_checkpoints_are_tidied_up() {
 fn a_checkpoint_that_cannot_be_written_leaves_nothing() {
     let (_run, checkpoints) = checkpoints(&[1]);
     // The second file is in a folder that does not exist, so writing fails.
-    let error = checkpoints.save(2, &[("a", vec![1]), ("no/where", vec![2])]);
+    let error = checkpoints.save(
+        2,
+        &[
+            ("a", Content::Bytes(&[1])),
+            ("no/where", Content::Bytes(&[2])),
+        ],
+    );
     let error = format!("{:#}", error.unwrap_err());
     assert!(
         error.contains("cannot write") && error.contains("step-2"),

@@ -1,0 +1,86 @@
+//! The memory that reading and writing weights takes, counted in bytes.
+#![allow(unsafe_code)] // The allocator that counts implements an unsafe trait.
+
+use std::fs::File;
+
+use burn::tensor::Device;
+use transformer::weights::{
+    Contents, Dtype, ImportOptions, Layout, Parameters, WeightsFile, export, import, parameters,
+    read_file, write,
+};
+use transformer::{TransformerConfig, WeightTying};
+
+#[path = "../../fused/tests/common/allocations.rs"]
+#[allow(dead_code)]
+mod allocations;
+
+use allocations::peak_of;
+
+/// What may come on top: pieces of tensors, names, and layers' small tensors.
+const BESIDE: usize = 2 << 20;
+
+fn write_to(folder: &tempfile::TempDir, parameters: &Parameters) -> std::path::PathBuf {
+    let path = folder.path().join("model.safetensors");
+    let mut file = File::create(&path).unwrap();
+    write(&mut file, parameters, Dtype::F32, &Default::default()).unwrap();
+    path
+}
+
+// This file has only one test, so that no other test allocates at the same time.
+#[test]
+fn a_model_is_in_memory_once() {
+    let device = Device::flex();
+    let config = TransformerConfig::new(60_000, 60_000)
+        .with_d_model(64)
+        .with_n_heads(4)
+        .with_d_ff(4096)
+        .with_n_encoder_layers(4)
+        .with_n_decoder_layers(4)
+        .with_weight_tying(WeightTying::All);
+    let model = config.init_seeded(1, &device).unwrap();
+    let own = parameters(&model);
+    let bytes = |parameters: &Parameters| -> usize {
+        let sizes = parameters.values().map(|data| data.as_bytes().len());
+        sizes.sum()
+    };
+    let size = bytes(&own);
+    drop(model);
+
+    let folder = tempfile::tempdir().unwrap();
+    let mut path = Default::default();
+    let peak = peak_of(|| path = write_to(&folder, &own));
+    assert!(peak < BESIDE, "writing takes {peak} bytes");
+    let mut read = Parameters::new();
+    let peak = peak_of(|| read = read_file(&File::open(&path).unwrap()).unwrap());
+    assert!(read == own && peak < size + BESIDE, "reading: {peak} bytes");
+    drop(read);
+
+    // A layout with the shared matrix once, and one with two copies of it and a generator of its own.
+    for (layout, tying) in [
+        (Layout::Native, WeightTying::All),
+        (Layout::TorchNn, WeightTying::Embeddings),
+    ] {
+        let config = config.clone().with_weight_tying(tying);
+        let mut tensors = parameters(&config.init_zeros(&device).unwrap());
+        tensors.extend(own.clone());
+        let tensors = export(&config, Contents::Model, &tensors, layout, true).unwrap();
+        let path = write_to(&folder, &tensors);
+        drop(tensors);
+        let options = ImportOptions {
+            n_heads: Some(4),
+            ..Default::default()
+        };
+        let mut model = None;
+        let peak = peak_of(|| {
+            let file = WeightsFile::open(&path).unwrap();
+            let imported = import(&file, &options).unwrap();
+            assert_eq!(imported.config.weight_tying, tying);
+            model = Some(imported.transformer(&device).unwrap());
+        });
+        let size = bytes(&parameters(&model.unwrap()));
+        assert!(
+            peak < size + BESIDE,
+            "{layout}: {peak} bytes for a model of {size}"
+        );
+    }
+}
