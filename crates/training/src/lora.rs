@@ -1,6 +1,8 @@
 //! LoRA (Hu et al. 2022): instead of a matrix `W`, two thin ones are trained, whose product is added
 //! to it: `W + alpha / rank * A B`.
 
+use std::collections::BTreeMap;
+
 use burn::module::{Lora, Module, ParamGroup};
 use transformer::weights::shapes;
 
@@ -18,6 +20,15 @@ pub fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     let of_layers: Vec<_> = names.filter(|name| is_of_linear_layer(name)).collect();
     let lora = Lora::new(config.rank, config.alpha);
     model.apply_lora(lora.set_param_group(ParamGroup::from_paths(of_layers)))
+}
+
+/// Returns the number of parameters that are trained, given the shapes of all by their names.
+pub fn trained_parameters(shapes: &BTreeMap<String, Vec<usize>>, is_lora: bool) -> usize {
+    let is_trained = |name: &str| !is_lora || name.contains(".lora.");
+    let trained = shapes.iter().filter(|(name, _)| is_trained(name));
+    trained
+        .map(|(_, shape)| shape.iter().product::<usize>())
+        .sum()
 }
 
 /// Returns a model in which the products of LoRA are added to the matrices.
@@ -78,6 +89,10 @@ mod tests {
             "decoder.layers.0.cross_attention.w_kv.weight.lora.a"
         );
         assert_eq!(all[added[0]].shape().to_vec(), [8, 2]);
+        let sizes = added.iter().map(|name| all[*name].num_elements());
+        let shapes = shapes(&model);
+        assert_eq!(trained_parameters(&shapes, true), sizes.sum::<usize>());
+        assert!(trained_parameters(&shapes, false) > trained_parameters(&shapes, true));
         let merged = merged(model, Some(&lora));
         assert_eq!(parameters(&merged), own);
     }

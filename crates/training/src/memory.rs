@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::config::RunConfig;
+use crate::config::{LoraConfig, RunConfig};
 use crate::data::{DataConfig, Limits};
 use crate::error::UsageError;
 
@@ -64,10 +64,10 @@ pub struct TrainingMemory {
     pub batch: u64,
 }
 
-/// Returns the memory of one parameter in bytes: its value, gradient and two moments in f32, and
-/// its moving average if the run has one.
-pub fn bytes_per_parameter(config: &RunConfig) -> usize {
-    4 * (4 + usize::from(config.optimization.ema.is_some()))
+/// Returns the memory of parameters in bytes, of which some are trained: their values in f32, and a
+/// gradient, two moments and, if the run has one, a moving average of those that are trained.
+pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usize {
+    4 * (parameters + trained * (3 + usize::from(config.optimization.ema.is_some())))
 }
 
 impl TrainingMemory {
@@ -90,7 +90,16 @@ impl TrainingMemory {
         let layers =
             encoder * (4.0 * d * d + feed_forward) + decoder * (8.0 * d * d + feed_forward);
         let parameters = layers + vocabularies * d;
-        let state = parameters * bytes_per_parameter(config) as f64;
+        // With LoRA, a pass has the sums of the matrices of layers and the products.
+        let (trained, sums) = match optimization.lora {
+            None => (parameters, 0.0),
+            Some(LoraConfig { rank, .. }) => {
+                let columns =
+                    encoder * (8.0 * d + inner + d_ff) + decoder * (13.0 * d + inner + d_ff);
+                (rank as f64 * columns, 4.0 * layers)
+            }
+        };
+        let state = state_bytes(config, parameters as usize, trained as usize) as f64 + sums;
 
         let [sources, targets] = match &config.data {
             DataConfig::Text(text) => [text.batch_tokens as f64; 2],

@@ -132,11 +132,8 @@ impl GenerateArgs {
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
-        // With a folder of Hugging Face, only the folder tells whether there is a beam.
-        match is_pretrained {
-            true => Ok(()),
-            false => self.method(None).map(|_| ()),
-        }
+        // Only the model tells whether there is a beam without `--beam`.
+        self.method(Some((1, LengthPenalty::None))).map(|_| ())
     }
 
     /// Returns the decoding method of the flags. `default` is the beam that comes with the model.
@@ -160,7 +157,7 @@ impl GenerateArgs {
     }
 
     /// Returns the generation settings for this data set and model. Checks that a batch of
-    /// `batch_size` sources fits into memory.
+    /// `--batch-size` sources fits into memory.
     ///
     /// # Errors
     ///
@@ -169,7 +166,6 @@ impl GenerateArgs {
         &self,
         dataset: &dyn Dataset,
         model: &TransformerConfig,
-        batch_size: usize,
     ) -> Result<GenerateConfig, UsageError> {
         let (codec, limits) = (dataset.codec(), dataset.limits());
         // `limits.target` counts the begin symbol, which is not generated.
@@ -191,7 +187,7 @@ impl GenerateArgs {
         set(&mut config.repetition_penalty, self.repetition_penalty);
         set(&mut config.no_repeat_ngram, self.no_repeat_ngram);
         config.length_limit = limits.output.filter(|_| given.is_none());
-        check_generation(&config, model, batch_size)?;
+        check_generation(&config, model, self.batch_size.unwrap_or(1))?;
         Ok(config)
     }
 

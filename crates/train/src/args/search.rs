@@ -13,13 +13,13 @@ use super::values::Penalty;
 /// Flags of a beam search.
 #[derive(Clone, Debug, Default, Args)]
 pub struct BeamArgs {
-    /// Width of the beam, 1 for greedy decoding [default: 1]
+    /// Width of the beam, 1 for greedy decoding [default: 1, or what the files of a pretrained model say]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub beam: Option<usize>,
-    /// How outputs of different lengths are compared; needs --beam [default: gnmt]
+    /// How outputs of different lengths are compared; needs a beam [default: gnmt]
     #[arg(long, value_name = "RULE")]
     pub length_penalty: Option<Penalty>,
-    /// Exponent of --length-penalty gnmt or power; needs --beam [default: 0.6 or 1]
+    /// Exponent of --length-penalty gnmt or power; needs a beam [default: 0.6 or 1]
     #[arg(long, value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>("a number from 0 to 10, such as 0.6"))]
     pub alpha: Option<f64>,
 }
@@ -102,6 +102,26 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
     reject("--batch-size", zero, "must be at least 1")
 }
 
+/// Returns the maximum number of targets that are generated at once. More would need too much memory
+/// for the decoder cache, or for the logits.
+fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
+    /// Maximum number of elements of a decoder cache. In f32 they take 16 GB.
+    const MOST: usize = 4_000_000_000;
+    let length = model.max_len.max(config.max_length);
+    let cache = 2 * model.n_decoder_layers * model.d_model * length;
+    (MOST / cache.max(model.target_vocab_size)).max(1)
+}
+
+/// Returns `default`, or a smaller batch size if the memory is not enough for it.
+pub fn usual_batch_size(
+    config: &GenerateConfig,
+    model: &TransformerConfig,
+    default: usize,
+) -> usize {
+    let most = max_rows(config, model) / config.rows_per_source();
+    default.min(most.max(1))
+}
+
 /// Checks the settings of a generation. Rejects a beam, a number of samples or a batch size whose
 /// decoder cache would need too much memory.
 ///
@@ -113,12 +133,8 @@ pub fn check_generation(
     model: &TransformerConfig,
     batch_size: usize,
 ) -> Result<(), UsageError> {
-    /// Maximum number of elements of a decoder cache. In f32 they take 16 GB.
-    const MOST: usize = 4_000_000_000;
     config.validate().map_err(|error| wrong(&error))?;
-    let length = model.max_len.max(config.max_length);
-    let cache = 2 * model.n_decoder_layers * model.d_model * length;
-    let max_rows = (MOST / cache.max(model.target_vocab_size)).max(1);
+    let max_rows = max_rows(config, model);
     let rows = config.rows_per_source();
     let at_most = |flag, value, most: usize| {
         let expected = format!("must be at most {most}, for the memory that it takes");

@@ -148,8 +148,8 @@ impl ImportArgs {
     /// Returns whether the run that `--run-dir` creates is one on texts, with the tokeniser of the
     /// folder.
     pub fn is_text(&self) -> bool {
-        let has_task = self.task.task.is_some() || self.task.given().next().is_some();
-        is_pretrained(&self.file) && !has_task
+        let is_other = self.task.task.as_ref().is_some_and(|task| task != "text");
+        is_pretrained(&self.file) && !is_other && self.task.given().next().is_none()
     }
 
     /// Rejects an import that writes nothing, and flags of a task without `--run-dir`.

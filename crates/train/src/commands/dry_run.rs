@@ -3,12 +3,13 @@
 use std::time::Instant;
 
 use anyhow::Result;
-use burn::module::Module;
 use burn::tensor::Device;
 use training::config::RunConfig;
 use training::data::{Batch, Dataset};
-use training::memory::{bytes_per_parameter, peak_rss_bytes, reset_peak_rss};
+use training::lora::trained_parameters;
+use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
 use training::trainer::Learner;
+use transformer::weights::shapes;
 
 use crate::terminal::{bytes, grouped, output};
 
@@ -32,9 +33,11 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         device = device.gradient_checkpointing();
     }
     let model = config.model.init_seeded(config.seed, &device)?;
-    let parameters = model.num_params();
     let pad_ids = dataset.codec().vocabularies().pad_ids;
     let mut learner = Learner::new(config, model, pad_ids.target)?;
+    let shapes = shapes(learner.model());
+    let has_lora = optimization.lora.is_some();
+    let [parameters, trained] = [false, has_lora].map(|lora| trained_parameters(&shapes, lora));
 
     let (steps, accumulate) = (optimization.steps, optimization.accumulate);
     let (mut seconds, mut tokens) = (0.0, 0);
@@ -68,8 +71,18 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
         "backend",
         format!("{}, {threads} {unit}", config.execution.backend),
     )?;
-    line("parameters", grouped(parameters))?;
-    line("memory", memory(config, parameters))?;
+    line(
+        "parameters",
+        match has_lora {
+            false => grouped(parameters),
+            true => format!(
+                "{}, of which {} are trained",
+                grouped(parameters),
+                grouped(trained)
+            ),
+        },
+    )?;
+    line("memory", memory(config, parameters, trained))?;
     let held_out = config.evaluation.validation_size;
     line(
         "data",
@@ -108,8 +121,8 @@ pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) ->
 
 /// Describes the memory of parameters, gradients and optimizer state, and the peak memory of the
 /// process if the system reports it.
-fn memory(config: &RunConfig, parameters: usize) -> String {
-    let state = bytes(bytes_per_parameter(config) * parameters);
+fn memory(config: &RunConfig, parameters: usize, trained: usize) -> String {
+    let state = bytes(state_bytes(config, parameters, trained));
     let parts = "parameters, gradients and optimizer state";
     match peak_rss_bytes() {
         Some(peak) => {

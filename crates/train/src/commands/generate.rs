@@ -11,7 +11,7 @@ use training::pretrained::Languages;
 
 use super::dialog;
 use super::trained::load_any;
-use crate::args::GenerateArgs;
+use crate::args::{GenerateArgs, usual_batch_size};
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
 
@@ -39,9 +39,11 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     // A user who types a line waits for its output, so each batch has one line.
     let is_interactive = args.stream || input.as_ref().is_some_and(Input::is_terminal);
     let default = if is_interactive { 1 } else { BATCH_SIZE };
+    let model = &run.config.model;
+    let config = args.config(run.dataset.as_ref(), model)?;
     // `--stream` does not allow `--batch-size`, so its batch size is the default of 1.
+    let default = usual_batch_size(&config, model, default);
     let batch_size = args.batch_size.unwrap_or(default);
-    let config = args.config(run.dataset.as_ref(), &run.config.model, batch_size)?;
     let work = match args.score {
         true => Work::Score,
         false => Work::Generate(Generation {

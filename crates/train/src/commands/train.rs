@@ -186,7 +186,8 @@ pub(super) fn train(
             let mut model = *model;
             model.imported.config = config.model.clone();
             let model = model.transformer(&device_of(config, device))?;
-            (Trainer::of_model(config, dataset, model, folder)?, None)
+            let trainer = Trainer::of_model(config, dataset, model, folder)?;
+            (trainer.saving_first(), None)
         }
     };
     let mut trainer = trainer.with_group(group.collective());

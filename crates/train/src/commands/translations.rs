@@ -14,6 +14,7 @@ use training::error::{Subject, UsageError};
 use training::evaluation;
 use training::positions::{max_output, max_tokens, truncate_source, with_room};
 use training::run::checkpoint::TrainedRun;
+use training::run::unusable;
 use transformer::generate::{GenerateConfig, GenerateError, Method};
 
 use super::hypotheses::HypothesesFile;
@@ -50,6 +51,12 @@ pub(super) fn run(
     group: &Group,
 ) -> Result<()> {
     let (run, group) = (&trained.run, group.collective());
+    let is_of_run = args.source.is_none() && args.pairs.is_none();
+    if is_of_run && config.train.source.as_os_str().is_empty() {
+        let what = "was imported, and has no validation pairs: name some with --source and --target, \
+                    or with --pairs";
+        return Err(unusable(&args.trained.run, what).into());
+    }
     let corpus = match (&args.source, &args.pairs) {
         (None, None) if config.has_validation_corpus() => config.valid.clone(),
         (None, None) => config.train.clone(),
@@ -90,7 +97,6 @@ pub(super) fn run(
         lossy: config.lossy || args.lossy,
         ..config.read_options()
     };
-    let is_of_run = args.source.is_none() && args.pairs.is_none();
     let name = |error: UsageError| match is_of_run {
         true => config.name_file(error),
         false => name_flag(args, error),

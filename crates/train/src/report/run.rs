@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 use training::error::UsageError;
 use training::evaluation::LengthScore;
+use training::pretrained::is_pretrained;
 use training::run::layout::{CONFIG, SUMMARY};
 use training::run::{read_config_json, read_lengths, read_status, unusable};
 
@@ -67,6 +68,10 @@ impl RunReport {
     ///
     /// The folder is not a run folder, or its files are damaged. The message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
+        if is_pretrained(folder) {
+            let what = "is a model of Hugging Face, not a run: `train import` makes a run of it";
+            return Err(unusable(folder, what));
+        }
         let config: Option<Value> = serde_json::from_slice(&read_config_json(folder)?).ok();
         let config = config
             .filter(Value::is_object)

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use training::config::RunConfig;
 use training::data::{DataConfig, Dataset, Split};
+use training::lora::trained_parameters;
 use transformer::{Choice, Transformer, weights};
 
 use super::number::{bytes, grouped};
@@ -35,13 +36,15 @@ impl About {
         folder: &Path,
         processes: usize,
     ) -> Self {
-        let parts = Parts::of(model);
+        let shapes = weights::shapes(model);
+        let parts = Parts::of_shapes(&shapes);
+        let trained = trained_parameters(&shapes, config.optimization.lora.is_some());
         let folder = folder.display().to_string();
-        let mut table = model_table(config, &parts);
+        let mut table = model_table(config, &parts, trained);
         let rest = [
-            ("memory", memory(config, parts.total())),
+            ("memory", memory(config, parts.total(), trained)),
             ("data", data(config, dataset)),
-            ("device", device(config, processes, parts.total())),
+            ("device", device(config, processes, trained)),
         ];
         for (name, lines) in rest {
             for (index, line) in lines.into_iter().enumerate() {
@@ -72,10 +75,6 @@ struct Parts {
 }
 
 impl Parts {
-    fn of(model: &Transformer) -> Self {
-        Self::of_shapes(&weights::shapes(model))
-    }
-
     fn of_shapes(shapes: &BTreeMap<String, Vec<usize>>) -> Self {
         let mut parts = Self::default();
         for (name, shape) in shapes {
@@ -98,11 +97,19 @@ impl Parts {
     }
 }
 
-fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
+fn model_table(config: &RunConfig, parts: &Parts, trained: usize) -> Vec<String> {
     let model = &config.model;
     let d_model = model.d_model;
     let attention = format!("{} heads, d_ff {}", model.n_heads, model.d_ff);
     let norm = format!("{}-norm", model.norm_placement.name());
+    let of_trained = match &config.optimization.lora {
+        None => String::new(),
+        Some(lora) => format!(
+            "of which {} are trained, with rank {}",
+            grouped(trained),
+            lora.rank
+        ),
+    };
     let rows = [
         (
             "embeddings",
@@ -133,7 +140,7 @@ fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
             parts.generator,
             format!("weight tying: {}", model.weight_tying.name()),
         ),
-        ("total", None, parts.total(), String::new()),
+        ("total", None, parts.total(), of_trained),
     ];
     let mut lines = vec!["model     layers   parameters".to_string()];
     lines.extend(rows.into_iter().map(|(name, layers, parameters, detail)| {
@@ -146,12 +153,12 @@ fn model_table(config: &RunConfig, parts: &Parts) -> Vec<String> {
     lines
 }
 
-/// Describes the memory for parameters, gradients and optimizer state. It does not depend on the
-/// batch.
-fn memory(config: &RunConfig, parameters: usize) -> Vec<String> {
-    let single = 4 * parameters;
+/// Describes the memory for parameters, of which some are trained, gradients and optimizer state. It
+/// does not depend on the batch.
+fn memory(config: &RunConfig, parameters: usize, trained: usize) -> Vec<String> {
+    let single = 4 * trained;
     let mut items = vec![
-        (single, "parameters"),
+        (4 * parameters, "parameters"),
         (single, "gradients"),
         (2 * single, "optimizer"),
     ];
@@ -204,14 +211,14 @@ fn data(config: &RunConfig, dataset: &dyn Dataset) -> Vec<String> {
     vec![examples, held_out]
 }
 
-fn device(config: &RunConfig, processes: usize, parameters: usize) -> Vec<String> {
+fn device(config: &RunConfig, processes: usize, trained: usize) -> Vec<String> {
     let execution = &config.execution;
     let threads = rayon::current_num_threads();
     let (backend, precision) = (&execution.backend, execution.precision.name());
     let unit = if threads == 1 { "thread" } else { "threads" };
     let mut lines = vec![format!("{backend}, {precision}, {threads} {unit}")];
     if processes > 1 {
-        let sent = bytes(parameters * size_of::<f32>());
+        let sent = bytes(trained * size_of::<f32>());
         lines.push(format!(
             "{processes} processes with a share of each batch; {sent} of gradients a step"
         ));
@@ -275,8 +282,8 @@ mod tests {
         run.check().unwrap();
         let config = run.model;
         let model = config.init_seeded(0, &Device::flex()).unwrap();
-        let parts = Parts::of(&model);
         let shapes = weights::shapes(&model);
+        let parts = Parts::of_shapes(&shapes);
         let elements = |shape: &Vec<usize>| shape.iter().product::<usize>();
         assert_eq!(parts.total(), shapes.values().map(elements).sum::<usize>());
         let d_model = config.d_model;

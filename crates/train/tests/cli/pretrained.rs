@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use transformer::weights::{Parameters, read_file};
+
 use super::task::run;
 use super::{json, refused, succeed, train};
 
@@ -130,6 +132,94 @@ fn a_folder_survives_import_and_export() {
 }
 
 #[test]
+fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    let from = folder.join("from");
+    fs::create_dir(&from).unwrap();
+    for file in fs::read_dir(family("bart")).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), from.join(file.file_name())).unwrap();
+    }
+    let flags = format!("{PAIRS} --steps 4 --dropout 0.2");
+    run(folder, &format!("fit --from from {flags} --run-dir run"));
+    let summary = || json(&folder.join("run/summary.json"));
+    let before = summary();
+    // As if the run had been killed before its second checkpoint, and the folder had been deleted.
+    fs::remove_dir_all(folder.join("run/checkpoints/step-4")).unwrap();
+    fs::remove_dir_all(&from).unwrap();
+    run(folder, "resume run --plain");
+    for name in ["valid_loss", "train_loss"] {
+        assert_eq!(summary()[name], before[name], "{name}");
+    }
+}
+
+#[test]
+fn thin_matrices_are_added_to_the_models() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    let flags = "--lora-rank 2 --lora-alpha 6 --learning-rate 0.05 --steps 4 --checkpoint-every 1";
+    let from = family("t5");
+    let fit = format!("fit --from {from} {PAIRS} {flags}");
+    let said = run(folder, &format!("{fit} --dry-run"));
+    assert!(said.contains(" are trained"), "{said}");
+    run(folder, &format!("{fit} --run-dir lora"));
+    let file = |path: &str| read_file(&fs::File::open(folder.join(path)).unwrap()).unwrap();
+    let exported = |which: &str| {
+        run(
+            folder,
+            &format!("export lora --checkpoint {which} --layout native --output {which}"),
+        );
+        file(which)
+    };
+    let trained =
+        [3, 4].map(|step| file(&format!("lora/checkpoints/step-{step}/model.safetensors")));
+    let merged = ["3", "4", "average:2"].map(exported);
+    let mut compared = 0;
+    for name in merged[0].keys() {
+        let values = |all: &Parameters| all[name].iter::<f32>().collect::<Vec<_>>();
+        let [three, four, mean] = [0, 1, 2].map(|index| values(&merged[index]));
+        for ((three, four), mean) in three.iter().zip(&four).zip(&mean) {
+            let expected = (three + four) / 2.0;
+            assert!((expected - mean).abs() < 1e-6, "{name}: {mean}, not {expected}");
+        }
+        for (own, merged) in trained.iter().zip([&three, &four]) {
+            let Some(a) = own.get(&format!("{name}.lora.a")) else {
+                assert_eq!(&values(own), merged, "{name}");
+                continue;
+            };
+            let b = &own[&format!("{name}.lora.b")];
+            let [rows, columns] = [a.shape()[0], b.shape()[1]];
+            let [a, b] = [a, b].map(|data| data.iter::<f32>().collect::<Vec<_>>());
+            assert!(a.iter().chain(&b).all(|x| x.abs() > 0.0), "{name}");
+            let whole = values(own);
+            for (index, merged) in merged.iter().enumerate() {
+                let (row, column) = (index / columns, index % columns);
+                let product: f32 = (0..2)
+                    .map(|k| a[row * 2 + k] * b[k * columns + column])
+                    .sum();
+                // alpha / rank is 3.
+                let expected = whole[index] + 3.0 * product;
+                assert!(
+                    (expected - merged).abs() < 1e-5,
+                    "{name}: {expected} and {merged}"
+                );
+            }
+            assert_eq!(whole.len(), rows * columns);
+            compared += 1;
+        }
+    }
+    assert!(compared > 20, "{compared} matrices");
+    run(folder, "export lora --layout t5 --folder written");
+    assert_eq!(
+        generated(folder, "written", ""),
+        generated(folder, "lora", "")
+    );
+}
+
+#[test]
 fn mistakes_about_pretrained_models_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -178,8 +268,24 @@ fn mistakes_about_pretrained_models_are_named() {
             "--source-lang fra_Latn: is for a folder of Hugging Face, without --task",
         ),
         (
+            format!("fit --from {bart} {PAIRS} --lora-rank 999"),
+            "--lora-rank 999: must be at most ",
+        ),
+        (
+            "fit --from imported --train pairs.tsv".to_owned(),
+            "folder imported: is a run, not a model of Hugging Face",
+        ),
+        (
+            "eval imported".to_owned(),
+            "imported: was imported, and has no validation pairs",
+        ),
+        (
+            format!("report {bart} --output x"),
+            "bart: is a model of Hugging Face, not a run",
+        ),
+        (
             "resume imported".to_owned(),
-            "is empty, because the run was imported and never trained",
+            "the run: was imported, and has no corpora to train on",
         ),
         (
             "export imported --layout native --folder x".to_owned(),

@@ -10,9 +10,15 @@ use crate::error::UsageError;
 pub(super) const TASK: &str = "data.task";
 
 /// Paths of settings that cannot be set, because they follow from the data.
-pub(super) const DERIVED: [&str; 6] = [
+pub(super) const DERIVED: [&str; 12] = [
     "data.tokenizer_sha256",
     "data.data",
+    "data.pretrained.vocab_size",
+    "data.pretrained.max_tokens",
+    "data.pretrained.pad_id",
+    "data.pretrained.start_id",
+    "data.pretrained.end_id",
+    "data.pretrained.search",
     "model.source_vocab_size",
     "model.target_vocab_size",
     "model.max_len",

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::assign::{DERIVED, replaced_by};
 use super::{RunConfig, TextSize};
-use crate::data::SYNTHETIC_TASKS;
+use crate::data::parallel::TextConfig;
+use crate::data::{DataConfig, SYNTHETIC_TASKS};
+use crate::pretrained::BATCH_TOKENS;
 
 /// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
 pub type Settings = BTreeMap<String, Value>;
@@ -72,6 +74,28 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
     a == b || number(a).is_some() && number(a) == number(b)
 }
 
+/// Name of the settings that training of a pretrained model begins with.
+pub const FINE_TUNING: &str = "fine-tuning";
+
+/// Returns the settings of the run of a pretrained model, given the JSON of its `config.json`, as if
+/// no other flag had been given than the model's folder. `None` for a damaged file.
+fn unchanged(config: &Value) -> Option<RunConfig> {
+    let own: RunConfig = serde_json::from_value(config.clone()).ok()?;
+    let DataConfig::Text(text) = &own.data else {
+        return None;
+    };
+    let defaults = TextConfig::new(0, BATCH_TOKENS);
+    let text = TextConfig {
+        batch_tokens: defaults.batch_tokens,
+        overlong: defaults.overlong,
+        lossy: defaults.lossy,
+        valid_share: defaults.valid_share,
+        ..*text.clone()
+    };
+    let model = own.model.with_dropout(0.0);
+    Some(RunConfig::fine_tuning(text, model))
+}
+
 /// Compares the JSON of a `config.json` with the presets of its task. Returns the name of the most
 /// similar preset, and the settings in which `config` differs from this preset. The values are
 /// those in `config`, or `null` if only the preset has the setting. Returns `None` for a task
@@ -81,6 +105,9 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {
+        "text" if !config["data"]["pretrained"].is_null() => {
+            vec![(FINE_TUNING, unchanged(config)?)]
+        }
         "text" => vec![
             ("small", RunConfig::text(TextSize::Small)),
             ("tiny", RunConfig::text(TextSize::Tiny)),

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 use transformer::TransformerConfig;
 
-use super::{BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, OptimizationConfig};
+use super::{
+    BestBy, CheckpointingConfig, EvaluationConfig, ExecutionConfig, LoraConfig, OptimizationConfig,
+};
 use crate::data::{DataConfig, Dataset};
 use crate::error::UsageError;
 
@@ -96,6 +98,12 @@ impl RunConfig {
 
     fn check_settings(&self) -> Result<(), UsageError> {
         self.optimization.check()?;
+        if let Some(LoraConfig { rank, .. }) = self.optimization.lora {
+            // With more, the thin matrices would have more elements than the one that they change.
+            let most = self.model.d_model.min(self.model.d_ff);
+            let expected = format!("must be at most {most}, the rank of the model's matrices");
+            UsageError::check(rank <= most, "optimization.lora.rank", rank, expected)?;
+        }
         self.evaluation.check()?;
         self.checkpointing.check()?;
         self.execution.check()

@@ -21,6 +21,7 @@ use crate::files::read_regular;
 use crate::notes;
 use crate::positions::max_tokens;
 use crate::run::checkpoint::TrainedRun;
+use crate::run::layout::CHECKPOINTS;
 use generation::Generation;
 
 pub use written::{FolderFiles, write_folder};
@@ -31,8 +32,8 @@ const LARGEST: u64 = 64;
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
 
-/// Tokens of a batch in training.
-const BATCH_TOKENS: usize = 2048;
+/// Tokens of a batch in training, unless the settings say otherwise.
+pub(crate) const BATCH_TOKENS: usize = 2048;
 
 /// Languages of a model that translates between several; `None` for a model of one language pair.
 #[derive(Clone, Debug, Default)]
@@ -88,6 +89,11 @@ impl PretrainedModel {
         let wrong = |what: String| UsageError::new("folder", folder.display(), what);
         if !folder.is_dir() {
             return Err(wrong("does not exist, or is not a folder".into()));
+        }
+        if !is_pretrained(folder) && folder.join(CHECKPOINTS).is_dir() {
+            let what = "is a run, not a model of Hugging Face: `train resume` trains it further, \
+                        and `train export` with --folder writes a folder that can be used here";
+            return Err(wrong(what.into()));
         }
         let opened = ModelFolder::open(folder).and_then(|mut opened| {
             opened.options = options.or(opened.options);

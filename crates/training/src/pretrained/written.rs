@@ -25,7 +25,8 @@ pub struct FolderFiles<'a> {
 }
 
 /// Writes `config.json` and `generation_config.json`, and for a model that was pretrained
-/// `tokenizer.json` and `tokenizer_config.json`. Returns the names of the files; `None` if Hugging Face has no family for the layout.
+/// `tokenizer.json` and `tokenizer_config.json`. Returns the names of the files; `None` if Hugging
+/// Face has no family for the layout.
 ///
 /// # Errors
 ///

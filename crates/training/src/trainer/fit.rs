@@ -90,6 +90,8 @@ pub struct Trainer<'a, M> {
     /// Step of the newest checkpoint whose parameters are known to give a finite loss; `None` if
     /// this is not known of any checkpoint.
     pub(super) proven: Option<usize>,
+    /// Whether a new run saves a checkpoint before its first step.
+    saves_first: bool,
 }
 
 impl<'a> Trainer<'a, Transformer> {
@@ -149,7 +151,18 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             saved: None,
             saved_at: Instant::now(),
             proven: None,
+            saves_first: false,
         })
+    }
+
+    /// Saves a checkpoint before the first step of a new run, because the seed alone does not give
+    /// the parameters that training begins with.
+    #[must_use]
+    pub fn saving_first(self) -> Self {
+        Self {
+            saves_first: true,
+            ..self
+        }
     }
 
     /// Trains together with the other processes of a group. Each of them needs a trainer with the
@@ -216,6 +229,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         self.tell_best(observer)?;
+        if self.saves_first && self.saved.is_none() {
+            self.save(observer)?;
+        }
         let (stop, waited) = std::thread::scope(|scope| {
             // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let optimization = &config.optimization;

@@ -83,7 +83,19 @@ impl WeightsFile {
         if is_pytorch(&start) {
             return Self::open_pytorch(path, &about);
         }
-        let (source, tensors, metadata) = SafetensorsFile::open(file, about.len())?;
+        // A safetensors file begins with the length of its header.
+        let length = start
+            .first_chunk()
+            .map(|length| u64::from_le_bytes(*length));
+        let is_plausible = length.is_none_or(|length| length < about.len());
+        let opened = SafetensorsFile::open(file, about.len());
+        let (source, tensors, metadata) = opened.map_err(|error| match error {
+            WeightsError::NotSafetensors(what) if !is_plausible => {
+                let formats = "a PyTorch checkpoint nor a whole safetensors file";
+                WeightsError::File(format!("is neither {formats} ({what})"))
+            }
+            error => error,
+        })?;
         Ok(Self {
             tensors,
             metadata,

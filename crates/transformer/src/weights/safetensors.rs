@@ -51,8 +51,8 @@ impl SafetensorsFile {
         file.read_exact(&mut length).map_err(io)?;
         let length = u64::from_le_bytes(length);
         if !(2..=MAX_HEADER).contains(&length) || length > bytes - 8 {
-            return Err(WeightsError::File(format!(
-                "is neither a PyTorch checkpoint nor a whole safetensors file (its header would have {length} bytes, of {bytes} in the file)"
+            return Err(not_whole(format!(
+                "its header would have {length} bytes, of {bytes} in the file"
             )));
         }
         let mut header = vec![0; usize::try_from(length).expect("the header length was checked")];

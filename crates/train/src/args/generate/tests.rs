@@ -21,7 +21,7 @@ fn config(flags: &str) -> Result<GenerateConfig, UsageError> {
     let dataset = run.check().unwrap().unwrap();
     let args = args(flags);
     args.check()?;
-    args.config(dataset.as_ref(), &run.model, args.batch_size.unwrap_or(64))
+    args.config(dataset.as_ref(), &run.model)
 }
 
 #[test]

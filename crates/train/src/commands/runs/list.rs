@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use serde::Serialize;
 use training::config::BestBy;
-use training::config::differences::{Settings, from_preset};
+use training::config::differences::{FINE_TUNING, Settings, from_preset};
 use training::error::UsageError;
 use training::run::layout::CONFIG;
 use training::run::{Overview, Status, run_folders};
@@ -201,8 +201,10 @@ impl Listed {
             return String::new();
         };
         let mut words = Vec::new();
-        if self.run.task() == "text" {
-            words.push(format!("--preset {preset}"));
+        match *preset {
+            FINE_TUNING => words.push(self.from()),
+            preset if self.run.task() == "text" => words.push(format!("--preset {preset}")),
+            _ => {}
         }
         // The flag `--layers` sets two settings, but is listed once.
         for (path, value) in changed {
@@ -212,6 +214,12 @@ impl Listed {
             }
         }
         words.join(" ")
+    }
+
+    /// Returns the flag that names the folder of a pretrained model.
+    fn from(&self) -> String {
+        let folder = &self.run.config["data"]["pretrained"]["folder"];
+        shown::setting("data.pretrained.folder", folder)
     }
 
     fn record(&self) -> Record<'_> {

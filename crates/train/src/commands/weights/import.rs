@@ -40,15 +40,16 @@ pub fn run(args: &ImportArgs) -> Result<()> {
                 source: args.source_lang.clone(),
                 target: args.target_lang.clone(),
             };
-            let model = PretrainedModel::open_with(&args.file, &languages, options)?;
+            let mut model = PretrainedModel::open_with(&args.file, &languages, options)?;
             let mut config = model.config.clone();
-            if let DataConfig::Text(text) = &mut config.data {
-                let Sides { source, target } = text.max_length;
-                text.max_length = Sides {
-                    source: source.min(config.model.max_len),
-                    target: target.min(config.model.max_len),
-                };
-            }
+            let text = &mut model.dataset.config;
+            // Two tokens remain for the begin and the end symbol.
+            let most = config.model.max_len.saturating_sub(2).max(1);
+            text.max_length = Sides {
+                source: text.max_length.source.min(most),
+                target: text.max_length.target.min(most),
+            };
+            config.data = DataConfig::Text(Box::new(text.clone()));
             config.fit_to(&model.dataset)?;
             config.execution.backend = DeviceName::choose(None)?.to_string();
             let with = |folder: &Path| model.dataset.save(folder);

@@ -78,8 +78,9 @@ impl ParallelDataset {
     fn load_again(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let config = &self.config;
         if config.train.source.as_os_str().is_empty() {
-            let what = "is empty, because the run was imported and never trained";
-            return Err(UsageError::new("corpus", "", what).into());
+            let what = "was imported, and has no corpora to train on: train the model by `train fit \
+                        --from FOLDER`, with its folder and a corpus";
+            return Err(UsageError::new("the run", "", what).into());
         }
         config.train.check()?;
         if config.has_validation_corpus() {

@@ -184,6 +184,8 @@ impl Tokenizer {
         });
         let encoded = encoded.unwrap_or_else(Err);
         let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
+        let template = template.with_suffix(&encoded, &inner);
+        check_special_tokens(&inner, &template, model).map_err(wrong)?;
         Ok(Self {
             vocab_size: size,
             pad_id: model.pad_id,
@@ -191,7 +193,7 @@ impl Tokenizer {
             eos_id: model.end_id,
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words: false,
-            template: Some(template.with_suffix(&encoded, &inner)),
+            template: Some(template),
             sha256: sha256(&json),
             json,
             inner,
@@ -433,6 +435,32 @@ pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
         )
     };
     read_regular(path, LARGEST).map_err(wrong)
+}
+
+/// Checks that a tokeniser pads and ends texts as the model does.
+fn check_special_tokens(
+    inner: &Inner,
+    template: &Template,
+    model: &PretrainedConfig,
+) -> Result<(), String> {
+    let (pad_id, end_id) = (model.pad_id, model.end_id);
+    for (what, id) in [("pad_token_id", pad_id), ("eos_token_id", end_id)] {
+        if inner.id_to_token(id).is_none() {
+            return Err(format!("has no token {id}, the {what} of the model"));
+        }
+    }
+    let padding = PAD.iter().find_map(|name| inner.token_to_id(name));
+    if let Some(id) = padding.filter(|&id| id != pad_id) {
+        return Err(format!(
+            "is of another model: it pads with the token {id}, the model with {pad_id}"
+        ));
+    }
+    match &template.suffix[..] {
+        suffix if suffix.is_empty() || suffix.contains(&end_id) => Ok(()),
+        suffix => Err(format!(
+            "is of another model: it ends a text with {suffix:?}, the model with {end_id}"
+        )),
+    }
 }
 
 /// Returns whether a character ends a line or controls a terminal.

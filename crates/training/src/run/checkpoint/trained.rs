@@ -101,11 +101,14 @@ pub fn load_model(
             (best.step, at_step(&checkpoints, best.step)?)
         }
         CheckpointSelector::Average(k) => {
-            let mean = mean_of_last(&checkpoints, config, k);
+            let mean = mean_of_last(&checkpoints, config, &model, k);
             let name = format!("average:{k}");
             let (step, parameters) = mean.map_err(|error| of_selector(name, error))?;
-            let model = with_parameters(&model, parameters, &checkpoints.path(step))?;
-            return Ok((step, merged(model, lora)));
+            let model = merged(model, lora);
+            return Ok((
+                step,
+                with_parameters(&model, parameters, &checkpoints.path(step))?,
+            ));
         }
     };
     check_config(&files, config)?;
@@ -131,10 +134,11 @@ fn learned(files: &LoadedCheckpoint) -> Result<(PathBuf, Parameters), UsageError
 }
 
 /// Returns the step of the newest checkpoint, and the mean parameters of the `k` newest
-/// checkpoints.
+/// checkpoints. `model` has the names and shapes of the parameters in a checkpoint.
 fn mean_of_last(
     checkpoints: &Checkpoints,
     config: &RunConfig,
+    model: &Transformer,
     k: usize,
 ) -> Result<(usize, Parameters), UsageError> {
     let steps = checkpoints.steps();
@@ -147,7 +151,13 @@ fn mean_of_last(
     for &step in &steps[steps.len() - k..] {
         let files = at_step(checkpoints, step)?;
         check_config(&files, config)?;
-        for (name, data) in learned(&files)?.1 {
+        let (path, mut parameters) = learned(&files)?;
+        if let Some(lora) = &config.optimization.lora {
+            // The product of two means is not the mean of the products.
+            let model = with_parameters(model, parameters, &path)?;
+            parameters = weights::parameters(&merged(model, Some(lora)));
+        }
+        for (name, data) in parameters {
             let shape = data.shape().to_vec();
             let zeros = || (shape, vec![0.0; data.num_elements()]);
             let (_, sum) = sums.entry(name).or_insert_with(zeros);

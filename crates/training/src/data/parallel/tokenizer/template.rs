@@ -18,7 +18,7 @@ pub(super) struct Template {
 /// What becomes of the token of a language in a template.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) enum Language {
-    /// It stays.
+    /// That of the template, if it has one.
     OfTemplate,
     /// It becomes the token with this id, which begins the text if the template has none.
     Token(u32),
