@@ -8,11 +8,11 @@ mod common;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use common::{Fixture, assert_close, backends};
 use transformer::weights::{
     Contents, Dtype, Imported, Layout, ModelFolder, Parameters, WeightsFile, export,
-    hugging_face_config, to_bytes_with,
+    hugging_face_config, parameters, quantize_int8, to_bytes_with,
 };
 
 const FAMILIES: [(&str, Layout); 7] = [
@@ -123,6 +123,22 @@ fn logits_and_gradients_are_those_of_transformers() {
                 .map(|step| model.decode(target.clone().narrow(1, step, 1), &memory, &mut cache));
             close("logits", Tensor::cat(logits.collect(), 1));
         }
+    }
+}
+
+#[test]
+fn matrices_can_be_quantised_while_they_are_read() {
+    for (name, _) in FAMILIES {
+        let device = Device::flex();
+        let mut folder = ModelFolder::open(folder(name)).unwrap();
+        let model = folder.import().unwrap().transformer(&device).unwrap();
+        let expected = parameters(&quantize_int8(model, &device));
+        folder.options.int8 = true;
+        let imported = folder.import().unwrap();
+        let is_small = |data: &&TensorData| matches!(data.dtype(), DType::QFloat(_));
+        assert!(imported.parameters.values().filter(is_small).count() > 10);
+        let found = parameters(&imported.transformer(&device).unwrap());
+        assert_eq!(found, expected, "{name}");
     }
 }
 

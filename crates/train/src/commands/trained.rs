@@ -7,7 +7,7 @@ use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::generate::Method;
-use transformer::weights;
+use transformer::weights::{self, ImportOptions};
 
 use crate::args::TrainedArgs;
 use crate::device::DeviceName;
@@ -55,7 +55,11 @@ pub(super) fn load_any(
     }
     let backend = args.backend.choose()?;
     let device = backend.of_process(group).open()?;
-    let run = PretrainedModel::open(&args.run, languages)?.run(&device)?;
+    let options = ImportOptions {
+        int8: int8 && fused::takes_int8(&device),
+        ..Default::default()
+    };
+    let run = PretrainedModel::open_with(&args.run, languages, options)?.run(&device)?;
     Ok(quantized(run, backend, int8, &device))
 }
 

@@ -183,7 +183,10 @@ fn thin_matrices_are_added_to_the_models() {
         let [three, four, mean] = [0, 1, 2].map(|index| values(&merged[index]));
         for ((three, four), mean) in three.iter().zip(&four).zip(&mean) {
             let expected = (three + four) / 2.0;
-            assert!((expected - mean).abs() < 1e-6, "{name}: {mean}, not {expected}");
+            assert!(
+                (expected - mean).abs() < 1e-6,
+                "{name}: {mean}, not {expected}"
+            );
         }
         for (own, merged) in trained.iter().zip([&three, &four]) {
             let Some(a) = own.get(&format!("{name}.lora.a")) else {

@@ -7,14 +7,16 @@
 mod generation;
 mod written;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
 use transformer::weights::{ImportOptions, Imported, ModelFolder};
 use transformer::{Transformer, TransformerConfig};
 
 use crate::config::RunConfig;
-use crate::data::parallel::{ParallelDataset, PretrainedConfig, TextConfig, TokenizerPair};
+use crate::data::parallel::{
+    ParallelDataset, PretrainedConfig, PretrainedTokenizer, TextConfig, TokenizerPair,
+};
 use crate::data::{Dataset, SearchDefaults, Sides};
 use crate::error::UsageError;
 use crate::files::read_regular;
@@ -95,6 +97,9 @@ impl PretrainedModel {
                         and `train export` with --folder writes a folder that can be used here";
             return Err(wrong(what.into()));
         }
+        // It is read before the weights, so that they can take the memory that this needs for a
+        // while.
+        let (path, tokenizer) = tokenizer(folder)?;
         let opened = ModelFolder::open(folder).and_then(|mut opened| {
             opened.options = options.or(opened.options);
             opened.import()
@@ -105,7 +110,7 @@ impl PretrainedModel {
         }
         let generation = Generation::read(folder)?;
         let mut model = settings(folder, &imported.config, generation, languages)?;
-        let tokenizers = tokenizers(folder, &model)?;
+        let tokenizers = TokenizerPair::pretrained(&tokenizer, &path, &model)?;
         if let Some(language) = &languages.target {
             // It takes the place of the one in the file.
             let id = tokenizers.target.id(language);
@@ -153,7 +158,8 @@ impl PretrainedModel {
     }
 }
 
-fn tokenizers(folder: &Path, model: &PretrainedConfig) -> Result<TokenizerPair, UsageError> {
+/// Reads the tokeniser of a folder, and returns it with the path of its file.
+fn tokenizer(folder: &Path) -> Result<(PathBuf, PretrainedTokenizer), UsageError> {
     let path = folder.join("tokenizer.json");
     let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
     if !path.exists() {
@@ -163,7 +169,8 @@ fn tokenizers(folder: &Path, model: &PretrainedConfig) -> Result<TokenizerPair, 
     }
     let bytes = read_regular(&path, LARGEST_TOKENIZER);
     let bytes = bytes.map_err(|error| wrong(format!("cannot be read ({error})")))?;
-    TokenizerPair::pretrained(bytes, &path, model)
+    let parsed = PretrainedTokenizer::parse(bytes, &path)?;
+    Ok((path, parsed))
 }
 
 /// Returns what the files of a model say about its texts.

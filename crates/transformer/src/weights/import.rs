@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{DType, Device, TensorData};
 
 use super::assemble;
 use super::contents::Contents;
 use super::error::WeightsError;
 use super::file::WeightsFile;
 use super::header::ForeignObject;
+use super::int8::axis;
 use super::layout::{self, Layout};
 use super::options::ImportOptions;
 use super::parameters::{Parameters, with_parameters};
@@ -97,6 +98,15 @@ impl Imported {
     }
 }
 
+/// Returns a quantised matrix, or the matrix itself if it is quantised or cannot be.
+fn quantise(data: TensorData, axis: usize) -> TensorData {
+    let quantised = match data.dtype() {
+        DType::F32 => fused::quantize_int8_data(&data, axis),
+        _ => None,
+    };
+    quantised.unwrap_or(data)
+}
+
 /// Warning about a file without biases.
 const NO_BIASES: &str = "the layers have no biases: zeros are used";
 
@@ -178,13 +188,21 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     // They are read first: two copies of the largest matrix may be in memory for a while.
     let vocabulary = Vocabulary::read(file, &pieces, &shapes)?;
     config.weight_tying = vocabulary.tie(&mut parameters, &config, recognised.contents, options)?;
+    let quantised = |name: &str, data: TensorData| match axis(name) {
+        Some(axis) if options.int8 => quantise(data, axis),
+        _ => data,
+    };
+    for (name, data) in &mut parameters {
+        let own = std::mem::replace(data, TensorData::from([0.0; 0]));
+        *data = quantised(name, own);
+    }
     for (name, shape) in shapes {
         if is_vocabulary(&name) || parameters.contains_key(&name) {
             continue;
         }
         if let Some(pieces) = pieces.get(name.as_str()) {
             let data = assemble::read(file, pieces, &shape)?;
-            parameters.insert(name, data);
+            parameters.insert(name.clone(), quantised(&name, data));
         } else if is_bias(&name) {
             let zeros = TensorData::zeros::<f32, _>(shape);
             parameters.insert(name, zeros);

@@ -37,6 +37,9 @@ pub struct ImportOptions {
     /// Whether to skip tensors that the model does not have and objects that are not tensors,
     /// instead of rejecting the file.
     pub allow_unused: bool,
+    /// Whether to quantise each matrix as soon as it is read, as
+    /// [`quantize_int8`](super::quantize_int8()) does on flex.
+    pub int8: bool,
 }
 
 impl ImportOptions {
@@ -63,6 +66,7 @@ impl ImportOptions {
                 false => self.rename,
             },
             allow_unused: self.allow_unused || others.allow_unused,
+            int8: self.int8 || others.int8,
         }
     }
 }

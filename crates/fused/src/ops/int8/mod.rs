@@ -7,6 +7,8 @@
 #[cfg(feature = "flex")]
 pub(crate) mod flex;
 
+use std::borrow::Cow;
+
 use burn::tensor::module::embedding as lookup;
 use burn::tensor::quantization::{QuantMode, QuantScheme, QuantStore, QuantValue, ScaleDtype};
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
@@ -61,10 +63,9 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
         return matrix;
     }
     let device = matrix.device();
-    match quantize_int8_data(&matrix.clone().into_data(), axis) {
-        Some(data) => Tensor::from_data(data, &device),
-        None => matrix,
-    }
+    let data = matrix.into_data();
+    let quantised = quantize_int8_data(&data, axis);
+    Tensor::from_data(quantised.unwrap_or(data), &device)
 }
 
 /// Quantises a matrix, which must have two axes, as [`quantize_int8`] does. Returns `None` for a
@@ -86,7 +87,10 @@ pub fn quantize_int8_data(matrix: &TensorData, axis: usize) -> Option<TensorData
         0 => (block, columns, [block, 1]),
         _ => (1, columns / block, [1, block]),
     };
-    let elements: Vec<f32> = matrix.iter().collect();
+    let elements: Cow<'_, [f32]> = match matrix.as_slice() {
+        Ok(elements) => elements.into(),
+        Err(_) => matrix.iter().collect(),
+    };
     let mut scales = vec![0.0; rows / height * n_scales];
     let mut integers = vec![0; rows * columns];
     let bands = elements

@@ -28,5 +28,7 @@ pub use fingerprint::Fingerprint;
 pub use held_out::ValidationPairs;
 pub use pretrained::PretrainedConfig;
 pub(crate) use tokenizer::is_language;
-pub use tokenizer::{Normalization, Pieces, Tokenizer, TokenizerConfig, TokenizerKind};
+pub use tokenizer::{
+    Normalization, Pieces, PretrainedTokenizer, Tokenizer, TokenizerConfig, TokenizerKind,
+};
 pub use tokenizer_pair::TokenizerPair;

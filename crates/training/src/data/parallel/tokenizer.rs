@@ -8,7 +8,7 @@ mod template;
 mod untrained;
 
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
 use tokenizers::decoders::DecoderWrapper;
@@ -33,7 +33,7 @@ use untrained::{SPECIAL, untrained};
 
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
-    inner: Inner,
+    inner: Arc<Inner>,
     /// Size of the vocabulary: the largest token id plus 1.
     pub vocab_size: usize,
     /// Id of the padding token.
@@ -127,27 +127,21 @@ impl Tokenizer {
         Self::from_json(read_json(path)?, path)
     }
 
-    /// Reads the `tokenizer.json` of a pretrained model, for sources or for targets. `json` is the
-    /// content of the file `path`.
+    /// Returns the tokeniser of a pretrained model for sources or for targets, given the one of the
+    /// file `path`.
     ///
     /// # Errors
     ///
-    /// If `json` is not a `tokenizer.json`, has tokens that the model does not have, or lacks the
-    /// language of the texts.
+    /// If it has tokens that the model does not have, pads or ends texts as another model, or lacks
+    /// the language of the texts.
     pub fn pretrained(
-        json: Vec<u8>,
+        parsed: &PretrainedTokenizer,
         path: &Path,
         model: &PretrainedConfig,
         side: Texts,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        check_bounds(&json).map_err(wrong)?;
-        let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
-        let read = read.unwrap_or_else(Err);
-        let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
-        inner.with_padding(None);
-        let without = inner.with_truncation(None);
-        without.map_err(|error| wrong(error.to_string()))?;
+        let PretrainedTokenizer { inner, json } = parsed;
         let size = model.vocab_size;
         if let Some(most) = inner.get_vocab(true).into_values().max()
             && most as usize >= size
@@ -164,7 +158,7 @@ impl Tokenizer {
                 // The start token of some models is the language, which is not repeated.
                 Some(id) if side == Texts::Targets && id == model.start_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
-                _ => return Err(UsageError::new(flag, name, no_language(&inner))),
+                _ => return Err(UsageError::new(flag, name, no_language(inner))),
             },
             None if side == Texts::Targets => Language::None,
             None => Language::OfTemplate,
@@ -184,8 +178,8 @@ impl Tokenizer {
         });
         let encoded = encoded.unwrap_or_else(Err);
         let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
-        let template = template.with_suffix(&encoded, &inner);
-        check_special_tokens(&inner, &template, model).map_err(wrong)?;
+        let template = template.with_suffix(&encoded, inner);
+        check_special_tokens(inner, &template, model).map_err(wrong)?;
         Ok(Self {
             vocab_size: size,
             pad_id: model.pad_id,
@@ -194,9 +188,9 @@ impl Tokenizer {
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words: false,
             template: Some(template),
-            sha256: sha256(&json),
-            json,
-            inner,
+            sha256: sha256(json),
+            json: json.clone(),
+            inner: inner.clone(),
         })
     }
 
@@ -299,7 +293,7 @@ impl Tokenizer {
             template: None,
             sha256: sha256(&json),
             json,
-            inner,
+            inner: inner.into(),
         })
     }
 
@@ -435,6 +429,34 @@ pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
         )
     };
     read_regular(path, LARGEST).map_err(wrong)
+}
+
+/// The tokeniser of a pretrained model, as its `tokenizer.json` says. Sources and targets share it.
+pub struct PretrainedTokenizer {
+    inner: Arc<Inner>,
+    json: Vec<u8>,
+}
+
+impl PretrainedTokenizer {
+    /// Parses the content of the file `path`.
+    ///
+    /// # Errors
+    ///
+    /// If `json` is not a `tokenizer.json`.
+    pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+        check_bounds(&json).map_err(wrong)?;
+        let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
+        let read = read.unwrap_or_else(Err);
+        let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        inner.with_padding(None);
+        let without = inner.with_truncation(None);
+        without.map_err(|error| wrong(error.to_string()))?;
+        Ok(Self {
+            inner: inner.into(),
+            json,
+        })
+    }
 }
 
 /// Checks that a tokeniser pads and ends texts as the model does.

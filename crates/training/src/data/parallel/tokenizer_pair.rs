@@ -9,7 +9,7 @@ use super::config::TextConfig;
 use super::corpus::Pair;
 use super::pretrained::PretrainedConfig;
 use super::tokenizer::config::Texts;
-use super::tokenizer::{Tokenizer, read_json};
+use super::tokenizer::{PretrainedTokenizer, Tokenizer, read_json};
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
@@ -34,19 +34,18 @@ pub struct TokenizerPair {
 }
 
 impl TokenizerPair {
-    /// Reads the tokeniser of a pretrained model from its `tokenizer.json`, whose content is `json`
-    /// and whose path is `path`.
+    /// Returns the tokenisers of a pretrained model, given the one of the file `path`.
     ///
     /// # Errors
     ///
     /// In the cases of [`Tokenizer::pretrained`].
     pub fn pretrained(
-        json: Vec<u8>,
+        parsed: &PretrainedTokenizer,
         path: &Path,
         model: &PretrainedConfig,
     ) -> Result<Self, UsageError> {
-        let target = Tokenizer::pretrained(json.clone(), path, model, Texts::Targets)?;
-        let source = Tokenizer::pretrained(json, path, model, Texts::Sources)?;
+        let target = Tokenizer::pretrained(parsed, path, model, Texts::Targets)?;
+        let source = Tokenizer::pretrained(parsed, path, model, Texts::Sources)?;
         Ok(Self {
             source: Arc::new(source),
             target: Arc::new(target),
@@ -68,7 +67,7 @@ impl TokenizerPair {
         if hashes.is_some_and(|[hash, _]| sha256(&json) != *hash) {
             return Err(UsageError::new("tokeniser", path.display(), OTHER));
         }
-        Self::pretrained(json, &path, model)
+        Self::pretrained(&PretrainedTokenizer::parse(json, &path)?, &path, model)
     }
 
     /// Reads the tokenisers from a run's folder. `sha256` has the expected hashes of the source and

@@ -11,7 +11,7 @@ use super::cache_folder::{self, TOKENIZER};
 use super::fingerprint::key;
 use super::held_out::HeldOut;
 use super::tokenizer::config::{Texts, TokenizerConfig};
-use super::tokenizer::read_json;
+use super::tokenizer::{PretrainedTokenizer, read_json};
 use super::tokenizer_pair::JOINT;
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
@@ -36,7 +36,8 @@ pub(super) fn read_or_train(
 ) -> Result<TokenizerPair> {
     if let Some(model) = &config.pretrained {
         let path = model.folder.join(JOINT);
-        return Ok(TokenizerPair::pretrained(read_json(&path)?, &path, model)?);
+        let parsed = PretrainedTokenizer::parse(read_json(&path)?, &path)?;
+        return Ok(TokenizerPair::pretrained(&parsed, &path, model)?);
     }
     let TokenizerConfig {
         source_file,
