@@ -26,6 +26,7 @@
 
 #![recursion_limit = "256"]
 
+mod allocator;
 mod args;
 mod commands;
 mod device;
@@ -43,25 +44,8 @@ use exit::Exit;
 use group::Group;
 use terminal::{ColorChoice, Verbosity, output};
 
-// Burn allocates and frees whole tensors all the time. The system's allocator would return their
-// memory pages to the kernel, and each new tensor would cause page faults again.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
-/// Makes the allocator keep freed pages, because the next step needs all of them again. Otherwise
-/// the kernel would have to clear each page again. The environment variable `MIMALLOC_PURGE_DELAY`
-/// takes precedence.
-#[allow(unsafe_code)]
-fn keep_freed_pages() {
-    /// Number of the option `mi_option_purge_delay`. Its value is a delay in milliseconds, and a
-    /// negative value means never.
-    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
-    // SAFETY: the call only sets a number that the allocator reads. No other thread is running yet.
-    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, -1) };
-}
-
 fn main() -> ExitCode {
-    keep_freed_pages();
+    allocator::keep_freed_pages();
     let group = Group::join();
     let words: Vec<OsString> = std::env::args_os().skip(1).collect();
     if let Err(error) = group.check_words(&words) {

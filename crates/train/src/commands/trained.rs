@@ -9,6 +9,7 @@ use training::run::checkpoint::{CheckpointSelector, TrainedRun};
 use transformer::generate::Method;
 use transformer::weights::{self, ImportOptions};
 
+use crate::allocator::return_freed_pages;
 use crate::args::TrainedArgs;
 use crate::device::DeviceName;
 use crate::group::Group;
@@ -28,6 +29,7 @@ pub(super) struct Trained {
 ///
 /// A device that cannot be used, or a run that cannot be read.
 pub(super) fn load(args: &TrainedArgs, int8: bool, group: &Group) -> Result<Trained> {
+    let _pages = return_freed_pages();
     let backend = args.backend.choose()?;
     let device = backend.of_process(group).open()?;
     let run = TrainedRun::load_selected(&args.run, args.checkpoint, &device)?;
@@ -53,6 +55,7 @@ pub(super) fn load_any(
         let expected = "needs the folder of a run";
         return Err(UsageError::new("--checkpoint", args.checkpoint, expected).into());
     }
+    let _pages = return_freed_pages();
     let backend = args.backend.choose()?;
     let device = backend.of_process(group).open()?;
     let options = ImportOptions {

@@ -19,6 +19,7 @@ use super::import::flags_of;
 use super::output_file::{check_output, write};
 use super::pytorch::Exported;
 use super::web;
+use crate::allocator::return_freed_pages;
 use crate::args::ExportArgs;
 use crate::args::flags::fit_flag_of;
 use crate::device::DeviceName;
@@ -47,6 +48,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         }
     }
     let output = output_of(args, layout)?;
+    let _pages = return_freed_pages();
     let Source {
         config,
         contents,

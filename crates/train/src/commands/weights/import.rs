@@ -18,6 +18,7 @@ use transformer::{Positions, TransformerConfig};
 
 use super::error::{shown, wrong};
 use super::output_file::{check_output, write};
+use crate::allocator::return_freed_pages;
 use crate::args::ImportArgs;
 use crate::device::DeviceName;
 use crate::terminal::output;
@@ -29,6 +30,7 @@ use crate::terminal::output;
 /// Wrong flags, a file that cannot be read or imported, or a folder that cannot be written.
 pub fn run(args: &ImportArgs) -> Result<()> {
     args.check()?;
+    let _pages = return_freed_pages();
     if let Some(path) = &args.output {
         check_output(path, args.force)?;
     }

@@ -1,0 +1,39 @@
+//! The allocator, and when it returns freed memory to the kernel.
+
+// Burn allocates and frees whole tensors all the time. The system's allocator would return their
+// memory pages to the kernel, and each new tensor would cause page faults again.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Makes the allocator keep freed pages, because the next step needs all of them again. Otherwise
+/// the kernel would have to clear each page again. The environment variable `MIMALLOC_PURGE_DELAY`
+/// takes precedence.
+pub fn keep_freed_pages() {
+    set_purge_delay(-1);
+}
+
+/// Makes the allocator return freed pages at once, until the result is dropped. What loading a
+/// model needs for a while is then not kept beside the model.
+pub fn return_freed_pages() -> ReturnsPages {
+    set_purge_delay(0);
+    ReturnsPages
+}
+
+/// Guard of [`return_freed_pages`].
+pub struct ReturnsPages;
+
+impl Drop for ReturnsPages {
+    fn drop(&mut self) {
+        keep_freed_pages();
+    }
+}
+
+#[allow(unsafe_code)]
+fn set_purge_delay(milliseconds: i64) {
+    /// Number of the option `mi_option_purge_delay`. Its value is a delay in milliseconds, and a
+    /// negative value means never.
+    const PURGE_DELAY: libmimalloc_sys::mi_option_t = 15;
+    let delay = milliseconds as std::ffi::c_long;
+    // SAFETY: the call only sets a number that the allocator reads.
+    unsafe { libmimalloc_sys::mi_option_set_default(PURGE_DELAY, delay) };
+}
