@@ -306,6 +306,31 @@ def learns_to_copy():
     set_field("heads", 2)
     whole()
     check("a right setting is accepted", browser.js("document.querySelector('#problem').hidden"))
+    good = {"heads": 2, "width": 32, "rate": 0.005}
+    for field, wrong, label in [("heads", "", "Heads"), ("width", 7, "Width"), ("rate", 1000, "Learning rate")]:
+        click("#start")
+        set_field(field, wrong)
+        browser.wait("!document.querySelector('#problem').hidden", 10, "a wrong setting")
+        check(f"a value out of range is named: {text('#problem')}", text("#problem").startswith(f"{label}: "))
+        stopped = [text("#status"), browser.js("document.querySelector('#start').disabled"), browser.js("document.querySelector('#config').hasAttribute('href')")]
+        check("it ends the run", stopped == ["Stopped.", True, False])
+        set_field(field, good[field])
+        whole()
+    # The answer to a request that another has followed changes nothing.
+    click("#start")
+    browser.wait("run.step >= 3", 30, "some steps")
+    for _ in range(6):
+        click("#start")
+    browser.wait("run.step >= 30", 30, "more steps")
+    check("the page knows that the run goes on", browser.js("run.isRunning") and text("#start") == "Pause")
+    set_field("steps", 2)
+    whole()
+    click("#step")
+    click("#step")
+    browser.wait("run.isOver", 30, "the last step")
+    check("the last of single steps ends the run", text("#status").startswith("Finished") and text("#t-exact") != "–")
+    set_field("steps", 600)
+    whole()
 
 
 def asks_a_model():
@@ -332,6 +357,11 @@ def asks_a_model():
     browser.choose_file("#file", path)
     browser.wait("document.querySelectorAll('#found button').length > 0", 20, "beams")
     check("the file of `train export --web` is read", "task reverse, 12 symbols, width 32" in text("#file-status"))
+    browser.js("load({ name: 'folder', size: 1, arrayBuffer: async () => { throw new Error('it is a folder') } })")
+    browser.wait("!document.querySelector('#problem').hidden", 10, "an unreadable file is rejected")
+    check("a file that cannot be read is named", text("#problem") == "folder cannot be read: it is a folder.")
+    browser.choose_file("#file", path)
+    browser.wait("document.querySelectorAll('#found button').length > 0 && !document.querySelector('#search').hidden", 20, "beams")
     check("a right file takes the message away", browser.js("document.querySelector('#problem').hidden"))
     source = "3 1 4 1 5 9 2 6"
     set_field("question", source)
@@ -347,6 +377,12 @@ def asks_a_model():
     check(f"their scores are the same (largest difference {difference:.1e})", difference < 1e-3)
     check("the best output is correct", found[0]["written"] == [*reversed(source.split()), "<eos>"])
     check("probabilities are shares", all(0 < p <= 1 for one in found for p in one["probabilities"]))
+    for beams in ["-1", "2.5", "1000", ""]:
+        set_field("beams", beams)
+        browser.wait("document.querySelector('#search').classList.contains('old')", 10, "a word about beams")
+        check(f"{beams or 'no'} beams: {text('#question-hint')}", text("#question-hint").startswith("Beams: "))
+    set_field("beams", 3)
+    browser.wait("!document.querySelector('#search').classList.contains('old')", 10, "three beams")
     for step in range(1, 10):
         set_field("search-step", step)
         check(f"step {step} shows {step} symbols", browser.js("document.querySelectorAll('#beams-now tbody tr:first-child .symbol').length") == step)

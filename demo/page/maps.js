@@ -1,7 +1,5 @@
 // Attention maps of every layer and head: a small picture of each, and one of them large.
 
-const CAUSAL = { decoder: true };
-
 // Returns a view whose `show` draws a source, the tokens of the decoder and their maps.
 function mapsView(container) {
   // The last layer is shown first.
@@ -57,15 +55,18 @@ function mapsView(container) {
     title.textContent = `${kind}, layer ${state.layer + 1}, head ${state.head + 1}`;
     const weights = layers[state.layer][state.head].flat().map((weight) => weight / 1000);
     const { rows, columns, rowLabel, columnLabel } = axes();
-    const isCausal = CAUSAL[state.kind] ?? false;
+    const isCausal = state.kind === "decoder";
     const newShape = JSON.stringify([state.kind, rows, columns]);
     if (newShape !== shape) {
       shape = newShape;
       // The picture reads `shown` when the pointer or a key asks for a weight.
       shown = weights;
       const hadFocus = body.contains(document.activeElement);
-      readout.textContent = "Point at a cell, or move by arrow keys.";
-      picture = heatMap({ rows, columns, weights: shown, isCausal, isOwnScale: false, rowLabel, columnLabel, readout, title: title.textContent });
+      const place = picture?.dataset.place?.split(",").map(Number);
+      // What does not change is not told again to screen readers.
+      const hint = "Point at a cell, or move by arrow keys.";
+      if (!hadFocus && readout.textContent !== hint) readout.textContent = hint;
+      picture = heatMap({ rows, columns, weights: shown, isCausal, isOwnScale: false, rowLabel, columnLabel, readout, title: title.textContent, place: hadFocus ? place : null });
       body.replaceChildren(picture);
       scale.replaceChildren(scaleBar(1, isCausal));
       if (hadFocus) picture.focus();

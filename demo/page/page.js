@@ -26,7 +26,7 @@ const FIELDS = {
   "optimization.schedule.learning_rate": "rate", seed: "seed",
 };
 
-const run = { id: 0, isRunning: false, isOver: false, step: 0, steps: 0, taken: [], loss: null, exact: null };
+const run = { id: 0, request: 0, isRunning: false, isOver: false, step: 0, steps: 0, taken: [], loss: null, exact: null };
 const form = byId("settings");
 let worker = null;
 
@@ -57,6 +57,15 @@ function say(text) {
 function problem(text) {
   byId("problem").textContent = text ?? "";
   byId("problem").hidden = !text;
+  if (text) byId("problem").scrollIntoView({ block: "nearest" });
+}
+
+// Ends the run, for the reason of a text.
+function stop(text) {
+  Object.assign(run, { isRunning: false, isOver: true });
+  problem(text);
+  say("Stopped.");
+  drawButtons();
 }
 
 // Speeds over the steps of the last two seconds of computation.
@@ -79,14 +88,14 @@ function drawNumbers() {
   byId("t-tokens").textContent = tokens == null ? MISSING : grouped(tokens);
 }
 
-let isDrawn = true;
+let isAsked = false;
 
 // Draws at most once a frame, however often the worker reports.
 function drawSoon() {
-  if (!isDrawn) return;
-  isDrawn = false;
+  if (isAsked) return;
+  isAsked = true;
   requestAnimationFrame(() => {
-    isDrawn = true;
+    isAsked = false;
     drawNumbers();
     for (const curve of curves) curve.redraw();
   });
@@ -96,6 +105,13 @@ function drawButtons() {
   byId("start").textContent = run.isRunning ? "Pause" : run.step && !run.isOver ? "Continue" : "Start";
   byId("start").disabled = run.isOver;
   byId("step").disabled = run.isOver || run.isRunning;
+}
+
+// Returns whether the typed source is one of the task.
+function isOfTask() {
+  const [symbols, length] = ["symbols", "length"].map((name) => Number(byId(name).value));
+  const words = byId("source").value.trim().split(/\s+/);
+  return words.length <= length && words.every((word) => /^[1-9]\d*$/.test(word) && Number(word) <= symbols);
 }
 
 // A source of the task, as a first example.
@@ -109,18 +125,19 @@ function begin() {
   problem();
   for (const field of form.elements) field.removeAttribute?.("aria-invalid");
   if (!form.checkValidity()) {
-    const wrong = form.querySelector(":invalid");
+    const wrong = form.querySelector("input:invalid, select:invalid");
     wrong.setAttribute("aria-invalid", "true");
-    Object.assign(run, { id: run.id + 1, isRunning: false, isOver: true });
+    run.id += 1;
+    byId("config").removeAttribute("href");
     worker.postMessage({ kind: "pause" });
-    problem(`${labelOf(wrong)}: ${wrong.validationMessage}`);
-    drawButtons();
+    stop(`${labelOf(wrong)}: ${wrong.validationMessage}`);
     return;
   }
   const settings = settingsOf();
   Object.assign(run, { id: run.id + 1, isRunning: false, isOver: false, step: 0, steps: settings.optimization.steps, taken: [], loss: null, exact: null });
   for (const one of [loss, validation, exact]) [one.x.length, one.y.length] = [0, 0];
   range[1] = run.steps;
+  byId("config").removeAttribute("href");
   byId("source-hint").textContent = `1 to ${settings.data.max_length} numbers from 1 to ${settings.data.symbols}, with blanks between them.`;
   worker.postMessage({ kind: "new", id: run.id, settings, source: byId("source").value });
   drawButtons();
@@ -129,7 +146,8 @@ function begin() {
 
 function toggle() {
   run.isRunning = !run.isRunning;
-  worker.postMessage({ kind: run.isRunning ? "run" : "pause" });
+  run.request += 1;
+  worker.postMessage({ kind: run.isRunning ? "run" : "pause", request: run.request });
   if (run.isRunning) say("Training …");
   drawButtons();
 }
@@ -138,7 +156,7 @@ function toggle() {
 function drawOutput({ compared }) {
   const parts = compared.map(({ text, correct }) => {
     if (correct == null || text === correct) return html("span", { class: "symbol" }, text);
-    if (!text) return html("del", { class: "symbol missing", title: `missing: ${correct}` }, correct);
+    if (!text) return html("del", { class: "symbol missing", title: `missing: ${correct}` }, html("span", { class: "hidden" }, "missing: "), correct);
     const title = correct ? `should be ${correct}` : "should have ended before";
     return html("mark", { class: "symbol wrong", title }, text, html("span", { class: "hidden" }, ` (wrong, ${title})`));
   });
@@ -193,17 +211,40 @@ function drawSearch() {
   beamMaps.show({ source, ...target }, row);
 }
 
-function ask() {
-  worker.postMessage({ kind: "beams", text: byId("question").value, width: Number(byId("beams").value) });
+// Says what is wrong with a question, or that nothing is. Old beams are then of another source.
+function wrongQuestion(field, text) {
+  for (const id of ["question", "beams"]) byId(id).removeAttribute("aria-invalid");
+  field?.setAttribute("aria-invalid", "true");
+  byId("question-hint").textContent = text ?? "";
+  byId("search").classList.toggle("old", text != null);
 }
+
+function ask() {
+  const beams = byId("beams");
+  if (!beams.checkValidity()) {
+    wrongQuestion(beams, `Beams: ${beams.validationMessage}`);
+    return;
+  }
+  worker?.postMessage({ kind: "beams", text: byId("question").value, width: Number(beams.value) });
+}
+
+// Largest file of a model, in bytes.
+const LARGEST = 200e6;
 
 async function load(file) {
   problem();
   byId("search").hidden = true;
   byId("file-status").textContent = `Reading ${file.name} …`;
-  file.bytes = new Uint8Array(await file.arrayBuffer());
-  asked.name = file.name;
-  worker.postMessage({ kind: "load", name: file.name, bytes: file.bytes });
+  try {
+    if (!worker) throw new Error("waits for Reset, which begins again after the failure");
+    if (file.size > LARGEST) throw new Error(`has ${grouped(file.size)} bytes, and may have ${grouped(LARGEST)}`);
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    asked.name = file.name;
+    worker.postMessage({ kind: "load", name: file.name, bytes }, [bytes.buffer]);
+  } catch (error) {
+    byId("file-status").textContent = "No model.";
+    problem(`${file.name} cannot be read: ${error.message}.`);
+  }
 }
 
 const labelOf = (field) => field.labels[0].firstChild.textContent.trim();
@@ -242,6 +283,7 @@ const heard = {
       exact.y.push(one.exact_match);
       run.exact = one.exact_match;
     }
+    if (!taken.length) return;
     run.taken.push({ steps: taken.length, seconds, tokens: taken.reduce((sum, step) => sum + step.tokens, 0) });
     if (!run.isRunning && !run.isOver) say(`Paused at step ${grouped(run.step)}.`);
     drawButtons();
@@ -249,14 +291,18 @@ const heard = {
   },
   look({ look }) {
     byId("source").removeAttribute("aria-invalid");
+    byId("attention").classList.remove("old");
     drawOutput(look);
     maps.show(look);
   },
   "no-look"({ text }) {
     byId("source").setAttribute("aria-invalid", "true");
+    byId("attention").classList.add("old");
     byId("output").replaceChildren(html("span", { class: "verdict wrong" }, text));
   },
-  paused({ reason }) {
+  paused({ reason, request }) {
+    // The answer to a request that another has followed is out of date.
+    if (reason !== "finished" && request !== run.request) return;
     run.isRunning = false;
     run.isOver = reason === "finished";
     say(run.isOver ? `Finished: all ${grouped(run.steps)} steps are taken.` : `Paused at step ${grouped(run.step)}.`);
@@ -267,40 +313,35 @@ const heard = {
     const symbols = data.symbols ? `, ${data.symbols} symbols` : "";
     byId("file-status").textContent = `${name}: task ${data.task}${symbols}, width ${model.d_model}, ${model.n_heads} heads, ${model.n_encoder_layers} + ${model.n_decoder_layers} layers.`;
     byId("search").hidden = false;
+    Object.assign(asked, { beams: null, step: 0, chosen: 0 });
     const length = Math.min(data.max_length ?? 4, 6);
     byId("question").value = data.symbols ? Array.from({ length }, (_, i) => 1 + ((3 * i + 2) % data.symbols)).join(" ") : "";
     ask();
   },
   beams({ beams }) {
-    byId("question-hint").textContent = "";
-    byId("question").removeAttribute("aria-invalid");
+    wrongQuestion();
     const isFirst = !asked.beams;
     asked.beams = beams;
     asked.step = isFirst ? beams.steps.length - 1 : asked.step;
     byId("search-step")?.setAttribute("max", beams.steps.length);
     drawSearch();
   },
-  error({ cause, text }) {
+  error({ cause, id, text }) {
     if (cause === "load") {
       byId("file-status").textContent = "No model.";
       problem(`${asked.name} ${text}.`);
     } else if (cause === "beams") {
-      byId("question").setAttribute("aria-invalid", "true");
-      byId("question-hint").textContent = text;
-    } else {
-      Object.assign(run, { isRunning: false, isOver: true });
-      problem(inWords(text));
-      say("Stopped.");
-      drawButtons();
+      wrongQuestion(byId("question"), text);
+    } else if (id === run.id) {
+      stop(inWords(text));
     }
   },
   broken({ text }) {
-    problem(`The computation has failed (${text}). Reset begins again, in a new worker.`);
-    say("Stopped.");
-    Object.assign(run, { isRunning: false, isOver: true });
     worker.terminate();
     worker = null;
-    drawButtons();
+    byId("search").hidden = true;
+    byId("file-status").textContent = "No model.";
+    stop(`The computation has failed, perhaps for want of memory (${text}). Reset begins again.`);
   },
 };
 
@@ -350,7 +391,7 @@ function listen() {
   byId("reset").addEventListener("click", () => (worker ? begin() : startWorker()));
   form.addEventListener("submit", (event) => event.preventDefault());
   form.addEventListener("change", (event) => {
-    if (["symbols", "length"].includes(event.target.id) && form.checkValidity()) byId("source").value = exampleSource();
+    if (["symbols", "length"].includes(event.target.id) && form.checkValidity() && !isOfTask()) byId("source").value = exampleSource();
     if (worker) begin();
   });
   byId("source").addEventListener("input", () => worker?.postMessage({ kind: "source", text: byId("source").value }));
@@ -360,18 +401,24 @@ function listen() {
   });
   byId("question").addEventListener("input", ask);
   byId("beams").addEventListener("input", ask);
-  byId("file").addEventListener("change", ({ target }) => target.files[0] && load(target.files[0]));
-  const drop = byId("ask");
-  drop.addEventListener("dragover", (event) => {
+  byId("file").addEventListener("change", ({ target }) => {
+    const [file] = target.files;
+    // The same file can be chosen again.
+    if (file) load(file).then(() => { target.value = ""; });
+  });
+  // A browser would open a file that is dropped anywhere else, and the run would be lost.
+  document.addEventListener("dragover", (event) => {
     event.preventDefault();
     byId("drop").classList.add("over");
   });
-  drop.addEventListener("dragleave", () => byId("drop").classList.remove("over"));
-  drop.addEventListener("drop", (event) => {
+  document.addEventListener("dragleave", () => byId("drop").classList.remove("over"));
+  document.addEventListener("drop", (event) => {
     event.preventDefault();
     byId("drop").classList.remove("over");
     const [file] = event.dataTransfer.files;
-    if (file) load(file);
+    if (!file) return;
+    byId("tab-ask").click();
+    load(file);
   });
 }
 

@@ -17,6 +17,10 @@ let session = null;
 let model = null;
 let id = 0;
 let isRunning = false;
+let isScheduled = false;
+let steps = 0;
+// Number of the page's last request to run or to pause, which answers repeat.
+let request = 0;
 let source = "";
 let lookedAt = 0;
 
@@ -33,34 +37,45 @@ function look() {
 
 function pause(reason) {
   isRunning = false;
-  postMessage({ kind: "paused", id, reason });
+  postMessage({ kind: "paused", id, reason, request });
 }
 
-// Takes steps until the slice is over, at least one, and tells the page.
+// Asks for the next slice, once.
+function schedule() {
+  if (isScheduled) return;
+  isScheduled = true;
+  channel.port2.postMessage(null);
+}
+
+// Takes steps until the slice is over, at least one, and tells the page, also if one of them fails.
 function train(milliseconds) {
   const [taken, evaluations] = [[], []];
   let isOver = false;
   const begun = performance.now();
   let busy = 0;
-  do {
-    const from = performance.now();
-    const step = JSON.parse(session.step());
-    busy += performance.now() - from;
-    isOver = step === null;
-    if (isOver) break;
-    taken.push(step);
-    if (step.is_evaluated) evaluations.push({ step: step.step, ...JSON.parse(session.evaluate()) });
-  } while (performance.now() - begun < milliseconds);
-  postMessage({ kind: "steps", id, taken, evaluations, seconds: busy / 1000 });
+  try {
+    do {
+      const from = performance.now();
+      const step = JSON.parse(session.step());
+      busy += performance.now() - from;
+      if (step === null) return;
+      taken.push(step);
+      isOver = step.step === steps;
+      if (step.is_evaluated || isOver) evaluations.push({ step: step.step, ...JSON.parse(session.evaluate()) });
+    } while (!isOver && performance.now() - begun < milliseconds);
+  } finally {
+    postMessage({ kind: "steps", id, taken, evaluations, seconds: busy / 1000 });
+  }
   if (performance.now() - lookedAt > LOOK_EVERY || isOver || milliseconds === 0) look();
   if (isOver) pause("finished");
 }
 
 channel.port1.onmessage = () => {
+  isScheduled = false;
   if (!isRunning) return;
   guard(() => {
     train(SLICE);
-    if (isRunning) channel.port2.postMessage(null);
+    if (isRunning) schedule();
   });
 };
 
@@ -71,16 +86,19 @@ const actions = {
     session = null;
     id = message.id;
     source = message.source;
+    steps = message.settings.optimization.steps;
     session = new wasm.Session(JSON.stringify(message.settings));
     postMessage({ kind: "made", id, config: session.config() });
     look();
   },
-  run() {
-    if (isRunning || !session) return;
+  run(message) {
+    request = message.request;
+    if (!session) return;
     isRunning = true;
-    channel.port2.postMessage(null);
+    schedule();
   },
-  pause() {
+  pause(message) {
+    request = message.request;
     if (isRunning) pause("paused");
   },
   step() {

@@ -5,16 +5,16 @@
 #[path = "files.rs"]
 mod files;
 
-use training::run::checkpoint::{CONFIG, Checkpoints, MODEL, STATE, newest, read_state};
+use training::run::checkpoint::{CONFIG, Checkpoints, Content, MODEL, STATE, newest, read_state};
 use training::run::{Overview, read_environments, read_lengths, read_metrics, read_status};
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let run = files::folder().join("run");
     let checkpoints = Checkpoints::of(&run);
     let whole = [
-        (CONFIG, b"{}".to_vec()),
-        (MODEL, vec![1; 9]),
-        (STATE, bytes.to_vec()),
+        (CONFIG, Content::Bytes(b"{}")),
+        (MODEL, Content::Bytes(&[1; 9])),
+        (STATE, Content::Bytes(bytes)),
     ];
     let folder = checkpoints.save(1, &whole).expect("a temporary folder");
     let files = checkpoints.read(1).expect("it is whole");

@@ -125,7 +125,7 @@ function cut(text, most = 14) {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}…` : text;
 }
 
-function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, columnLabel, readout, title }) {
+function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, columnLabel, readout, title, place }) {
   const longest = (tokens) => Math.max(...tokens.map((token) => [...cut(token)].length));
   const cell = Math.max(16, Math.min(30, 600 / Math.max(rows.length, columns.length)));
   const isTurned = longest(columns) * 7.5 > cell;
@@ -162,6 +162,7 @@ function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, colum
 
   function show(row, column) {
     at = [row, column];
+    picture.dataset.place = at;
     mark.setAttribute("x", left + column * cell);
     mark.setAttribute("y", top + row * cell);
     mark.setAttribute("visibility", "visible");
@@ -176,12 +177,13 @@ function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, colum
     const row = Math.floor((((event.clientY - box.top) / box.height) * height - top) / cell);
     if (rows[row] != null && columns[column] != null) show(row, column);
   });
-  picture.addEventListener("focus", () => at ?? show(0, 0));
+  const inside = (value, count) => Math.min(Math.max(value, 0), count - 1);
+  const [row, column] = place ?? [0, 0];
+  picture.addEventListener("focus", () => at ?? show(inside(row, rows.length), inside(column, columns.length)));
   picture.addEventListener("keydown", (event) => {
     const step = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (!step) return;
     event.preventDefault();
-    const inside = (value, count) => Math.min(Math.max(value, 0), count - 1);
     show(inside(at[0] + step[0], rows.length), inside(at[1] + step[1], columns.length));
   });
   return picture;
