@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::matrix::Int8Matrix;
+use crate::simd::transpose::copy_transposed;
 
 /// Number of columns in a panel.
 pub(super) const PANEL: usize = 64;
@@ -65,6 +66,46 @@ impl Int8Matrix<'_> {
             self.pack_columns(begin, columns, packed);
         } else {
             self.pack_some(rows, columns, packed);
+        }
+    }
+
+    /// Returns whether the columns are contiguous in memory and have whole groups, so that
+    /// [`pack_panel`](Self::pack_panel) can pack them.
+    #[inline(always)]
+    pub(super) fn has_whole_columns(&self) -> bool {
+        self.strides[0] == 1 && self.block.is_multiple_of(4)
+    }
+
+    /// Packs all groups of at most [`PANEL`] columns, which are contiguous in memory. Reading four
+    /// elements of each column at a time would read a cache line again and again.
+    #[inline(always)]
+    pub(super) fn pack_panel(
+        &self,
+        columns: Range<usize>,
+        [by_column, by_group]: &mut [Vec<f32>; 2],
+        groups: &mut [Group],
+    ) {
+        let words = self.rows / 4;
+        by_column.clear();
+        for column in columns.clone() {
+            let column = &self.data[column * self.strides[1]..][..self.rows];
+            // Four integers are moved as the bits of one float.
+            let word = |four: &[i8; 4]| u32::from_le_bytes(four.map(i8::cast_unsigned));
+            by_column.extend(
+                column
+                    .as_chunks()
+                    .0
+                    .iter()
+                    .map(|four| f32::from_bits(word(four))),
+            );
+        }
+        by_group.resize(words * PANEL, 0.0);
+        copy_transposed(by_column, words, [columns.len(), words], by_group, PANEL);
+        for (group, words) in groups.iter_mut().zip(by_group.chunks_exact(PANEL)) {
+            for (w, word) in group.0.iter_mut().zip(words) {
+                *w = word.to_bits() ^ ZEROS;
+            }
+            group.0[columns.len()..].fill(ZEROS);
         }
     }
 

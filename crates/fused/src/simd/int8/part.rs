@@ -10,6 +10,8 @@ use super::rows::Rows;
 thread_local! {
     /// Memory for a packed panel, kept between calls.
     static GROUPS: Cell<Vec<Group>> = const { Cell::new(Vec::new()) };
+    /// Memory for the words of a panel that is being packed, kept between calls.
+    static WORDS: Cell<[Vec<f32>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 
 /// The rows and columns of the output that one thread computes.
@@ -35,15 +37,21 @@ impl Part<'_> {
         let n_groups = self.w.block.div_ceil(4);
         let mut groups = GROUPS.take();
         groups.resize(self.w.n_blocks() * n_groups, Group::EMPTY);
+        let mut words = WORDS.take();
         for begin in (0..self.y[0].len()).step_by(PANEL) {
             let columns = self.columns(begin);
-            for (index, packed) in groups.iter_mut().enumerate() {
-                let (block, group) = (index / n_groups, index % n_groups);
-                self.w.pack(block, group, columns.clone(), packed);
+            if self.w.has_whole_columns() {
+                self.w.pack_panel(columns, &mut words, &mut groups);
+            } else {
+                for (index, packed) in groups.iter_mut().enumerate() {
+                    let (block, group) = (index / n_groups, index % n_groups);
+                    self.w.pack(block, group, columns.clone(), packed);
+                }
             }
             self.panel(begin, &groups, &dots);
         }
         GROUPS.set(groups);
+        WORDS.set(words);
     }
 
     /// Multiplies all rows by a packed panel.
