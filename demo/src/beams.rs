@@ -111,7 +111,7 @@ impl TrainedModel {
         let mut search = model.stream(&[&source], &config)?;
         let mut rows: Vec<(Vec<u32>, f64)> = vec![(Vec::new(), 0.0)];
         let mut steps = Vec::new();
-        while let Some(step) = search.next() {
+        for step in search.by_ref() {
             let mut beams = Vec::new();
             let mut next = Vec::new();
             for new in step? {
