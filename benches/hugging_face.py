@@ -6,8 +6,9 @@
     .venv/bin/python benches/hugging_face.py t5-small       # or nllb-600m, which needs 12 GB of disk
 
 Both read the same folder and decode the same sources of 24 tokens to targets of fixed length, in
-turns. Loading is not counted: the clock starts after the first batch. Needs GNU time in /usr/bin. The table has the median of
-the turns in tokens/s, the ratio, and the peak of memory in MiB, in which CTranslate2 has Python's.
+turns. Loading is not counted: the clock starts after the first batch. The table has the median of
+the turns in tokens/s, the ratio, and the peak of memory in MiB (by GNU time in /usr/bin), in which
+CTranslate2 has Python's.
 """
 
 import argparse
