@@ -229,7 +229,18 @@ fn mistakes_about_pretrained_models_are_named() {
     write_pairs(folder);
     let (t5, bart, m2m) = (family("t5"), family("bart"), family("m2m_100"));
     run(folder, &format!("import {t5} --run-dir imported"));
+    // The tokeniser of another model, whose ids are all possible.
+    let other = folder.join("other");
+    fs::create_dir(&other).unwrap();
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(format!("{bart}/{file}"), other.join(file)).unwrap();
+    }
+    fs::copy(format!("{t5}/tokenizer.json"), other.join("tokenizer.json")).unwrap();
     for (flags, expected) in [
+        (
+            "generate other".to_owned(),
+            "other/tokenizer.json: is of another model: it pads with the token 0, the model with 1",
+        ),
         (
             "fit --from nothing --train pairs.tsv".to_owned(),
             "folder nothing: does not exist, or is not a folder",

@@ -210,8 +210,8 @@ pub(super) fn read(
         }
         let mut again = values.clone();
         place(file, rule, name, shape, &mut again)?;
-        let pairs = values.iter().zip(&again);
-        if { pairs }.any(|(one, two)| one.to_bits() != two.to_bits()) {
+        let is_other = |(one, two): (&f32, &f32)| one.to_bits() != two.to_bits();
+        if values.iter().zip(&again).any(is_other) {
             let what = format!("has different elements in {other} and {name}, which must be equal");
             return Err(WeightsError::File(what));
         }

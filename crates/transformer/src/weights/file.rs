@@ -226,7 +226,11 @@ impl WeightsFile {
     /// The file has no such tensor, its elements are neither floating-point numbers nor a quantised
     /// matrix, or it cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
-        let mut elements = Vec::new();
+        let size = self
+            .tensors
+            .get(name)
+            .map_or(0, |info| info.shape.iter().product());
+        let mut elements = Vec::with_capacity(size);
         self.read_rows(name, 1, |_, some| {
             elements.extend_from_slice(some);
             Ok(())

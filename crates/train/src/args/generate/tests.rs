@@ -6,6 +6,7 @@ use transformer::generate::LengthPenalty;
 use super::*;
 use crate::args::cli::{Cli, Command};
 use crate::args::flags::flag_of;
+use crate::args::usual_batch_size;
 
 fn args(flags: &str) -> GenerateArgs {
     let words = ["train", "generate", "runs/copy-1"].into_iter();
@@ -28,6 +29,29 @@ fn config(flags: &str) -> Result<GenerateConfig, UsageError> {
 fn the_default_is_greedy_with_room_for_the_longest_target() {
     let config = config("").unwrap();
     assert_eq!(config, GenerateConfig::new(1, 17).with_eos_id(Some(2)));
+}
+
+#[test]
+fn the_usual_batch_fits_into_memory() {
+    let run = RunConfig::copy();
+    let size = |layers, beam, default| {
+        let model = run
+            .model
+            .clone()
+            .with_n_decoder_layers(layers)
+            .with_d_model(1024);
+        let generation = GenerateConfig::new(1, 10_000).with_method(Method::Beam {
+            width: beam,
+            length_penalty: LengthPenalty::None,
+        });
+        usual_batch_size(&generation, &model, default)
+    };
+    // 4e9 elements, of which a target takes 2 * layers * 1024 * 10,000.
+    assert_eq!(size(12, 1, 64), 16);
+    assert_eq!(size(12, 5, 64), 3);
+    assert_eq!(size(12, 5, 1), 1);
+    assert_eq!(size(1000, 5, 64), 1);
+    assert_eq!(size(1, 1, 64), 64);
 }
 
 #[test]

@@ -1,22 +1,21 @@
 //! Stores checkpoints in folders `checkpoints/step-N`. A folder is written whole or not at all, and
 //! has a checksum of each file.
 
+mod manifest;
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use serde::{Deserialize, Serialize};
-use sha2::{Digest, Sha256};
-use transformer::weights::{self, Dtype, Parameters};
+use serde::Deserialize;
+use transformer::weights::Parameters;
 
 use crate::error::UsageError;
-use crate::files::{
-    TemporaryFolder, hex, remove_file, remove_folder, sha256, sync_folder, write_through,
-    write_through_by,
-};
+use crate::files::{TemporaryFolder, remove_file, remove_folder, sync_folder, write_through};
 use crate::run::layout::CHECKPOINTS;
+use manifest::{FileEntry, Manifest};
 
 /// Version of the checkpoint format.
 pub const FORMAT: u32 = 1;
@@ -24,72 +23,6 @@ pub const FORMAT: u32 = 1;
 const MANIFEST: &str = "manifest.json";
 
 const MISSING: &str = "is missing";
-
-/// Contents of `manifest.json`: lengths and checksums of the other files.
-#[derive(Debug, Serialize, Deserialize)]
-struct Manifest {
-    format: u32,
-    files: BTreeMap<String, FileEntry>,
-}
-
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct FileEntry {
-    bytes: u64,
-    sha256: String,
-}
-
-impl FileEntry {
-    fn of(bytes: &[u8]) -> Self {
-        Self {
-            bytes: bytes.len() as u64,
-            sha256: sha256(bytes),
-        }
-    }
-
-    /// Returns the manifest entry of a file. Reads the file in pieces, to save memory.
-    fn of_file(mut file: &File) -> io::Result<Self> {
-        let mut hash = Sha256::new();
-        let bytes = io::copy(&mut file, &mut hash)?;
-        let sha256 = hex(&hash.finalize());
-        Ok(Self { bytes, sha256 })
-    }
-
-    /// Writes parameters to a file, and returns the manifest entry of the file.
-    fn write(path: &Path, parameters: &Parameters) -> Result<Self> {
-        let (mut hash, mut bytes) = (Sha256::new(), 0);
-        write_through_by(path, |file| -> Result<()> {
-            let mut to = BufWriter::new(Inspect {
-                to: file,
-                each: |written: &[u8]| {
-                    hash.update(written);
-                    bytes += written.len() as u64;
-                },
-            });
-            weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
-            Ok(to.flush()?)
-        })?;
-        let sha256 = hex(&hash.finalize());
-        Ok(Self { bytes, sha256 })
-    }
-}
-
-/// Passes bytes on to a writer, and calls `each` with those that it took.
-struct Inspect<W, F> {
-    to: W,
-    each: F,
-}
-
-impl<W: Write, F: FnMut(&[u8])> Write for Inspect<W, F> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = self.to.write(bytes)?;
-        (self.each)(&bytes[..taken]);
-        Ok(taken)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-}
 
 /// The content of a file of a checkpoint.
 #[derive(Clone, Copy, Debug)]

@@ -181,3 +181,50 @@ impl Rule {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_placed_like_single_elements() {
+        let part = |first, count, of| Part { first, count, of };
+        let parts = [
+            (Part::WHOLE, Part::WHOLE),
+            (Part::WHOLE, part(1, 1, 3)),
+            (part(1, 2, 3), Part::WHOLE),
+            (part(0, 1, 3), part(1, 1, 2)),
+        ];
+        for kind in [Kind::Linear, Kind::Vector(0)] {
+            for (their_part, our_part) in parts {
+                let rule = Rule {
+                    theirs: Vec::new(),
+                    ours: String::new(),
+                    kind,
+                    their_part,
+                    our_part,
+                };
+                let shape = match kind {
+                    Kind::Linear => vec![7, 36],
+                    _ => vec![36],
+                };
+                let theirs = rule.their_shape(&shape);
+                let given: Vec<f32> = (1..=theirs.iter().product())
+                    .map(|x: usize| x as f32)
+                    .collect();
+                let mut expected = vec![0.0; shape.iter().product()];
+                rule.for_each_pair(&shape, |there, here| expected[here] = given[there]);
+                let width = rule.their_width(&shape);
+                for rows in [1, 5, 17, 100] {
+                    let mut found = vec![0.0; expected.len()];
+                    let mut first = 0;
+                    for some in given.chunks(rows * width) {
+                        rule.place(&shape, first, some, &mut found);
+                        first += some.len() / width;
+                    }
+                    assert_eq!(found, expected, "{rule:?}, {rows} rows at a time");
+                }
+            }
+        }
+    }
+}

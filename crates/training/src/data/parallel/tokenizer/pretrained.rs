@@ -1,0 +1,138 @@
+//! Tokenisers of pretrained models.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tokenizers::Tokenizer as Inner;
+
+use super::bounds::{FOREIGN, check_bounds};
+use super::config::Texts;
+use super::template::{Language, Template, is_language, no_language};
+use super::{PAD, Tokenizer, UNK};
+use crate::contain::contain;
+use crate::data::parallel::pretrained::PretrainedConfig;
+use crate::error::UsageError;
+use crate::files::sha256;
+
+impl Tokenizer {
+    /// Returns the tokeniser of a pretrained model for sources or for targets, given the one of the
+    /// file `path`.
+    ///
+    /// # Errors
+    ///
+    /// If it has tokens that the model does not have, pads or ends texts as another model, or lacks
+    /// the language of the texts.
+    pub fn pretrained(
+        parsed: &PretrainedTokenizer,
+        path: &Path,
+        model: &PretrainedConfig,
+        side: Texts,
+    ) -> Result<Self, UsageError> {
+        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+        let PretrainedTokenizer { inner, json } = parsed;
+        let size = model.vocab_size;
+        if let Some(most) = inner.get_vocab(true).into_values().max()
+            && most as usize >= size
+        {
+            let what = format!("has the token id {most}, but the model has {size} tokens");
+            return Err(wrong(what));
+        }
+        let (language, flag) = match side {
+            Texts::Targets => (&model.target_language, "--target-lang"),
+            _ => (&model.source_language, "--source-lang"),
+        };
+        let language = match language {
+            Some(name) => match inner.token_to_id(name) {
+                // The start token of some models is the language, which is not repeated.
+                Some(id) if side == Texts::Targets && id == model.start_id => Language::None,
+                Some(id) if is_language(name) => Language::Token(id),
+                _ => return Err(UsageError::new(flag, name, no_language(inner))),
+            },
+            None if side == Texts::Targets => Language::None,
+            None => Language::OfTemplate,
+        };
+        let template = Template {
+            language,
+            prefix: match side {
+                Texts::Targets => model.search.prefix.clone(),
+                _ => Vec::new(),
+            },
+            suffix: Vec::new(),
+        };
+        let encoded = contain(|| {
+            inner
+                .encode_fast("a", true)
+                .map_err(|error| error.to_string())
+        });
+        let encoded = encoded.unwrap_or_else(Err);
+        let encoded = encoded.map_err(|error| wrong(format!("cannot encode a text ({error})")))?;
+        let template = template.with_suffix(&encoded, inner);
+        check_special_tokens(inner, &template, model).map_err(wrong)?;
+        Ok(Self {
+            vocab_size: size,
+            pad_id: model.pad_id,
+            bos_id: model.start_id,
+            eos_id: model.end_id,
+            unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
+            is_words: false,
+            template: Some(template),
+            sha256: sha256(json),
+            json: json.clone(),
+            inner: inner.clone(),
+        })
+    }
+}
+
+/// The tokeniser of a pretrained model, as its `tokenizer.json` says. Sources and targets share it.
+pub struct PretrainedTokenizer {
+    inner: Arc<Inner>,
+    json: Vec<u8>,
+}
+
+impl PretrainedTokenizer {
+    /// Parses the content of the file `path`.
+    ///
+    /// # Errors
+    ///
+    /// If `json` is not a `tokenizer.json`.
+    pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+        let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
+        check_bounds(&json).map_err(wrong)?;
+        let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
+        let read = read.unwrap_or_else(Err);
+        let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        inner.with_padding(None);
+        let without = inner.with_truncation(None);
+        without.map_err(|error| wrong(error.to_string()))?;
+        Ok(Self {
+            inner: inner.into(),
+            json,
+        })
+    }
+}
+
+/// Checks that a tokeniser pads and ends texts as the model does.
+fn check_special_tokens(
+    inner: &Inner,
+    template: &Template,
+    model: &PretrainedConfig,
+) -> Result<(), String> {
+    let (pad_id, end_id) = (model.pad_id, model.end_id);
+    for (what, id) in [("pad_token_id", pad_id), ("eos_token_id", end_id)] {
+        if inner.id_to_token(id).is_none() {
+            return Err(format!("has no token {id}, the {what} of the model"));
+        }
+    }
+    let padding = PAD.iter().find_map(|name| inner.token_to_id(name));
+    if let Some(id) = padding.filter(|&id| id != pad_id) {
+        return Err(format!(
+            "is of another model: it pads with the token {id}, the model with {pad_id}"
+        ));
+    }
+    match &template.suffix[..] {
+        suffix if suffix.is_empty() || suffix.contains(&end_id) => Ok(()),
+        suffix => Err(format!(
+            "is of another model: it ends a text with {suffix:?}, the model with {end_id}"
+        )),
+    }
+}

@@ -1,0 +1,79 @@
+//! The manifest of a checkpoint: lengths and checksums of its files.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use transformer::weights::{self, Dtype, Parameters};
+
+use crate::files::{hex, sha256, write_through_by};
+
+/// Contents of `manifest.json`: lengths and checksums of the other files.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    pub format: u32,
+    pub files: BTreeMap<String, FileEntry>,
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct FileEntry {
+    pub bytes: u64,
+    sha256: String,
+}
+
+impl FileEntry {
+    pub fn of(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.len() as u64,
+            sha256: sha256(bytes),
+        }
+    }
+
+    /// Returns the manifest entry of a file. Reads the file in pieces, to save memory.
+    pub fn of_file(mut file: &File) -> io::Result<Self> {
+        let mut hash = Sha256::new();
+        let bytes = io::copy(&mut file, &mut hash)?;
+        let sha256 = hex(&hash.finalize());
+        Ok(Self { bytes, sha256 })
+    }
+
+    /// Writes parameters to a file, and returns the manifest entry of the file.
+    pub fn write(path: &Path, parameters: &Parameters) -> Result<Self> {
+        let (mut hash, mut bytes) = (Sha256::new(), 0);
+        write_through_by(path, |file| -> Result<()> {
+            let mut to = BufWriter::new(Inspect {
+                to: file,
+                each: |written: &[u8]| {
+                    hash.update(written);
+                    bytes += written.len() as u64;
+                },
+            });
+            weights::write(&mut to, parameters, Dtype::F32, &BTreeMap::new())?;
+            Ok(to.flush()?)
+        })?;
+        let sha256 = hex(&hash.finalize());
+        Ok(Self { bytes, sha256 })
+    }
+}
+
+/// Passes bytes on to a writer, and calls `each` with those that it took.
+struct Inspect<W, F> {
+    to: W,
+    each: F,
+}
+
+impl<W: Write, F: FnMut(&[u8])> Write for Inspect<W, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let taken = self.to.write(bytes)?;
+        (self.each)(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.to.flush()
+    }
+}

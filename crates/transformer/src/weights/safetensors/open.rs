@@ -1,0 +1,165 @@
+//! An open safetensors file, of which tensors are read on request.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+
+use ::safetensors::tensor::Metadata;
+use burn::tensor::TensorData;
+
+use crate::weights::error::WeightsError;
+use crate::weights::header::{INT8, TensorInfo};
+use crate::weights::int8::{self, scales_of};
+
+/// Maximum header length in bytes, the same as in the reader of the `safetensors` crate.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// An open safetensors file whose header has been checked.
+#[derive(Debug)]
+pub(in crate::weights) struct SafetensorsFile {
+    file: File,
+    /// Offset in the file and length of each tensor, both in bytes.
+    locations: BTreeMap<String, (u64, usize)>,
+    /// Shapes of the scales of quantised matrices, by the names of the matrices.
+    scales: BTreeMap<String, Vec<usize>>,
+}
+
+type Opened = (
+    SafetensorsFile,
+    BTreeMap<String, TensorInfo>,
+    BTreeMap<String, String>,
+);
+
+impl SafetensorsFile {
+    /// Reads and checks the header of a file of `bytes` bytes.
+    pub fn open(mut file: File, bytes: u64) -> Result<Opened, WeightsError> {
+        let io = |error: std::io::Error| WeightsError::io(&error);
+        let not_whole = |what: String| WeightsError::NotSafetensors(what);
+        if bytes < 8 {
+            return Err(not_whole(format!("it has only {bytes} bytes")));
+        }
+        let mut length = [0; 8];
+        file.seek(SeekFrom::Start(0)).map_err(io)?;
+        file.read_exact(&mut length).map_err(io)?;
+        let length = u64::from_le_bytes(length);
+        if !(2..=MAX_HEADER).contains(&length) || length > bytes - 8 {
+            return Err(not_whole(format!(
+                "its header would have {length} bytes, of {bytes} in the file"
+            )));
+        }
+        let mut header = vec![0; usize::try_from(length).expect("the header length was checked")];
+        file.read_exact(&mut header).map_err(io)?;
+        let header: Metadata = serde_json::from_slice(&header)
+            .map_err(|error| not_whole(format!("its header: {error}")))?;
+        let (start, data) = (8 + length, header.data_len() as u64);
+        if start.checked_add(data) != Some(bytes) {
+            let what = format!(
+                "its header describes a file of {} bytes, but it has {bytes}",
+                start.saturating_add(data)
+            );
+            return Err(not_whole(what));
+        }
+        let (mut tensors, mut locations) = (BTreeMap::new(), BTreeMap::new());
+        for (name, info) in header.tensors() {
+            let dtype = format!("{:?}", info.dtype).to_lowercase();
+            let (from, to) = info.data_offsets;
+            locations.insert(name.clone(), (start + from as u64, to - from));
+            let shape = info.shape.clone();
+            let group = None;
+            tensors.insert(
+                name,
+                TensorInfo {
+                    dtype,
+                    shape,
+                    group,
+                },
+            );
+        }
+        // If several tensors share memory, `safetensors.torch.save_model` writes only one of them.
+        // The metadata maps the names of the others to the name of this one.
+        for (name, kept) in header.metadata().iter().flatten() {
+            if let (Some(info), false) = (tensors.get(kept), tensors.contains_key(name)) {
+                let (info, location) = (TensorInfo::clone(info), locations[kept]);
+                tensors.insert(name.clone(), info);
+                locations.insert(name.clone(), location);
+            }
+        }
+        let scales = take_scales(&mut tensors);
+        let metadata = header.metadata().iter().flatten();
+        let metadata = metadata.map(|(key, text)| (key.clone(), text.clone()));
+        let file = Self {
+            file,
+            locations,
+            scales,
+        };
+        Ok((file, tensors, metadata.collect()))
+    }
+
+    /// Reads the bytes of a tensor, which must be in the file, in chunks of `length` bytes.
+    pub fn read_chunks(
+        &self,
+        name: &str,
+        length: usize,
+        mut each: impl FnMut(&[u8]) -> Result<(), WeightsError>,
+    ) -> Result<(), WeightsError> {
+        let io = |error: std::io::Error| WeightsError::io(&error);
+        let (offset, mut left) = self.locations[name];
+        let mut bytes = vec![0; length.min(left)];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset)).map_err(io)?;
+        while left > 0 {
+            let next = &mut bytes[..length.min(left)];
+            file.read_exact(next).map_err(io)?;
+            left -= next.len();
+            each(next)?;
+        }
+        Ok(())
+    }
+
+    /// Returns whether two names have their bytes in one place.
+    pub fn is_one_place(&self, name: &str, other: &str) -> bool {
+        self.locations.get(name) == self.locations.get(other)
+    }
+
+    /// Reads the bytes of a tensor, which must be in the file.
+    pub fn read(&self, name: &str) -> Result<Vec<u8>, WeightsError> {
+        let (offset, length) = self.locations[name];
+        let mut bytes = vec![0; length];
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.read_exact(&mut bytes))
+            .map_err(|error| WeightsError::io(&error))?;
+        Ok(bytes)
+    }
+
+    /// Reads a quantised matrix, which must be in the file.
+    pub fn read_int8(&self, name: &str, shape: &[usize]) -> Result<TensorData, WeightsError> {
+        let scales = self.read(&scales_of(name))?;
+        int8::from_file(name, self.read(name)?, shape, &scales, &self.scales[name])
+    }
+}
+
+/// Marks quantised matrices: each matrix of 8-bit integers that has scales gets the element type
+/// `int8`, and its scales are removed from `tensors`. Returns the shapes of the scales, by the
+/// names of the matrices.
+fn take_scales(tensors: &mut BTreeMap<String, TensorInfo>) -> BTreeMap<String, Vec<usize>> {
+    let is_matrix = |name: &String| {
+        let scales = tensors.get(&scales_of(name));
+        tensors[name].dtype == "i8" && scales.is_some_and(|scales| scales.dtype == "f32")
+    };
+    let names: Vec<String> = tensors
+        .keys()
+        .filter(|name| is_matrix(name))
+        .cloned()
+        .collect();
+    let mut shapes = BTreeMap::new();
+    for name in names {
+        if let (Some(scales), Some(matrix)) =
+            (tensors.remove(&scales_of(&name)), tensors.get_mut(&name))
+        {
+            matrix.dtype = INT8.into();
+            shapes.insert(name, scales.shape);
+        }
+    }
+    shapes
+}
