@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Writes the seeds of the fuzz targets for settings, records, corpora, tokenisers and caches:
+# Writes the seeds of the fuzz targets for settings, records, corpora, tokenisers, caches and folders:
 #
 #     fuzz/seeds.sh target/release/train
 set -euo pipefail
 train=$(realpath "$1")
 seeds=$(realpath "$(dirname "$0")")/seeds
-mkdir -p "$seeds"/{cache,checkpoint,config,corpus,tokenizer}
+families=$(realpath "$(dirname "$0")/../crates/transformer/tests/fixtures/families")
+mkdir -p "$seeds"/{cache,checkpoint,config,corpus,folder,tokenizer}
 cd "$(mktemp -d)"
 # Copies a file without the names of this machine.
 plain() { sed -e "s#$PWD#/corpora#g" -e "s#$(uname -n)#host#g" -e "s#$train#train#g" "$1" >"$2"; }
@@ -34,4 +35,12 @@ pairs=(cache-char/pairs-*)
 for which in 0 1 2; do
   names=(manifest.json index tokens)
   { printf "\\x0$which"; cat "${pairs[0]}/${names[$which]}"; } >"$seeds/cache/${names[$which]}"
+done
+which=0
+for family in bart m2m_100 t5; do
+  for name in config.json generation_config.json tokenizer.json; do
+    # The first byte says which file it is.
+    { printf "\\x$(printf %02x "$which")"; cat "$families/$family/$name"; } >"$seeds/folder/$family-$name"
+    which=$((which + 1))
+  done
 done

@@ -25,6 +25,8 @@ mod damage;
 mod disk;
 #[path = "attacks/flags.rs"]
 mod flags;
+#[path = "attacks/folders.rs"]
+mod folders;
 #[path = "attacks/hostile.rs"]
 mod hostile;
 #[path = "attacks/kills.rs"]

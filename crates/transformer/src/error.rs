@@ -55,9 +55,15 @@ impl ConfigError {
             text.push_str(words);
             text.push_str(rest);
         }
+        let value = value.to_string();
+        let short = match value.parse::<f64>() {
+            // Numbers such as 1e300 would have hundreds of digits.
+            Ok(number) if value.len() > 24 => format!("{number:e}"),
+            _ => value,
+        };
         Self {
             field,
-            value: value.to_string(),
+            value: short,
             expected: text,
             mentions,
         }
@@ -135,5 +141,14 @@ mod tests {
         let error = ConfigError::new("a", "{b}", "at least 1");
         assert_eq!(error.to_string(), "a is {b}, but must be at least 1");
         assert_eq!(error.expected_with(upper), "at least 1");
+    }
+
+    #[test]
+    fn long_numbers_are_short() {
+        let value = |value: f64| ConfigError::new("a", value, "less").value;
+        assert_eq!(value(1e300), "1e300");
+        assert_eq!(value(-1e-300), "-1e-300");
+        assert_eq!(value(0.1 + 0.2), "0.30000000000000004");
+        assert_eq!(ConfigError::new("a", "x".repeat(30), "").value.len(), 30);
     }
 }

@@ -166,7 +166,7 @@ fn read((name, path): (String, PathBuf)) -> (String, Vec<u8>) {
 }
 
 /// Damages bytes, and returns a description of the damage.
-fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
+pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     let length = bytes.len();
     if length == 0 {
         bytes.push(random.random());

@@ -107,9 +107,9 @@ fn a_folder_survives_import_and_export() {
     let folder = folder.path();
     let languages = "--source-lang fra_Latn --target-lang deu_Latn";
     for (name, layout, languages) in [
-        ("t5", "t5", ""),
-        ("bart", "bart", ""),
-        ("m2m_100", "m2m100", languages),
+        ("t5", "", ""),
+        ("bart", "--layout bart", ""),
+        ("m2m_100", "", languages),
     ] {
         let from = family(name);
         run(
@@ -121,7 +121,7 @@ fn a_folder_survives_import_and_export() {
         let written = format!("{name}-folder");
         run(
             folder,
-            &format!("export {name} --layout {layout} --folder {written}"),
+            &format!("export {name} {layout} --folder {written}"),
         );
         assert_eq!(generated(folder, &written, ""), outputs, "{name}");
         let tokenizer = |folder: &Path| fs::read(folder.join("tokenizer.json")).unwrap();

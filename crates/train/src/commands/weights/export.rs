@@ -32,13 +32,13 @@ use crate::terminal::output;
 /// A run that cannot be read, a model that the layout cannot represent, or a file that cannot be
 /// written.
 pub fn run(args: &ExportArgs) -> Result<()> {
-    let Some(layout) = args.layout else {
+    if args.web {
         return web::run(args);
-    };
+    }
     if args.dtype == Some(Dtype::Int8) {
-        let needed = match layout {
-            Layout::Native if args.rename.is_empty() => None,
-            Layout::Native => {
+        let needed = match args.layout {
+            Some(Layout::Native) if args.rename.is_empty() => None,
+            Some(Layout::Native) => {
                 Some("cannot be used with --rename: matrices are found by their names")
             }
             _ => Some("needs --layout native: other layouts have no 8-bit integers"),
@@ -47,7 +47,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
             return Err(UsageError::new("--dtype", Dtype::Int8, needed).into());
         }
     }
-    let output = output_of(args, layout)?;
+    let output = output_of(args)?;
     let _pages = return_freed_pages();
     let Source {
         config,
@@ -56,6 +56,14 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         vocabularies,
         run,
     } = Source::read(args)?;
+    let layout = match args.layout {
+        Some(layout) => layout,
+        None => Layout::of_hugging_face(&config).ok_or_else(|| {
+            let what =
+                "is of no family of Hugging Face; --layout t5, say, tells why not of that one";
+            UsageError::new("the model of", args.source.display(), what)
+        })?,
+    };
     let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
         .map_err(unrepresentable)?;
     drop(parameters);
@@ -108,14 +116,16 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 
 /// Returns the path of the file of weights, which is in the folder if one is written. Rejects a path
 /// that cannot be written.
-fn output_of(args: &ExportArgs, layout: Layout) -> Result<PathBuf, UsageError> {
+fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     let Some(folder) = &args.folder else {
         let output = args.output.clone().unwrap_or_default();
         check_output(&output, args.force)?;
         return Ok(output);
     };
     let reject = |what: &str| Err(UsageError::new("--folder", folder.display(), what));
-    if !layout.is_hugging_face() {
+    if let Some(layout) = args.layout
+        && !layout.is_hugging_face()
+    {
         let layouts = Layout::ALL.iter().filter(|layout| layout.is_hugging_face());
         let names: Vec<_> = layouts.map(|layout| layout.to_string()).collect();
         let expected = format!("has no --folder; {} have one", names.join(", "));

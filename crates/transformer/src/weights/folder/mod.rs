@@ -88,7 +88,12 @@ impl ModelFolder {
     /// In the cases of [`import`](super::import()), or if a size of the weights is not the one of
     /// `config.json`.
     pub fn import(&self) -> Result<Imported, WeightsError> {
-        let mut imported = import(&self.file, &self.options)?;
+        let mut imported = import(&self.file, &self.options).map_err(|error| match error {
+            WeightsError::Config(error) => {
+                WeightsError::File(format!("has a {CONFIG} of an invalid model: {error}"))
+            }
+            error => error,
+        })?;
         for (name, found, given) in self.sizes.compare(&imported.config) {
             if found != given {
                 let what = format!("has weights with {name} {found}, but {CONFIG} has {given}");

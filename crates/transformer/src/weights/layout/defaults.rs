@@ -4,6 +4,7 @@
 use std::fmt;
 
 use super::name::Layout;
+use crate::choice::Choice;
 use crate::config::{
     Activation, NormKind, NormPlacement, NormVariance, Positions, TransformerConfig, WeightTying,
 };
@@ -96,6 +97,22 @@ impl Layout {
             weight_tying,
             ..config
         }
+    }
+
+    /// Returns the layout of Hugging Face that can represent a model, if there is one.
+    ///
+    /// ```
+    /// use transformer::TransformerConfig;
+    /// use transformer::weights::Layout;
+    ///
+    /// let config = TransformerConfig::new(20, 20);
+    /// assert_eq!(Layout::of_hugging_face(&config), None);
+    /// assert_eq!(Layout::of_hugging_face(&Layout::T5.choices(config)), Some(Layout::T5));
+    /// ```
+    pub fn of_hugging_face(config: &TransformerConfig) -> Option<Self> {
+        Self::ALL.iter().copied().find(|layout| {
+            layout.is_hugging_face() && layout.unsupported(config, Contents::Model).is_none()
+        })
     }
 
     /// Returns the name and value of the first hyper-parameter that the layout cannot represent,
@@ -202,7 +219,6 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::choice::Choice;
 
     #[test]
     fn a_layout_represents_the_choices_of_its_models() {
@@ -211,6 +227,8 @@ mod tests {
             let config = layout.choices(config.clone());
             let unsupported = layout.unsupported(&config, Contents::Model);
             assert_eq!(unsupported, None, "{layout}");
+            let found = Layout::of_hugging_face(&config);
+            assert_eq!(found, layout.is_hugging_face().then_some(layout));
             assert_eq!(config.validate(), Ok(()), "{layout}");
         }
     }

@@ -1,0 +1,136 @@
+//! Damaged folders of Hugging Face. Their files have no checksums, so that another model may come
+//! out, but never a panic, an endless run, or an error that does not say where it comes from.
+
+use std::fs;
+use std::path::Path;
+
+use rand::RngExt;
+use rand::seq::IndexedRandom;
+use serde_json::{Value, json};
+
+use super::damage::damage;
+use super::program::Program;
+use super::rounds::{Random, make_attacks};
+use super::runs::copy;
+
+const FAMILIES: [&str; 3] = ["bart", "m2m_100", "t5"];
+
+const COMMANDS: [&str; 3] = [
+    "generate model --max-length 8",
+    "import model --run-dir run",
+    "fit --from model --train pairs.tsv --valid pairs.tsv --steps 1 --run-dir run",
+];
+
+const LINES: &str = "w10 w17 w11\nw12\n";
+
+/// Writes a family's folder as `model`, and pairs to train on.
+fn prepare(folder: &Path, family: &str) {
+    let fixtures = "../transformer/tests/fixtures/families";
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
+    copy(&fixtures.join(family), &folder.join("model"));
+    fs::write(folder.join("pairs.tsv"), "w10 w17\tw10\nw12\tw12\n").unwrap();
+}
+
+/// Returns a value that a file should not have, or that asks for much.
+fn hostile_value(random: &mut Random) -> Value {
+    let values = [
+        json!(null),
+        json!(true),
+        json!(false),
+        json!(-1),
+        json!(0),
+        json!(1),
+        json!(3),
+        json!(100_000),
+        json!(4_294_967_295_u64),
+        json!(u64::MAX),
+        json!(0.5),
+        json!(-1e300),
+        json!(1e300),
+        json!(""),
+        json!("w10"),
+        json!("..\\/\0"),
+        json!([]),
+        json!([-1, "x"]),
+        json!(vec![0; 10_000]),
+        json!({}),
+        json!({"w10": 10}),
+    ];
+    values.choose(random).expect("it is not empty").clone()
+}
+
+/// Returns the paths of all values as JSON pointers.
+fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
+    let inner: Vec<(String, &Value)> = match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, field)| (name.replace('~', "~0").replace('/', "~1"), field))
+            .collect(),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| (index.to_string(), item))
+            .collect(),
+        _ => Vec::new(),
+    };
+    for (name, value) in inner {
+        let path = format!("{path}/{name}");
+        pointers(value, &path, found);
+        found.push(path);
+    }
+}
+
+/// Replaces a value of a JSON file, and returns a description.
+fn replace_value(bytes: &mut Vec<u8>, random: &mut Random) -> String {
+    let mut whole: Value = serde_json::from_slice(bytes).expect("a file of JSON");
+    let mut paths = Vec::new();
+    pointers(&whole, "", &mut paths);
+    let path = paths.choose(random).expect("it has a value");
+    let value = hostile_value(random);
+    let how = format!("{path} set to {value:.60}");
+    *whole.pointer_mut(path).expect("it was found") = value;
+    *bytes = serde_json::to_vec(&whole).expect("it is JSON");
+    how
+}
+
+fn attack(case: u64, random: &mut Random) -> Result<&'static str, String> {
+    let place = tempfile::tempdir().unwrap();
+    let folder = place.path();
+    let family = FAMILIES[case as usize % FAMILIES.len()];
+    prepare(folder, family);
+    let names = [
+        "config.json",
+        "generation_config.json",
+        "tokenizer.json",
+        "model.safetensors",
+    ];
+    // Half of the attacks are on the configuration, which has the most to get wrong.
+    let name = match random.random() {
+        true => names[0],
+        false => names.choose(random).expect("it is not empty"),
+    };
+    let path = folder.join("model").join(name);
+    let mut bytes = fs::read(&path).unwrap();
+    let how = match name.ends_with(".json") && random.random_range(0..4) > 0 {
+        true => replace_value(&mut bytes, random),
+        false => damage(&mut bytes, random),
+    };
+    fs::write(&path, bytes).unwrap();
+    let command = COMMANDS.choose(random).expect("it is not empty");
+    let answer = Program::new(folder, command).reading(LINES).run();
+    let wrong = |what: String| format!("{family}, {name}: {how}\n    {what}");
+    answer.check().map_err(wrong)?;
+    // Two files can contradict each other, and a tensor's name leads to the file of weights. Damaged
+    // numbers show in outputs only.
+    let words = [&names[..], &["has no tensor", "has a tensor", "not finite"]].concat();
+    match answer.code {
+        Some(0) => Ok("a model"),
+        _ if answer.names(&words) => Ok("an error that says where"),
+        _ => Err(wrong(answer.fault("the error does not say where"))),
+    }
+}
+
+#[test]
+fn damaged_folders_of_pretrained_models_are_noticed_or_give_a_model() {
+    make_attacks("folders", 80, attack);
+}
