@@ -53,7 +53,8 @@ fn export_prints_the_module_that_the_file_fits() {
             assert!(printed.contains(part), "{flags}: {printed}\nhas no {part}");
         }
     }
-    let expected = "the model of pre: is of no family of Hugging Face; --layout t5";
+    let expected =
+        "the model of pre: has settings that no family of Hugging Face has; with --layout t5";
     refused(folder, &["export", "pre", "--folder", "y"], &[expected]);
     let native = run(folder, "export pre --layout native --output x --force");
     assert_eq!(native.lines().count(), 1, "{native}");

@@ -59,8 +59,8 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     let layout = match args.layout {
         Some(layout) => layout,
         None => Layout::of_hugging_face(&config).ok_or_else(|| {
-            let what =
-                "is of no family of Hugging Face; --layout t5, say, tells why not of that one";
+            let what = "has settings that no family of Hugging Face has; with --layout t5, or \
+                        another, the error names one of them";
             UsageError::new("the model of", args.source.display(), what)
         })?,
     };
