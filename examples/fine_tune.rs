@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let again = PretrainedModel::open(&written, &Languages::default())?.run(&Device::flex())?;
     let codec = again.dataset.codec();
     let defaults = again.dataset.search();
-    let search = defaults.config(&codec.vocabularies(), 20);
+    let search = defaults.config(again.dataset.as_ref());
     for example in dataset.held_out(0, data::Split::Validation, 3) {
         let output = &again
             .model

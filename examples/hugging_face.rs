@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The settings of generation come from the folder, too.
     let (codec, search) = (run.dataset.codec(), run.dataset.search());
-    let config = search.config(&codec.vocabularies(), 100);
+    let config = search.config(run.dataset.as_ref());
     let sources = texts.iter().map(|text| codec.encode_source(text));
     let sources = sources.collect::<Result<Vec<_>, _>>()?;
     let prefixes = vec![search.prefix; sources.len()];

@@ -60,7 +60,7 @@ impl Look {
             max_length: dataset.limits().target - 1,
             ..generate
         };
-        let mut found = SequenceModel::generate(model, &[&source], &generate)?;
+        let mut found = SequenceModel::generate(model, &[&source], &[], &generate)?;
         let best = found.remove(0).remove(0);
         let inspection = inspect(model, dataset, &source, &best.tokens);
         let codec = dataset.codec();

@@ -21,7 +21,8 @@ pub trait SequenceModel: Module + Sync {
     /// number of tokens whose logits are held in memory at a time; `None` for all tokens.
     fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1>;
 
-    /// Returns the hypotheses for each source, the best first.
+    /// Returns the hypotheses for each source, the best first. Each begins with the token ids
+    /// `prefix`.
     ///
     /// # Errors
     ///
@@ -29,6 +30,7 @@ pub trait SequenceModel: Module + Sync {
     fn generate(
         &self,
         sources: &[&[u32]],
+        prefix: &[u32],
         config: &GenerateConfig,
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError>;
 }
@@ -51,8 +53,9 @@ impl SequenceModel for Transformer {
     fn generate(
         &self,
         sources: &[&[u32]],
+        prefix: &[u32],
         config: &GenerateConfig,
     ) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
-        Self::generate(self, sources, config)
+        self.complete(sources, &vec![prefix; sources.len()], config)
     }
 }

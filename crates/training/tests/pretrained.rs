@@ -8,6 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
+use training::collective::Alone;
+use training::data::Example;
+use training::evaluation::decode_greedily;
 use training::inference::{Generation, Line, Predictor, Work};
 use training::pretrained::{Languages, PretrainedModel, is_pretrained};
 use training::run::checkpoint::TrainedRun;
@@ -52,8 +55,8 @@ fn outputs_are_those_of_transformers() {
             assert!(is_pretrained(&folder));
             let run = PretrainedModel::open(&folder, &languages).unwrap();
             let run = run.run(&Device::flex()).unwrap();
-            let vocabularies = run.dataset.codec().vocabularies();
-            let mut config = run.dataset.search().config(&vocabularies, 100);
+            let search = run.dataset.search();
+            let mut config = search.config(run.dataset.as_ref());
             match mode.as_str() {
                 "texts" => continue,
                 "greedy" => config.method = Method::Greedy,
@@ -74,6 +77,33 @@ fn outputs_are_those_of_transformers() {
                 wrong.len()
             );
         }
+    }
+}
+
+#[test]
+fn evaluations_decode_with_the_settings_of_the_folder() {
+    for name in ["t5", "bart", "m2m_100"] {
+        let path = fixtures().join(format!("{name}.generated.json"));
+        let json = fs::read_to_string(path).unwrap();
+        let expected: BTreeMap<String, Vec<String>> = serde_json::from_str(&json).unwrap();
+        let folder = fixtures().join(name);
+        let run = PretrainedModel::open(&folder, &Languages::default()).unwrap();
+        let run = run.run(&Device::flex()).unwrap();
+        let codec = run.dataset.codec();
+        let vocabularies = codec.vocabularies();
+        let target = vec![vocabularies.bos_id, vocabularies.eos_id.unwrap()];
+        let examples = expected["texts"].iter().take(50).map(|text| Example {
+            source: codec.encode_source(text).unwrap(),
+            target: target.clone(),
+        });
+        let examples: Vec<_> = examples.collect();
+        let decoded = decode_greedily(&run.model, run.dataset.as_ref(), &examples, &Alone).unwrap();
+        let both = decoded.iter().zip(&expected["greedy"]);
+        let wrong: Vec<_> = both
+            .map(|(found, expected)| (codec.decode_target(&found.output), expected))
+            .filter(|(found, expected)| found.trim_end() != *expected)
+            .collect();
+        assert!(wrong.len() <= 1, "{name}: {wrong:?}");
     }
 }
 

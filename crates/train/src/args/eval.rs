@@ -47,7 +47,8 @@ pub struct EvalArgs {
     /// Beam search.
     #[command(flatten)]
     pub beam: BeamArgs,
-    /// Never repeat N tokens in a row within an output; 0 allows it [default: 0]
+    /// Never repeat N tokens in a row within an output; 0 allows it [default: 0, or what the files of a
+    /// pretrained model say]
     #[arg(long, value_name = "N", conflicts_with = "eval_lengths", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Write the outputs to this file, one per line in the order of the split. If the name ends with

@@ -82,7 +82,7 @@ pub struct GenerateArgs {
     #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub repetition_penalty: Option<f64>,
     /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token
-    /// is forbidden ends early [default: 0]
+    /// is forbidden ends early [default: 0, or what the files of a pretrained model say]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Never generate this symbol; may be given several times. Special tokens such as `<unk>` can
@@ -167,26 +167,23 @@ impl GenerateArgs {
         dataset: &dyn Dataset,
         model: &TransformerConfig,
     ) -> Result<GenerateConfig, UsageError> {
-        let (codec, limits) = (dataset.codec(), dataset.limits());
-        // `limits.target` counts the begin symbol, which is not generated.
         let defaults = dataset.search();
-        let given = self.max_length.or(defaults.max_length);
-        let max_length = given.unwrap_or(limits.target - 1);
-        let most = max_tokens(model);
+        let mut config = defaults.config(dataset);
+        if let Some(max_length) = self.max_length {
+            config.max_length = max_length;
+            config.length_limit = None;
+        }
+        let (max_length, most) = (config.max_length, max_tokens(model));
         if max_length > most {
             let expected = format!("must be at most what the model can take ({most})");
             return Err(UsageError::new("--max-length", max_length, expected));
         }
-        let vocabularies = codec.vocabularies();
-        let mut config = defaults.config(&vocabularies, max_length);
-        config.max_length = max_length;
         config.method = self.method(defaults.beam)?;
         config.forbidden.extend(self.forbidden(dataset)?);
         set(&mut config.min_length, self.min_length);
         set(&mut config.n_best, self.n_best);
         set(&mut config.repetition_penalty, self.repetition_penalty);
         set(&mut config.no_repeat_ngram, self.no_repeat_ngram);
-        config.length_limit = limits.output.filter(|_| given.is_none());
         check_generation(&config, model, self.batch_size.unwrap_or(1))?;
         Ok(config)
     }

@@ -40,9 +40,9 @@ struct Evaluation {
 /// Wrong flags, a run that cannot be read, or a device that cannot be used.
 pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     check_batch_size(args.batch_size)?;
-    let method = args.beam.method()?;
     let mut by_length = args.lengths.config()?;
     let trained = load(&args.trained, args.int8, group)?;
+    let method = args.beam.method_or(trained.run.dataset.search().beam)?;
     if let (DataConfig::Text(config), None) = (&trained.run.config.data, &by_length) {
         let expected = "is not a split of a text run; name a test set with --source and --target, or with --pairs";
         let missing = args.split.filter(|&split| split == Split::Test);
@@ -102,8 +102,10 @@ fn of_split(args: &EvalArgs, trained: &Trained, method: Method, group: &Group) -
         return Err(unusable(&args.trained.run.join("config.json"), what).into());
     }
     let batch_size = args.batch_size;
-    let config = evaluation::generate_config(dataset, &examples, method)
-        .with_no_repeat_ngram(args.no_repeat_ngram.unwrap_or(0));
+    let mut config = evaluation::generate_config(dataset, &examples, method);
+    if let Some(length) = args.no_repeat_ngram {
+        config.no_repeat_ngram = length;
+    }
     let rows = batch_size.unwrap_or(1).min(examples.len());
     check_generation(&config, &run.config.model, rows)?;
 

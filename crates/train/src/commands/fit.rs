@@ -23,8 +23,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     if let Some(run) = &args.run.resume {
         return resume::run(&args.resume_args(run)?, group);
     }
-    let given = args.pretrained.open()?;
-    let mut config = args.config(given.as_ref())?;
+    let (mut config, given) = args.config()?;
     // A dry run leaves no files, so it writes tokenised corpora to a temporary folder instead of
     // the cache.
     let for_dry_run = args.settings.dry_run.then(tempfile::tempdir).transpose()?;

@@ -72,15 +72,13 @@ pub(super) fn run(
         },
     };
     let dataset = run.dataset.as_ref();
-    let (codec, limits) = (dataset.codec(), dataset.limits());
-    let vocabularies = codec.vocabularies();
+    let codec = dataset.codec();
     let longest = max_tokens(&run.config.model);
-    // `limits.target` counts the begin symbol, which is not generated.
-    let generation = GenerateConfig::new(vocabularies.bos_id, limits.target - 1)
-        .with_eos_id(vocabularies.eos_id)
-        .with_method(method)
-        .with_no_repeat_ngram(args.no_repeat_ngram.unwrap_or(0))
-        .with_length_limit(limits.output);
+    let defaults = dataset.search();
+    let mut generation = defaults.config(dataset).with_method(method);
+    if let Some(length) = args.no_repeat_ngram {
+        generation.no_repeat_ngram = length;
+    }
     check_generation(&generation, &run.config.model, args.batch_size.unwrap_or(1))?;
 
     let inputs = [Some(&corpus.source), corpus.target.as_ref()];

@@ -156,6 +156,22 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
 }
 
 #[test]
+fn flags_replace_the_languages_of_a_file_of_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    let fit = format!("fit --from {} {PAIRS} --print-config", family("m2m_100"));
+    let french = run(folder, &fit);
+    fs::write(folder.join("french.json"), &french).unwrap();
+    let flags = "--source-lang fra_Latn --target-lang deu_Latn";
+    let german = run(folder, &format!("{fit} {flags}"));
+    assert_ne!(german, french);
+    let print = "fit --config french.json --print-config";
+    assert_eq!(run(folder, print), french);
+    assert_eq!(run(folder, &format!("{print} {flags}")), german);
+}
+
+#[test]
 fn thin_matrices_are_added_to_the_models() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -263,7 +279,7 @@ fn mistakes_about_pretrained_models_are_named() {
         ),
         (
             format!("fit {PAIRS} --target-lang deu_Latn"),
-            "--target-lang deu_Latn: needs --from",
+            "--target-lang deu_Latn: needs --from, or --config of a pretrained model",
         ),
         (
             format!("fit --from {m2m} {PAIRS} --target-lang tlh_Latn"),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use transformer::generate::{EarlyStopping, GenerateConfig, LengthLimit, LengthPenalty, Method};
 
 use super::synthetic::task::SyntheticTask;
-use super::{Codec, Decoded, Example, Split, Vocabularies};
+use super::{Codec, Decoded, Example, Split};
 
 /// Limits on the lengths of sequences and texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,10 +59,12 @@ pub struct SearchDefaults {
 }
 
 impl SearchDefaults {
-    /// Returns these settings for a model with the given vocabularies. `max_length` is the maximum
-    /// number of tokens of an output, unless these settings have one.
-    pub fn config(&self, vocabularies: &Vocabularies, max_length: usize) -> GenerateConfig {
-        let max_length = self.max_length.unwrap_or(max_length);
+    /// Returns these settings for the vocabularies of a data set, whose limits apply unless these
+    /// settings have a maximum length.
+    pub fn config(&self, dataset: &dyn Dataset) -> GenerateConfig {
+        let (vocabularies, limits) = (dataset.codec().vocabularies(), dataset.limits());
+        // `limits.target` counts the begin symbol, which is not generated.
+        let max_length = self.max_length.unwrap_or(limits.target - 1);
         let method = match self.beam {
             None | Some((1, _)) => Method::Greedy,
             Some((width, length_penalty)) => Method::Beam {
@@ -73,6 +75,7 @@ impl SearchDefaults {
         GenerateConfig::new(vocabularies.bos_id, max_length)
             .with_eos_id(vocabularies.eos_id)
             .with_method(method)
+            .with_length_limit(limits.output.filter(|_| self.max_length.is_none()))
             .with_min_length(self.min_length)
             .with_repetition_penalty(self.repetition_penalty.unwrap_or(1.0))
             .with_no_repeat_ngram(self.no_repeat_ngram)

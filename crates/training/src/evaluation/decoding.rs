@@ -16,7 +16,8 @@ const TARGETS: usize = 1280;
 ///
 /// Outputs may have as many tokens as the longest output of the examples. If targets have an end
 /// symbol, one more token is allowed, so that an output without its end symbol counts as an error.
-/// If the data set limits outputs by the lengths of their sources, that limit applies instead.
+/// If the data set limits outputs by the lengths of their sources, that limit applies instead. If
+/// settings of generation come with the data set, they apply except for their beam.
 pub fn generate_config(
     dataset: &dyn Dataset,
     examples: &[Example],
@@ -26,14 +27,11 @@ pub fn generate_config(
     let limits = dataset.limits();
     let has_eos = vocabularies.eos_id.is_some();
     let longest = examples.iter().map(|e| e.output(has_eos).len()).max();
-    let max_length = match limits.output {
-        None => longest.unwrap_or(0) + usize::from(has_eos),
-        Some(_) => limits.target - 1,
-    };
-    GenerateConfig::new(vocabularies.bos_id, max_length)
-        .with_eos_id(vocabularies.eos_id)
-        .with_method(method)
-        .with_length_limit(limits.output)
+    let mut config = dataset.search().config(dataset);
+    if limits.output.is_none() {
+        config.max_length = longest.unwrap_or(0) + usize::from(has_eos);
+    }
+    config.with_method(method)
 }
 
 /// Index of an example, and the best output for it.
@@ -48,7 +46,7 @@ struct Part {
 }
 
 /// Decodes the sources of examples. Returns the best output of each source, and whether the data
-/// set accepts it.
+/// set accepts it. Outputs begin with the prefix of the data set's settings of generation.
 ///
 /// `batch_size` is the number of sources that are decoded together; `None` chooses the number by
 /// the hypotheses per source. The processes of `group` divide the batches, and all of them get the
@@ -68,9 +66,10 @@ pub fn decode<M: SequenceModel>(
     let model = model.valid();
     let (scorer, vocab_size) = (dataset.scorer(), dataset.codec().vocabularies().target_size);
     let size = batch_size.unwrap_or((TARGETS / config.rows_per_source()).clamp(1, ROWS));
+    let prefix = dataset.search().prefix;
     let decode = |indices: &[usize]| -> Result<Vec<Output>, GenerateError> {
         let sources = indices.iter().map(|&index| &examples[index].source[..]);
-        let outputs = model.generate(&sources.collect::<Vec<_>>(), config)?;
+        let outputs = model.generate(&sources.collect::<Vec<_>>(), &prefix, config)?;
         let best = outputs.into_iter().map(|mut all| all.remove(0).tokens);
         Ok(indices.iter().copied().zip(best).collect())
     };

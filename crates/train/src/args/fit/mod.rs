@@ -26,7 +26,7 @@ use evaluation::EvaluationArgs;
 use execution::ExecutionArgs;
 use model::HyperParameterArgs;
 use optimization::OptimizationArgs;
-use pretrained::PretrainedArgs;
+use pretrained::{PretrainedArgs, in_languages};
 use run::RunArgs;
 use settings::SettingsArgs;
 use text::TextArgs;
@@ -80,15 +80,20 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// Returns the settings of the run that the flags describe. The settings are not checked yet.
-    /// `model` is the model of `--from`.
+    /// Returns the settings of the run that the flags describe, and the model of `--from` if it had
+    /// to be opened for them. The settings are not checked yet.
     ///
     /// # Errors
     ///
-    /// A backend that cannot be used, or flags that cannot be combined.
-    pub fn config(&self, model: Option<&PretrainedModel>) -> Result<RunConfig, UsageError> {
-        let mut config = match (&self.settings.config, model) {
-            (Some(path), _) => file::read(path)?,
+    /// A file or a folder that cannot be read, a backend that cannot be used, or flags that cannot
+    /// be combined.
+    pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
+        let file = self.settings.config.as_ref();
+        let file = file.map(|path| file::read(path)).transpose()?;
+        let model = self.pretrained.open(file.as_ref())?;
+        let mut config = match (file, &model) {
+            (Some(file), Some(model)) => in_languages(file, model),
+            (Some(file), None) => file,
             (None, Some(model)) => self.of_pretrained(model)?,
             (None, None) => self.defaults()?,
         };
@@ -121,7 +126,7 @@ impl FitArgs {
         self.run.apply(&mut config.checkpointing);
         self.execution.apply(&mut config.execution)?;
         self.settings.apply(&mut config)?;
-        Ok(config)
+        Ok((config, model))
     }
 
     /// Returns the settings that the flags override for the model of `--from`. Rejects another task.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use training::config::RunConfig;
+use training::data::parallel::PretrainedConfig;
 use training::data::{DataConfig, Sides};
 use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel};
@@ -40,34 +41,56 @@ impl PretrainedArgs {
         given(self)
     }
 
-    /// Opens the folder; `None` without one.
+    /// Opens the folder of `--from`, or that of `file`, the settings of `--config`, if the flags
+    /// have other languages; `None` otherwise.
     ///
     /// # Errors
     ///
     /// A folder that cannot be used, or languages without a folder.
-    pub fn open(&self) -> Result<Option<PretrainedModel>, UsageError> {
-        let has_folder = self.from.is_some();
-        needs(
-            "--source-lang",
-            self.source_lang.as_ref(),
-            "--from",
-            has_folder,
-        )?;
-        needs(
-            "--target-lang",
-            self.target_lang.as_ref(),
-            "--from",
-            has_folder,
-        )?;
-        let Some(folder) = &self.from else {
-            return Ok(None);
+    pub fn open(&self, file: Option<&RunConfig>) -> Result<Option<PretrainedModel>, UsageError> {
+        let of_file = file.and_then(pretrained_of);
+        let asked = [
+            ("--source-lang", &self.source_lang),
+            ("--target-lang", &self.target_lang),
+        ];
+        let mut asks = false;
+        for (flag, language) in asked {
+            let needed = "--from, or --config of a pretrained model";
+            let has_folder = self.from.is_some() || of_file.is_some();
+            needs(flag, language.as_ref(), needed, has_folder)?;
+            asks |= language.is_some();
+        }
+        let (folder, of_file) = match (&self.from, of_file) {
+            (Some(folder), _) => (folder, None),
+            (None, Some(of_file)) if asks => (&of_file.folder, Some(of_file)),
+            _ => return Ok(None),
         };
+        let [source, target] = [
+            of_file.and_then(|file| file.source_language.clone()),
+            of_file.and_then(|file| file.target_language.clone()),
+        ];
         let languages = Languages {
-            source: self.source_lang.clone(),
-            target: self.target_lang.clone(),
+            source: self.source_lang.clone().or(source),
+            target: self.target_lang.clone().or(target),
         };
         PretrainedModel::open(folder, &languages).map(Some)
     }
+}
+
+fn pretrained_of(config: &RunConfig) -> Option<&PretrainedConfig> {
+    match &config.data {
+        DataConfig::Text(text) => text.pretrained.as_ref(),
+        _ => None,
+    }
+}
+
+/// Returns the settings of a file with the languages of `model`, which was opened with those of the
+/// flags. Settings of generation depend on them.
+pub fn in_languages(mut file: RunConfig, model: &PretrainedModel) -> RunConfig {
+    if let DataConfig::Text(text) = &mut file.data {
+        text.pretrained = pretrained_of(&model.config).cloned();
+    }
+    file
 }
 
 /// Returns the settings that the flags override for a model of a folder.
