@@ -59,10 +59,25 @@ fn export_prints_the_module_that_the_file_fits() {
     let native = run(folder, "export pre --layout native --output x --force");
     assert_eq!(native.lines().count(), 1, "{native}");
     for (run, layout, expected) in [
-        ("pre", "marian", "--norm pre; --layout native can"),
-        ("tied", "labml", "--norm post; --layout native can"),
+        (
+            "pre",
+            "marian --output y",
+            "--norm pre; --layout native can",
+        ),
+        (
+            "tied",
+            "labml --output y",
+            "--norm post; --layout native can",
+        ),
+        (
+            "pre",
+            "marian --folder y",
+            "--norm pre; no family of Hugging Face can, but --layout native, without --folder",
+        ),
     ] {
-        let arguments = ["export", run, "--layout", layout, "--output", "y"];
+        let mut arguments = vec!["export", run, "--layout"];
+        arguments.extend(layout.split(' '));
+        let layout = arguments[3];
         let subject = format!("--layout {layout}: cannot represent the model, which has");
         refused(folder, &arguments, &[&subject[..], expected]);
     }

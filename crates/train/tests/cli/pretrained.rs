@@ -302,6 +302,10 @@ fn mistakes_about_pretrained_models_are_named() {
             "--lora-rank 999: must be at most ",
         ),
         (
+            "export imported --layout bart --folder x".to_owned(),
+            "; --layout t5 can",
+        ),
+        (
             "fit --from imported --train pairs.tsv".to_owned(),
             "folder imported: is a run, not a model of Hugging Face",
         ),

@@ -65,7 +65,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
         })?,
     };
     let mut theirs = weights::export(&config, contents, &parameters, layout, !args.no_positions)
-        .map_err(unrepresentable)?;
+        .map_err(|error| unrepresentable(error, able(&config, args.folder.is_some())))?;
     drop(parameters);
     for (from, to) in &args.rename {
         let reject = |what: &str| UsageError::new("--rename", format!("{from}={to}"), what);
@@ -167,9 +167,21 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     Ok(())
 }
 
+/// Says which layout can represent a model, in a folder of Hugging Face if it `is_folder`.
+fn able(config: &TransformerConfig, is_folder: bool) -> String {
+    let layout = match is_folder {
+        false => Some(Layout::Native),
+        true => Layout::of_hugging_face(config),
+    };
+    match layout {
+        Some(layout) => format!("--layout {layout} can"),
+        None => "no family of Hugging Face can, but --layout native, without --folder".into(),
+    }
+}
+
 /// Converts an error about a setting that the layout cannot represent. The message names the
-/// setting by its flag, or by its path if `fit` has no flag for it.
-fn unrepresentable(error: WeightsError) -> UsageError {
+/// setting by its flag, or by its path if `fit` has no flag for it, and ends with `able`.
+fn unrepresentable(error: WeightsError, able: String) -> UsageError {
     let WeightsError::Layout {
         layout,
         field,
@@ -183,7 +195,7 @@ fn unrepresentable(error: WeightsError) -> UsageError {
         Some(flag) => format!("{flag} {value}"),
         None => format!("{path}={value}"),
     };
-    let expected = format!("cannot represent the model, which has {setting}; --layout native can");
+    let expected = format!("cannot represent the model, which has {setting}; {able}");
     UsageError::new("--layout", layout, expected)
 }
 
