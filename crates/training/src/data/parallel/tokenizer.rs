@@ -174,6 +174,14 @@ impl Tokenizer {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner =
             Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        let ids = inner.get_vocab(true).into_values();
+        let vocab_size = ids.max().map_or(0, |id| id as usize + 1);
+        // The library needs memory for every smaller id when it writes the file again.
+        if vocab_size > MAX_VOCAB_SIZE {
+            let id = vocab_size - 1;
+            let what = format!("has the id {id}, but ids must be less than {MAX_VOCAB_SIZE}");
+            return Err(wrong(what));
+        }
         // In a text, the name of a special token is ordinary text: `<eos>` does not end a sequence.
         inner.set_encode_special_tokens(true);
         inner.with_padding(None);
@@ -210,15 +218,9 @@ impl Tokenizer {
         }
         let is_words = matches!(inner.get_model(), ModelWrapper::WordLevel(_))
             && inner.get_decoder().is_none();
-        let ids = inner.get_vocab(true).into_values();
-        let vocab_size = ids.max().map_or(0, |id| id as usize + 1);
-        if vocab_size > MAX_VOCAB_SIZE {
-            let id = vocab_size - 1;
-            let what = format!("has the id {id}, but ids must be less than {MAX_VOCAB_SIZE}");
-            return Err(wrong(what));
-        }
+        let most = pad_id.max(bos_id).max(eos_id) as usize;
         Ok(Self {
-            vocab_size,
+            vocab_size: vocab_size.max(most + 1),
             pad_id,
             bos_id,
             eos_id,
