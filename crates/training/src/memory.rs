@@ -27,28 +27,34 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Memory of the machine that processes can use, in bytes.
+/// Memory of the machine that a process of a run can use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// All memory and swap space, or the container's limit in `/sys/fs/cgroup/memory.max` if that
-    /// is less.
+    /// Equal part of all memory and swap space, or of the container's limit in
+    /// `/sys/fs/cgroup/memory.max` if that is less.
     pub total: u64,
-    /// Memory that is available now, without swapping, but at most the container's limit.
+    /// Equal part of the memory that is available now, without swapping, but at most of the
+    /// container's limit.
     pub free: u64,
+    /// Number of processes of the run on this machine.
+    pub processes: usize,
 }
 
 impl MachineMemory {
-    /// Returns the memory of this machine; `None` on systems other than Linux.
-    pub fn read() -> Option<Self> {
+    /// Returns the part of this machine's memory for each of `processes` processes; `None` on
+    /// systems other than Linux.
+    pub fn read(processes: usize) -> Option<Self> {
         let of = |name| kibibytes("/proc/meminfo", name);
         let total = of("MemTotal:")? + of("SwapTotal:")?;
         let free = of("MemAvailable:")?;
         let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok();
         let limit = limit.and_then(|text| text.trim().parse().ok());
         let limit = limit.unwrap_or(u64::MAX);
+        let [total, free] = [total, free].map(|bytes| bytes.min(limit) / processes as u64);
         Some(Self {
-            total: total.min(limit),
-            free: free.min(limit),
+            total,
+            free,
+            processes,
         })
     }
 }
@@ -71,8 +77,9 @@ pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usi
 }
 
 impl TrainingMemory {
-    /// Estimates the memory of a run. `limits` are the limits of the run's data set.
-    pub fn of(config: &RunConfig, limits: &Limits) -> Self {
+    /// Estimates the memory of each of the `processes` processes of a run, which divide the batches.
+    /// `limits` are the limits of the run's data set.
+    pub fn of(config: &RunConfig, limits: &Limits, processes: usize) -> Self {
         let (model, optimization) = (&config.model, &config.optimization);
         let [d, d_ff] = [model.d_model, model.d_ff].map(|n| n as f64);
         let [encoder, decoder] = [model.n_encoder_layers, model.n_decoder_layers];
@@ -121,7 +128,7 @@ impl TrainingMemory {
         };
         Self {
             state: state as u64,
-            batch: (bytes * (kept + logits * target as f64)) as u64,
+            batch: (bytes * (kept + logits * target as f64) / processes as f64) as u64,
         }
     }
 
@@ -138,7 +145,12 @@ impl TrainingMemory {
     ) -> Result<Option<String>, UsageError> {
         let gigabytes = |bytes: u64| format!("{:.1} GB", bytes as f64 / 1e9);
         let Self { state, batch } = self;
-        let (needed, all) = (state.saturating_add(batch), gigabytes(machine.total));
+        let needed = state.saturating_add(batch);
+        let each = match machine.processes {
+            1 => String::new(),
+            n => format!(" for each of {n} processes"),
+        };
+        let all = format!("{}{each}", gigabytes(machine.total));
         if state > machine.total {
             let needed = gigabytes(state);
             let expected = format!(
@@ -163,7 +175,7 @@ impl TrainingMemory {
         }
         Ok((needed > machine.free).then(|| {
             let (needed, free) = (gigabytes(needed), gigabytes(machine.free));
-            format!("a step takes about {needed} of memory, but only {free} are free now")
+            format!("a step takes about {needed} of memory, but only {free}{each} are free now")
         }))
     }
 }
@@ -188,16 +200,24 @@ mod tests {
         let mut config = RunConfig::copy();
         config.model = transformer::TransformerConfig::new(10_000, 10_000);
         config.optimization.batch_size = 16;
-        let memory = TrainingMemory::of(&config, &limits(64));
+        let memory = TrainingMemory::of(&config, &limits(64), 1);
         let mebibytes = (memory.state + memory.batch) as f64 / f64::from(1 << 20);
         assert!((900.0..1230.0).contains(&mebibytes), "{mebibytes}");
+        // Two processes have a model each and share the batch.
+        let of_two = TrainingMemory::of(&config, &limits(64), 2);
+        assert_eq!(of_two.state, memory.state);
+        assert_eq!(of_two.batch, memory.batch / 2);
     }
 
     #[test]
     fn what_does_not_fit_is_rejected_with_what_does() {
         let mut config = RunConfig::copy();
         config.optimization.batch_size = 64;
-        let machine = |total, free| MachineMemory { total, free };
+        let machine = |total, free| MachineMemory {
+            total,
+            free,
+            processes: 1,
+        };
         let [state, batch] = [1_000_000_000, 4_000_000_000];
         let memory = TrainingMemory { state, batch };
         let check = |total, free| memory.check(&config, machine(total, free));
@@ -210,14 +230,24 @@ mod tests {
         let error = check(2_000_000_000, 0).unwrap_err().to_string();
         let expected = "optimization.batch_size 64: a step takes about 5.0 GB, but there are 2.0 GB: at most about 16 fit";
         assert!(error.starts_with(expected), "{error}");
+        let of_two = MachineMemory {
+            processes: 2,
+            ..machine(2_000_000_000, 0)
+        };
+        let error = memory.check(&config, of_two).unwrap_err().to_string();
+        assert!(
+            error.contains("there are 2.0 GB for each of 2 processes: at most about 16 fit"),
+            "{error}"
+        );
         let error = check(900_000_000, 0).unwrap_err().to_string();
         assert!(
             error.starts_with("model.d_model 64: training the model takes about 1.0 GB"),
             "{error}"
         );
         if cfg!(target_os = "linux") {
-            let machine = MachineMemory::read().unwrap();
+            let machine = MachineMemory::read(1).unwrap();
             assert!(machine.free > 0 && machine.total >= machine.free);
+            assert_eq!(MachineMemory::read(4).unwrap().total, machine.total / 4);
         }
     }
 }

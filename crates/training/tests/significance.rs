@@ -76,7 +76,9 @@ fn scores_with_several_references_agree_with_sacrebleu() {
                 found.extend(bleu.precisions);
                 found.push(bleu.brevity_penalty);
                 found.extend([bleu.hypothesis, bleu.reference].map(|length| length as f64));
-                for (found, expected) in found.iter().zip(numbers(&expected[system]["bleu"])) {
+                let numbers = numbers(&expected[system]["bleu"]);
+                assert_eq!(found.len(), numbers.len());
+                for (found, expected) in found.iter().zip(numbers) {
                     assert!((found - expected).abs() < 1e-9, "{system} {expected}");
                 }
                 let chrf = segments(&case, system, lower_case, ChrfCounts::of_segment);
@@ -107,6 +109,7 @@ fn paired_bootstraps_agree_with_sacrebleu() {
                 ("chrf", paired_bootstrap(&chrf, samples, seed)),
             ];
             for (metric, found) in found {
+                assert_eq!(found.len(), SYSTEMS.len());
                 for (system, found) in SYSTEMS.iter().zip(found) {
                     let expected = &paired["systems"][system][metric];
                     let near = |found: f64, key: &str, tolerance: f64| {

@@ -106,13 +106,12 @@ impl InputLayer {
         table: Tensor<2>,
         offset: usize,
     ) -> Tensor<3> {
-        let [_, length] = ids.dims();
-        let mut x = fused::embedding(table, ids);
+        let mut x = fused::embedding(table, ids.clone());
         if let Some(scale) = self.scale {
             x = x * scale;
         }
         if let Some(position) = &self.position {
-            x = x + position.forward(offset, length).unsqueeze();
+            x = x + position.of_tokens(ids, offset);
         }
         if let Some(norm) = &self.norm {
             x = norm.forward(x);

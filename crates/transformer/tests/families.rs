@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use common::{Fixture, assert_close, backends};
+use transformer::CrossEntropy;
 use transformer::weights::{
     Contents, Dtype, Imported, Layout, ModelFolder, Parameters, WeightsFile, export,
     hugging_face_config, parameters, quantize_int8, to_bytes_with,
@@ -74,6 +75,18 @@ fn logits_and_gradients_are_those_of_transformers() {
             assert!(difference <= allowed, "memory of {name}: {difference}");
             let logits = model.forward(source.clone(), target.clone());
             close("logits", logits.clone());
+
+            let labels = expected.int::<2>("input.labels", device);
+            let criterion = CrossEntropy::new(0.0, imported.config.pad_id).unwrap();
+            let loss = model.loss(source.clone(), target.clone(), labels, &criterion, None);
+            let reference = expected.data("output.loss");
+            let name_of_loss = format!("loss of {name} on {}", backend.name);
+            let loss = (loss.sum / loss.tokens).into_data();
+            assert_close(&name_of_loss, &loss, &reference, tolerance(&reference));
+
+            let [gaps, after] = ["source", "target"]
+                .map(|what| expected.int::<2>(&format!("input.gaps.{what}"), device));
+            close("gaps.logits", model.forward(gaps, after));
 
             let cotangent: Tensor<3> = expected.float("input.cotangent", device);
             let gradients = (logits * cotangent).sum().backward();

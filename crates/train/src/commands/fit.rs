@@ -64,7 +64,7 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
-    check_memory(&config, dataset.as_ref())?;
+    check_memory(&config, dataset.as_ref(), group)?;
     let optimization = &config.optimization;
     let (warmup, steps) = (optimization.schedule.warmup, optimization.steps);
     if dataset.batches_per_epoch().is_some() && 2 * warmup > steps {

@@ -63,7 +63,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         }
         if let Some(chart) = kind.draw(&runs, options) {
             save(args, &kind.name(), &chart)?;
-        } else if kind.is_expected() || !args.only.is_empty() {
+        } else if kind.is_expected(&runs) || !args.only.is_empty() {
             let who = match runs.len() {
                 1 => "the run has no",
                 _ => "none of the runs has",

@@ -39,7 +39,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     end_progress();
     let dataset = dataset?;
     config.fit_to(dataset.as_ref())?;
-    check_memory(&config, dataset.as_ref())?;
+    check_memory(&config, dataset.as_ref(), group)?;
     check_lengths(&config, Some(dataset.as_ref()))?;
     let device = open_device(&config, group)?;
     let folder = group.first_then_others(|| match group.is_first() {

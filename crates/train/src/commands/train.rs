@@ -62,12 +62,18 @@ pub(super) fn check_lengths(
 /// # Errors
 ///
 /// A model or a batch that needs more memory than the machine has.
-pub(super) fn check_memory(config: &RunConfig, dataset: &dyn Dataset) -> Result<(), UsageError> {
+pub(super) fn check_memory(
+    config: &RunConfig,
+    dataset: &dyn Dataset,
+    group: &Group,
+) -> Result<(), UsageError> {
+    let (_, on_machine) = group.on_machine();
+    let processes = group.collective().size();
     let name: DeviceName = config.execution.backend.parse()?;
-    let (true, Some(machine)) = (name.backend.is_cpu(), MachineMemory::read()) else {
+    let (true, Some(machine)) = (name.backend.is_cpu(), MachineMemory::read(on_machine)) else {
         return Ok(());
     };
-    let memory = TrainingMemory::of(config, &dataset.limits());
+    let memory = TrainingMemory::of(config, &dataset.limits(), processes);
     if let Some(warning) = memory.check(config, machine)? {
         output::warn(&warning);
     }

@@ -94,6 +94,11 @@ impl Run {
         })
     }
 
+    /// Returns whether the run learns from texts.
+    pub fn is_of_texts(&self) -> bool {
+        self.config["data"]["task"] == "text"
+    }
+
     /// Returns the points of a field of `metrics.jsonl`. A loss that was not finite is NaN. Returns
     /// an empty slice if the field has no finite value.
     pub fn metric(&self, name: &str) -> &[Point] {

@@ -102,10 +102,15 @@ impl RunPlot {
         self != Self::Perplexity
     }
 
-    /// Returns whether every run should have data for the plot. Only runs on texts have BLEU, and
-    /// runs of earlier versions have no throughput.
-    pub fn is_expected(self) -> bool {
-        !matches!(self, Self::Bleu | Self::Throughput)
+    /// Returns whether some of `runs` should have data for the plot. Only runs on texts have BLEU,
+    /// only others have scores by length, and runs of earlier versions of the program have no
+    /// throughput.
+    pub fn is_expected(self, runs: &[Run]) -> bool {
+        match self {
+            Self::Bleu | Self::Throughput => false,
+            Self::Lengths => !runs.iter().all(Run::is_of_texts),
+            _ => true,
+        }
     }
 
     /// Returns the title, and the curves in drawing order. The last curve is the most important.

@@ -330,6 +330,13 @@ fn missing_data_are_reported_in_a_note() {
     assert!(notes[1].starts_with("no accuracy.svg: "), "{stderr}");
     assert!(notes[2].starts_with("no gradient_norm.svg: "), "{stderr}");
     assert!(notes[3].starts_with("no lengths.svg: "), "{stderr}");
+    // A run on texts has no scores by length.
+    let config = fs::read_to_string(mine.join("config.json")).unwrap();
+    let of_texts = config.replace("\"task\": \"copy\"", "\"task\": \"text\"");
+    assert_ne!(of_texts, config);
+    fs::write(mine.join("config.json"), of_texts).unwrap();
+    let output = train(folder).args(["plot", "mine"]).output().unwrap();
+    assert!(!text(&output.stderr).contains("no lengths.svg"));
 }
 
 #[test]

@@ -72,10 +72,10 @@ impl BleuCounts {
             reference,
             ..
         } = *self;
-        let brevity_penalty = match hypothesis {
-            _ if hypothesis >= reference => 1.0,
-            0 => 0.0,
-            _ => (1.0 - reference as f64 / hypothesis as f64).exp(),
+        let brevity_penalty = match hypothesis >= reference {
+            true => 1.0,
+            // It is 0 without any word.
+            false => (1.0 - reference as f64 / hypothesis as f64).exp(),
         };
         let mut precisions = [0.0; ORDER];
         let mut score = 0.0;

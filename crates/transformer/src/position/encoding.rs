@@ -1,7 +1,7 @@
 //! The positional encodings that are added to embeddings.
 
 use burn::module::Module;
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 
 use super::in_attention::AttentionPosition;
 use super::learned::LearnedEncoding;
@@ -44,6 +44,21 @@ impl PositionEncoding {
         match self {
             Self::Sinusoidal(encoding) => encoding.forward(offset, length),
             Self::Learned(encoding) => encoding.forward(offset, length),
+        }
+    }
+
+    /// Returns the encodings of tokens whose sequences have `offset` tokens before them. They are
+    /// those of positions `offset..offset + T`, except for padding and the tokens after it with
+    /// [`Positions::SinusoidalFairseq`].
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, T]`
+    /// - output: `[B, T, D]`, or `[1, T, D]` if the rows are equal
+    pub(crate) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
+        match self {
+            Self::Sinusoidal(encoding) => encoding.of_tokens(ids, offset),
+            Self::Learned(encoding) => encoding.forward(offset, ids.dims()[1]).unsqueeze(),
         }
     }
 

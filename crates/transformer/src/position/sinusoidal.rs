@@ -7,12 +7,13 @@
 //!
 //! [`Positions::SinusoidalHalves`] has the same values, but all sines before all cosines.
 //! [`Positions::SinusoidalFairseq`] also divides the exponent by `D / 2 - 1` instead of `D / 2`, and
-//! has `p + pad_id + 1` in place of `p`.
+//! has `p + pad_id + 1` in place of `p`. Its positions count the tokens that are not padding, and the
+//! encoding of padding is 0.
 
 use std::ops::Range;
 
 use burn::module::Module;
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 use super::table::rows;
 use crate::config::{Positions, TransformerConfig};
@@ -25,6 +26,8 @@ use crate::init::Init;
 #[derive(Module, Debug)]
 pub struct SinusoidalEncoding {
     table: Tensor<2>,
+    /// Id of the padding that positions do not count; `None` if they count every token.
+    uncounted: Option<u32>,
 }
 
 impl SinusoidalEncoding {
@@ -34,6 +37,7 @@ impl SinusoidalEncoding {
     pub fn new(max_len: usize, d_model: usize, device: &Device) -> Self {
         Self {
             table: Tensor::from_data(table(max_len, d_model), device),
+            uncounted: None,
         }
     }
 
@@ -42,6 +46,7 @@ impl SinusoidalEncoding {
         let compute = || Tensor::from_data(configured_table(config), &device);
         Self {
             table: init.sinusoid.get_or_insert_with(compute).clone(),
+            uncounted: (config.positions == Positions::SinusoidalFairseq).then_some(config.pad_id),
         }
     }
 
@@ -56,6 +61,31 @@ impl SinusoidalEncoding {
     /// If `offset + length` exceeds `max_len`.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         rows(self.table.clone(), offset, length)
+    }
+
+    /// Returns the encodings of tokens whose sequences have `offset` tokens before them.
+    ///
+    /// # Shapes
+    ///
+    /// - ids: `[B, T]`
+    /// - output: `[B, T, D]`, or `[1, T, D]` if the rows are equal
+    ///
+    /// # Panics
+    ///
+    /// If `offset + T` exceeds `max_len`.
+    pub(super) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
+        let length = ids.dims()[1];
+        let all = self.forward(offset, length);
+        // A single token is one that was generated, and not padding.
+        let Some(pad_id) = self.uncounted.filter(|_| length > 1) else {
+            return all.unsqueeze();
+        };
+        let is_padding = ids.equal_elem(pad_id);
+        let counted = is_padding.clone().bool_not().int();
+        let index = (counted.cumsum(1) - 1).clamp_min(0);
+        let encodings = fused::embedding(all, index);
+        let is_padding = is_padding.unsqueeze_dim::<3>(2).expand(encodings.dims());
+        encodings.mask_fill(is_padding, 0.0)
     }
 
     /// Returns the number of positions in the table.
