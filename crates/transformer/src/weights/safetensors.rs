@@ -17,7 +17,7 @@ use super::parameters::Parameters;
 pub(super) use open::SafetensorsFile;
 pub use write::{Dtype, to_bytes, to_bytes_with, write};
 
-/// Bytes of a tensor that are read at a time, if a row does not have more.
+/// Number of bytes of a tensor that are read at a time, unless a single row is larger.
 pub(super) const CHUNK: usize = 1 << 19;
 
 /// Reads the parameters of a safetensors file, one after the other, without having the file in

@@ -12,7 +12,7 @@ pub(super) const CONFIG: &str = "config.json";
 /// Largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 26;
 
-/// Reads a JSON file of moderate size.
+/// Reads a JSON file of at most `LARGEST` bytes.
 pub(super) fn read_json(path: &Path) -> Result<Value, WeightsError> {
     let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
     if !about.is_file() || about.len() > LARGEST {

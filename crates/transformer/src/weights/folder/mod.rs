@@ -20,8 +20,8 @@ use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::options::ImportOptions;
 
-/// Names of the weights in a folder, in the order in which they are looked for. An index names the
-/// shards of a model in several files.
+/// Names of files in a folder, in the order in which they are looked for: weights in one file, or an
+/// index, which names the shards of weights in several files.
 const WEIGHTS: [&str; 4] = [
     "model.safetensors",
     "model.safetensors.index.json",
@@ -46,7 +46,7 @@ const WEIGHTS: [&str; 4] = [
 pub struct ModelFolder {
     /// The weights.
     pub file: WeightsFile,
-    /// How to import the weights, as `config.json` says. The caller may change it.
+    /// Import options that follow from `config.json`. The caller may change them.
     pub options: ImportOptions,
     /// Settings of `config.json` that are not known, each with its value. They were not used.
     pub unknown: Vec<String>,

@@ -49,9 +49,9 @@ choices!(Layout, "layout", {
 });
 
 impl Layout {
-    /// Returns the end of a name that every file of this layout has, and that files of the layouts
-    /// after it in [`Choice::ALL`](crate::Choice::ALL) lack. `None` if names of self-attention tell
-    /// the layout apart.
+    /// Returns the end of a tensor name that every file of this layout has, and that no file of a
+    /// later layout in [`Choice::ALL`](crate::Choice::ALL) has. `None` if the names of self-attention
+    /// weights are enough to recognise the layout.
     pub(in crate::weights) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Bart => Some("coder.layernorm_embedding.weight"),
@@ -61,10 +61,11 @@ impl Layout {
         }
     }
 
-    /// Returns whether transformers ignores a tensor of this name when it loads a file of this layout.
+    /// Returns whether the library `transformers` ignores a tensor of this name in a file of this
+    /// layout.
     pub(in crate::weights) fn ignores(self, name: &str) -> bool {
         match self {
-            // Early versions wrote a table that cross-attention never used.
+            // Early versions of `transformers` wrote a table that cross-attention never used.
             Self::T5 | Self::T5Gated => {
                 name.ends_with("EncDecAttention.relative_attention_bias.weight")
             }

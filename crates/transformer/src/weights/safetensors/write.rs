@@ -71,7 +71,7 @@ pub fn to_bytes_with(
 ///
 /// # Errors
 ///
-/// In the same case, or if `to` cannot be written.
+/// In the case of [`to_bytes_with`], or if `to` cannot be written.
 pub fn write(
     to: &mut impl Write,
     parameters: &Parameters,
@@ -79,7 +79,8 @@ pub fn write(
     metadata: &BTreeMap<String, String>,
 ) -> Result<(), WeightsError> {
     let mut tensors = encode(parameters, dtype)?;
-    // The order of the format's own writer, which aligns the elements.
+    // The writer of the `safetensors` crate has the same order. Larger element types come first,
+    // which aligns the elements.
     tensors.sort_by(|(name, one), (other, two)| two.dtype.cmp(&one.dtype).then(name.cmp(other)));
     let mut end = 0;
     let infos = tensors.iter().map(|(name, tensor)| {
@@ -117,7 +118,8 @@ pub fn write(
     Ok(())
 }
 
-/// Rounds the elements of a tensor in f32, and passes them on, some at a time.
+/// Rounds the f32 elements of a tensor, and passes their bytes to `all`, at most `ROUNDED` elements
+/// at a time.
 fn rounded(
     data: &TensorData,
     round: impl Fn(f32) -> [u8; 2],
@@ -147,7 +149,7 @@ enum Elements<'a> {
 }
 
 impl Elements<'_> {
-    /// Returns the number of bytes in the file.
+    /// Returns the number of bytes that the elements have in the file.
     fn length(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
