@@ -167,8 +167,8 @@ pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsEr
     check_none(name, count, elements.len())
 }
 
-/// Checks that `count`, the number of infinite or NaN elements of the tensor `name`, is 0. The tensor
-/// has `total` elements.
+/// Checks that `count`, the number of infinite or NaN elements of the tensor `name`, is 0. `total`
+/// is the number of all its elements.
 ///
 /// # Errors
 ///

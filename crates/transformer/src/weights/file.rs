@@ -238,8 +238,8 @@ impl WeightsFile {
         Ok(TensorData::new(elements, self.tensors[name].shape.clone()))
     }
 
-    /// Reads a tensor as f32, and passes it to `each`, some rows of `width` elements at a time. `each`
-    /// gets the index of the first of these rows, and the elements of the rows.
+    /// Reads a tensor as f32, and passes it to `each`, some rows of `width` elements at a time.
+    /// `each` gets the index of the first of these rows, and the elements of the rows.
     ///
     /// A tensor of a safetensors file is never in memory as a whole unless it is quantised.
     ///

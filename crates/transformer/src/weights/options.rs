@@ -6,9 +6,9 @@ use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTy
 /// Options of an import: hyper-parameters that weights do not show, and how to read the file.
 ///
 /// The import determines sizes and numbers of layers from the shapes and names of the tensors. You
-/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()) or a table of
-/// relative positions. If another hyper-parameter is `None`, it is taken from the file; if the file
-/// does not show it, it has the layout's usual value.
+/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()) or a table
+/// of relative positions. If another hyper-parameter is `None`, it is taken from the file; if the
+/// file does not show it, it has the layout's usual value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)] // fields without docs are those of `TransformerConfig` with the same names
 pub struct ImportOptions {

@@ -25,8 +25,8 @@ pub(super) const CHUNK: usize = 1 << 19;
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is neither
-/// f32 nor a quantised matrix.
+/// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is
+/// neither f32 nor a quantised matrix.
 pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
     let io = |error: std::io::Error| WeightsError::io(&error);
     let bytes = file.metadata().map_err(io)?.len();

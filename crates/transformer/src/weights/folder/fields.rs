@@ -10,8 +10,8 @@ use serde_json::Value;
 use super::json::{CONFIG, read_json};
 use crate::weights::error::WeightsError;
 
-/// Fields that do not change what a model computes: names, labels, settings of training, and settings
-/// of generation, which the caller reads separately.
+/// Fields that do not change what a model computes: names, labels, settings of training, and
+/// settings of generation, which the caller reads separately.
 const NEUTRAL: &[&str] = &[
     "_name_or_path",
     "_num_labels",

@@ -20,8 +20,8 @@ use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::options::ImportOptions;
 
-/// Names of files in a folder, in the order in which they are looked for: weights in one file, or an
-/// index, which names the shards of weights in several files.
+/// Names of files in a folder, in the order in which they are looked for: weights in one file, or
+/// an index, which names the shards of weights in several files.
 const WEIGHTS: [&str; 4] = [
     "model.safetensors",
     "model.safetensors.index.json",

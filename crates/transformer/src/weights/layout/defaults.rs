@@ -16,8 +16,8 @@ impl Layout {
     /// Sizes in the result, such as `d_model`, are placeholders. `vocab_size` determines Marian's
     /// `pad_id`.
     pub(in crate::weights) fn usual(self, vocab_size: usize) -> TransformerConfig {
-        // Weights do not show the dropout probability. With 0, a device with autodiff gives the same
-        // logits as a device without.
+        // Weights do not show the dropout probability. With 0, a device with autodiff gives the
+        // same logits as a device without.
         let config = TransformerConfig::new(1, 1).with_dropout(0.0);
         let pre = || config.clone().with_norm_placement(NormPlacement::Pre);
         match self {
@@ -59,8 +59,8 @@ impl Layout {
     }
 
     /// Returns `config` with the choices of the models that have this layout: norms, positions,
-    /// activation, biases and scales, and for Hugging Face's layouts also weight tying. Sizes, dropout
-    /// and `pad_id` do not change.
+    /// activation, biases and scales, and for Hugging Face's layouts also weight tying. Sizes,
+    /// dropout and `pad_id` do not change.
     ///
     /// ```
     /// use transformer::weights::Layout;

@@ -25,9 +25,10 @@ pub enum Dtype {
     F16,
     /// Elements are rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
     BF16,
-    /// The weights of linear layers and the embedding tables are quantised to 8 bits, as by
-    /// [`quantize_int8`](crate::weights::quantize_int8()). They are found by the names that this crate gives
-    /// them. Other parameters are written exactly.
+    /// The weights of linear layers and the embedding tables are quantised to 8 bits, as
+    /// [`quantize_int8`](crate::weights::quantize_int8()) does on flex. They are recognised by
+    /// their names in this crate. Other parameters, and matrices that cannot be divided into
+    /// blocks, are written exactly.
     Int8,
 }
 
