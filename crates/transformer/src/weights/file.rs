@@ -30,7 +30,7 @@ pub struct WeightsFile {
     later: BTreeMap<String, usize>,
 }
 
-/// A file on the disk.
+/// A file on the disk that holds all or some of the tensors.
 #[derive(Debug)]
 struct Shard {
     source: Source,
@@ -224,7 +224,7 @@ impl WeightsFile {
     /// # Errors
     ///
     /// The file has no such tensor, its elements are neither floating-point numbers nor a quantised
-    /// matrix, or it cannot be read.
+    /// matrix, or the file cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
         let size = self
             .tensors

@@ -1,4 +1,4 @@
-//! The structure of a file: its prefix, stacks and layers, found by the names of self-attention.
+//! The structure of a file: its prefix, stacks and layers, found by the names of tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
 

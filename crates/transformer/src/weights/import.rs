@@ -121,7 +121,7 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 ///     to_bytes_with,
 /// };
 ///
-/// // A file as PyTorch would write it, here by this crate.
+/// // A file with PyTorch's names, here written by this crate.
 /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
 /// let model = config.init_seeded(1, &Device::flex())?;
 /// let tensors = export(&config, Contents::Model, &parameters(&model), Layout::TorchNn, true)?;

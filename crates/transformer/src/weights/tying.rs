@@ -33,7 +33,7 @@ enum Matrix {
     Other(TensorData),
 }
 
-/// The vocabulary matrices of a file. Equal ones are in memory once.
+/// The vocabulary matrices of a file. Equal matrices are in memory once.
 pub(super) struct Vocabulary {
     /// The target embedding; `None` in the file of an encoder alone.
     table: Option<TensorData>,

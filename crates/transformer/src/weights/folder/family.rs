@@ -48,7 +48,7 @@ impl Sizes {
     }
 }
 
-/// Returns how to import the weights, and the sizes that they must have.
+/// Returns the import options, and the sizes that the weights must have.
 pub(super) fn read(fields: &mut Fields) -> Result<(ImportOptions, Sizes), WeightsError> {
     let model_type: String = fields.required("model_type")?;
     match model_type.as_str() {

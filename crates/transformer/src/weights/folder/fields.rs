@@ -104,7 +104,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Returns the fields that were not taken and that may change what the model computes.
+    /// Returns the fields that were not taken and may change what the model computes, each with its
+    /// value.
     pub fn unknown(self) -> Vec<String> {
         let is_empty = |value: &Value| match value {
             Value::Null | Value::Bool(false) => true,

@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use crate::weights::error::WeightsError;
 
-/// Name of the configuration in a folder.
+/// File name of a folder's configuration.
 pub(super) const CONFIG: &str = "config.json";
 
-/// Largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 1 << 26;
 
 /// Reads a JSON file of at most `LARGEST` bytes.

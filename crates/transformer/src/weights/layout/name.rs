@@ -7,7 +7,8 @@ use crate::choice::choices;
 pub enum Layout {
     /// This crate's own names.
     Native,
-    /// Models with the paper's names, such as `encoder.layers.0.self_attn.w_q.weight`.
+    /// Models with names after the paper's symbols, such as
+    /// `encoder.layers.0.self_attn.w_q.weight`.
     Paper,
     /// labml's annotated implementation, with names such as
     /// `encoder.layers.0.self_attn.query.linear.weight`.
@@ -18,10 +19,10 @@ pub enum Layout {
     /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
     /// `encoder.layers.0.self_attn.in_proj_weight`.
     TorchNn,
-    /// BART and mBART in Hugging Face's library: Marian's names, with
+    /// BART and mBART in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layernorm_embedding.weight`.
     Bart,
-    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, with
+    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layer_norm.weight`.
     M2m100,
     /// Marian in Hugging Face's library, with names such as

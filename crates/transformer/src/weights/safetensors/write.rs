@@ -68,7 +68,7 @@ pub fn to_bytes_with(
     Ok(bytes)
 }
 
-/// Writes the bytes that [`to_bytes_with`] returns, without having them in memory.
+/// Writes the bytes that [`to_bytes_with`] returns, without having all of them in memory.
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ fn rounded(
     })
 }
 
-/// A tensor as a file holds it.
+/// A tensor as it is written to a file.
 struct Encoded<'a> {
     dtype: FileDtype,
     shape: Vec<usize>,
@@ -159,7 +159,7 @@ impl Elements<'_> {
     }
 }
 
-/// Returns parameters as a file holds them, by their names in the file.
+/// Returns the tensors of a file with these parameters, and their names in the file.
 fn encode(
     parameters: &Parameters,
     dtype: Dtype,
