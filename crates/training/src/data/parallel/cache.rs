@@ -221,7 +221,7 @@ fn all_below<T: Copy + Into<u32>>(ids: &[T], size: usize) -> bool {
 
 #[allow(unsafe_code)]
 fn map(path: &Path) -> Result<Mmap> {
-    // SAFETY: This library never writes to the files after their folder has been renamed. If
+    // SAFETY: This library never writes to the files once their folder has its final name. If
     // another process truncates a file while it is read, this process gets a bus error, as with any
     // mapped file. If another process changes a file, its bytes are still valid numbers, and bounds
     // are checked.

@@ -115,8 +115,8 @@ pub fn examples_of_length(
 ) -> Vec<Example> {
     let example = |index| {
         let mut key = key(seed, split, index);
-        // Examples of each length get their own random numbers. These bytes of the key are 0 only
-        // for examples of mixed lengths.
+        // Examples of each length get their own random numbers. The function `example`, which draws
+        // the length, leaves these bytes of the key at 0.
         key[24..].copy_from_slice(&(length as u64).to_le_bytes());
         let mut rng = DataRng::from_seed(key);
         first_of(task, split, || task.pair(length, &mut rng))
