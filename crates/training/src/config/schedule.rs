@@ -74,7 +74,7 @@ impl Schedule {
         // `left` falls from 1 at the end of the warm-up to almost 0 at the last step.
         let left = (steps as f64 + 1.0 - s) / (steps as f64 + 1.0 - w).max(1.0);
         match self.kind {
-            // Equation 3, written with its value at the end of the warm-up, the peak.
+            // Equation 3 of the paper, as a multiple of the peak.
             ScheduleKind::Noam => peak * (w / s).sqrt().min(s / w),
             ScheduleKind::Linear => peak * (s / w).min(left),
             ScheduleKind::Cosine if s < w => peak * s / w,
