@@ -15,14 +15,14 @@ use super::Collective;
 /// with Open MPI) and PMI (MPICH, `srun`).
 const OF_LAUNCHERS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
 
-/// Number of elements of a message of a sum.
+/// Maximum number of elements that are summed in one message.
 const PART: usize = 1 << 19;
 
 /// The group of all processes that an MPI launcher, such as `mpirun`, has started.
 ///
 /// All calls must come from the thread that created the group. If one of the processes is killed,
-/// the launcher ends the others. Dropping the group waits for all processes and ends MPI. If it is
-/// dropped because of a panic, it ends all processes at once, because the others wait for this one.
+/// the launcher ends the others. Dropping the group waits for all processes and ends MPI. During a
+/// panic, dropping it ends all processes at once, because the others would wait for this one.
 pub struct Mpi {
     world: SimpleCommunicator,
     local_rank: usize,
