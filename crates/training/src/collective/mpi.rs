@@ -27,7 +27,7 @@ pub struct Mpi {
     world: SimpleCommunicator,
     local_rank: usize,
     local_size: usize,
-    // Dropped last: it finalises MPI.
+    // This field comes last, because dropping it finalises MPI.
     _universe: Universe,
 }
 
@@ -97,7 +97,7 @@ impl Collective for Mpi {
 
     fn sum(&self, values: &[f32]) -> Vec<f32> {
         let mut sums = Vec::with_capacity(values.len());
-        // The sums of a part stay in the cache of the processor.
+        // A part is so small that its sums stay in the cache of the processor.
         let mut of_part = vec![0.0; PART.min(values.len())];
         for part in values.chunks(PART) {
             let of_part = &mut of_part[..part.len()];

@@ -32,7 +32,8 @@ pub struct Schedule {
     /// Factor of the paper's formula. The largest learning rate is
     /// `factor / sqrt(d_model * warmup)`, unless `learning_rate` is set.
     pub factor: f64,
-    /// Number of warm-up steps, in which the learning rate rises linearly.
+    /// Number of warm-up steps, in which the learning rate rises linearly. If training has fewer
+    /// steps, the learning rate does not reach its peak.
     pub warmup: usize,
 }
 
@@ -135,7 +136,7 @@ mod tests {
         let peak = linear.learning_rate(100, 1000, 64);
         assert!((rate(50) - peak / 2.0).abs() < 1e-12);
         assert!((rate(100) - peak).abs() < 1e-12);
-        // The learning rate is half the peak at 550.5, in the middle between these two steps.
+        // The learning rate is half the peak at 550.5, midway between these two steps.
         assert!((rate(550) + rate(551) - peak).abs() < 1e-9);
         assert!(rate(150) > linear.learning_rate(150, 1000, 64));
         assert!(rate(950) < linear.learning_rate(950, 1000, 64));

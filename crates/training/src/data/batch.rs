@@ -1,4 +1,4 @@
-//! Batches of examples as tensors, with padding and with targets that are shifted by one token.
+//! Batches of examples as padded tensors. The labels are the targets shifted by one token.
 
 use std::borrow::Borrow;
 

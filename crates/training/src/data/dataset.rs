@@ -62,7 +62,8 @@ pub struct SearchDefaults {
 
 impl SearchDefaults {
     /// Returns the settings of a generation with the vocabularies of `dataset`. The length limits
-    /// of `dataset` apply only if `max_length` is `None`. The result lacks `prefix`.
+    /// of `dataset` apply only if `max_length` is `None`. The result lacks `prefix`, for which
+    /// [`GenerateConfig`] has no field.
     pub fn config(&self, dataset: &dyn Dataset) -> GenerateConfig {
         let (vocabularies, limits) = (dataset.codec().vocabularies(), dataset.limits());
         // `limits.target` counts the begin symbol, which is not generated.

@@ -1,5 +1,5 @@
-//! Tokenised corpora in files that are mapped into memory. They may be larger than memory, and a
-//! resumed run need not tokenise its corpora again.
+//! Tokenised corpora in files that are mapped into memory. The files may be larger than memory, and
+//! a resumed run need not tokenise its corpora again.
 //!
 //! - `tokens` has the ids of one sequence after the other, without begin and end symbol. An id has
 //!   two bytes, or four if a vocabulary has more than 65,536 tokens.
