@@ -17,8 +17,8 @@ pub struct Limits {
     /// Maximum number of tokens of a target, with its begin symbol and, if it has one, its end
     /// symbol.
     pub target: usize,
-    /// Maximum number of bytes of a text, because tokenising longer texts takes too long; `None`
-    /// for data sets without a tokeniser.
+    /// Maximum number of bytes of a text, which limits the time to tokenise it; `None` for data
+    /// sets without a tokeniser.
     pub bytes: Option<usize>,
     /// Maximum length of an output as a function of its source's length; `None` if only the maximum
     /// length of the model limits outputs.

@@ -26,7 +26,7 @@ pub struct PretrainedConfig {
     /// Language of sources, such as `eng_Latn`; `None` for the language in the tokeniser's
     /// template, if it has one.
     pub source_language: Option<String>,
-    /// Language of targets; `None` for a model without languages.
+    /// Language of targets; `None` for the language in the model's files, if they name one.
     pub target_language: Option<String>,
     /// Settings of generation in the model's files.
     pub search: SearchDefaults,

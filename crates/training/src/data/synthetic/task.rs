@@ -95,8 +95,8 @@ pub fn example(task: &dyn SyntheticTask, seed: u64, split: Split, index: u64) ->
         .unwrap_or_else(|| panic!("no source of the {split:?} split in {DRAWS} draws"))
 }
 
-/// Returns whether a source of every split was found. If a task has very few sources, all of them
-/// may be in the same split.
+/// Returns whether drawing pairs finds a source of every split. If a task has very few sources, all
+/// of them may be in the same split.
 pub fn has_all_splits(task: &dyn SyntheticTask) -> bool {
     Split::ALL.into_iter().all(|split| {
         let mut rng = generator(0, split, 0);
