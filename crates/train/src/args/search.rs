@@ -25,8 +25,8 @@ pub struct BeamArgs {
 }
 
 impl BeamArgs {
-    /// Returns the decoding method of the flags. What they do not say has the value of `default`, a
-    /// width and a length penalty that come with the model.
+    /// Returns the decoding method of the flags. A width or a length penalty that is not given
+    /// comes from `default`, which comes with the model.
     ///
     /// # Errors
     ///
@@ -112,7 +112,8 @@ fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
     (MOST / cache.max(model.target_vocab_size)).max(1)
 }
 
-/// Returns `default`, or a smaller batch size if the memory is not enough for it.
+/// Returns `default`, or the largest batch size that [`check_generation`] accepts if that is
+/// smaller.
 pub fn usual_batch_size(
     config: &GenerateConfig,
     model: &TransformerConfig,
