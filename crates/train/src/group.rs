@@ -75,7 +75,8 @@ impl Group {
         })
     }
 
-    /// Returns whether a launcher has started this process.
+    /// Returns whether an MPI launcher has started this process; always false without the feature
+    /// `mpi`.
     pub fn has_launcher(&self) -> bool {
         #[cfg(feature = "mpi")]
         return self.mpi.is_some();
@@ -92,7 +93,7 @@ impl Group {
         &Alone
     }
 
-    /// Returns whether this process writes files and prints.
+    /// Returns whether this process has rank 0, which alone writes files and prints results.
     pub fn is_first(&self) -> bool {
         self.collective().is_first()
     }

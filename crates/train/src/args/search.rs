@@ -105,7 +105,7 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
 /// Returns the maximum number of targets that are generated at once. More would need too much memory
 /// for the decoder cache, or for the logits.
 fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
-    /// Maximum number of elements of a decoder cache. In f32 they take 16 GB.
+    /// Maximum number of elements of a decoder cache, and of logits. In f32, they take 16 GB.
     const MOST: usize = 4_000_000_000;
     let length = model.max_len.max(config.max_length);
     let cache = 2 * model.n_decoder_layers * model.d_model * length;

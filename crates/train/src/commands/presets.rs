@@ -69,7 +69,7 @@ fn print_all() -> Result<()> {
 type Rows = Vec<(String, String)>;
 
 fn rows_of(config: &RunConfig) -> Rows {
-    /// No preset has this setting. The peak of the learning rate is computed below.
+    /// Path of the peak learning rate. No preset sets it, so its line shows the computed peak.
     const RATE: &str = "optimization.schedule.learning_rate";
     let is_text = config.optimization.epochs.is_some();
     // In a preset with epochs, the number of steps follows from the epochs, and `--batch-tokens`

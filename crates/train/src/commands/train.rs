@@ -36,7 +36,7 @@ pub(super) fn open_device(config: &RunConfig, group: &Group) -> Result<Device> {
 }
 
 /// Returns the settings of the evaluation by length at the end of training; `None` if the run does
-/// not have one. `dataset` is `None` for texts, which are not read yet.
+/// not have one. `dataset` is `None` for texts that are not read yet.
 ///
 /// # Errors
 ///
