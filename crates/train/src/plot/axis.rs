@@ -67,11 +67,14 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. If the axis has a tick below 0.001, all values below 1, except 0, have an
-    /// exponent, as in `2e-4`. Values above 9,999 on a logarithmic axis also have one. Other labels
-    /// are decimal numbers with commas between thousands. On a linear axis that reaches 10 million,
-    /// they are in millions, as in `20M`. The labels of a linear axis have the same number of
-    /// decimal places, unless they have exponents.
+    /// Returns the label of a tick: a decimal number with commas between thousands, except that
+    ///
+    /// - if the axis has a tick between 0 and 0.001, labels below 1, except 0, have an exponent, as
+    ///   in `2e-4`,
+    /// - labels above 9,999 have an exponent on a logarithmic axis,
+    /// - labels are in millions, as in `20M`, on a linear axis that reaches 10 million.
+    ///
+    /// The labels of a linear axis without exponents have the same number of decimal places.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.fold(0.0, f64::max);

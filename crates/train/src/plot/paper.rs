@@ -18,7 +18,7 @@ const POSITIONS: usize = 100;
 /// Dimensions that are drawn: sine and cosine of two frequencies.
 const DIMENSIONS: Range<usize> = 4..8;
 
-/// `d_model` and warm-up steps of each drawn learning rate. The factor is 1.
+/// `d_model` and warm-up steps of each drawn learning rate. The factor of the schedule is 1.
 const WARMUPS: [(usize, usize); 3] = [(512, 8000), (512, 4000), (256, 4000)];
 /// Number of steps that are drawn.
 const STEPS: usize = 20_000;

@@ -14,7 +14,7 @@ pub const LEADER: RGBColor = RGBColor(0xaa, 0xaa, 0xaa);
 pub const SHADE: RGBColor = RGBColor(0xee, 0xf1, 0xf5);
 
 /// Colours of lines that colour-blind readers can tell apart (Okabe and Ito, "Color Universal
-/// Design", 2008), without the light colours of this palette.
+/// Design", 2008), without the yellow of this palette, and with [`INK`] in place of its black.
 const SERIES: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),

@@ -65,7 +65,7 @@ const MEASURES: [(&str, &str, &str, bool); 4] = [
     ("valid_loss", "validation loss", "loss", false),
 ];
 
-/// Fields of `summary.json` that the page shows elsewhere.
+/// Fields of `summary.json` that are not part of the environment; the page shows them elsewhere.
 const SHOWN: [&str; 14] = [
     "task",
     "backend",

@@ -45,8 +45,8 @@ pub struct Setting {
     flag: Option<String>,
     /// Value of each run; `None` where a run has no such setting.
     values: Vec<Option<String>>,
-    /// Value that each run's preset has for this setting. `None` if the run has the same value, or
-    /// if the setting is derived.
+    /// Value that each run's preset has for this setting. `None` if the run has the same value, if
+    /// the setting is derived, or if the run or its preset lacks the setting.
     presets: Vec<Option<String>>,
 }
 
