@@ -14,8 +14,8 @@ use training::data::SYNTHETIC_TASKS;
 const SMALL: &str = "--batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 \
                      --max-length 5 --checkpoint-every 20";
 
-/// Transports of Open MPI (its parameter `btl`): shared memory, and TCP. `self` is for messages of a
-/// process to itself.
+/// Transports of Open MPI, as values of its parameter `btl`: shared memory, and TCP. `self` is for
+/// messages of a process to itself.
 const TRANSPORTS: [&str; 2] = ["vader,self", "tcp,self"];
 
 /// Returns the command that runs `train` with `flags` in `size` processes.
@@ -239,8 +239,8 @@ fn processes_that_differ_are_rejected_before_the_first_step() {
         command.args([":", "-np", "1"]).arg(&train);
         command.args(flags.split_whitespace());
         let output = command.args(second.split_whitespace()).output().unwrap();
-        // On a machine without vector instructions, both processes compute the same, which is not an
-        // error.
+        // On a machine without vector instructions, both processes compute the same, so the job
+        // succeeds.
         if !first.is_empty() && output.status.success() {
             continue;
         }
