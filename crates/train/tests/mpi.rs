@@ -84,8 +84,8 @@ fn largest_difference(a: &[Value], b: &[Value], field: &str) -> f64 {
 fn losses_do_not_depend_on_the_number_of_processes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    // With a large learning rate, rounding errors of 1e-7 would grow while the task is learned,
-    // also in a single process that accumulates batches.
+    // The learning rate is small. With a large one, rounding errors of 1e-7 would grow while the
+    // task is learned, even in a single process that accumulates batches.
     let flags =
         |run: &str| format!("{SMALL} --steps 200 --dropout 0 --learning-rate 3e-4 --run-dir {run}");
     succeed(&mut alone(path, &flags("alone")));
@@ -182,7 +182,8 @@ fn a_signal_to_the_launcher_saves_the_step_and_ends_all_processes() {
     let path = folder.path();
     let flags = format!("{SMALL} --steps 1000000 --run-dir run");
     let mut job = mpirun(path, 2, TRANSPORTS[0], &flags);
-    // After a signal, the launcher kills its processes within a second, unless told otherwise.
+    // After a signal, the launcher would kill its processes within a second. With this variable, it
+    // gives them 5 seconds to save a checkpoint.
     job.env("OMPI_MCA_odls_base_sigkill_timeout", "5");
     let job = job
         .stdout(Stdio::piped())

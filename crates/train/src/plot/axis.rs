@@ -42,7 +42,8 @@ impl Axis {
         Self { ticks, ..linear }
     }
 
-    /// Returns a linear axis from 0 to the first tick that is not below the largest value.
+    /// Returns a linear axis from 0 to the first tick that is not below the largest value. The axis
+    /// ends at 1 if this value is not positive.
     pub fn from_zero(label: &'static str, largest: f64) -> Self {
         let end = if largest > 0.0 { largest } else { 1.0 };
         let step = linear_ticks(&(0.0..end), TICKS - 1).get(1).copied();
@@ -50,8 +51,8 @@ impl Axis {
         Self::linear(label, 0.0..(end / step - 1e-9).ceil() * step)
     }
 
-    /// Returns a logarithmic axis, from the tick below the smallest value to the tick above the
-    /// largest value. Both values must be positive.
+    /// Returns a logarithmic axis, from the last tick at or below the smallest value to the first
+    /// tick at or above the largest value. Both values must be positive.
     pub fn log(label: &'static str, smallest: f64, largest: f64) -> Self {
         let ticks = log_ticks(smallest, largest);
         Self {

@@ -25,7 +25,7 @@ const SVG_SCALE: u32 = 4;
 
 /// Scales of PNG files. The first number is the number of PNG pixels per pixel of the plot. The
 /// second number says how many times finer the plot is drawn before pixels are averaged. The first
-/// pair for which the drawing takes at most [`PNG_BYTES`] bytes is used.
+/// pair for which the drawing takes at most [`PNG_BYTES`] bytes is used, or else the last pair.
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 

@@ -30,8 +30,8 @@ pub const TITLE: f64 = 17.0;
 /// Font size of axes and legends, in pixels.
 pub const LABEL: f64 = 13.0;
 
-/// Pixels by which texts are moved down, because plotters centres letters half an ex above their
-/// baseline.
+/// Pixels by which texts are moved down. plotters centres lower-case letters vertically, so that
+/// digits and capitals would be too high.
 pub const DOWN: f64 = 1.0;
 
 /// Returns the colour of series `index`. The colours repeat after the last one.

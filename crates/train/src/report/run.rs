@@ -47,7 +47,7 @@ pub struct RunReport {
     seconds_by_step: Option<Curve>,
     lengths: Vec<LengthScore>,
     examples: Option<Examined>,
-    /// Sentences that say which data the page lacks, and how the run can get them.
+    /// Sentences that say which data the page lacks, and why, or how to get them.
     notes: Vec<String>,
     #[serde(skip)]
     config: Value,

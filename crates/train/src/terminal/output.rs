@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::color::Paint;
 use super::screen::{self, Stream};
 
-/// How much the program prints in addition to its results.
+/// How much the program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
     /// Errors only, because another process of the group prints everything else.

@@ -1,4 +1,4 @@
-//! The lines of Python that `train export` prints.
+//! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::{TINY, run};
 use super::{refused, succeed, text, train};

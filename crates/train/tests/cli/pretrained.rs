@@ -221,7 +221,7 @@ fn thin_matrices_are_added_to_the_models() {
                 let product: f32 = (0..2)
                     .map(|k| a[row * 2 + k] * b[k * columns + column])
                     .sum();
-                // alpha / rank is 3.
+                // The scale of the LoRA product, alpha / rank, is 3.
                 let expected = whole[index] + 3.0 * product;
                 assert!(
                     (expected - merged).abs() < 1e-5,
