@@ -102,8 +102,8 @@ impl RunPlot {
         self != Self::Perplexity
     }
 
-    /// Returns whether every run should have data for the plot. Only runs on texts have BLEU, and
-    /// runs of earlier versions have no throughput.
+    /// Returns whether the user is told if the plot has no data. Only runs on texts have BLEU, and
+    /// runs of earlier versions of this program have no throughput.
     pub fn is_expected(self) -> bool {
         !matches!(self, Self::Bleu | Self::Throughput)
     }
@@ -125,9 +125,9 @@ impl RunPlot {
     }
 
     /// Returns the values of a curve by step or by length; empty without data. With label
-    /// smoothing, the smallest possible training loss is above 0. It is subtracted from the
-    /// training loss, which can then be compared with the validation loss, whose smallest possible
-    /// value is 0.
+    /// smoothing, the smallest possible training loss is above 0. This minimum is subtracted from
+    /// the training loss, so that it can be compared with the validation loss, whose smallest
+    /// possible value is 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {
