@@ -1,7 +1,7 @@
 //! The activation functions.
 
-/// An activation function. `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated: they split a row into
-/// `[gate, value]` and return `act(gate) * value`.
+/// An activation function. `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated: they split each row
+/// into `[gate, value]` and return `act(gate) * value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// GELU: `x Φ(x)`, computed with the error function.
