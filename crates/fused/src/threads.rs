@@ -54,8 +54,8 @@ mod awake {
     /// Time without work after which a thread goes to sleep.
     const AWAKE: Duration = Duration::from_millis(10);
 
-    /// Keeps the other threads of the calling thread's pool awake. Dropping it sets the flag that
-    /// lets them sleep.
+    /// Guard that keeps the other threads of the calling thread's pool awake. When it is dropped,
+    /// it sets the flag that lets these threads sleep.
     pub(super) struct Awake(Arc<AtomicBool>);
 
     impl Awake {

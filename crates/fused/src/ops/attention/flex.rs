@@ -168,7 +168,7 @@ pub(super) struct Inputs {
     /// Packed keys and values, or `None` if they are packed with the queries.
     key_value: Option<FlexTensor>,
     mask: KeyMask<Flex>,
-    /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
     bias: Option<FlexTensor>,
     form: Form,
     dropout: Dropout,

@@ -4,7 +4,7 @@
 //! In shapes, `B` is the number of sequences, `T` the number of queries of a sequence, `S` the
 //! number of its keys, `H` the number of heads, and `K` the number of features of a head
 //! (`d_head`). With grouped queries (Ainslie et al., 2023), there are `G` heads of keys and values,
-//! and `H / G` consecutive heads of queries share one of them; otherwise `G` is `H`.
+//! and `H / G` consecutive heads of queries share one of these heads; otherwise `G` is `H`.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;

@@ -15,7 +15,7 @@ use burn::tensor::{Bool, Tensor};
 pub struct ScoreTerms<'a> {
     /// Blocked keys, `true` = blocked; `None` if all are visible.
     pub mask: Option<&'a Tensor<4, Bool>>,
-    /// Numbers that are added to the scores, `[1, H, T, S]`.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
     pub bias: Option<&'a Tensor<4>>,
     /// `true` leaves out the scale `1 / sqrt(K)`, as in T5.
     pub is_unscaled: bool,
@@ -52,13 +52,13 @@ impl ScoreTerms<'_> {
     }
 }
 
-/// Numbers that are added to the scores of attention, which may be absent.
+/// A bias of the attention scores, which may be absent.
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 #[derive(Clone, Debug, ExtensionType)]
 pub(crate) enum ScoreBias<B: Backend> {
     /// Nothing is added.
     None,
-    /// The same numbers are added to the scores of each sequence, `[1, H, T, S]`.
+    /// The bias is added to the scores of every sequence, `[1, H, T, S]`.
     Added(FloatTensor<B>),
 }
 

@@ -124,7 +124,7 @@ fn nan_is_not_hidden() {
     };
     let (query, packed) = (elements([2, 1, 1, 4], 1), elements([2, 5, 2, 4], 2));
     // In the first case, the query of the second target has a NaN. In the second case, the key of
-    // its third token has one.
+    // this target's third token has a NaN.
     for (query, packed) in [
         (spoilt(query.clone(), 4), packed.clone()),
         (query.clone(), spoilt(packed.clone(), (5 + 2) * 2 * 4)),

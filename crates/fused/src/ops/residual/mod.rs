@@ -1,4 +1,4 @@
-//! Residual connections with dropout, `x + dropout(y)`, and with layer norm after them, in one
+//! Residual connections with dropout, `x + dropout(y)`, optionally followed by layer norm, in one
 //! pass.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]

@@ -35,7 +35,7 @@ pub(in super::super) struct CachedAttention<'a> {
     /// A byte for each key of each row of the cache, `[N, T]`: 0 = visible, any other value =
     /// blocked. `None` if all keys are visible.
     pub mask: Option<&'a [u8]>,
-    /// Numbers that are added to the scores of every target, `[H, T]`; `None` for none.
+    /// Bias that is added to the scores of every target, `[H, T]`.
     pub bias: Option<&'a [f32]>,
     /// Factor of `Q K^T`.
     pub scale: f32,

@@ -38,7 +38,7 @@ pub(super) struct Attention<B: Backend> {
     key: FloatTensor<B>,
     /// Values, `[B, H, S, K]`, copied like the keys.
     value: FloatTensor<B>,
-    /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
     bias: Option<FloatTensor<B>>,
     /// Number of heads of keys and values, `G`.
     of_keys: usize,
@@ -50,7 +50,7 @@ pub(super) struct Attention<B: Backend> {
 struct Block<B: Backend> {
     /// Queries, `[B, H, n, K]`.
     query: FloatTensor<B>,
-    /// Numbers that are added to the scores, `[1, H, n, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[1, H, n, S]`.
     bias: Option<FloatTensor<B>>,
     /// Attention mask, `[B, H, n, S]`, `true` = blocked. `None` if all keys are visible.
     blocked: Option<BoolTensor<B>>,
