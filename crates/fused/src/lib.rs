@@ -96,7 +96,7 @@
 //! | file | content |
 //! |---|---|
 //! | `ops/<operation>/` | one folder for each operation, with the files of the next table |
-//! | `backend/` | tensors of flex as slices; which backends are portable; nodes of the autodiff graph |
+//! | `backend/` | tensors of flex as slices; which tensors take the portable path; nodes of the autodiff graph |
 //! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |

@@ -17,7 +17,7 @@ use burn::tensor::{Tensor, module};
 use self::statistics::Statistics;
 
 /// Returns `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with mean and variance over the
-/// last axis. The variance is divided by `D`, not by `D - 1`.
+/// last axis. The variance is the sum of squared deviations divided by `D`, not by `D - 1`.
 ///
 /// Without `beta`, returns `x / sqrt(mean(x²) + epsilon) * gamma`, the normalisation by the root
 /// mean square (RMSNorm).

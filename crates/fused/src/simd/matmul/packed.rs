@@ -17,7 +17,7 @@ const PACK_WORDS: usize = 512;
 /// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
 
-/// A tile of `ROWS` rows of `x`.
+/// A tile of `x`: `ROWS` rows, packed or read in place.
 trait Tile: Copy {
     /// Checks that each row has `depth` elements, which shows the compiler that no index is out of
     /// bounds.
