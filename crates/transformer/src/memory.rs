@@ -52,12 +52,12 @@ impl<'a> DecoderPass<'a> {
 pub(crate) struct LayerCache {
     /// Keys and values of the targets' earlier tokens.
     pub self_attention: KeyValueCache,
-    /// Keys and values of the memory, `[B, S, 2 H, K]`; `None` before the first pass computes them.
+    /// Keys and values of the memory, `[B, S, 2 G, K]`; `None` before the first pass computes them.
     cross_attention: Option<Tensor<4>>,
 }
 
 impl LayerCache {
-    /// Returns the keys and values of the memory, `[B, S, 2 H, K]`, which the first call computes.
+    /// Returns the keys and values of the memory, `[B, S, 2 G, K]`. The first call computes them.
     ///
     /// # Panics
     ///
