@@ -89,8 +89,8 @@ impl<'a> Init<'a> {
         self.packed_xavier(d_input, &[(d_output, 1.0)])
     }
 
-    /// Draws Xavier-uniform matrices, side by side in one matrix. `parts` has the width and the gain
-    /// of each matrix.
+    /// Draws Xavier-uniform matrices, side by side in one matrix. `parts` has the width and the
+    /// gain of each matrix.
     fn packed_xavier(&mut self, d_input: usize, parts: &[(usize, f64)]) -> Param<Tensor<2>> {
         let bound =
             |&(width, gain): &(usize, f64)| (width, gain * (6.0 / (d_input + width) as f64).sqrt());
