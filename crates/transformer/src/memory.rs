@@ -30,7 +30,7 @@ impl From<Tensor<3>> for Memory {
 pub(crate) struct DecoderPass<'a> {
     /// Causal mask of the targets; `None` if no key is blocked, as in a pass over one token.
     pub mask: Option<&'a AttentionMask>,
-    /// Positions of the targets' tokens in self-attention; `None` if they do not act there.
+    /// Positional encoding that acts in self-attention; `None` if there is none.
     pub position: Option<&'a PositionTerm>,
     /// Cache row of each token of each target, and the source of each target.
     pub index: TargetIndex,

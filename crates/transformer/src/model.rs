@@ -243,8 +243,8 @@ impl Transformer {
         self.encoder.input.forward_with_table(source, table, 0)
     }
 
-    /// Returns the source embedding table `[V, D]`: the encoder's, or the decoder's if it is
-    /// shared.
+    /// Returns the source embedding table `[V, D]`: the encoder's, or the decoder's if the encoder
+    /// has none.
     fn source_table(&self) -> Tensor<2> {
         match self.encoder.input.embedding {
             Some(_) => self.encoder.input.table(),

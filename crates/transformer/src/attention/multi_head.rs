@@ -245,8 +245,8 @@ impl CrossAttention {
     }
 }
 
-/// Returns the gain of the initial `W^Q`. If scores are not divided by `sqrt(K)`, the initial `W^Q`
-/// is, so that the scores begin with the same variance.
+/// Returns the gain of the initial `W^Q`: 1, or `1 / sqrt(K)` if scores are not divided by
+/// `sqrt(K)`. The initial scores have the same variance in both cases.
 fn query_gain(config: &TransformerConfig) -> f64 {
     match config.scale_attention {
         true => 1.0,

@@ -30,7 +30,7 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`, computed exactly with the error function.
     Gelu,
-    /// GELU by its approximation `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
+    /// Approximate GELU, `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     GeluTanh,
     /// `x σ(x)`, also called SiLU.
     Swish,
