@@ -32,8 +32,8 @@ pub(super) fn batches(
     batches
 }
 
-/// Returns every batch that this process of a group computes. Batches are dealt in turns, because
-/// those of similar lengths take similar times.
+/// Returns the batches that this process of a group computes. The processes take batches in turn,
+/// because consecutive batches have similar lengths and take similar times.
 pub(super) fn own(
     batches: Vec<Vec<usize>>,
     group: &dyn Collective,

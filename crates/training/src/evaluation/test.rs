@@ -8,7 +8,7 @@ use crate::config::RunConfig;
 use crate::data::{Dataset, Decoded, Split, TextScores};
 use crate::model::SequenceModel;
 
-/// Scores of a trained model on its final examples.
+/// Scores of a trained model on the test split of its run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestResult {
     /// Split of the examples: [`Split::Validation`] for data sets whose test split is the
@@ -28,8 +28,8 @@ pub struct TestResult {
 }
 
 /// Evaluates a trained model on the test split of its run, and measures its loss on the validation
-/// split. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single
-/// one.
+/// split. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is the
+/// group of a single process.
 pub fn test<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,
