@@ -84,7 +84,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`error`], [`notes`], [`files`] | errors about settings, messages, files written whole or not at all |
+//! | [`error`], [`notes`], [`files`] | errors, messages, files written whole or not at all |
 //! | [`contain`] | panics of a dependency as errors |
 //! | [`metrics`] | BLEU, chrF, error rates |
 //! | [`data`] | data sets, text and token ids, batches |

@@ -42,8 +42,8 @@ pub fn merged<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     }
 }
 
-/// Returns whether a parameter is the matrix of a linear layer inside the encoder or decoder, whose
-/// names begin with `w_`. Embeddings and the output projection do not count.
+/// Returns whether a parameter is the matrix of a linear layer inside the encoder or decoder. The
+/// names of these layers begin with `w_`; embeddings and the output projection have other names.
 fn is_of_linear_layer(name: &str) -> bool {
     let mut parts = name.rsplit('.');
     let is_weight = parts.next() == Some("weight");

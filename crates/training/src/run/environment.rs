@@ -56,7 +56,8 @@ pub(crate) fn now() -> String {
 }
 
 /// Reads the environments of all processes that have trained a run, in the order in which they
-/// began. The list is empty for a run of an earlier version.
+/// began. The list is empty for a run of an earlier version of this library, which did not write
+/// the file.
 ///
 /// # Errors
 ///
