@@ -1,5 +1,5 @@
-//! Writes files and folders whole or not at all. No process sees an incomplete file or folder, even
-//! after a crash of the machine.
+//! Writes files and folders whole or not at all: no process sees an incomplete file or folder, even
+//! after a crash of the machine. Reads files and lines of limited size.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};

@@ -9,7 +9,8 @@ use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example};
 use crate::model::SequenceModel;
 
-/// Maximum number of hypotheses that are decoded together if no batch size is given.
+/// Maximum number of hypotheses that are decoded together if no batch size is given, unless a
+/// single source has more.
 const TARGETS: usize = 1280;
 
 /// Returns the settings of [`decode`] for examples of a data set and a decoding method.

@@ -31,8 +31,8 @@ const READ: &[&str] = &[
     "suppress_tokens",
 ];
 
-/// Settings that are ignored. They are for sampling, say how outputs are computed, or say what else
-/// is returned.
+/// Settings that are ignored, because they do not change the outputs. They concern sampling, the
+/// way of computation, or further results.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
     "cache_implementation",
@@ -53,7 +53,7 @@ const NEUTRAL: &[&str] = &[
     "use_cache",
 ];
 
-/// Settings that are supported only with the value that has no effect.
+/// Settings that are supported only with the given value, which has no effect.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("diversity_penalty", 0.0),
     ("encoder_no_repeat_ngram_size", 0.0),
@@ -190,8 +190,8 @@ impl Generation {
             let what = "is not supported together with forced_bos_token_id or repetition_penalty";
             return Err(fields.wrong("renormalize_logits", what));
         }
-        // The library `transformers` also applies these settings to the start token. If it is the
-        // end token as well, they would keep targets from ending.
+        // The library `transformers` counts the start token as a token of the target. If the start
+        // token is also the end token, avoiding repetitions would keep targets from ending.
         if end_token == Some(start_token) {
             let what = "is not supported for a model whose start token is its end token";
             if repetition_penalty != 1.0 {

@@ -224,8 +224,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
-        // The check waits for the other processes, which may still be reading the checkpoint. A
-        // later checkpoint may replace it.
+        // The check waits for the other processes, which may still be reading a checkpoint that
+        // training will remove.
         self.check_replicas(&[("step", first.into())])?;
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
@@ -364,8 +364,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.pending
             .push((StepMetrics { seconds, ..metrics }, result));
         let is_late = seconds - self.read_at >= READ_AFTER;
-        // In a group, losses have already been in the host's memory. All processes must read them
-        // after the same step, because a loss that is not finite ends every process.
+        // In a group, the host waits for the device at each step anyway, to exchange gradients. All
+        // processes must read losses after the same step, because a loss that is not finite ends
+        // every process.
         if step.is_multiple_of(READ_EVERY) || is_late || step == steps || group.size() > 1 {
             self.read_losses(observer)?;
         }

@@ -26,8 +26,8 @@ pub(super) enum Mixed {
 }
 
 impl Mixed {
-    /// Returns how a model with this precision computes on a device, with the fast paths of the
-    /// calling thread.
+    /// Returns how a model with this precision computes on a device. In bf16, this also depends on
+    /// whether the calling thread has fast paths.
     pub fn of(precision: Precision, device: &Device) -> Self {
         match precision {
             Precision::F32 => Self::No,
