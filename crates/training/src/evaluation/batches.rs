@@ -3,8 +3,8 @@
 use crate::collective::Collective;
 use crate::data::Example;
 
-/// Maximum number of logits in one forward pass of several sequences if no batch size is given (64
-/// MiB in f32).
+/// Maximum number of logits in one forward pass of several sequences if no batch size is given.
+/// They take 64 MiB in f32.
 const LOGITS: usize = 1 << 24;
 
 /// Maximum number of sequences in one forward pass if no batch size is given.

@@ -142,8 +142,8 @@ impl<'a> ByLength<'a> {
         Ok(result)
     }
 
-    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. If it is
-    /// above 1, the logits and the attention weights of a layer take at most 64 MiB each in f32.
+    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. Unless
+    /// it is 1, the logits and the attention weights of a layer take at most 64 MiB each in f32.
     fn batch_size(&self, tokens: usize) -> usize {
         let vocab_size = self.config.target_vocab_size;
         let row = tokens * vocab_size.max(self.config.n_heads * tokens);

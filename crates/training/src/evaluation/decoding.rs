@@ -86,8 +86,8 @@ pub fn decode<M: SequenceModel>(
             }
         }
     }
-    // A batch that failed in another process is decoded again here, so that all processes return an
-    // error.
+    // A batch that failed in another process is decoded again, so that this process returns the
+    // same error.
     let parts = match group.size() {
         1 => vec![part],
         _ => group.gather_values(&part),

@@ -8,7 +8,7 @@ use crate::config::RunConfig;
 use crate::data::{Dataset, Decoded, Split, TextScores};
 use crate::model::SequenceModel;
 
-/// Scores of a trained model on the test split of its run.
+/// Results of the final evaluation of a trained model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestResult {
     /// Split of the examples: [`Split::Validation`] for data sets whose test split is the
