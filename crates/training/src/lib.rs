@@ -21,8 +21,8 @@
 //!
 //! # A task of your own
 //!
-//! A task has an alphabet, the lengths to train on, and a function that returns a pair of a given
-//! length:
+//! A task has an alphabet, the lengths to train on, and a function that returns a source and its
+//! target for a given length:
 //!
 //! ```
 //! use std::ops::RangeInclusive;

@@ -10,9 +10,9 @@ const LOGITS: usize = 1 << 24;
 /// Maximum number of sequences in one forward pass if no batch size is given.
 pub(super) const ROWS: usize = 250;
 
-/// Returns the indices of the examples, in batches of `size` examples of similar lengths. If `size`
-/// is `None`, a batch has at most [`ROWS`] examples and, unless it has only one, at most [`LOGITS`]
-/// logits over `vocab_size` tokens.
+/// Returns the indices of the examples, in batches of at most `size` examples of similar lengths.
+/// If `size` is `None`, a batch has at most [`ROWS`] examples and, unless it has only one, at most
+/// [`LOGITS`] logits over `vocab_size` tokens.
 pub(super) fn batches(
     examples: &[Example],
     vocab_size: usize,

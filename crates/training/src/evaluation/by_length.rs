@@ -100,7 +100,7 @@ impl<'a> ByLength<'a> {
     ///
     /// # Errors
     ///
-    /// If the data set is not synthetic, but reads its sequences from files.
+    /// If the data set is not synthetic.
     pub fn task_of(dataset: &dyn Dataset) -> Result<&dyn SyntheticTask, UsageError> {
         dataset.synthetic().ok_or_else(|| {
             let expected =

@@ -11,7 +11,7 @@ use crate::model::SequenceModel;
 /// Results of the final evaluation of a trained model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestResult {
-    /// Split of the examples: [`Split::Validation`] for data sets whose test split is the
+    /// Split of the scored examples: [`Split::Validation`] for data sets whose test split is the
     /// validation split, otherwise [`Split::Test`].
     pub split: Split,
     /// Greedily decoded outputs of the examples.

@@ -95,7 +95,7 @@ pub(super) struct Generation {
     pub suppressed: Vec<u32>,
     /// Width and length penalty of the beam; a width of 1 is greedy decoding.
     pub beam: (usize, LengthPenalty),
-    /// Whether logits are normalised before constraints.
+    /// Whether a beam search normalises logits before the constraints change them.
     pub normalize_first: bool,
     pub early_stopping: EarlyStopping,
     pub no_repeat_ngram: usize,

@@ -1,7 +1,7 @@
 //! Opens pretrained models in Hugging Face folders, with their tokenisers, as trained runs.
 //!
-//! [`PretrainedModel::open`] reads `config.json` and the weights through [`ModelFolder`], then
-//! `tokenizer.json`. The settings of generation are in `generation_config.json`. A folder without
+//! [`PretrainedModel::open`] reads `tokenizer.json`, and then `config.json` and the weights through
+//! [`ModelFolder`]. The settings of generation are in `generation_config.json`. A folder without
 //! this file has them in `config.json`.
 
 mod generation;
@@ -136,7 +136,7 @@ impl PretrainedModel {
     ///
     /// # Errors
     ///
-    /// If the configuration of the model is not valid.
+    /// If the folder does not hold a whole model, or if its weights do not fit its configuration.
     pub fn transformer(self, device: &Device) -> Result<Transformer, UsageError> {
         Ok(self.run(device)?.model)
     }
@@ -145,7 +145,7 @@ impl PretrainedModel {
     ///
     /// # Errors
     ///
-    /// If the configuration of the model is not valid.
+    /// In the cases of [`transformer`](Self::transformer).
     pub fn run(self, device: &Device) -> Result<TrainedRun, UsageError> {
         let model = self.imported.transformer(device);
         let model =

@@ -12,7 +12,7 @@ use crate::data::parallel::is_language;
 use crate::data::{Codec, DataConfig, SearchDefaults, Vocabularies};
 use crate::files::write_whole;
 
-/// What the files of a folder other than its weights are made from.
+/// Data from which [`write_folder`] makes the files of a folder.
 pub struct FolderFiles<'a> {
     /// Settings of the run.
     pub config: &'a RunConfig,
@@ -62,7 +62,7 @@ pub fn write_folder(folder: &Path, files: &FolderFiles<'_>) -> Result<Option<Vec
     if let Some(tokenizer) = tokenizer {
         written.push("tokenizer.json");
         files.push(with_language(tokenizer, *codec, config)?);
-        // The library `transformers` would read other tokeniser classes from files that are not
+        // Other tokeniser classes of the library `transformers` would read files that are not
         // written here.
         let mut settings =
             Map::from_iter([("tokenizer_class".into(), json!("PreTrainedTokenizerFast"))]);

@@ -79,7 +79,7 @@ pub(super) fn add_environment(
     environment: &Environment,
     is_first: bool,
 ) -> Result<()> {
-    // A damaged file is replaced, because the run should not fail because of it.
+    // A damaged file is replaced, so that the run does not fail because of it.
     let earlier = if is_first {
         None
     } else {

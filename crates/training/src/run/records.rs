@@ -99,7 +99,7 @@ pub struct Summary {
     /// Split on which the trained model was scored: test, or validation for data sets that have no
     /// test split of their own.
     pub split: Split,
-    /// Number of sequences in that split.
+    /// Number of sequences of that split that were scored.
     pub sequences: usize,
     /// Fraction of these sequences whose greedily decoded output is correct.
     pub exact_match: f64,

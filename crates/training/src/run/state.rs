@@ -7,8 +7,8 @@ use super::metrics_log::MetricsPosition;
 use super::status::EndReason;
 use crate::config::BestBy;
 
-/// Progress of a training run: `state.json` of a checkpoint. Apart from parameters and moments,
-/// everything else that a step depends on follows from the configuration and the step's number.
+/// Progress of a training run: `state.json` of a checkpoint. Besides this state, a step depends
+/// only on the parameters, the moments and the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingState {
     /// Number of steps taken.

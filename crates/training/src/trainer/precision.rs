@@ -19,7 +19,7 @@ use crate::error::UsageError;
 pub(super) enum Mixed {
     /// Everything is f32.
     No,
-    /// Tensors are f32, and matmuls round their inputs to bfloat16.
+    /// Tensors are f32, and matmuls round their inputs to bf16.
     Matmuls,
     /// Tensors have 16 bits.
     Tensors(FloatDType),
