@@ -2,11 +2,11 @@
 //! `train bench --what train`.
 //!
 //! Both programs use the same shapes, random batches without padding, dropout 0.1 and Adam. This
-//! program prints the median time of at least five steps after three warm-up steps. It uses no
-//! label smoothing and the system's allocator, because burn-nn is faster that way.
+//! program prints the median time of at least five steps after three warm-up steps. It uses the
+//! system's allocator and no label smoothing, because burn-nn is faster that way.
 //!
-//! Run it with `cargo run --release -p examples --example burn_nn -- tiny`. The shapes are `tiny`,
-//! `copy` and `base`.
+//! Run it with `cargo run --release -p examples --example burn_nn -- tiny`. The argument names the
+//! shapes: `tiny` (the default), `copy` or `base`.
 
 use std::time::{Duration, Instant};
 

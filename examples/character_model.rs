@@ -24,14 +24,14 @@ const TEXT: &str = concat!(
     include_str!("../docs/tutorial.md"),
 );
 
-/// Characters of a training sequence.
+/// Number of characters in a training sequence.
 const LENGTH: usize = 96;
-/// Sequences of a batch.
+/// Number of sequences in a batch.
 const BATCH: usize = 16;
 const STEPS: usize = 300;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // Token 0 begins a text, and each character of the text has one of the next ids.
+    // Token 0 is the begin symbol. The different characters of the text have the ids from 1.
     let mut characters: Vec<char> = TEXT.chars().collect();
     characters.sort_unstable();
     characters.dedup();
@@ -39,8 +39,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ids: Vec<u32> = TEXT.chars().map(id).collect();
     let (train, held_out) = ids.split_at(ids.len() * 19 / 20);
 
-    // The choices are those of Llama: a norm by the root mean square before each sublayer, a gated
-    // activation, no biases, and a key-value head for four heads of queries.
+    // The choices are those of Llama: RMS normalisation before each sublayer, a gated activation,
+    // no biases, and one key-value head for every four query heads.
     let vocab_size = characters.len() + 1;
     let config = TransformerConfig::new(vocab_size, vocab_size)
         .with_d_model(128)
@@ -62,7 +62,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let criterion = CrossEntropy::new(0.0, u32::MAX)?;
     let mut optimizer = AdamWConfig::new().init();
 
-    // Returns the loss of sequences of the text that begin at the given places.
+    // Returns the mean loss of the sequences of `text` that begin at the indices `places`.
     let loss = |model: &transformer::Decoder, text: &[u32], places: &[usize]| {
         let device = model.input.table().device();
         let tensor = |shift: usize| {

@@ -1,6 +1,7 @@
-//! Trains a model of Hugging Face's families further on pairs of texts, writes it as a folder that
-//! `from_pretrained` loads, and reads it again. Without arguments, it is a tiny model with random
-//! parameters, from this project's tests, which learns to copy the first word of a text.
+//! Fine-tunes a model from a Hugging Face folder on pairs of texts, writes the model as a folder
+//! that `from_pretrained` loads, and reads this folder again. Without arguments, the model is a
+//! tiny one with random parameters, from this project's tests, which learns to copy the first word
+//! of a text.
 //!
 //!     cargo run --release -p examples --example fine_tune -- [FOLDER PAIRS.tsv]
 //!
@@ -38,7 +39,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     };
 
-    // The folder has the model, its tokeniser and settings. The corpora are ours.
+    // The folder has the model, its tokeniser and settings, but no training data.
     let pretrained = PretrainedModel::open(&folder, &Languages::default())?;
     let layout = pretrained.imported.layout;
     let mut config = pretrained.config.clone();
@@ -53,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         config.optimization.epochs = Some(600);
         config.optimization.schedule.learning_rate = Some(0.005);
     } else {
-        // Only thin matrices beside those of the linear layers are trained.
+        // With LoRA, only low-rank matrices beside the weights of the linear layers are trained.
         config.optimization.lora = Some(LoraConfig {
             rank: 8,
             alpha: 16.0,
@@ -79,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         .expect("each epoch ends with an evaluation");
     println!("validation loss {:.3} after step {}", best.value, best.step);
 
-    // The trained model as a folder of Hugging Face.
+    // Write the trained model as a Hugging Face folder.
     let written = work.join("trained");
     fs::create_dir_all(&written)?;
     let parameters = weights::parameters(&trained.model);

@@ -1,5 +1,6 @@
-//! Prints the similarity of sinusoidal positional encodings, which depends only on the distance
-//! between two positions. `train plot --positional-encoding` plots the encoding itself.
+//! Prints the similarity (scaled dot product) of sinusoidal positional encodings, which depends
+//! only on the distance between two positions. `train plot --positional-encoding` plots the
+//! encoding itself.
 //!
 //!     cargo run --release -p examples --example positional_encoding
 

@@ -1,5 +1,5 @@
-//! One model, trained by several processes. Without a launcher, the program trains it alone, with the
-//! same losses up to rounding.
+//! One model, trained by several processes. Without a launcher, a single process trains the model,
+//! with the same losses up to rounding.
 //!
 //!     cargo run --release -p examples --example several_processes
 //!     cargo build --release -p examples --example several_processes --features mpi
@@ -15,7 +15,7 @@ use training::evaluation;
 use training::run::{Event, Observer, RunFolder};
 use training::trainer::{Ending, Trainer};
 
-/// Prints the evaluations of the process that has rank 0.
+/// Prints the evaluations if the flag is `true`, as in the process of rank 0.
 struct Evaluations(bool);
 
 impl Observer for Evaluations {
@@ -32,8 +32,8 @@ fn main() {
     let group = collective::join();
     if let Err(error) = train(&*group) {
         eprintln!("rank {}: {error}", group.rank());
-        // The other processes may wait for this one. Without a farewell to MPI, the launcher ends
-        // them.
+        // The other processes may be waiting for this one. The launcher ends them, because this
+        // process exits without finalising MPI.
         std::process::exit(1);
     }
 }
@@ -45,7 +45,7 @@ fn train(group: &dyn Collective) -> Result<(), Box<dyn Error>> {
     let dataset = config.check()?.expect("the task reads no files");
     let dataset = dataset.as_ref();
 
-    // Rank 0 makes the folder of the run, and the others follow it.
+    // Rank 0 creates the folder of the run. The other processes open the folder, but do not write.
     let own = group.is_first().then(|| RunFolder::create(None, &config));
     let own = own.transpose()?;
     let path = own
@@ -58,7 +58,7 @@ fn train(group: &dyn Collective) -> Result<(), Box<dyn Error>> {
     let Ending::Done(trained) = trainer.train(&mut Evaluations(group.is_first()))? else {
         unreachable!("nothing stops the run");
     };
-    // All processes decode a part of the test sequences, and all have the result.
+    // Each process decodes a part of the test sequences and gets the result for all of them.
     let test = evaluation::test(&trained.model, dataset, &config, group)?;
     let summary = trained.summary(&config, &test);
     trained.folder.finish(&summary)?;

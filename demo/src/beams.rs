@@ -29,7 +29,7 @@ pub struct Beam {
     pub has_ended: bool,
 }
 
-/// A token that may follow, and its probability.
+/// A candidate for the token at a position, and its probability.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Likely {
     /// The token.
@@ -43,7 +43,7 @@ pub struct Likely {
 pub struct Found {
     /// Tokens that the decoder read: the begin symbol and the target.
     pub read: Vec<String>,
-    /// Tokens that the decoder wrote: the target and the end symbol.
+    /// Tokens that the decoder wrote: the target and, if it is finished, the end symbol.
     pub written: Vec<String>,
     /// Probability of each token of `written`.
     pub probabilities: Vec<f32>,
@@ -71,7 +71,8 @@ impl TrainedModel {
     ///
     /// # Errors
     ///
-    /// If the file cannot be used. The message can follow the name of the file.
+    /// If the bytes are not such a file. The message does not name the file, so that you can write
+    /// the name before the message.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Ok(Self(SingleFileRun::from_bytes(bytes, &device())?))
     }
@@ -80,17 +81,18 @@ impl TrainedModel {
     ///
     /// # Errors
     ///
-    /// Never: a configuration is plain data.
+    /// Never, because a configuration can always be written as JSON.
     pub fn config(&self) -> Result<String> {
         Ok(serde_json::to_string(&self.0.config)?)
     }
 
-    /// Searches for the targets of a source with `width` beams and the length penalty of `train
-    /// generate`.
+    /// Decodes a source by beam search of the given width, with the default length penalty of
+    /// `train generate`.
     ///
     /// # Errors
     ///
-    /// If a word of the source is not a symbol, the source is empty or too long, or `width` is 0.
+    /// If a word of the source is not a symbol, the source is empty or too long, `width` is 0, or
+    /// the model computes logits that are not finite.
     pub fn beams(&self, text: &str, width: usize) -> Result<Beams> {
         let SingleFileRun { dataset, model, .. } = &self.0;
         let (dataset, codec) = (dataset.as_ref(), dataset.codec());
@@ -208,7 +210,7 @@ mod tests {
                     assert!((same.probability - p).abs() < 1e-4);
                 }
             }
-            // The same beam was alive in the step before it ended.
+            // The step that wrote the last token of the target has the target among its beams.
             let last = &beams.steps[found.written.len() - 1];
             assert!(last.iter().any(|beam| beam.tokens == found.written));
         }

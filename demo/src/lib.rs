@@ -1,9 +1,8 @@
-//! The part of the page that computes: training, attention maps and beam search, for JavaScript.
+//! The computations of the demo page: training, attention maps and beam search, for JavaScript.
 //!
-//! JavaScript sends settings and texts, and gets JSON. Nothing is computed twice: the model, the
-//! tasks, the schedule and the optimizer are those of the crates `transformer` and `training`. The
-//! module [`glue`] has the functions that JavaScript calls; the other modules also run natively, as
-//! the tests do.
+//! JavaScript sends settings and texts, and gets JSON. The model, the tasks, the schedule and the
+//! optimizer are those of the crates `transformer` and `training`. The module [`glue`] has the
+//! functions that JavaScript calls; the other modules also run natively, for example in tests.
 
 pub mod beams;
 #[cfg(target_family = "wasm")]

@@ -4,7 +4,7 @@ use burn::tensor::Tensor;
 use serde::Serialize;
 use transformer::inspect::Inspection;
 
-/// Attention weights of one layer and one head: a row of weights for each query.
+/// Attention weights of one layer and one head, in thousandths: a row of weights for each query.
 type Map = Vec<Vec<u16>>;
 
 /// Attention weights of a model for one source and one target, by layer and head. Weights are in

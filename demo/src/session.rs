@@ -8,7 +8,7 @@ use training::trainer::Stepper;
 
 use crate::source::{Look, device};
 
-/// A step that was taken.
+/// The results of one training step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Step {
     /// Number of the step, counted from 1.
@@ -39,12 +39,12 @@ pub struct Session {
 }
 
 impl Session {
-    /// Creates the model of a configuration. `settings` is JSON as in a run's `config.json`, with
-    /// the defaults of its task for missing settings.
+    /// Creates a model and its training. `settings` is JSON as in a run's `config.json`; missing
+    /// settings have the defaults of the task.
     ///
     /// # Errors
     ///
-    /// If a setting is wrong. The message names its path.
+    /// If a setting is not valid. The message names the setting, such as `model.n_heads`.
     pub fn new(settings: &str) -> Result<Self> {
         let settings: Value = serde_json::from_str(settings)?;
         let mut config = file::over_defaults(settings).map_err(|what| anyhow!(what))?;
@@ -114,7 +114,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Never: a configuration is plain data.
+    /// Never, because a configuration can always be written as JSON.
     pub fn config(&self) -> Result<String> {
         Ok(serde_json::to_string(self.stepper.config())?)
     }

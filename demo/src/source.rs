@@ -1,4 +1,4 @@
-//! What a model makes of a source that a person has typed.
+//! The output and the attention weights of a model for a source that the user typed.
 
 use anyhow::{Result, bail};
 use burn::tensor::{Device, Int, Tensor};
@@ -19,7 +19,8 @@ use crate::maps::Maps;
 pub struct Compared {
     /// The token that the model wrote; empty if the output is too short.
     pub text: String,
-    /// The correct token; empty if the output is too long, `None` if it is not known.
+    /// The correct token; empty if the output is too long, `None` if the correct output is not
+    /// known.
     pub correct: Option<String>,
 }
 
@@ -31,8 +32,8 @@ pub struct Look {
     /// Tokens that the decoder read, one for each row of its attention: the begin symbol and the
     /// output.
     pub read: Vec<String>,
-    /// Tokens that the decoder wrote, one for each row of its attention: the output and the end
-    /// symbol.
+    /// Tokens that the decoder wrote: the output and, if it is finished, the end symbol. Token `i`
+    /// was written at row `i` of the decoder's attention.
     pub written: Vec<String>,
     /// The output compared with the correct one.
     pub compared: Vec<Compared>,
@@ -109,7 +110,7 @@ pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
     Ok(source)
 }
 
-/// Runs a model on a source and a target, without begin and end symbol.
+/// Runs a model on a source and a target. `target` has no begin or end symbol.
 pub fn inspect(
     model: &Transformer,
     dataset: &dyn Dataset,

@@ -2,10 +2,10 @@
 //!
 //! Both languages express the same sentences with different grammar. The word order of the first is
 //! `when? subject verb object where? not?`, with adjectives after their nouns. The word order of
-//! the second is `subject object where? verb+not when?`, with adjectives before their nouns. Nouns
-//! of the second language have one of three classes, and articles and adjectives agree with the
-//! class. Objects and places have endings of their own. The verb is a single word that also
-//! expresses tense, number and negation.
+//! the second is `subject object where? verb+not when?`, with adjectives before their nouns. In the
+//! second language, each noun belongs to one of three classes, with which articles and adjectives
+//! agree. The nouns of objects and of places each have an ending of their own. The verb is a single
+//! word that also expresses tense, number and negation.
 //!
 //! The examples and tests include this file. It is not part of any library.
 

@@ -29,9 +29,9 @@ pub(crate) fn default() -> Result<bool, EnvironmentError> {
 
 /// Switches the fast paths of the calling thread on or off until the guard is dropped.
 ///
-/// They are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`. Without
-/// fast paths, operations run in plain Burn, and attention functions return `None`. This is useful
-/// for comparisons, and to work around a defect of a fast path.
+/// Fast paths are on by default, unless the environment variable `FUSED_FAST_PATHS` is `off`.
+/// Without fast paths, operations run in plain Burn, and attention functions return `None`. This is
+/// useful for comparisons, and to work around a defect of a fast path.
 ///
 /// The setting holds for the calling thread and for operations that it runs through
 /// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass takes the same path as

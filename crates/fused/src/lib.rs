@@ -4,12 +4,12 @@
 //! # Purpose
 //!
 //! Burn composes layer norm, attention, cross-entropy, dropout and Adam from small operations. On a
-//! CPU, each small operation reads and writes whole tensors, on one thread, in memory that the
-//! allocator has just cleared. In training, the autodiff graph keeps many of these tensors for the
+//! CPU, each small operation reads and writes whole tensors, on one thread, in new memory that the
+//! system has just cleared. In training, the autodiff graph keeps many of these tensors for the
 //! backward pass. This crate has one function each for layer norm, attention and so on. Where
 //! possible, the function takes a *fast path*: it makes one pass over the data, has a hand-written
-//! backward pass, and keeps nothing that is cheap to compute again. Otherwise, the function
-//! computes the same formula in plain Burn.
+//! backward pass, and keeps no tensor that the backward pass can cheaply compute again. Otherwise,
+//! the function computes the same formula in plain Burn.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -65,15 +65,16 @@
 //! - On flex, a result does not depend on the number of threads: a long sum is split into pieces of
 //!   a fixed size, and the sums of the pieces are added in order.
 //! - On flex, each output row of [`linear`] has the same bits, whatever the other rows of the batch
-//!   are. With [`bf16_matmuls`], this holds for batches of more than 16 rows.
+//!   are. With [`bf16_matmuls`], this holds among batches of more than 16 rows, since smaller
+//!   batches are computed in f32.
 //! - On flex, masked padding keys change no bit of the output of [`self_attention`].
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
 //! - Results are reproducible within one instruction-set level (AMX, AVX-512, AVX2, NEON or scalar
 //!   code). The level is the best that the CPU supports; the environment variable `FUSED_SIMD`
-//!   (`scalar`, `avx2`, `avx512`, `amx`, `neon`) forces another one for tests, and [`simd_levels`]
-//!   lists those of the CPU. The level holds for the whole process, since all threads must use the
-//!   same one.
+//!   (`scalar`, `avx2`, `avx512`, `amx`, `neon`) forces another level for tests, and
+//!   [`simd_levels`] lists the levels that the CPU supports. The level holds for the whole process,
+//!   since all threads must use the same level.
 //!
 //! # Memory and unsafe code
 //!
@@ -95,7 +96,7 @@
 //! | file | content |
 //! |---|---|
 //! | `ops/<operation>/` | one folder for each operation, with the files of the next table |
-//! | `backend/` | tensors of flex as slices; which backends are portable; nodes of the autodiff graph |
+//! | `backend/` | tensors of flex as slices; which tensors take the portable path; nodes of the autodiff graph |
 //! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |

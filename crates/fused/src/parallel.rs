@@ -1,5 +1,5 @@
-//! Parallel iterators: those of rayon or, in WebAssembly, which has no threads, sequential ones under
-//! the same names.
+//! Rayon's parallel iterators. In WebAssembly, which has no threads, sequential iterators have the
+//! same names.
 
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use rayon::{current_num_threads, prelude::*};

@@ -53,7 +53,8 @@ pub fn has_bf16_matmuls() -> bool {
 }
 
 /// Returns whether [`bf16_matmuls`] applies to f32 tensors of this device: fast paths are on, and
-/// the device is flex, with or without autodiff.
+/// the device is flex, with or without autodiff. The function does not check whether the CPU has
+/// bfloat16 instructions.
 #[must_use]
 pub fn takes_bf16_matmuls(device: &Device) -> bool {
     #[cfg(feature = "flex")]

@@ -16,8 +16,9 @@ thread_local! {
 /// Measures the time of the calling thread's fast paths, forward and backward, until the profile is
 /// dropped.
 ///
-/// It also measures operations that the thread runs through [`in_pool`](crate::in_pool), on any
-/// thread of the pool. While a profile is alive, earlier profiles of the same thread pause.
+/// The profile also measures operations that the thread runs through
+/// [`in_pool`](crate::in_pool), on any thread of the pool. While a profile is alive, earlier
+/// profiles of the same thread pause.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -98,8 +99,8 @@ mod measure {
         }
     }
 
-    /// Adds the time between its creation and its drop to the total of a kind of operation, if a
-    /// profile measures the calling thread.
+    /// Guard that adds the time between its creation and its drop to the total of a kind of
+    /// operation, if a profile measures the calling thread.
     pub(crate) struct Timer(Option<(&'static str, Instant)>);
 
     impl Timer {

@@ -5,10 +5,10 @@ use burn::tensor::Device;
 /// Runs `f` and returns its result. On flex, `f` runs on a thread of rayon's pool, except in
 /// WebAssembly, which has no threads.
 ///
-/// A thread outside the pool must wait for each piece of work that it hands to the pool. This wait
-/// takes longer than many operations of a small model. The other threads of the pool stay awake
-/// until `f` is done or they have found no work for ten milliseconds, since waking a thread takes
-/// as long as a small operation.
+/// Inside the pool, `f` starts operations at once. A thread outside the pool would wait for each
+/// piece of work that it hands to the pool, which takes longer than many operations of a small
+/// model. The other threads of the pool stay awake until `f` is done or they have found no work for
+/// ten milliseconds, since waking a thread takes as long as a small operation.
 ///
 /// The settings of the calling thread ([`fast_paths`](crate::fast_paths),
 /// [`bf16_matmuls`](crate::bf16_matmuls), [`Profile`](crate::Profile)) hold for `f` too.
@@ -54,8 +54,8 @@ mod awake {
     /// Time without work after which a thread goes to sleep.
     const AWAKE: Duration = Duration::from_millis(10);
 
-    /// Keeps the other threads of the calling thread's pool awake. Dropping it sets the flag that
-    /// lets them sleep.
+    /// Guard that keeps the other threads of the calling thread's pool awake. When it is dropped,
+    /// it sets the flag that lets these threads sleep.
     pub(super) struct Awake(Arc<AtomicBool>);
 
     impl Awake {

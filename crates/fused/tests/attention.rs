@@ -66,9 +66,9 @@ impl Case {
         Some(Tensor::from_data(TensorData::new(blocked, shape), &device))
     }
 
-    /// Returns queries `[B, T, H, K]` and packed keys and values `[B, S, 2 * G, K]`. For
-    /// self-attention, returns one packed tensor of queries, keys and values `[B, T, H + 2 * G, K]`,
-    /// and then the bias `[1, H, T, T]` if there is one.
+    /// For cross-attention, returns queries `[B, T, H, K]` and packed keys and values
+    /// `[B, S, 2 * G, K]`. For self-attention, returns packed queries, keys and values
+    /// `[B, T, H + 2 * G, K]`, and then the bias `[1, H, T, T]` if there is one.
     fn inputs(&self, device: &Device) -> Vec<Tensor<4>> {
         let Self {
             batch,

@@ -222,7 +222,7 @@ fn inputs_without_gradients_get_none() {
         check_both(&case, &uses);
     }
     // If only gamma and beta have gradients, the norm has a gradient and the sum has none, as in
-    // plain Burn. `require_grad` would panic if the sum had one.
+    // plain Burn. `require_grad` would panic if the sum had a gradient.
     let device = Device::flex().autodiff();
     let x = Tensor::<2>::ones([2, 4], &device);
     let row = Tensor::<1>::ones([4], &device).require_grad();

@@ -12,11 +12,11 @@ pub fn keep_freed_pages() {
     set_purge_delay(-1);
 }
 
-/// Makes the allocator return freed pages at once, until the result is dropped. What loading a
-/// model needs for a while is then not kept beside the model.
+/// Makes the allocator return freed pages at once, until the result is dropped. Memory that only
+/// loading a model needs is then not kept beside the model.
 ///
-/// Until then, the kernel also gives no huge pages, which would be whole where only a part is used:
-/// 4 % of a model of 2.5 GB.
+/// Until the result is dropped, the kernel also gives no huge pages. A huge page that is used only
+/// in part takes memory as a whole, which costs 4 % of a model of 2.5 GB.
 pub fn return_freed_pages() -> ReturnsPages {
     set_purge_delay(0);
     ReturnsPages {
@@ -36,11 +36,11 @@ impl Drop for ReturnsPages {
     }
 }
 
-/// Says whether the kernel may give huge pages from here on, and returns whether it could before.
+/// Allows or forbids huge pages in this process, and returns whether they were allowed before.
 #[cfg(target_os = "linux")]
 fn enable_huge_pages(enable: bool) -> bool {
     use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
-    // Both fail only where the kernel has no huge pages.
+    // Both calls fail only where the kernel has no huge pages.
     let could = !transparent_huge_pages_are_disabled().unwrap_or(true);
     let _ = disable_transparent_huge_pages(!enable);
     could

@@ -15,7 +15,8 @@ use training::trainer::configure;
 use crate::group::Group;
 use crate::terminal::output;
 
-/// A backend. Cargo features select the backends of a build. The first of them is the default.
+/// A backend. Cargo features select the backends of a build; the first of these variants is the
+/// default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// NVIDIA GPU
@@ -150,8 +151,9 @@ impl DeviceName {
         }
     }
 
-    /// Returns the device for this process of a group. Processes on a machine with several GPUs get
-    /// one each, unless the name has an index.
+    /// Returns the device for this process of a group. If several processes run on a machine, each
+    /// gets the GPU with its own number, unless the name has an index or the backend computes on
+    /// the CPU.
     pub fn of_process(self, group: &Group) -> Self {
         let (rank, processes) = group.on_machine();
         let is_shared = processes > 1 && self.index.is_none() && !self.backend.is_cpu();

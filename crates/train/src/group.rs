@@ -13,8 +13,8 @@ use training::run::RunFolder;
 use crate::exit::Exit;
 use crate::terminal::output;
 
-/// Time that the error of another process than rank 0 is held back. An error that all processes
-/// have is then printed by rank 0 alone, which ends the others.
+/// Time for which a process other than rank 0 holds back its error. An error that all processes
+/// have is then printed by rank 0 alone, which ends the other processes.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Environment variables in which Open MPI's and other launchers say how many processes they have
@@ -45,13 +45,13 @@ impl Group {
         }
     }
 
-    /// Checks that the launcher has started all processes with the same command line, of which
-    /// `words` are those of this process.
+    /// Checks that the launcher has started all processes with the same command line. `words` is
+    /// the command line of this process, without the program's name.
     ///
     /// # Errors
     ///
-    /// If a process has another command line than rank 0, or the launcher has started several
-    /// processes that this build cannot join.
+    /// If the command line of a process differs from that of rank 0, or the launcher has started
+    /// several processes that this build cannot join.
     pub fn check_words(&self, words: &[OsString]) -> Result<(), UsageError> {
         let group = self.collective();
         let started = SIZES.iter().find_map(|name| env::var(name).ok());
@@ -75,7 +75,8 @@ impl Group {
         })
     }
 
-    /// Returns whether a launcher has started this process.
+    /// Returns whether an MPI launcher has started this process; always false without the feature
+    /// `mpi`.
     pub fn has_launcher(&self) -> bool {
         #[cfg(feature = "mpi")]
         return self.mpi.is_some();
@@ -83,7 +84,7 @@ impl Group {
         false
     }
 
-    /// Returns the group for the library.
+    /// Returns the group in the form that the library `training` takes.
     pub fn collective(&self) -> &dyn Collective {
         #[cfg(feature = "mpi")]
         if let Some(mpi) = &self.mpi {
@@ -92,7 +93,7 @@ impl Group {
         &Alone
     }
 
-    /// Returns whether this process writes files and prints.
+    /// Returns whether this process has rank 0, which alone writes files and prints results.
     pub fn is_first(&self) -> bool {
         self.collective().is_first()
     }
@@ -113,7 +114,8 @@ impl Group {
         if !self.is_first() {
             self.collective().barrier();
         }
-        // If it fails in rank 0, the program ends and the others with it.
+        // If `work` fails in rank 0, rank 0 ends all processes, so none waits at the barrier
+        // forever.
         let done = work()?;
         if self.is_first() {
             self.collective().barrier();

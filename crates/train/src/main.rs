@@ -74,7 +74,7 @@ fn main() -> ExitCode {
         false => Verbosity::Silent,
     };
     let color = match cli.global.color {
-        // A launcher gives its processes pseudo-terminals, whatever its own output is.
+        // A launcher may give its processes pseudo-terminals even if its own output is a file.
         ColorChoice::Auto if group.has_launcher() => ColorChoice::Never,
         choice => choice,
     };

@@ -635,9 +635,8 @@ fn unusable_run_folders_are_rejected() {
     );
     assert_eq!(std::fs::read(run.join("summary.json")).unwrap(), before);
 
-    // `train` cannot create the run folder if a file has its name or that of its parent folder. The
-    // test uses such a file rather than a folder without write permission, because root can write to
-    // that folder.
+    // `train` cannot create the run folder if a file has the name of this folder or of its parent.
+    // A folder without write permission would not do, because root can write to it.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
     for name in [file.clone(), file.join("below")] {

@@ -14,7 +14,8 @@ use training::data::SYNTHETIC_TASKS;
 const SMALL: &str = "--batch-size 16 --d-model 16 --heads 2 --d-ff 16 --layers 1 --symbols 9 \
                      --max-length 5 --checkpoint-every 20";
 
-/// Open MPI's module for messages through shared memory, and the one for TCP.
+/// Transports of Open MPI, as values of its parameter `btl`: shared memory, and TCP. `self` is for
+/// messages of a process to itself.
 const TRANSPORTS: [&str; 2] = ["vader,self", "tcp,self"];
 
 /// Returns the command that runs `train` with `flags` in `size` processes.
@@ -83,8 +84,8 @@ fn largest_difference(a: &[Value], b: &[Value], field: &str) -> f64 {
 fn losses_do_not_depend_on_the_number_of_processes() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
-    // With a large learning rate, rounding errors of 1e-7 would grow while the task is learned,
-    // also in a single process that accumulates batches.
+    // The learning rate is small. With a large one, rounding errors of 1e-7 would grow while the
+    // task is learned, even in a single process that accumulates batches.
     let flags =
         |run: &str| format!("{SMALL} --steps 200 --dropout 0 --learning-rate 3e-4 --run-dir {run}");
     succeed(&mut alone(path, &flags("alone")));
@@ -181,7 +182,8 @@ fn a_signal_to_the_launcher_saves_the_step_and_ends_all_processes() {
     let path = folder.path();
     let flags = format!("{SMALL} --steps 1000000 --run-dir run");
     let mut job = mpirun(path, 2, TRANSPORTS[0], &flags);
-    // After a signal, the launcher kills its processes within a second, unless told otherwise.
+    // After a signal, the launcher would kill its processes within a second. With this variable, it
+    // gives them 5 seconds to save a checkpoint.
     job.env("OMPI_MCA_odls_base_sigkill_timeout", "5");
     let job = job
         .stdout(Stdio::piped())
@@ -202,7 +204,7 @@ fn a_signal_to_the_launcher_saves_the_step_and_ends_all_processes() {
     assert_eq!(status["status"], "stopped");
     let step = status["step"].as_u64().unwrap();
     assert!(path.join(format!("run/checkpoints/step-{step}")).is_dir());
-    // Another number of processes continues.
+    // The run can be resumed with another number of processes.
     let resume = format!("resume run --steps {}", step + 5);
     succeed(&mut mpirun(path, 3, TRANSPORTS[0], &resume));
     succeed(&mut alone(
@@ -238,7 +240,8 @@ fn processes_that_differ_are_rejected_before_the_first_step() {
         command.args([":", "-np", "1"]).arg(&train);
         command.args(flags.split_whitespace());
         let output = command.args(second.split_whitespace()).output().unwrap();
-        // On a machine without vector instructions, both compute the same.
+        // On a machine without vector instructions, both processes compute the same, so the job
+        // succeeds.
         if !first.is_empty() && output.status.success() {
             continue;
         }
@@ -310,7 +313,7 @@ fn evaluation_and_generation_are_those_of_one_process() {
         "eval run --eval-lengths 2..4 --json",
     ] {
         let words = |printed: String| match printed.rsplit_once(", ") {
-            // The time of an evaluation differs.
+            // The time of an evaluation differs from call to call.
             Some((before, seconds)) if seconds.ends_with(" s\n") => before.into(),
             _ => printed,
         };
@@ -365,7 +368,8 @@ fn texts_are_divided_by_tokens_and_the_cache_is_built_once() {
     }
     let summaries = ["alone", "group"].map(|run| json(&path.join(run).join("summary.json")));
     assert_eq!(summaries[0]["bleu"], summaries[1]["bleu"]);
-    // Two epochs by two processes, the third by three, are the three epochs of one process.
+    // Two epochs on two processes and a third epoch on three processes take the same batches as
+    // three epochs on one process.
     succeed(&mut alone(path, &flags("longer", 3)));
     let steps = json(&path.join("longer/summary.json"))["steps"].clone();
     let resume = format!("resume group --steps {steps}");

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Number of calls of [`contain`] that are running.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns whether any thread is in a call whose panic will be returned as an error. The panic hook
-/// of a program should then print nothing.
+/// Returns whether any thread is calling a function of a dependency whose panics are returned as
+/// errors. The panic hook of a program should then print nothing.
 pub fn is_contained() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
-/// Calls a function of a dependency, and returns the first line of its panic if it panics. After a
-/// panic, do not use anything that the function may have changed.
+/// Calls a function of a dependency, and returns the first line of the panic message if it panics.
+/// After a panic, do not use anything that the function may have changed.
 pub(crate) fn contain<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     RUNNING.fetch_add(1, Ordering::Relaxed);
     let caught = catch_unwind(AssertUnwindSafe(call));

@@ -90,7 +90,8 @@ impl UsageError {
     /// Converts an error about a field of a configuration structure. The path of the setting is
     /// `SECTION.FIELD`, where `section` is the path of the structure, such as `model`.
     pub fn of_section(section: &str, error: ConfigError) -> Self {
-        // `expected_with` visits the mentioned fields from the last to the first.
+        // `expected_with` visits the mentioned fields from the last to the first, so each is
+        // inserted at the front.
         let mentioned = RefCell::new(Vec::new());
         let expected = error.expected_with(|field| {
             mentioned

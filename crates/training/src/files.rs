@@ -1,5 +1,5 @@
-//! Writes files and folders whole or not at all. No process sees an incomplete file or folder, even
-//! after a crash of the machine.
+//! Writes files and folders whole or not at all: no process sees an incomplete file or folder, even
+//! after a crash of the machine. Reads files and lines of limited size.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -27,7 +27,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 ///
-/// In the same cases, and the errors of `write`.
+/// In the cases of [`write_whole`], and if `write` returns an error.
 pub fn write_whole_by<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&File) -> Result<(), E>,
@@ -62,7 +62,7 @@ pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_through_by(path, |mut file| file.write_all(bytes))
 }
 
-/// Writes a file, whose content `write` writes, and waits until it is on the disk.
+/// Creates a file, lets `write` write its content, and waits until the content is on the disk.
 pub(crate) fn write_through_by<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&File) -> Result<(), E>,
@@ -138,8 +138,8 @@ impl TemporaryFolder {
     }
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
-    /// Replaces a folder that is at `path`. Until that folder is removed, it has the temporary name
-    /// with the extension `old`.
+    /// Replaces a folder that is at `path`. Until the replaced folder is removed, it has the
+    /// temporary name with the extension `old`.
     ///
     /// # Errors
     ///

@@ -21,8 +21,8 @@
 //!
 //! # A task of your own
 //!
-//! A task has an alphabet, the lengths to train on, and a function that returns a pair of a given
-//! length:
+//! A task has an alphabet, the lengths to train on, and a function that returns a source and its
+//! target for a given length:
 //!
 //! ```
 //! use std::ops::RangeInclusive;
@@ -78,12 +78,13 @@
 //!
 //! # Modules
 //!
-//! Apart from its tests, each module imports only from modules above it. The exceptions are
-//! `config::Schedule` and `config::ScheduleKind`, which synthetic tasks in `data` use.
+//! Apart from its tests, each module imports only from modules above it in this table. The
+//! exceptions are `config::Schedule` and `config::ScheduleKind`, which synthetic tasks in `data`
+//! use, and a constant of `pretrained`, which `config` uses.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`error`], [`notes`], [`files`] | wrong settings, messages, files that appear whole |
+//! | [`error`], [`notes`], [`files`] | errors, messages, files written whole or not at all |
 //! | [`contain`] | panics of a dependency as errors |
 //! | [`metrics`] | BLEU, chrF, error rates |
 //! | [`data`] | data sets, text and token ids, batches |
@@ -93,10 +94,10 @@
 //! | [`collective`] | groups of processes that train together |
 //! | [`positions`] | maximum numbers of tokens, for sequences longer than in training |
 //! | [`evaluation`] | teacher-forced loss, decoding, scores by length |
+//! | [`lora`] | low-rank matrices that are trained instead of the whole model |
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the training loop, one training step, the optimizer |
-//! | [`lora`] | thin matrices that are trained instead of a whole model |
-//! | [`pretrained`] | models in folders of Hugging Face |
+//! | [`pretrained`] | pretrained models in folders of the Hugging Face format |
 //! | [`inference`] | a finished run as a predictor of lines |
 
 #![recursion_limit = "256"]

@@ -1,5 +1,5 @@
-//! LoRA (Hu et al. 2022): instead of a matrix `W`, two thin ones are trained, whose product is added
-//! to it: `W + alpha / rank * A B`.
+//! LoRA (Hu et al. 2022): each matrix `W` of a linear layer is frozen, and two low-rank matrices
+//! `A` and `B` are trained instead. The layer computes with `W + alpha / rank * A B`.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,11 @@ use transformer::weights::shapes;
 
 use crate::config::LoraConfig;
 
-/// Returns a model whose linear layers have matrices `A` and `B` as `config` says, and no other
-/// parameters to train; `model` itself if `config` is `None`.
+/// Returns a model in which only the LoRA matrices `A` and `B` of the linear layers are trained.
+/// `config` has their rank and alpha; if it is `None`, `model` is returned unchanged.
 ///
-/// `B` is zero, so that the outputs do not change. `A` is drawn on the device of the model.
+/// `B` is zero, so that the outputs do not change at first. `A` is drawn at random on the device of
+/// the model.
 pub fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     let Some(config) = config else {
         return model;
@@ -22,7 +23,8 @@ pub fn with_lora<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     model.apply_lora(lora.set_param_group(ParamGroup::from_paths(of_layers)))
 }
 
-/// Returns the number of parameters that are trained, given the shapes of all by their names.
+/// Returns the number of trained parameters. `shapes` has the shape of each parameter by its name,
+/// and `is_lora` says whether only LoRA's matrices are trained.
 pub fn trained_parameters(shapes: &BTreeMap<String, Vec<usize>>, is_lora: bool) -> usize {
     let is_trained = |name: &str| !is_lora || name.contains(".lora.");
     let trained = shapes.iter().filter(|(name, _)| is_trained(name));
@@ -31,7 +33,8 @@ pub fn trained_parameters(shapes: &BTreeMap<String, Vec<usize>>, is_lora: bool) 
         .sum()
 }
 
-/// Returns a model in which the products of LoRA are added to the matrices.
+/// Returns a model in which LoRA's products are added to the matrices `W`, and `A` and `B` are
+/// removed; `model` itself if `config` is `None`.
 pub fn merged<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     match config {
         Some(_) => model.materialize(),
@@ -39,8 +42,8 @@ pub fn merged<M: Module>(model: M, config: Option<&LoraConfig>) -> M {
     }
 }
 
-/// Returns whether a parameter is the matrix of a linear layer inside a stack. Vocabulary matrices
-/// are not.
+/// Returns whether a parameter is the matrix of a linear layer inside the encoder or decoder. The
+/// names of these layers begin with `w_`; embeddings and the output projection have other names.
 fn is_of_linear_layer(name: &str) -> bool {
     let mut parts = name.rsplit('.');
     let is_weight = parts.next() == Some("weight");

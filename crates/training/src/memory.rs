@@ -70,8 +70,8 @@ pub struct TrainingMemory {
     pub batch: u64,
 }
 
-/// Returns the memory of parameters in bytes, of which some are trained: their values in f32, and a
-/// gradient, two moments and, if the run has one, a moving average of those that are trained.
+/// Returns the size of a run's state in bytes: `parameters` values in f32 and, for each of the
+/// `trained` ones among them, a gradient, two moments and, if the run has one, a moving average.
 pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usize {
     4 * (parameters + trained * (3 + usize::from(config.optimization.ema.is_some())))
 }
@@ -97,7 +97,7 @@ impl TrainingMemory {
         let layers =
             encoder * (4.0 * d * d + feed_forward) + decoder * (8.0 * d * d + feed_forward);
         let parameters = layers + vocabularies * d;
-        // With LoRA, a pass has the sums of the matrices of layers and the products.
+        // With LoRA, a forward pass also holds each sum `W + alpha / rank * A B`.
         let (trained, sums) = match optimization.lora {
             None => (parameters, 0.0),
             Some(LoraConfig { rank, .. }) => {
@@ -137,7 +137,8 @@ impl TrainingMemory {
     ///
     /// # Errors
     ///
-    /// If the model or a batch needs more memory than the machine has. The message says what fits.
+    /// If the model, or the model with a batch, needs more memory than the machine has. In the
+    /// second case, the message says how large a batch fits.
     pub fn check(
         self,
         config: &RunConfig,
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn the_estimate_is_near_what_was_measured() {
         // `train bench --what train --shape base` takes 1,290 MiB at its peak. The program itself
-        // takes 60 MiB of them.
+        // takes 60 MiB of them, which leaves 1,230 MiB for training.
         let mut config = RunConfig::copy();
         config.model = transformer::TransformerConfig::new(10_000, 10_000);
         config.optimization.batch_size = 16;

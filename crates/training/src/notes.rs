@@ -17,7 +17,8 @@ pub(crate) fn warn(message: &str) {
     tracing::warn!(target: NOTE, "{message}");
 }
 
-/// Reports that `count` more items are done. `what` says which, such as "pairs tokenised".
+/// Reports that `count` more items are done. `what` names the items and what was done, such as
+/// "pairs tokenised".
 pub(crate) fn progress(what: &'static str, count: usize) {
     tracing::info!(target: PROGRESS, what, count);
 }

@@ -31,8 +31,8 @@ pub fn with_room<'a>(
 }
 
 /// Returns the maximum number of tokens of an output for a source of `source_len` tokens. It is
-/// `max_length`, unless the source is longer than the sequences of training. A longer source may
-/// have an output with one token more than the source.
+/// `max_length`, unless the source is longer than the sequences of training. The output may then
+/// also have up to one token more than the source, within the model's [`max_tokens`].
 pub fn max_output(
     source_len: usize,
     max_length: usize,

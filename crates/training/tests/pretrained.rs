@@ -1,7 +1,8 @@
-//! Compares the outputs of models in folders of Hugging Face with those of transformers.
+//! Compares the outputs of models in folders of Hugging Face with those of the library
+//! `transformers`.
 //!
-//! `crates/transformer/tests/fixtures/families` has the folders, and NAME.generated.json the texts
-//! and the outputs.
+//! `crates/transformer/tests/fixtures/families` has the folders. `NAME.generated.json` beside the
+//! folder `NAME` has the texts and the expected outputs.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -69,7 +70,8 @@ fn outputs_are_those_of_transformers() {
             let wrong: Vec<_> = both
                 .filter(|(_, (found, expected))| found != expected)
                 .collect();
-            // Rounding may decide between two targets of almost equal scores.
+            // One output may differ, because rounding may decide between targets of almost equal
+            // scores.
             let first = wrong.first();
             assert!(
                 wrong.len() <= 1,

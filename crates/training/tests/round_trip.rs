@@ -25,7 +25,7 @@ fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> u
     }
 }
 
-/// Returns floats of every magnitude up to the largest `f32`, because some settings are `f32`.
+/// Draws floats of every magnitude up to the largest `f32`, because some settings are `f32`.
 fn float() -> impl Strategy<Value = f64> {
     let all = prop_oneof![
         proptest::num::f64::NORMAL,

@@ -58,8 +58,9 @@ impl InputLayer {
     ) -> Self {
         Self {
             embedding: vocab_size.map(|n| {
-                // Without a factor, as in T5, vectors would begin so small that training is slow. A
-                // shared generator would have large logits, unless these have a factor.
+                // Embeddings that are not multiplied by `sqrt(D)`, as in T5, begin with variance 1:
+                // training would be slow with smaller ones. A generator that shares the table would
+                // then have too large logits, unless `scale_logits` divides its inputs.
                 let is_shared = config.weight_tying.shares_generator();
                 let is_unit = !config.scale_embeddings && (config.scale_logits || !is_shared);
                 init.embedding(n, config.d_model, is_unit)
@@ -84,7 +85,8 @@ impl InputLayer {
     ///
     /// # Panics
     ///
-    /// If the layer has no embedding table, or `offset + T` exceeds `max_len`.
+    /// If the layer has no embedding table, or `offset + T` exceeds the `max_len` of the
+    /// positional encoding that is added.
     pub fn forward(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
         self.forward_with_table(ids, self.table(), offset)
     }
@@ -99,7 +101,7 @@ impl InputLayer {
     ///
     /// # Panics
     ///
-    /// If `offset + T` exceeds `max_len`.
+    /// If `offset + T` exceeds the `max_len` of the positional encoding that is added.
     pub fn forward_with_table(
         &self,
         ids: Tensor<2, Int>,

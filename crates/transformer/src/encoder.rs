@@ -48,7 +48,7 @@ impl EncoderLayer {
         }
     }
 
-    /// Runs the layer without positions in its attention.
+    /// Runs the layer. Rotary, relative and ALiBi positions are not applied.
     ///
     /// # Shapes
     ///

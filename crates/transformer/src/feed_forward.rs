@@ -17,7 +17,7 @@ use crate::linear::linear;
 /// Two linear layers with an activation function between them, applied to every position.
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// First layer, `[D, F]`. A gated activation needs `[D, 2 F]`: the gate before the value.
+    /// First layer, `[D, F]`. A gated [`Activation`] needs `[D, 2 F]`: `W_g` before `W_v`.
     pub w_1: Linear,
     /// Second layer, `[F, D]`.
     pub w_2: Linear,

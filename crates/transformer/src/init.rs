@@ -61,7 +61,8 @@ impl<'a> Init<'a> {
         self.uniform_columns(shape, &[(shape[D - 1], bound)])
     }
 
-    /// Draws a tensor whose last axis has parts: for each, its width and the bound of its elements.
+    /// Draws a tensor whose last axis is split into `parts`. Each part has a width and the bound of
+    /// its elements, which are uniform in `[-bound, bound)`.
     fn uniform_columns<const D: usize>(
         &mut self,
         shape: [usize; D],
@@ -88,8 +89,8 @@ impl<'a> Init<'a> {
         self.packed_xavier(d_input, &[(d_output, 1.0)])
     }
 
-    /// Draws Xavier-uniform matrices, side by side in one matrix. For each of them, `parts` has the
-    /// width, and the factor of its elements.
+    /// Draws Xavier-uniform matrices, side by side in one matrix. `parts` has the width and the
+    /// gain of each matrix.
     fn packed_xavier(&mut self, d_input: usize, parts: &[(usize, f64)]) -> Param<Tensor<2>> {
         let bound =
             |&(width, gain): &(usize, f64)| (width, gain * (6.0 / (d_input + width) as f64).sqrt());
@@ -109,8 +110,7 @@ impl<'a> Init<'a> {
     }
 
     /// Draws linear layers that read the same input, packed in one weight
-    /// `[d_input, sum of the widths]`. For each of them, `parts` has the width, and the factor of the
-    /// elements of its weight.
+    /// `[d_input, sum of the widths]`. `parts` has the width and the gain of each layer's weight.
     pub fn packed_linear(
         &mut self,
         d_input: usize,
@@ -124,7 +124,8 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Draws an embedding table `[n, d_model]`, with elements of variance 1 if `is_unit`.
+    /// Draws an embedding table `[n, d_model]`: with elements of variance 1 if `is_unit`, otherwise
+    /// Xavier-uniform.
     pub fn embedding(&mut self, n: usize, d_model: usize, is_unit: bool) -> Embedding {
         Embedding {
             weight: match is_unit {

@@ -25,8 +25,8 @@ impl Transformer {
     /// Returns the attention weights of every layer and head, the input of every feed-forward
     /// network, the memory and the logits.
     ///
-    /// The logits equal the output of [`forward`](Transformer::forward) up to rounding: fused
-    /// attention does not keep the weights, so this method computes attention without it.
+    /// The logits equal the output of [`forward`](Transformer::forward) only up to rounding: fused
+    /// attention does not return weights, so this method computes attention with Burn's operations.
     ///
     /// # Shapes
     ///

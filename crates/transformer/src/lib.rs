@@ -36,9 +36,9 @@
 //! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
 //! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
 //! implementations. The decoder's cache holds only keys and values, in buffers that are written in
-//! place. Beams share the cached keys and values instead of copying them. By default, each stack
-//! ends with a layer norm, which pre-norm stacks need. The operations of the `fused` crate make
-//! training and inference fast on CPU backends.
+//! place. The hypotheses of a beam share cached keys and values instead of copying them. By
+//! default, each stack ends with a layer norm, which pre-norm stacks need. The operations of the
+//! `fused` crate make training and inference fast on CPU backends.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
 //! tested against it. The interface of this crate differs in these points:
@@ -55,7 +55,8 @@
 //! # Conventions
 //!
 //! - **Shapes** are written with these letters: `B` batch, `S` source length, `T` target length,
-//!   `D` `d_model`, `H` heads, `K = D / H`, `F` `d_ff`, `V` vocabulary size.
+//!   `D` `d_model`, `H` heads, `G` key-value heads (by default `H`), `K` width of a head (by
+//!   default `D / H`), `F` `d_ff`, `V` vocabulary size.
 //! - **Masks**: `true` blocks a key. [`AttentionMask`] has constructors for both polarities.
 //! - **Padding** is at the end of a sequence. [`pad_sequences`] adds it.
 //! - **Labels** are what the decoder should predict: the target shifted by one token, up to and
@@ -72,13 +73,13 @@
 //! # Modules
 //!
 //! Each module imports only from modules above it in the table. Most modules are named after a
-//! concept of the paper, and their documentation names the section of the paper that describes it.
+//! concept of the paper, and their documentation names the section that describes the concept.
 //!
 //! | module | contents |
 //! |---|---|
 //! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors |
 //! | crate root | [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
-//! | [`position`] | sinusoidal, learned, rotary and relative positional encoding |
+//! | [`position`] | sinusoidal, learned, rotary, relative and ALiBi positional encoding |
 //! | [`embedding`] | the input layer: embedding and positions |
 //! | [`attention`] | scaled dot-product and multi-head attention, key-value cache |
 //! | [`memory`] | the encoded source and the key-value cache, which a decoder reads |

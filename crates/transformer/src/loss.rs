@@ -193,7 +193,7 @@ impl Transformer {
     /// - source: `[B, S]`, padded at the end with the model's `pad_id`
     /// - target: `[B, T]`, tokens that the decoder reads, padded at the end
     /// - labels: `[B, T]`, tokens that the decoder should predict after each target token, padded
-    ///   at the end
+    ///   at the end with the `pad_id` of `criterion`
     ///
     /// # Panics
     ///

@@ -61,7 +61,7 @@ impl AttentionMask {
     /// - mask: `[1, 1, length, past + length]`, `true` = blocked
     pub fn causal_after(past: usize, length: usize, device: &Device) -> Self {
         // Two vectors of positions are compared, because Burn's `tril_mask` allocates an integer
-        // for every pair.
+        // for every pair of query and key.
         let [first, last] = [past as i64, (past + length) as i64];
         let query = Tensor::<1, Int>::arange(first..last, device).reshape([1, 1, length, 1]);
         let key = Tensor::<1, Int>::arange(0..last, device).reshape([1, 1, 1, past + length]);

@@ -41,8 +41,8 @@ impl TransformerConfig {
     /// Builds a model whose matrices and biases are zeros.
     ///
     /// Use it for a model whose parameters will be replaced by
-    /// [`with_parameters`](crate::weights::with_parameters()), because zeros are faster to compute
-    /// than random parameters.
+    /// [`with_parameters`](crate::weights::with_parameters()), because zeros take less time and
+    /// memory than random parameters.
     ///
     /// # Errors
     ///
@@ -183,8 +183,9 @@ impl Transformer {
     /// Returns the model with positional encoding for sequences of up to `max_len` tokens.
     ///
     /// `config` must be the model's configuration. Sinusoidal and rotary positions are recomputed,
-    /// and the model keeps its parameters. A model does not change if its positions are learned or
-    /// relative, because these are parameters, or if it has no positional encoding.
+    /// and the model keeps its parameters. A model with learned positions does not change, because
+    /// their table is a parameter. A model with relative positions, ALiBi or no positional encoding
+    /// does not change either, because it has no maximum length.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -242,8 +243,8 @@ impl Transformer {
         self.encoder.input.forward_with_table(source, table, 0)
     }
 
-    /// Returns the source embedding table `[V, D]`: the encoder's, or the decoder's if it is
-    /// shared.
+    /// Returns the source embedding table `[V, D]`: the encoder's, or the decoder's if the encoder
+    /// has none.
     fn source_table(&self) -> Tensor<2> {
         match self.encoder.input.embedding {
             Some(_) => self.encoder.input.table(),

@@ -20,7 +20,7 @@ fn config() -> TransformerConfig {
         .with_max_len(20)
 }
 
-/// Positional encodings, and the heads of keys with which they are tested.
+/// Positional encodings, each with the `n_kv_heads` of the models that test it.
 const POSITIONS: [(Positions, Option<usize>); 6] = [
     (Positions::Sinusoidal, None),
     (Positions::Learned, Some(1)),

@@ -1,7 +1,8 @@
-//! Compares models of Hugging Face's families, imported from their folders, with what transformers
-//! computes from the same files.
+//! Compares models of Hugging Face's families, imported from their folders, with what the library
+//! `transformers` computes from the same files.
 //!
-//! `fixtures/families` holds the folders, and the outputs and gradients of transformers.
+//! `fixtures/families` holds the folders, and the outputs and gradients that `transformers`
+//! computed.
 
 mod common;
 
@@ -52,7 +53,8 @@ fn logits_and_gradients_are_those_of_transformers() {
             let model = imported.clone().transformer(device).unwrap();
             let [source, target] = ["source", "target"]
                 .map(|what| expected.int::<2>(&format!("input.{what}"), device));
-            // The parameters are large, and so are the outputs.
+            // The parameters of the fixtures are large, and so are the outputs. The tolerance is
+            // therefore relative to the largest element.
             let tolerance = |reference: &TensorData| {
                 let size = |largest: f32, x: f32| largest.max(x.abs());
                 backend.output * reference.iter::<f32>().fold(1.0, size)
@@ -64,7 +66,8 @@ fn logits_and_gradients_are_those_of_transformers() {
                 assert_close(&name, &found.into_data(), &reference, tolerance(&reference));
             };
             let memory = model.encode(source.clone());
-            // transformers computes other states at padding, on which no other state depends.
+            // At padding, `transformers` computes different states. They are not compared, because
+            // they do not affect other outputs.
             let states = memory.states.clone();
             let hidden = source.clone().equal_elem(imported.config.pad_id);
             let hidden = hidden.unsqueeze_dim::<3>(2).expand(states.dims());
@@ -104,8 +107,8 @@ fn logits_and_gradients_are_those_of_transformers() {
                 compared += 1;
                 let reference = expected.data(&reference);
                 if parameter.ends_with("model.shared.weight") {
-                    // PyTorch's embeddings have no gradient for padding, which is the first token
-                    // of some targets.
+                    // PyTorch's embeddings have no gradient for padding, although padding is the
+                    // first token of some targets. This row is therefore not compared.
                     let width = imported.config.d_model;
                     let row = imported.config.pad_id as usize * width;
                     let own = gradient.as_mut_slice::<f32>().unwrap();
@@ -114,14 +117,15 @@ fn logits_and_gradients_are_those_of_transformers() {
                 }
                 let largest = reference.iter::<f32>().fold(0.0_f32, |x, y| x.max(y.abs()));
                 let what = format!("gradient of {parameter} of {name} on {}", backend.name);
-                // The gradient of a key's bias is 0 in theory.
+                // In theory, the gradient of the bias of keys is 0. A tolerance relative to the
+                // largest element alone would reject its rounding errors.
                 let tolerance = backend.gradient * largest.max(0.1);
                 assert_close(&what, &gradient, &reference, tolerance);
             }
             let with_gradients = expected.names().filter(|x| x.starts_with("gradient."));
             assert_eq!(compared, with_gradients.count(), "{name}");
 
-            // One token at a time, with a cache, and without autodiff.
+            // Decodes one token at a time, with a cache and without autodiff.
             let model = imported
                 .clone()
                 .transformer(&device.clone().without_autodiff())
@@ -163,7 +167,8 @@ fn exported_models_are_imported_again() {
         let tensors = export(config, whole, &original.parameters, layout, true).unwrap();
         let file = WeightsFile::open(self::folder(name).join("model.safetensors")).unwrap();
         for tensor in file.tensors().keys() {
-            // BART's first two positions stand for padding, and are not imported.
+            // The first two rows of BART's position tables precede position 0, and are not
+            // imported.
             if !tensor.ends_with("embed_positions.weight") {
                 assert_eq!(tensors[tensor], file.read(tensor).unwrap(), "{name}");
             }
@@ -181,7 +186,8 @@ fn exported_models_are_imported_again() {
     }
 }
 
-/// Writes a folder with the tensors of `name` in two shards.
+/// Writes a folder with the tensors of the model `name` in two shards. Returns the index that names
+/// the shards.
 fn in_shards(name: &str, folder: &Path) -> serde_json::Value {
     let path = self::folder(name);
     fs::copy(path.join("config.json"), folder.join("config.json")).unwrap();

@@ -45,7 +45,7 @@ fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
             for positions in POSITIONS {
-                // Models with grouped queries are among them.
+                // Some of the models have grouped queries.
                 let is_grouped = matches!(positions, Positions::Rotary | Positions::Alibi);
                 let config = config()
                     .with_norm_placement(placement)
@@ -252,14 +252,16 @@ fn rotary_scores_depend_on_the_distance_alone() {
 
 #[test]
 fn grouped_queries_are_heads_with_equal_keys_and_values() {
-    // Widths of a head and of a model with 6 heads, of which each 3 share a head of keys.
+    // Widths of a head and of a model with 6 query heads. Three query heads share one key-value
+    // head.
     let (d_head, width) = (4, 24);
     let config = config().with_d_model(width).with_n_heads(6);
     for backend in cpu_backends() {
         let grouped = config.clone().with_n_kv_heads(Some(2));
         let grouped = grouped.init_seeded(3, &backend.device).unwrap();
         let mut whole = config.init_seeded(3, &backend.device).unwrap();
-        // Copies the key or value of each group to all heads of the group.
+        // Copies the columns of each key or value head of `packed` to all three heads of its group.
+        // The first `before` columns, which belong to the queries, do not change.
         let spread = |packed: Tensor<2>, before: usize| {
             let head = |part: usize, head: usize| {
                 let at = before + (part * 2 + head / 3) * d_head;

@@ -16,7 +16,8 @@ mod allocations;
 
 use allocations::peak_of;
 
-/// What may come on top: pieces of tensors, names, and layers' small tensors.
+/// Maximum number of bytes in addition to the parameters, for chunks of tensors, names, and small
+/// tensors of layers.
 const BESIDE: usize = 2 << 20;
 
 fn write_to(folder: &tempfile::TempDir, parameters: &Parameters) -> std::path::PathBuf {
@@ -55,7 +56,8 @@ fn a_model_is_in_memory_once() {
     assert!(read == own && peak < size + BESIDE, "reading: {peak} bytes");
     drop(read);
 
-    // A layout with the shared matrix once, and one with two copies of it and a generator of its own.
+    // The native file holds the shared matrix once. The file of `torch.nn` holds two copies of the
+    // shared embedding table, and a separate generator.
     for (layout, tying) in [
         (Layout::Native, WeightTying::All),
         (Layout::TorchNn, WeightTying::Embeddings),

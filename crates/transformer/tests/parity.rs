@@ -316,8 +316,8 @@ fn label_smoothing() {
     }
 }
 
-/// Language models of transformers: Llama, with grouped queries and rotary positions, and BLOOM, with
-/// ALiBi.
+/// Compares decoders without cross-attention with language models of the library `transformers`:
+/// Llama, with grouped queries and rotary positions, and BLOOM, with ALiBi.
 #[test]
 fn decoders_alone() {
     let small = TransformerConfig::new(17, 17)
@@ -355,7 +355,7 @@ fn decoders_alone() {
             let gradients = loss(logits, &fixture, &backend).backward();
             fixture.assert_parameter_gradients(&decoder, &gradients, &backend);
 
-            // One token at a time, without autodiff.
+            // Decodes one token at a time, without autodiff.
             let decoder = decoder.valid();
             let ids = ids.inner();
             let mut cache = decoder.new_cache();

@@ -358,7 +358,8 @@ fn exported() -> Vec<(String, Layout, TransformerConfig)> {
             config.weight_tying == WeightTying::None
                 || matches!(layout, Layout::TorchNn | Layout::Marian)
         });
-        // `families.rs` compares models of Hugging Face with its own files.
+        // The native layout has no Python classes. `families.rs` tests the layouts of Hugging Face;
+        // only Marian is tested here, too.
         if layout == Layout::Native || layout.is_hugging_face() && layout != Layout::Marian {
             configs.clear();
         }

@@ -44,8 +44,8 @@ mod pair {
     ///
     /// A node of Burn's graph has one result. An operation with two results therefore has three
     /// nodes: its own node, whose result is hidden, and after it one node for each result. The node
-    /// of each result stores its gradient in the pair, from which the operation's backward pass
-    /// takes both.
+    /// of each result stores the gradient of this result in the pair. The operation's backward pass
+    /// takes both gradients from the pair.
     #[derive(Clone, Debug)]
     pub(crate) struct Pair<B: Backend>(Arc<Mutex<Both<B>>>);
 

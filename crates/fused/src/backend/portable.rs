@@ -29,8 +29,8 @@ pub(crate) use on_all_backends;
 /// must have at least one element, and must be on an autodiff device of a backend that this crate
 /// is built with.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
-    // In WebAssembly, flex is used in f32, for which there are kernels. The code for its other
-    // precisions would be a hundred kilobytes.
+    // In WebAssembly, flex is used in f32, for which there are kernels. Portable operations, which
+    // flex needs only for other precisions, would add a hundred kilobytes of code.
     if cfg!(all(
         target_family = "wasm",
         not(any(feature = "ndarray", feature = "_cube"))

@@ -7,7 +7,7 @@
 //! | `kernel.rs` | the fast path on slices, without Burn |
 //! | `flex.rs` | the fast path on tensors of flex: a trait that Burn dispatches, backward passes |
 //! | `autodiff.rs` | the node of the autodiff graph on flex, and its gradient |
-//! | `portable.rs` | forward and backward pass in Burn's own operations, for other backends |
+//! | `portable.rs` | forward and backward pass in Burn's own operations, for every backend |
 // The backend ndarray is deprecated.
 #![cfg_attr(feature = "ndarray", allow(deprecated))]
 // Without a backend, dispatched operations do not read their arguments.

@@ -105,8 +105,8 @@ pub(crate) mod avx2 {
     }
 
     /// Transposes a block. The function first exchanges elements between pairs of rows, then within
-    /// groups of four rows, then between the two halves. It has no closures, since they would be
-    /// compiled without the vector instructions.
+    /// groups of four rows, then between the two halves. The function has no closures, since these
+    /// would be compiled without the vector instructions.
     #[inline(always)]
     pub(crate) fn transpose(simd: V3, rows: [[f32; BLOCK]; BLOCK]) -> [[f32; BLOCK]; BLOCK] {
         let avx = simd.avx;

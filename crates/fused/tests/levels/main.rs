@@ -39,7 +39,7 @@ fn report(name: &str, all: &[&TensorData]) {
     println!("\n{REPORT}{name}{bits}");
 }
 
-/// The numbers that one level reported for each kernel, in the order of the cases.
+/// The results that one level reported for each kernel, in the order of the cases.
 type Reports = BTreeMap<String, Vec<f64>>;
 
 fn reports(stdout: &str) -> Reports {

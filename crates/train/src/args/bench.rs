@@ -19,13 +19,14 @@ pub enum Measured {
 /// Sizes of the measured models and batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shape {
-    /// d_model 64, 2 layers per side, 16 tokens, batch 32, length 16
+    /// d_model 64, 2 layers per side, vocabulary 16, batch 32, length 16
     Tiny,
-    /// The Annotated Transformer's copy task: d_model 512, 2 layers, 11 tokens, batch 80, length 10
+    /// The Annotated Transformer's copy task: d_model 512, 2 layers, vocabulary 11, batch 80,
+    /// length 10
     Copy,
-    /// The paper's base model: d_model 512, 6 layers, 10000 tokens, batch 16, length 64
+    /// The paper's base model: d_model 512, 6 layers, vocabulary 10000, batch 16, length 64
     Base,
-    /// For an accelerator: d_model 1024, 6 layers, 32000 tokens, batch 32, length 128
+    /// For an accelerator: d_model 1024, 6 layers, vocabulary 32000, batch 32, length 128
     Big,
 }
 

@@ -112,8 +112,9 @@ impl Cli {
     }
 }
 
-/// Inserts `fit` if a command line has flags of `fit` but no command, and turns `help COMMAND` into
-/// `COMMAND --help`. Returns the words and the index of the command.
+/// Inserts `fit` into a command line without a command, unless it asks for help or the version.
+/// Turns `help COMMAND` into `COMMAND --help`. Returns the words and the index of the command among
+/// them.
 pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
     let mut words = words.to_vec();
     let at = leading_global_flags(&words);

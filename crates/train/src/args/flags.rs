@@ -147,7 +147,7 @@ pub fn flag_of(path: &str) -> Option<&str> {
     flag_among(&given, path)
 }
 
-/// Returns the flag of `fit` that sets a setting; `None` if `fit` sets it with `--set` only.
+/// Returns the flag or flags of `fit` that set a setting; `None` if there is none besides `--set`.
 pub fn fit_flag_of(path: &str) -> Option<&str> {
     flag_of(path).filter(|flag| flag.starts_with("--") && !OF_IMPORT.contains(&path))
 }

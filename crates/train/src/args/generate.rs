@@ -132,11 +132,13 @@ impl GenerateArgs {
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
-        // Only the model tells whether there is a beam without `--beam`.
+        // Without `--beam`, the model may bring a beam, but it is not loaded yet. This check
+        // assumes a beam, so it rejects no flag that the model may allow.
         self.method(Some((1, LengthPenalty::None))).map(|_| ())
     }
 
-    /// Returns the decoding method of the flags. `default` is the beam that comes with the model.
+    /// Returns the decoding method of the flags. `default` is the beam width and the length penalty
+    /// that come with the model.
     fn method(&self, default: Option<(usize, LengthPenalty)>) -> Result<Method, UsageError> {
         let sample = self.sample;
         needs("--temperature", self.temperature, "--sample", sample)?;
@@ -144,7 +146,7 @@ impl GenerateArgs {
         needs("--top-p", self.top_p, "--sample", sample)?;
         needs("--seed", self.seed, "--sample", sample)?;
         if !sample {
-            // A target whose tokens are printed one by one has no beam.
+            // `--stream` prints tokens one by one, which a beam search cannot do.
             return self.beam.method_or(default.filter(|_| !self.stream));
         }
         Ok(Method::Sample {
@@ -218,7 +220,7 @@ impl GenerateArgs {
         let wrong = |expected| UsageError::new("--prefix", quote(text), expected);
         let prefix = codec.encode_target(text);
         let prefix = prefix.map_err(|error| wrong(error.to_string()))?;
-        // The texts of a pretrained model begin with the tokens of its outputs.
+        // The tokeniser of a pretrained model may have added the model's own prefix already.
         match prefix.starts_with(&all) {
             true => all = prefix,
             false => all.extend(prefix),

@@ -79,7 +79,7 @@ pub fn length_settings(
     })
 }
 
-/// Parses lengths: a list `4,8,16`, a range `1..32` that includes both ends, or both `1..8,16`.
+/// Parses lengths: a list `4,8,16`, a range `1..32` that includes both ends, or a mix `1..8,16`.
 /// Returns the lengths in increasing order and without repetitions.
 fn lengths(text: &str) -> Result<Box<[usize]>, String> {
     let number = |word: &str| -> Result<usize, String> {

@@ -119,7 +119,7 @@ pub fn preset() -> impl TypedValueParser<Value = String> {
     let value = |preset: Preset| {
         let value = PossibleValue::new(preset.name).help(preset.summary);
         match preset.name {
-            // Earlier versions called this preset `annotated`.
+            // Earlier versions of this program called the preset `annotated`.
             "annotated-copy" => value.alias("annotated"),
             _ => value,
         }

@@ -11,7 +11,7 @@ use super::check::needs;
 use super::parse::{described, parser, seed, whole_number};
 use super::values::BLEU_TOKENIZER;
 
-/// Maximum number of bootstrap samples. It limits the memory and the time that they take.
+/// Maximum number of bootstrap samples, which limits the memory and the time of a bootstrap.
 const MAX_SAMPLES: usize = 1_000_000;
 
 /// Flags of `score`.

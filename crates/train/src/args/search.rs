@@ -25,8 +25,8 @@ pub struct BeamArgs {
 }
 
 impl BeamArgs {
-    /// Returns the decoding method of the flags. What they do not say has the value of `default`, a
-    /// width and a length penalty that come with the model.
+    /// Returns the decoding method of the flags. A width or a length penalty that is not given
+    /// comes from `default`, which comes with the model.
     ///
     /// # Errors
     ///
@@ -105,14 +105,15 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
 /// Returns the maximum number of targets that are generated at once. More would need too much memory
 /// for the decoder cache, or for the logits.
 fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
-    /// Maximum number of elements of a decoder cache. In f32 they take 16 GB.
+    /// Maximum number of elements of a decoder cache, and of logits. In f32, they take 16 GB.
     const MOST: usize = 4_000_000_000;
     let length = model.max_len.max(config.max_length);
     let cache = 2 * model.n_decoder_layers * model.d_model * length;
     (MOST / cache.max(model.target_vocab_size)).max(1)
 }
 
-/// Returns `default`, or a smaller batch size if the memory is not enough for it.
+/// Returns `default`, or the largest batch size that [`check_generation`] accepts if that is
+/// smaller.
 pub fn usual_batch_size(
     config: &GenerateConfig,
     model: &TransformerConfig,

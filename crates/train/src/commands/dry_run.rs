@@ -1,4 +1,4 @@
-//! `train fit --dry-run`: describe and measure a run without writing any file.
+//! `train fit --dry-run`: describe and measure a run without leaving any file.
 
 use std::time::Instant;
 

@@ -40,8 +40,8 @@ pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
         Some(folder) => folder.path().into(),
         None => caches.unwrap_or_else(|| RunFolder::caches(run_dir)),
     };
-    // For texts, `--print-config` works without the corpora. It then does not compute the settings
-    // that depend on them, such as the vocabulary sizes.
+    // For texts, `--print-config` works without the corpora, so the settings that depend on the
+    // corpora, such as the vocabulary sizes, are printed as they are.
     let dataset = match args.settings.print_config && text.is_some() {
         true => None,
         false => config.check()?,

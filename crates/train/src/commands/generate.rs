@@ -36,12 +36,12 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     // Rank 0 reads the input for all processes.
     let open = || Input::open(&args.input);
     let input = group.is_first().then(open).transpose()?;
-    // A user who types a line waits for its output, so each batch has one line.
+    // At a terminal and with `--stream`, the user waits for each output, so a batch has one line.
     let is_interactive = args.stream || input.as_ref().is_some_and(Input::is_terminal);
     let default = if is_interactive { 1 } else { BATCH_SIZE };
     let model = &run.config.model;
     let config = args.config(run.dataset.as_ref(), model)?;
-    // `--stream` does not allow `--batch-size`, so its batch size is the default of 1.
+    // `--batch-size` cannot be combined with `--stream`, which therefore has the default of 1.
     let default = usual_batch_size(&config, model, default);
     let batch_size = args.batch_size.unwrap_or(default);
     let work = match args.score {
@@ -65,17 +65,18 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         let progress = (!is_interactive).then(|| LineProgress::new("lines"));
         predict_all(args, &predictor, &mut input, batch_size, progress, group)?;
     }
-    // The others have nothing more to do.
+    // An empty window tells the other processes that the input has ended.
     Window::default().shared(group);
     Ok(())
 }
 
-/// Requests for each process of the group, by rank; empty at the end.
+/// The requests that are predicted next: a batch for each process of the group, by rank. Empty at
+/// the end of the input.
 #[derive(Default, Serialize, Deserialize)]
 struct Window(Vec<Vec<Request>>);
 
 impl Window {
-    /// Returns the window of rank 0.
+    /// Sends the window of rank 0 to all processes, and returns it. The others pass any window.
     fn shared(self, group: &dyn Collective) -> Self {
         if group.size() == 1 {
             return self;
@@ -94,7 +95,8 @@ impl Window {
         let all = group.gather_values(&own.as_ref().ok().cloned());
         let mut outputs = own.map(|_| Vec::new())?;
         for (requests, part) in self.0.iter().zip(all) {
-            // What failed in another process is predicted again, to get the same error here.
+            // Requests that failed in another process are predicted again, so that this process
+            // returns the same error.
             outputs.extend(match part {
                 Some(part) => part,
                 None => predictor.predict(requests)?,
@@ -104,7 +106,7 @@ impl Window {
     }
 }
 
-/// Predicts the share of this process of what rank 0 reads, until there is nothing more.
+/// Predicts this process's share of the requests that rank 0 reads, until the input has ended.
 fn follow(predictor: &Predictor, group: &dyn Collective) -> Result<()> {
     loop {
         let window = Window::default().shared(group);
@@ -205,7 +207,8 @@ fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool)
     Ok(batch)
 }
 
-/// Returns the outputs of entries. Each process of the group predicts `batch_size` of them.
+/// Returns the outputs of `entries` as one text. Each process of the group predicts the requests
+/// among up to `batch_size` entries.
 fn outputs(
     predictor: &Predictor,
     entries: &[Entry],

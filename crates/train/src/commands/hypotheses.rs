@@ -60,8 +60,8 @@ impl HypothesesFile {
         }))
     }
 
-    /// Writes a line for an example. It has the hypothesis and, in JSON Lines, also the source and
-    /// the reference.
+    /// Writes a line for an example. The line has the hypothesis and, in JSON Lines, also the
+    /// source and the reference.
     ///
     /// # Errors
     ///

@@ -158,7 +158,7 @@ fn file_of(config: &RunConfig, call: &str) -> String {
     let mut group = "";
     let all = config.settings();
     let mut settings = all.clone();
-    // Batches of texts are limited by their tokens.
+    // The batch size has no effect on texts, whose batches are limited by their tokens.
     let is_text = matches!(config.data, DataConfig::Text(_));
     settings.retain(|(path, _)| !is_text || path != "optimization.batch_size");
     // In TOML, the settings of a table come before its sub-tables.
@@ -209,7 +209,7 @@ fn toml(value: &Value) -> String {
 }
 
 /// Returns the description of a setting: its entry in [`DESCRIPTIONS`], else the help of its flag.
-/// A flag of `fit` is added in parentheses.
+/// If `fit` has the flag, the flag follows in parentheses.
 fn description(path: &str) -> String {
     let known = DESCRIPTIONS.iter().find(|(known, _)| *known == path);
     let flag = flag_of(path).filter(|flag| flag.starts_with("--"));

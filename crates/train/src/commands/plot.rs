@@ -106,8 +106,8 @@ fn save(args: &PlotArgs, name: &str, plot: &impl Plot) -> Result<()> {
     Ok(())
 }
 
-/// Returns the error for a plot that cannot be written. If the user chose the folder with
-/// `--output` and another folder would help, it is a usage error about that flag.
+/// Returns the error for a plot that cannot be written. This is a usage error about `--output` if
+/// the user gave that flag and another folder would help.
 fn cannot_write(args: &PlotArgs, path: &Path, error: anyhow::Error) -> anyhow::Error {
     let Some(folder) = &args.output else {
         return error;

@@ -69,7 +69,7 @@ fn print_all() -> Result<()> {
 type Rows = Vec<(String, String)>;
 
 fn rows_of(config: &RunConfig) -> Rows {
-    /// No preset has this setting. The peak of the learning rate is computed below.
+    /// Path of the peak learning rate. No preset sets it, so its line shows the computed peak.
     const RATE: &str = "optimization.schedule.learning_rate";
     let is_text = config.optimization.epochs.is_some();
     // In a preset with epochs, the number of steps follows from the epochs, and `--batch-tokens`
@@ -104,9 +104,9 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
     row.map_or("-", |(_, value)| value)
 }
 
-/// Prints a table with a column for each of `presets`. It has a line for each setting whose values
-/// differ between any of `presets` and `others`. `others` are the presets of the other table. Those
-/// without the setting are ignored.
+/// Prints a table with a column for each of `presets`, and a line for each setting whose value is
+/// not the same in all of `presets` and `others`. `others` are the presets of the other table;
+/// those that lack a setting do not count.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {

@@ -19,8 +19,8 @@ use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, measure_text, output};
 
-/// Maximum number of decoded sequences that are printed. Up to this number of further sequences are
-/// printed if their outputs are wrong.
+/// Maximum number of decoded sequences that are printed, right or wrong. Except for texts, up to as
+/// many later sequences with wrong outputs follow.
 const SHOWN: usize = 5;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,

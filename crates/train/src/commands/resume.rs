@@ -93,8 +93,8 @@ fn check_steps(
     Err(unusable(&args.run, what))
 }
 
-/// Returns a warning if the learning rate rises at `step`, because it had fallen towards the last of
-/// the `earlier` number of steps.
+/// Returns a warning if the learning rate more than doubles after `step`. This happens if the rate
+/// had fallen towards the last step of the `earlier` settings, and `--steps` has moved that step.
 fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -> Option<String> {
     let (schedule, d_model) = (earlier.schedule, config.model.d_model);
     let rate = |step: usize, steps| schedule.learning_rate(step.max(1), steps, d_model);

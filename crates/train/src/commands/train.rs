@@ -36,7 +36,7 @@ pub(super) fn open_device(config: &RunConfig, group: &Group) -> Result<Device> {
 }
 
 /// Returns the settings of the evaluation by length at the end of training; `None` if the run does
-/// not have one. `dataset` is `None` for texts, which are not read yet.
+/// not have one. `dataset` is `None` for texts that are not read yet.
 ///
 /// # Errors
 ///
@@ -91,7 +91,7 @@ pub(super) struct Shown {
 
 /// What training begins with.
 pub(super) enum Begin<'a> {
-    /// Parameters that the seed determines.
+    /// Random parameters, drawn with the run's seed.
     Seed,
     /// The model of a folder of Hugging Face.
     Pretrained(Box<PretrainedModel>),
@@ -108,8 +108,9 @@ impl From<Option<PretrainedModel>> for Begin<'_> {
     }
 }
 
-/// Returns the model that training begins with, which a file of settings may name instead of a
-/// flag; `None` for random parameters. `given` is the model of the flag.
+/// Returns the pretrained model that training begins with; `None` for random parameters. `given` is
+/// the model if it is open already. Otherwise, this function opens the model that the settings
+/// name.
 ///
 /// # Errors
 ///
@@ -141,7 +142,8 @@ pub(super) fn begin_with(
         let expected = "has other tokens or settings of generation than data.pretrained";
         return Err(UsageError::new("folder", folder, expected));
     }
-    // The settings may have another dropout, and more positions if they are computed.
+    // The settings may differ from the folder in the dropout probability and, because positions may
+    // be computed, in `max_len`.
     let theirs = model.config.model.clone();
     let theirs = theirs
         .with_dropout(config.model.dropout)

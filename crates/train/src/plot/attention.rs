@@ -13,7 +13,7 @@ use training::error::{UsageError, quote};
 /// plot.
 const MAX_TOKENS: usize = 512;
 
-/// Number of tokens up to which a map labels every token.
+/// Maximum number of tokens for which a map labels every token.
 const EASILY_READ: usize = 32;
 
 /// Options that choose the attention maps to draw.
@@ -70,7 +70,7 @@ pub fn attention_maps(
 
     let eos = vocabularies.eos_id.filter(|_| hypothesis.is_finished);
     let predicted: Vec<u32> = hypothesis.tokens.iter().copied().chain(eos).collect();
-    // The inputs of the decoder are its predictions, shifted by one step.
+    // The inputs of the decoder are its predictions, shifted right by one, after the begin token.
     let mut inputs = vec![vocabularies.bos_id];
     inputs.extend(&predicted[..predicted.len().saturating_sub(1)]);
     let device = model.decoder.input.table().device();
@@ -233,7 +233,7 @@ mod tests {
         }
         assert_eq!(maps[0].rows, ["1", "2", "3", "4"]);
         assert_eq!(maps[2].columns, maps[0].columns);
-        // The inputs of the decoder are its outputs, shifted by one step.
+        // The inputs of the decoder are its outputs, shifted right by one, after the begin token.
         assert_eq!(maps[1].rows[0], "<bos>");
         assert_eq!(maps[1].rows[1..], maps[2].rows[..maps[2].rows.len() - 1]);
     }

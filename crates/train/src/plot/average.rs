@@ -1,4 +1,4 @@
-//! Computes means of curves: over neighbouring steps, and over runs that differ in their seed.
+//! Computes means of curves: over neighbouring steps, and over runs that differ only in their seed.
 
 use std::collections::BTreeMap;
 

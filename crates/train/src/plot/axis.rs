@@ -42,7 +42,8 @@ impl Axis {
         Self { ticks, ..linear }
     }
 
-    /// Returns a linear axis from 0 to the first tick that is not below the largest value.
+    /// Returns a linear axis from 0 to the first tick that is not below the largest value. The axis
+    /// ends at 1 if this value is not positive.
     pub fn from_zero(label: &'static str, largest: f64) -> Self {
         let end = if largest > 0.0 { largest } else { 1.0 };
         let step = linear_ticks(&(0.0..end), TICKS - 1).get(1).copied();
@@ -50,8 +51,8 @@ impl Axis {
         Self::linear(label, 0.0..(end / step - 1e-9).ceil() * step)
     }
 
-    /// Returns a logarithmic axis, from the tick below the smallest value to the tick above the
-    /// largest value. Both values must be positive.
+    /// Returns a logarithmic axis, from the last tick at or below the smallest value to the first
+    /// tick at or above the largest value. Both values must be positive.
     pub fn log(label: &'static str, smallest: f64, largest: f64) -> Self {
         let ticks = log_ticks(smallest, largest);
         Self {
@@ -67,11 +68,14 @@ impl Axis {
         &self.ticks
     }
 
-    /// Returns the label of a tick. If the axis has a tick below 0.001, all values below 1, except 0, have an
-    /// exponent, as in `2e-4`. Values above 9,999 on a logarithmic axis also have one. Other labels
-    /// are decimal numbers with commas between thousands. On a linear axis that reaches 10 million,
-    /// they are in millions, as in `20M`. The labels of a linear axis have the same number of
-    /// decimal places, unless they have exponents.
+    /// Returns the label of a tick: a decimal number with commas between thousands, except that
+    ///
+    /// - if the axis has a tick between 0 and 0.001, labels below 1, except 0, have an exponent, as
+    ///   in `2e-4`,
+    /// - labels above 9,999 have an exponent on a logarithmic axis,
+    /// - labels are in millions, as in `20M`, on a linear axis that reaches 10 million.
+    ///
+    /// The labels of a linear axis without exponents have the same number of decimal places.
     pub fn tick_label(&self, tick: f64) -> String {
         let sizes = self.ticks.iter().map(|tick| tick.abs());
         let largest = sizes.fold(0.0, f64::max);

@@ -109,7 +109,7 @@ impl RunPlot {
                 label += &format!(", trained on {from} to {to}");
             }
             // Only the last line of each group is drawn. If there is a running mean, the line
-            // before it has the raw values, which would hide other runs.
+            // before it has the raw values, which would hide the lines of other runs.
             let line = self.lines(group, curve, label, index, options).pop();
             let Some(line) = line else { continue };
             // Equal curves, such as learning rates, share one line.

@@ -25,7 +25,7 @@ const SVG_SCALE: u32 = 4;
 
 /// Scales of PNG files. The first number is the number of PNG pixels per pixel of the plot. The
 /// second number says how many times finer the plot is drawn before pixels are averaged. The first
-/// pair for which the drawing takes at most [`PNG_BYTES`] bytes is used.
+/// pair for which the drawing takes at most [`PNG_BYTES`] bytes is used, or else the last pair.
 const PNG_SCALES: [(u32, u32); 3] = [(2, 2), (2, 1), (1, 1)];
 const PNG_BYTES: f64 = 256e6;
 
@@ -109,12 +109,13 @@ pub trait Plot {
         Ok(file)
     }
 
-    /// Writes the plot as a PNG file if the path ends in `.png`, else as an SVG file. The folder is
-    /// created if it is missing. If the write fails, no partial file is left.
+    /// Writes the plot as a PNG file if the path ends in `.png`, else as an SVG file. The parent
+    /// folder is created if it is missing. If the write fails, no partial file is left.
     ///
     /// # Errors
     ///
-    /// The plot cannot be drawn, or the file cannot be written. The message names the file.
+    /// The plot cannot be drawn, or the file cannot be written. In the second case, the message
+    /// names the file.
     fn save(&self, path: &Path) -> Result<()> {
         let is_png = path.extension().is_some_and(|extension| extension == "png");
         let bytes = if is_png {
@@ -351,8 +352,8 @@ pub(crate) mod tests {
         assert!((bottom - top).abs_diff(29) <= 2, "{top} to {bottom}");
         let columns = dark.iter().map(|i| i % width);
         let middle = columns.clone().min().unwrap() + columns.max().unwrap();
-        // plotters does not draw the space before a letter, which is a tenth of an em. So the
-        // letter is not exactly centred.
+        // plotters leaves out the left side bearing of the letter, a tenth of an em. So the letter
+        // is not exactly centred.
         assert!(middle.abs_diff(80) <= 8, "{middle}");
     }
 

@@ -77,15 +77,15 @@ struct Panel {
     stride: usize,
     /// Width of the labels of the rows, and height of the labels of the columns.
     tokens: (f64, f64),
-    /// Whether the labels of the columns are too wide to be written horizontally.
+    /// Whether the labels of the columns run upwards, because they are too wide to be horizontal.
     is_upward: bool,
     /// Width and height of the map, including labels, title and the gap to the next map.
     size: (f64, f64),
 }
 
 impl AttentionMaps {
-    /// Returns the colour scale of all maps. It goes from 0 to 1, or to a round number above the
-    /// largest weight if all weights are small, as in long sequences.
+    /// Returns the colour scale of all maps. The scale goes from 0 to 1 or, if no weight is above
+    /// 0.5, as in long sequences, from 0 to a round number that no weight exceeds.
     fn scale(&self) -> Axis {
         let weights = self.layers.iter().flatten().flat_map(|map| &map.weights);
         let largest = weights.copied().fold(0.0, f32::max);

@@ -1,4 +1,4 @@
-//! Finds the lengths that runs were trained on, which are shaded in a plot by length.
+//! Finds the source lengths that runs were trained on. A plot by length shades these lengths.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -30,8 +30,8 @@ pub fn trained_lengths(group: &Group) -> Option<(usize, usize)> {
 }
 
 /// Returns the shortest and the longest length that a run was trained on. They come from the run's
-/// settings. If these cannot be read, for example those of an earlier version, the lengths come
-/// from `lengths.json`. `None` if neither has them.
+/// settings or, if the settings do not give them (see [`configured`]), from `lengths.json`. `None`
+/// if both files lack the lengths.
 fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     configured(run.data()).or_else(|| {
         let scores = run.lengths.iter().flatten();
@@ -41,8 +41,8 @@ fn lengths_of(run: &Run) -> Option<(usize, usize)> {
     })
 }
 
-/// Returns the shortest and the longest length of a task, from its settings `data`; `None` if this
-/// version cannot read the settings, or if the task is not synthetic.
+/// Returns the shortest and the longest length of a task, from its settings `data`. `None` if the
+/// task is not synthetic, or if this version of the program cannot read the settings of another.
 fn configured(data: &Value) -> Option<(usize, usize)> {
     let data = DataConfig::deserialize(data).ok()?;
     let dataset = data.check().ok()??;

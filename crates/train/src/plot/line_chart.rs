@@ -42,7 +42,8 @@ pub struct LineChart {
     pub ring_label: String,
 }
 
-/// Maximum number of lines that have a legend. More lines are hard to match by their colours.
+/// Maximum number of lines in a legend. More lines are hard to match by their colours, so they have
+/// labels at their ends instead.
 const MAX_LEGEND: usize = 8;
 
 /// Width of a chart without labels beside the plot area, in pixels.

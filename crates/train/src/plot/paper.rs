@@ -18,11 +18,12 @@ const POSITIONS: usize = 100;
 /// Dimensions that are drawn: sine and cosine of two frequencies.
 const DIMENSIONS: Range<usize> = 4..8;
 
-/// `d_model` and warm-up steps of each drawn learning rate. The factor is 1.
+/// `d_model` and warm-up steps of each drawn learning rate. The factor of the schedule is 1.
 const WARMUPS: [(usize, usize); 3] = [(512, 8000), (512, 4000), (256, 4000)];
 /// Number of steps that are drawn.
 const STEPS: usize = 20_000;
-/// Number of steps between two points. It divides each warm-up, so that the peaks are points.
+/// Number of steps between two points. All numbers of warm-up steps are multiples of it, so that
+/// each curve has a point at its peak.
 const STRIDE: usize = 20;
 
 /// Draws dimensions 4 to 7 of a sinusoidal encoding with 20 dimensions over 100 positions. The

@@ -13,7 +13,7 @@ use training::evaluation::LengthScore;
 use training::run::layout::CONFIG;
 use training::run::{read_config_json, read_lengths, unusable};
 
-/// Fields of `metrics.jsonl` that become curves.
+/// Fields of `metrics.jsonl` that plots show as curves or as the horizontal axis.
 const METRICS: [&str; 11] = [
     "loss",
     "learning_rate",
@@ -122,7 +122,7 @@ impl Run {
     }
 
     /// Returns the step of the best evaluation, by the measure that selected the best checkpoint of
-    /// the run; `None` if there is none.
+    /// the run; `None` if no evaluation has a finite value of this measure.
     pub fn best_step(&self) -> Option<f64> {
         let (field, sign) = match self.config["evaluation"]["best_by"].as_str() {
             Some("exact-match") => ("exact_match", -1.0),
@@ -146,8 +146,8 @@ impl Run {
         self.config["model"]["positions"].as_str()
     }
 
-    /// Returns the label smoothing of the training loss. Runs of earlier versions have this setting
-    /// at the top level of `config.json`.
+    /// Returns the label smoothing of the training loss. Runs of earlier versions of this program
+    /// have this setting at the top level of `config.json`.
     pub fn label_smoothing(&self) -> f64 {
         let places = [&self.config["optimization"], &self.config];
         let mut found = places

@@ -102,9 +102,9 @@ impl RunPlot {
         self != Self::Perplexity
     }
 
-    /// Returns whether some of `runs` should have data for the plot. Only runs on texts have BLEU,
-    /// only others have scores by length, and runs of earlier versions of the program have no
-    /// throughput.
+    /// Returns whether the user is told if the plot has no data for `runs`. Only runs on texts have
+    /// BLEU, only the other runs have scores by length, and runs of earlier versions of this program
+    /// have no throughput.
     pub fn is_expected(self, runs: &[Run]) -> bool {
         match self {
             Self::Bleu | Self::Throughput => false,
@@ -130,9 +130,9 @@ impl RunPlot {
     }
 
     /// Returns the values of a curve by step or by length; empty without data. With label
-    /// smoothing, the smallest possible training loss is above 0. It is subtracted from the
-    /// training loss, which can then be compared with the validation loss, whose smallest possible
-    /// value is 0.
+    /// smoothing, the smallest possible training loss is above 0. This minimum is subtracted from
+    /// the training loss, so that it can be compared with the validation loss, whose smallest
+    /// possible value is 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {

@@ -14,7 +14,7 @@ pub const LEADER: RGBColor = RGBColor(0xaa, 0xaa, 0xaa);
 pub const SHADE: RGBColor = RGBColor(0xee, 0xf1, 0xf5);
 
 /// Colours of lines that colour-blind readers can tell apart (Okabe and Ito, "Color Universal
-/// Design", 2008), without the light colours of this palette.
+/// Design", 2008), without the yellow of this palette, and with [`INK`] in place of its black.
 const SERIES: [RGBColor; 7] = [
     RGBColor(0x00, 0x72, 0xb2),
     RGBColor(0xd5, 0x5e, 0x00),
@@ -30,8 +30,8 @@ pub const TITLE: f64 = 17.0;
 /// Font size of axes and legends, in pixels.
 pub const LABEL: f64 = 13.0;
 
-/// Pixels by which texts are moved down, because plotters centres letters half an ex above their
-/// baseline.
+/// Pixels by which texts are moved down. plotters centres lower-case letters vertically, so that
+/// digits and capitals would be too high.
 pub const DOWN: f64 = 1.0;
 
 /// Returns the colour of series `index`. The colours repeat after the last one.

@@ -27,7 +27,7 @@ pub struct Curve {
 impl Curve {
     /// Returns the curve of `points`. More than 4 * [`RANGES`] points are thinned: they are divided
     /// into ranges, and each range keeps its first, smallest, largest and last point. A range with
-    /// values that are not finite also keeps one of these, which leaves a gap.
+    /// values that are not finite also keeps the first such value, which leaves a gap.
     pub fn new(points: &[Point]) -> Self {
         let size = points.len().div_ceil(RANGES);
         if size <= 4 {

@@ -32,7 +32,7 @@ pub struct Facts {
     /// Global norm to which gradients are clipped; `None` if they are not clipped.
     pub clip_norm: Option<f64>,
     /// Step of the best evaluation, by the measure in the setting `evaluation.best_by`. `None` if
-    /// there is no evaluation.
+    /// no evaluation has a finite value of this measure.
     pub best_step: Option<u64>,
     /// Scores, the most important first.
     pub scores: Vec<Score>,
@@ -48,8 +48,8 @@ pub struct Score {
     pub label: &'static str,
     /// The score.
     pub value: f64,
-    /// Kind of score: `share`, `points` or `loss`. The page derives from it the unit, and whether a
-    /// larger score is better.
+    /// Kind of score: `share` (0 to 1), `points` (0 to 100) or `loss`. The page derives the unit
+    /// from the kind, and whether a larger score is better.
     pub kind: &'static str,
     /// Text that qualifies the score: the number of test sequences, or the step of the best
     /// evaluation. Empty if the number of test sequences is unknown.
@@ -65,7 +65,7 @@ const MEASURES: [(&str, &str, &str, bool); 4] = [
     ("valid_loss", "validation loss", "loss", false),
 ];
 
-/// Fields of `summary.json` that the page shows elsewhere.
+/// Fields of `summary.json` that are not part of the environment; the page shows them elsewhere.
 const SHOWN: [&str; 14] = [
     "task",
     "backend",

@@ -7,7 +7,8 @@ use serde::Serialize;
 pub struct Marked(String, #[serde(serialize_with = "as_digit")] bool);
 
 /// Maximum number of words of a text that is compared, because the time grows with the square of
-/// this number. In longer texts, all words are marked.
+/// this number. If reference or output is longer, and the output is not correct, all words of both
+/// are marked.
 const WORDS: usize = 1000;
 
 fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {

@@ -47,7 +47,7 @@ pub struct RunReport {
     seconds_by_step: Option<Curve>,
     lengths: Vec<LengthScore>,
     examples: Option<Examined>,
-    /// Sentences that say which data the page lacks, and how the run can get them.
+    /// Sentences that say which data the page lacks, and why, or how to get them.
     notes: Vec<String>,
     #[serde(skip)]
     config: Value,
@@ -168,8 +168,8 @@ fn shortened(score: LengthScore) -> LengthScore {
     }
 }
 
-/// Returns the status of a run. A run of an earlier version has no `status.json`. It counts as
-/// finished if it has a `summary.json`.
+/// Returns the status of a run. A run of an earlier version of this program has no `status.json`.
+/// Such a run counts as finished if it has a `summary.json`.
 fn status(folder: &Path) -> Result<StatusText, UsageError> {
     let (name, reason) = match read_status(folder)? {
         Some(status) => (status.status.name(), status.reason),

@@ -39,14 +39,14 @@ pub struct Setting {
     section: &'static str,
     /// Path in `config.json`, such as `model.d_model`.
     path: String,
-    /// What sets the setting on the command line of `fit`: its flag, or `--set PATH=VALUE` if only
-    /// `import` has a flag for it. `None` if the setting has no flag.
+    /// Argument of `fit` that changes the setting: its flag, or `--set PATH=VALUE` if only `import`
+    /// has a flag for it. `None` if the setting has no flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     flag: Option<String>,
     /// Value of each run; `None` where a run has no such setting.
     values: Vec<Option<String>>,
-    /// Value that each run's preset has for this setting. `None` if the run has the same value, or
-    /// if the setting is derived.
+    /// Value that each run's preset has for this setting. `None` if the run has the same value, if
+    /// the setting is derived, or if the run or its preset lacks the setting.
     presets: Vec<Option<String>>,
 }
 

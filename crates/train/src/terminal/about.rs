@@ -153,8 +153,8 @@ fn model_table(config: &RunConfig, parts: &Parts, trained: usize) -> Vec<String>
     lines
 }
 
-/// Describes the memory for parameters, of which some are trained, gradients and optimizer state. It
-/// does not depend on the batch.
+/// Describes the memory for `parameters` parameters, of which `trained` are trained, and for the
+/// gradients and optimizer state. This memory does not depend on the batch.
 fn memory(config: &RunConfig, parameters: usize, trained: usize) -> Vec<String> {
     let single = 4 * trained;
     let mut items = vec![

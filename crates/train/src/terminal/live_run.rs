@@ -200,7 +200,7 @@ mod tests {
         };
         run.event(step(1, 1000));
         assert_eq!(run.speed, Some(100.0));
-        // The first window is two steps, whose mean the first point of the curve has.
+        // Two steps fill the first window. The first point of the curve is the speed of both steps.
         run.event(step(2, 1500));
         assert_eq!(run.speed, Some(80.0));
         assert_eq!(run.curves.speed.points(), [(2.0, 80.0)]);

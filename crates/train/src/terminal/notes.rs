@@ -24,8 +24,8 @@ static SHOWN: Mutex<Option<LineProgress>> = Mutex::new(None);
 const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=info";
 
 /// Begins to show the messages and the progress of the `training` library. The environment variable
-/// `RUST_LOG` selects which other events are shown. Without `RUST_LOG`, errors are shown. With
-/// `--verbose`, events of this workspace from level info on are shown as well.
+/// `RUST_LOG` selects which other events are shown. Without `RUST_LOG`, these are errors and, with
+/// `--verbose`, also the events of this workspace from level info on.
 pub(super) fn listen() {
     let filter = match output::verbosity() {
         Verbosity::Silent => Ok(EnvFilter::new("off")),

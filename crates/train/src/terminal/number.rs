@@ -31,7 +31,8 @@ pub fn grouped(number: usize) -> String {
     text
 }
 
-/// Formats whole numbers. Three or more consecutive ones become an inclusive range such as `1..24`.
+/// Formats whole numbers. Three or more consecutive numbers become an inclusive range, such as
+/// `1..24`.
 pub fn ranges(numbers: &[u64]) -> Vec<String> {
     let rows = numbers.chunk_by(|a, b| a + 1 == *b);
     let texts = rows.map(|row| match row {

@@ -12,10 +12,10 @@ use serde::Serialize;
 use super::color::Paint;
 use super::screen::{self, Stream};
 
-/// How much the program prints in addition to its results.
+/// How much the program prints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verbosity {
-    /// Nothing, because another process of the group prints the same.
+    /// Errors only, because another process of the group prints everything else.
     Silent,
     /// Only warnings, errors and the final result.
     Quiet,

@@ -39,7 +39,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Opens a prompt, with the history of earlier runs of the program.
+    /// Opens a prompt, with the history of earlier prompts.
     ///
     /// # Errors
     ///

@@ -124,8 +124,8 @@ fn write(bytes: &[u8]) {
     let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
 }
 
-/// Locks a mutex. A panic of a thread that held it does not matter, because it leaves no data half
-/// written.
+/// Locks a mutex. A poisoned mutex is locked as well, because a panic of the thread that held it
+/// leaves no data half written.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -145,7 +145,8 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
     words
 }
 
-/// Writes the files that the commands need into `folder`. Each command runs in a copy of it.
+/// Writes the files that the commands need into `folder`. Each command runs in a copy of this
+/// folder.
 fn scene(folder: &Path) {
     train_both(folder, "--steps 12 --checkpoint-every 4");
     let export = "export run --layout torch-nn --output weights.safetensors";
@@ -174,7 +175,7 @@ fn no_command_line_panics_or_hangs() {
     scene(&made);
     let all = commands();
     make_attacks("command lines", 150, |_, random| {
-        // `fit` is chosen more often, because most flags are its flags.
+        // `fit` is chosen more often, because most flags belong to it.
         let command = match random.random_range(0..3) {
             0 => all
                 .iter()

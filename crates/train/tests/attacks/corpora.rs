@@ -8,7 +8,8 @@ use flate2::write::GzEncoder;
 use super::hostile::{Hostile, nested};
 use super::runs::pairs;
 
-/// Compresses bytes by gzip. The result has `members` identical gzip members, one after the other.
+/// Compresses bytes with gzip. The result has `members` identical gzip members, one after the
+/// other.
 fn gzip(bytes: &[u8], members: usize) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).unwrap();

@@ -172,7 +172,7 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
         bytes.push(random.random());
         return "a byte added".into();
     }
-    // Half of the attacks damage the first 200 bytes, where headers are.
+    // At least half of the attacks damage the first 200 bytes, where headers are.
     let near = if random.random() {
         length
     } else {

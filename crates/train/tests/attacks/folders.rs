@@ -1,5 +1,6 @@
-//! Damaged folders of Hugging Face. Their files have no checksums, so that another model may come
-//! out, but never a panic, an endless run, or an error that does not say where it comes from.
+//! Damaged folders of Hugging Face models. The files have no checksums, so a command may read a
+//! changed model without an error. It must not panic or run without end, and its error must say
+//! where the damage is.
 
 use std::fs;
 use std::path::Path;
@@ -23,7 +24,7 @@ const COMMANDS: [&str; 3] = [
 
 const LINES: &str = "w10 w17 w11\nw12\n";
 
-/// Writes a family's folder as `model`, and pairs to train on.
+/// Copies the fixture of a model family to the folder `model`, and writes pairs to train on.
 fn prepare(folder: &Path, family: &str) {
     let fixtures = "../transformer/tests/fixtures/families";
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join(fixtures);
@@ -31,7 +32,7 @@ fn prepare(folder: &Path, family: &str) {
     fs::write(folder.join("pairs.tsv"), "w10 w17\tw10\nw12\tw12\n").unwrap();
 }
 
-/// Returns a value that a file should not have, or that asks for much.
+/// Returns a value that is invalid in most places, or that demands much memory or time.
 fn hostile_value(random: &mut Random) -> Value {
     let values = [
         json!(null),
@@ -59,7 +60,8 @@ fn hostile_value(random: &mut Random) -> Value {
     values.choose(random).expect("it is not empty").clone()
 }
 
-/// Returns the paths of all values as JSON pointers.
+/// Adds the JSON pointers of all values inside `value` to `found`. `path` is the pointer of `value`
+/// itself.
 fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(fields) => fields
@@ -104,7 +106,7 @@ fn attack(case: u64, random: &mut Random) -> Result<&'static str, String> {
         "tokenizer.json",
         "model.safetensors",
     ];
-    // Half of the attacks are on the configuration, which has the most to get wrong.
+    // More than half of the attacks are on the configuration, which has the most settings.
     let name = match random.random() {
         true => names[0],
         false => names.choose(random).expect("it is not empty"),
@@ -120,8 +122,8 @@ fn attack(case: u64, random: &mut Random) -> Result<&'static str, String> {
     let answer = Program::new(folder, command).reading(LINES).run();
     let wrong = |what: String| format!("{family}, {name}: {how}\n    {what}");
     answer.check().map_err(wrong)?;
-    // Two files can contradict each other, and a tensor's name leads to the file of weights. Damaged
-    // numbers show in outputs only.
+    // The error may name any of the files, because two files can contradict each other. Instead of
+    // a file, it may name a tensor, or say that outputs are not finite.
     let words = [&names[..], &["has no tensor", "has a tensor", "not finite"]].concat();
     match answer.code {
         Some(0) => Ok("a model"),

@@ -39,8 +39,8 @@ fn pointers(value: &Value, path: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Returns a copy of the JSON file `good` for each of its values, with this value replaced. A copy
-/// is a description and the contents.
+/// Returns a copy of the JSON file `good` for each of its values, with this value replaced: a
+/// description of the change, and the contents of the copy.
 fn changed(good: &Value) -> Vec<(String, Vec<u8>)> {
     let mut found = Vec::new();
     pointers(good, "", &mut found);

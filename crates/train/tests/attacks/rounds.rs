@@ -33,9 +33,9 @@ fn random(test: &str, case: u64) -> Random {
     Random::seed_from_u64(hasher.finish())
 }
 
-/// Makes the attacks of a test, `cases` in each round, and panics with a list of all findings.
-/// `attack` returns a finding as an error, or `Ok` with a word for the kind of result. The kinds
-/// are counted and printed.
+/// Makes the attacks of a test, `cases` in each round, and panics with a list of all findings if
+/// there are any. `attack` returns a finding as an error, or `Ok` with a word for the kind of
+/// result. The kinds are counted and printed.
 pub fn make_attacks(
     test: &str,
     cases: u64,

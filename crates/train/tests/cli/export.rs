@@ -1,4 +1,4 @@
-//! The lines of Python that `train export` prints.
+//! `train export`: the Python module and the command that it prints, and the file of the web demo.
 
 use super::task::{TINY, run};
 use super::{refused, succeed, text, train};
@@ -125,14 +125,14 @@ fn export_writes_a_run_as_one_file_for_the_page() {
         printed.starts_with("page.safetensors: a model of the task reverse for the page demo, "),
         "{printed}"
     );
-    // The page reads the bytes with the same function.
+    // The web page of the demo reads the file with the same function.
     let bytes = std::fs::read(folder.join("page.safetensors")).unwrap();
     let device = burn::tensor::Device::flex();
     let read = training::run::single_file::SingleFileRun::from_bytes(&bytes, &device).unwrap();
     let config = super::json(&folder.join("r/config.json"));
     let config: training::config::RunConfig = serde_json::from_value(config).unwrap();
     assert_eq!(read.config, config);
-    // The file is also one of the layout native.
+    // The file is also valid as a file of the layout `native`.
     let exported = run(folder, "export page.safetensors --layout native --output n");
     let native = run(folder, "export r --layout native --output m");
     assert_eq!(exported.replace("n: ", ""), native.replace("m: ", ""));

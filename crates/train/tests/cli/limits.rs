@@ -1,4 +1,4 @@
-//! Sequences longer than those of training, which `generate` and `eval` treat alike.
+//! Sequences longer than those of training, which `generate` and `eval` treat in the same way.
 
 use std::fs;
 use std::path::Path;
@@ -46,8 +46,9 @@ fn generate_takes_the_lengths_that_eval_takes() {
         assert_eq!(together, alone);
         let (streamed, ..) = generate(folder, &format!("{name} --stream"), &input);
         assert_eq!(streamed, together);
-        // Without an end symbol, an output has 6 symbols, the maximum of training, or one more than
-        // its source if that is longer. `--max-length` overrides both.
+        // Without an end symbol, an output has one symbol more than its source, and at least 6, the
+        // length of the longest targets of training with their end symbol. `--max-length` replaces
+        // this length.
         let endless = format!("{name} --forbid <eos>");
         let words = |flags: &str| -> Vec<usize> {
             let (stdout, ..) = generate(folder, flags, &input);

@@ -1,4 +1,4 @@
-//! Models of Hugging Face's folders as runs: `fit --from`, `import --run-dir` and `export --folder`.
+//! Runs of pretrained Hugging Face models: `fit --from`, `import --run-dir`, `export --folder`.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use transformer::weights::{Parameters, read_file};
 use super::task::run;
 use super::{json, refused, succeed, train};
 
-/// Returns the path of a folder that transformers wrote, from the fixtures of the crate
-/// `transformer`.
+/// Returns the path of a model folder that Hugging Face's library `transformers` wrote, from the
+/// fixtures of the crate `transformer`.
 fn family(name: &str) -> String {
     let fixtures = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -18,7 +18,7 @@ fn family(name: &str) -> String {
     format!("{fixtures}/{name}")
 }
 
-/// Writes 40 pairs: the words of a source, and its first word.
+/// Writes 40 pairs. The target of each pair is the first word of its source.
 fn write_pairs(folder: &Path) {
     let word = |i: usize| format!("w{}", 10 + i * 7 % 13);
     let source = |i: usize| (0..2 + i % 4).map(|k| word(i + 3 * k)).collect::<Vec<_>>();
@@ -44,7 +44,7 @@ fn a_folder_is_trained_further() {
     write_pairs(folder);
     for name in ["t5", "bart", "m2m_100"] {
         let from = family(name);
-        // Without a learning rate, the run is the model of the folder.
+        // With such a small learning rate, training does not change the model of the folder.
         let flags = format!("{PAIRS} --steps 1 --learning-rate 1e-20 --run-dir {name}-same");
         run(folder, &format!("fit --from {from} {flags}"));
         let outputs = generated(folder, &from, "");
@@ -64,7 +64,8 @@ fn a_folder_is_trained_further() {
             .collect();
         let (first, last) = (losses[0], losses[losses.len() - 1]);
         assert!(last < 0.7 * first, "{name}: {first} to {last}");
-        // The settings name the folder, so that they alone begin the same run.
+        // The settings of the run name the model folder, so `--config` without `--from` trains the
+        // same run again.
         let again = format!("fit --config {name}/config.json --run-dir {name}-again --plain");
         run(folder, &again);
         let [one, two] = [name, &format!("{name}-again")]
@@ -87,7 +88,7 @@ fn texts_have_the_tokens_of_their_template() {
     for (name, languages, source, target) in [
         ("t5", "", "w10 w17", "w10 w17"),
         ("bart", "", "<s> w10 w17", "<s> w10 w17"),
-        // Its files say that outputs begin with this language.
+        // The files of this model say that outputs begin with fra_Latn.
         ("m2m_100", "", "eng_Latn w10 w17", "fra_Latn w10 w17"),
         ("m2m_100", languages, "fra_Latn w10 w17", "deu_Latn w10 w17"),
     ] {
@@ -125,7 +126,7 @@ fn a_folder_survives_import_and_export() {
         );
         assert_eq!(generated(folder, &written, ""), outputs, "{name}");
         let tokenizer = |folder: &Path| fs::read(folder.join("tokenizer.json")).unwrap();
-        // The template has the languages of the run.
+        // The exported template has the languages of the run, so it changes if flags chose them.
         let is_same = tokenizer(&folder.join(&written)) == tokenizer(Path::new(&from));
         assert_eq!(is_same, languages.is_empty(), "{name}");
     }
@@ -146,7 +147,8 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
     run(folder, &format!("fit --from from {flags} --run-dir run"));
     let summary = || json(&folder.join("run/summary.json"));
     let before = summary();
-    // As if the run had been killed before its second checkpoint, and the folder had been deleted.
+    // The run now looks as if it had been killed before its second checkpoint. The model folder is
+    // deleted, too.
     fs::remove_dir_all(folder.join("run/checkpoints/step-4")).unwrap();
     fs::remove_dir_all(&from).unwrap();
     run(folder, "resume run --plain");
@@ -219,7 +221,7 @@ fn thin_matrices_are_added_to_the_models() {
                 let product: f32 = (0..2)
                     .map(|k| a[row * 2 + k] * b[k * columns + column])
                     .sum();
-                // alpha / rank is 3.
+                // The scale of the LoRA product, alpha / rank, is 3.
                 let expected = whole[index] + 3.0 * product;
                 assert!(
                     (expected - merged).abs() < 1e-5,
@@ -245,7 +247,7 @@ fn mistakes_about_pretrained_models_are_named() {
     write_pairs(folder);
     let (t5, bart, m2m) = (family("t5"), family("bart"), family("m2m_100"));
     run(folder, &format!("import {t5} --run-dir imported"));
-    // The tokeniser of another model, whose ids are all possible.
+    // All ids of this tokeniser are valid for the model, although it belongs to another model.
     let other = folder.join("other");
     fs::create_dir(&other).unwrap();
     for file in ["config.json", "model.safetensors"] {

@@ -117,8 +117,8 @@ impl<'a> OnTerminal<'a> {
         assert!(status.unwrap().success());
     }
 
-    /// Waits for the end of the program. Checks that the terminal has the same modes as before.
-    /// Returns the exit code, the whole output, and the output after the dashboard.
+    /// Waits for the end of the program. Checks that the program has restored the modes of the
+    /// terminal. Returns the exit code, the whole output, and the output after the dashboard.
     fn end(mut self) -> (i32, String, String) {
         let begun = Instant::now();
         let status = loop {

@@ -289,7 +289,8 @@ fn the_learning_rate_is_the_peak_of_the_schedule() {
     let config = printed_config(path, &flags);
     let schedule = &config["optimization"]["schedule"];
     assert_eq!(schedule["learning_rate"], 0.002);
-    // The factor of a file would have no effect beside its learning rate, so `--factor` removes it.
+    // A factor has no effect beside a learning rate, so `--factor` removes the learning rate of
+    // the file.
     fs::write(path.join("file.json"), config.to_string()).unwrap();
     let config = printed_config(path, &["--config", "file.json", "--factor", "3"]);
     let schedule = &config["optimization"]["schedule"];

@@ -49,8 +49,8 @@ fn each_side_has_its_own_lengths_and_vocabulary() {
     let expected = "have a source of more than 256 tokens or a target of more than 3: skipped";
     assert!(stderr.contains(expected), "{stderr}");
 
-    // In a run of an earlier version, `max_length` and `vocab_size` are single numbers for both
-    // sides.
+    // In a run of an earlier version of this program, `max_length` and `vocab_size` are single
+    // numbers for both sides.
     let even = with("--vocab-size 300 --max-length 60 --overlong cut");
     succeed(&fit(folder, "even", "2", &even));
     let evaluation = |flags: &str| {

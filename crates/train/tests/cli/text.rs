@@ -125,7 +125,7 @@ fn a_run_on_texts_translates_and_is_scored() {
     );
     let summary = json(&path.join("run/summary.json"));
     assert!(summary["bleu"].is_number() && summary["data_wait"].is_number());
-    // Texts have no test split of their own, so no score is called that of a test.
+    // Text runs have no test split, so none of their scores is named a test score.
     assert_eq!(
         (&summary["split"], &summary["sequences"]),
         (&"validation".into(), &20.into())

@@ -55,7 +55,7 @@ fn a_trained_model_survives_export_and_import() {
         let listed: Value = serde_json::from_str(&listed).unwrap();
         assert_eq!(listed["status"], "stopped");
         assert_eq!(listed["reason"], "imported, not trained yet");
-        // An export of the imported model has the same bytes.
+        // An export of the imported model has the same bytes as the imported file.
         run(
             folder,
             &format!("export {layout} --layout {layout} --output again"),
@@ -382,7 +382,7 @@ fn int8_files_give_what_the_flag_gives() {
     assert_eq!(small, evaluation(folder, "small --int8"));
     assert_ne!(small, evaluation(folder, "trained"));
 
-    // If the quantised run is exported again, the file has the same bytes.
+    // If the quantised run is exported again, the file has the same bytes as the first export.
     run(
         folder,
         "export small --layout native --output again.safetensors",

@@ -10,14 +10,15 @@ use crate::config::RunConfig;
 use crate::config::differences::{Settings, differing, flat};
 use crate::error::{Subject, UsageError};
 
-/// Facts about a run that must be the same in all processes.
+/// What a process tells the others: the name of its machine, for errors, and the facts about the
+/// run that must be the same in all processes.
 #[derive(Serialize, Deserialize)]
 struct Facts {
     host: String,
     settings: Settings,
 }
 
-/// Facts that are no settings, with the words for them in errors.
+/// Facts that are not settings, each with the words that errors use for it.
 const OTHERS: [(&str, &str); 6] = [
     ("data.data", "the contents of the corpora"),
     ("data.tokenizer_sha256", "the contents of the tokenisers"),
@@ -28,11 +29,11 @@ const OTHERS: [(&str, &str); 6] = [
 ];
 
 /// Checks that all processes have the same settings, data, version and vector instructions. `more`
-/// are further facts that must be the same.
+/// has further facts, by name, that must be the same.
 ///
 /// # Errors
 ///
-/// If a process differs from rank 0. Every process gets the same error, which names both.
+/// If a process differs from rank 0. Every process gets the same error, which names both ranks.
 pub fn check_alike(
     group: &dyn Collective,
     config: &RunConfig,

@@ -4,8 +4,9 @@
 use super::Mpi;
 use super::{Alone, Collective};
 
-/// Returns the group of processes that an MPI launcher has started. Without a launcher or the feature
-/// `mpi`, the group is this process alone. Call this function once, before other threads start.
+/// Returns the group of processes that an MPI launcher has started. Without a launcher or without
+/// the feature `mpi`, the group is this process alone. Call this function once, before other
+/// threads start.
 pub fn join() -> Box<dyn Collective> {
     #[cfg(feature = "mpi")]
     if let Some(mpi) = Mpi::join() {

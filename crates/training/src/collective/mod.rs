@@ -23,10 +23,10 @@ pub use join::join;
 #[cfg(feature = "mpi")]
 pub use mpi::Mpi;
 
-/// A group of processes, seen by one of them.
+/// A group of processes, as one of them sees it.
 ///
-/// All processes must call the same functions in the same order. A call returns when every process
-/// has made it.
+/// All processes must call the same functions in the same order. A call can wait until every
+/// process has made the same call.
 pub trait Collective {
     /// Returns the number of this process, from 0.
     fn rank(&self) -> usize;
@@ -34,8 +34,9 @@ pub trait Collective {
     /// Returns the number of processes.
     fn size(&self) -> usize;
 
-    /// Returns the sum of each value over all processes. `values` must have the same length in every
-    /// process. All processes get the same bits, and the same values always give the same bits.
+    /// Returns the sum of each value over all processes. `values` must have the same length in
+    /// every process. All processes get the same sums, bit for bit, and the same values always give
+    /// the same sums.
     fn sum(&self, values: &[f32]) -> Vec<f32>;
 
     /// Returns the bytes of each process, by rank.

@@ -15,19 +15,19 @@ use super::Collective;
 /// with Open MPI) and PMI (MPICH, `srun`).
 const OF_LAUNCHERS: [&str; 3] = ["OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"];
 
-/// Number of elements of a message of a sum.
+/// Maximum number of elements that are summed in one message.
 const PART: usize = 1 << 19;
 
 /// The group of all processes that an MPI launcher, such as `mpirun`, has started.
 ///
 /// All calls must come from the thread that created the group. If one of the processes is killed,
-/// the launcher ends the others. Dropping the group waits for all processes and ends MPI. If it is
-/// dropped because of a panic, it ends all processes at once, because the others wait for this one.
+/// the launcher ends the others. Dropping the group waits for all processes and ends MPI. During a
+/// panic, dropping it ends all processes at once, because the others would wait for this one.
 pub struct Mpi {
     world: SimpleCommunicator,
     local_rank: usize,
     local_size: usize,
-    // Dropped last: it finalises MPI.
+    // This field comes last, because dropping it finalises MPI.
     _universe: Universe,
 }
 
@@ -97,7 +97,7 @@ impl Collective for Mpi {
 
     fn sum(&self, values: &[f32]) -> Vec<f32> {
         let mut sums = Vec::with_capacity(values.len());
-        // The sums of a part stay in the cache of the processor.
+        // A part is so small that its sums stay in the cache of the processor.
         let mut of_part = vec![0.0; PART.min(values.len())];
         for part in values.chunks(PART) {
             let of_part = &mut of_part[..part.len()];

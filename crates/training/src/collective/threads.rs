@@ -1,17 +1,18 @@
-//! A group of processes that are threads of the test.
+//! A group for tests, whose processes are threads.
 
 use std::sync::{Barrier, Mutex};
 use std::thread;
 
 use super::Collective;
 
-/// The messages of the current call, by rank, and a barrier before and after they are read.
+/// The messages of the current call, by rank, and the barrier at which all threads wait before and
+/// after they read the messages.
 struct Shared {
     messages: Mutex<Vec<Vec<u8>>>,
     barrier: Barrier,
 }
 
-/// A rank, which is a thread.
+/// One process of the group, which is a thread.
 struct Rank<'a> {
     rank: usize,
     size: usize,

@@ -25,7 +25,7 @@ pub(super) const DERIVED: [&str; 12] = [
     "model.pad_id",
 ];
 
-/// Settings that have no effect while another setting is not null: each with that other setting.
+/// Pairs of settings. The first setting has no effect while the second is not null.
 const REPLACED: [(&str, &str); 2] = [
     ("optimization.steps", "optimization.epochs"),
     (
@@ -147,16 +147,16 @@ impl RunConfig {
     }
 }
 
-/// Returns the path of the setting that makes the setting at `path` ineffective while it is not
-/// null: the steps follow from `optimization.epochs`, for example. `None` if there is no such
-/// setting.
+/// Returns the path of the setting that, unless it is null, makes the setting at `path`
+/// ineffective. For `optimization.steps`, this is `optimization.epochs`. Returns `None` if there is
+/// no such setting.
 pub fn replaced_by(path: &str) -> Option<&'static str> {
     let found = REPLACED.iter().find(|(replaced, _)| *replaced == path);
     found.map(|(_, by)| *by)
 }
 
-/// Makes the settings of a file effective: sets each default to null that would replace one of
-/// them, unless the file has a value for it.
+/// Makes the settings of a file effective. If a default would replace a setting of the file, sets
+/// this default to null, unless the file overrides it anyway.
 pub(super) fn prefer_given(defaults: &mut Value, file: &Map<String, Value>) {
     let has = |path: &str| {
         let (group, key) = path.rsplit_once('.').expect("the setting is in a group");

@@ -30,7 +30,7 @@ pub fn settings(config: &Value) -> Settings {
     found
 }
 
-/// Returns the values in the JSON of a `config.json`, by their paths.
+/// Returns all values in the JSON of a `config.json`, by their paths.
 pub(crate) fn flat(config: &Value) -> Settings {
     let mut found = Settings::new();
     visit(config, "", &mut found);
@@ -74,11 +74,11 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
     a == b || number(a).is_some() && number(a) == number(b)
 }
 
-/// Name of the settings that training of a pretrained model begins with.
+/// Name of the default settings for fine-tuning a pretrained model, in place of a preset's name.
 pub const FINE_TUNING: &str = "fine-tuning";
 
-/// Returns the settings of the run of a pretrained model, given the JSON of its `config.json`, as if
-/// no other flag had been given than the model's folder. `None` for a damaged file.
+/// Returns the default settings for fine-tuning the pretrained model of a run. `config` is the JSON
+/// of the run's `config.json`. Returns `None` if `config` is damaged.
 fn unchanged(config: &Value) -> Option<RunConfig> {
     let own: RunConfig = serde_json::from_value(config.clone()).ok()?;
     let DataConfig::Text(text) = &own.data else {
@@ -130,8 +130,8 @@ pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
         let paths = paths.filter(|path| !is_free.iter().any(|free| path.starts_with(free)));
         let value = |path: &str| own.get(path).cloned().unwrap_or(Value::Null);
         let mut changed: Settings = paths.map(|path| (path.into(), value(path))).collect();
-        // Of two settings that replace each other, the run has one. That says that it lacks the
-        // other.
+        // A run has only one of two settings that replace each other, such as steps and epochs. The
+        // setting that it lacks is not listed as `null`.
         changed.retain(|path, value| {
             let replaces = |other: &String| replaced_by(other) == Some(path);
             let has_by = replaced_by(path).is_some_and(|by| own.contains_key(by));

@@ -12,16 +12,17 @@ pub struct EvaluationConfig {
     /// Number of steps between evaluations on the validation split. `None` stands for the length of
     /// an epoch, but at most 5,000 steps; for data sets without epochs, it stands for 100 steps.
     pub every: Option<usize>,
-    /// Number of validation sequences in an evaluation.
+    /// Maximum number of validation sequences in an evaluation.
     pub validation_size: usize,
-    /// Number of test sequences that are decoded after training.
+    /// Maximum number of test sequences that are decoded after training.
     pub test_size: usize,
     /// Metric that decides which evaluation is the best.
     pub best_by: BestBy,
-    /// Training ends if at least this fraction of the validation sequences, from 0 to 1, is decoded
-    /// correctly; `None` for no such target.
+    /// Fraction of the validation sequences, above 0 and at most 1. Training ends when at least
+    /// this fraction is decoded correctly; `None` for no such target.
     pub target: Option<f64>,
-    /// Number of evaluations without improvement after which training ends; `None` for no limit.
+    /// Number of successive evaluations without improvement after which training ends; `None` for
+    /// no limit.
     pub patience: Option<usize>,
     /// Evaluation by length after training; `None` for no such evaluation.
     pub by_length: Option<LengthsConfig>,

@@ -72,7 +72,7 @@ impl ExecutionConfig {
     }
 
     /// Returns whether the model's tensors have 16 bits. In bf16 with fast paths on flex, all
-    /// tensors stay f32, and matmuls round their inputs.
+    /// tensors stay f32, and matmuls round their inputs to bf16.
     pub fn has_16_bit_tensors(&self) -> bool {
         match self.precision {
             Precision::F32 => false,

@@ -28,8 +28,8 @@ pub struct OptimizationConfig {
     /// Decay of an exponential moving average of the parameters; `None` for no average. Evaluations
     /// and trained models use the average.
     pub ema: Option<f64>,
-    /// Training of thin matrices beside those of the linear layers, instead of all parameters; `None`
-    /// for all parameters.
+    /// Settings of LoRA, which trains low-rank matrices instead of all parameters; `None` to train
+    /// all parameters.
     #[serde(default)]
     pub lora: Option<LoraConfig>,
 }
@@ -41,7 +41,7 @@ pub struct OptimizationConfig {
 pub struct LoraConfig {
     /// Number of columns of `A` and of rows of `B`.
     pub rank: usize,
-    /// Factor of the product, times `rank`.
+    /// Scale of the product `A B`, which is multiplied by `alpha / rank`.
     pub alpha: f64,
 }
 
@@ -65,10 +65,11 @@ pub struct OptimizerConfig {
     pub beta_1: f32,
     /// Decay of the second moment.
     pub beta_2: f32,
-    /// Small number that is added to the square root of the second moment, which is a divisor.
+    /// Small number that is added to the square root of the second moment, by which the update is
+    /// divided.
     pub epsilon: f32,
     /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Biases and norms
-    /// are not decayed.
+    /// are not decayed. Adam ignores this setting.
     pub weight_decay: f32,
     /// Maximum global gradient norm, to which larger gradients are scaled; `None` for no maximum.
     pub clip_norm: Option<f32>,

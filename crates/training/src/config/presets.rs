@@ -164,8 +164,9 @@ impl RunConfig {
         config
     }
 
-    /// Returns settings that train a pretrained model further on texts, with a tenth of the usual
-    /// learning rates. `text` has its tokeniser, and the caller must set the paths of the corpora.
+    /// Returns settings that fine-tune a pretrained model on texts, with about a tenth of the usual
+    /// learning rates. `text` names the model's tokeniser. The caller must set the paths of the
+    /// corpora.
     pub fn fine_tuning(text: TextConfig, model: TransformerConfig) -> Self {
         let mut config = Self::text(TextSize::Small);
         config.data = DataConfig::Text(Box::new(text));

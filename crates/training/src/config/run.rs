@@ -88,7 +88,8 @@ impl RunConfig {
         self.model.pad_id = vocabularies.pad_ids.source;
         let longest = dataset.limits().sequence();
         self.model.max_len = match &self.data {
-            // A pretrained model keeps its positions. Those that are computed can be more.
+            // A pretrained model keeps its maximum length. If its positions are computed, a data
+            // set with longer sequences raises it.
             DataConfig::Text(text) if text.pretrained.is_some() => self.model.max_len.max(longest),
             _ => longest,
         };
@@ -99,7 +100,8 @@ impl RunConfig {
     fn check_settings(&self) -> Result<(), UsageError> {
         self.optimization.check()?;
         if let Some(LoraConfig { rank, .. }) = self.optimization.lora {
-            // With more, the thin matrices would have more elements than the one that they change.
+            // A higher rank is of no use: the product of the low-rank matrices cannot have a higher
+            // rank than the matrix that it is added to.
             let most = self.model.d_model.min(self.model.d_ff);
             let expected = format!("must be at most {most}, the rank of the model's matrices");
             UsageError::check(rank <= most, "optimization.lora.rank", rank, expected)?;

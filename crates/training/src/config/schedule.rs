@@ -32,7 +32,8 @@ pub struct Schedule {
     /// Factor of the paper's formula. The largest learning rate is
     /// `factor / sqrt(d_model * warmup)`, unless `learning_rate` is set.
     pub factor: f64,
-    /// Number of warm-up steps, in which the learning rate rises linearly.
+    /// Number of warm-up steps, in which the learning rate rises linearly. If training has fewer
+    /// steps, the learning rate does not reach its peak.
     pub warmup: usize,
 }
 
@@ -74,7 +75,7 @@ impl Schedule {
         // `left` falls from 1 at the end of the warm-up to almost 0 at the last step.
         let left = (steps as f64 + 1.0 - s) / (steps as f64 + 1.0 - w).max(1.0);
         match self.kind {
-            // Equation 3, written with its value at the end of the warm-up, the peak.
+            // Equation 3 of the paper, as a multiple of the peak.
             ScheduleKind::Noam => peak * (w / s).sqrt().min(s / w),
             ScheduleKind::Linear => peak * (s / w).min(left),
             ScheduleKind::Cosine if s < w => peak * s / w,
@@ -135,7 +136,7 @@ mod tests {
         let peak = linear.learning_rate(100, 1000, 64);
         assert!((rate(50) - peak / 2.0).abs() < 1e-12);
         assert!((rate(100) - peak).abs() < 1e-12);
-        // The learning rate is half the peak at 550.5, in the middle between these two steps.
+        // The learning rate is half the peak at 550.5, midway between these two steps.
         assert!((rate(550) + rate(551) - peak).abs() < 1e-9);
         assert!(rate(150) > linear.learning_rate(150, 1000, 64));
         assert!(rate(950) < linear.learning_rate(950, 1000, 64));

@@ -1,4 +1,4 @@
-//! Batches of examples as tensors, with padding and with targets that are shifted by one token.
+//! Batches of examples as padded tensors. The labels are the targets shifted by one token.
 
 use std::borrow::Borrow;
 
@@ -29,8 +29,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Creates the tensors of a batch. Sources are padded to the longest source with
-    /// `pad_ids.source`. Targets and labels are padded to the longest target with `pad_ids.target`.
+    /// Creates the tensors of a batch. Sources are padded to length `S` with `pad_ids.source`.
+    /// Targets and labels are padded to length `T` with `pad_ids.target`.
     pub fn new(examples: &[impl Borrow<Example>], pad_ids: Sides<u32>, device: &Device) -> Self {
         let examples = || examples.iter().map(Borrow::borrow);
         let padded = |pad_id, part: fn(&Example) -> &[u32]| {

@@ -12,12 +12,13 @@ use super::{Codec, Decoded, Example, Split};
 /// Limits on the lengths of sequences and texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Maximum number of tokens of a source.
+    /// Maximum number of tokens of a source, with its end symbol if it has one.
     pub source: usize,
-    /// Maximum number of tokens of a target, with its begin and end symbol.
+    /// Maximum number of tokens of a target, with its begin symbol and, if it has one, its end
+    /// symbol.
     pub target: usize,
-    /// Maximum number of bytes of a text, because tokenising longer texts takes too long; `None`
-    /// for data sets without a tokeniser.
+    /// Maximum number of bytes of a text, which limits the time to tokenise it; `None` for data
+    /// sets without a tokeniser.
     pub bytes: Option<usize>,
     /// Maximum length of an output as a function of its source's length; `None` if only the maximum
     /// length of the model limits outputs.
@@ -31,27 +32,28 @@ impl Limits {
     }
 }
 
-/// Settings of generation that come with a model. Flags take precedence over them.
+/// Settings of generation that come with a model. The flags of a program override them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchDefaults {
-    /// Width and length penalty of the beam; `None` for greedy decoding.
+    /// Width and length penalty of the beam; `None` or a width of 1 for greedy decoding.
     pub beam: Option<(usize, LengthPenalty)>,
     /// Token ids with which every output begins.
     pub prefix: Vec<u32>,
     /// Token ids that are never generated.
     pub forbidden: Vec<u32>,
-    /// Length of n-grams that are not repeated; 0 for any.
+    /// Length, in tokens, of the n-grams that an output must not repeat; 0 for no such limit.
     pub no_repeat_ngram: usize,
-    /// Divisor of the positive logits of tokens that the output has; `None` for 1.
+    /// Repetition penalty: divisor of the positive logits, and factor of the negative logits, of
+    /// tokens that the output already has; `None` for 1.
     pub repetition_penalty: Option<f64>,
-    /// Minimum number of tokens of an output.
+    /// Minimum number of tokens of an output before its end symbol.
     pub min_length: usize,
     /// When a beam search ends.
     pub early_stopping: EarlyStopping,
-    /// Whether the last token that fits is always the end symbol.
+    /// Whether the last token that fits into an output is always the end symbol.
     pub force_end: bool,
-    /// Whether a beam normalises logits before constraints; see
+    /// Whether a beam search normalises the logits before the constraints change them; see
     /// [`GenerateConfig`].
     pub normalize_first: bool,
     /// Maximum number of tokens of an output; `None` if the limits of the data set apply.
@@ -59,8 +61,9 @@ pub struct SearchDefaults {
 }
 
 impl SearchDefaults {
-    /// Returns these settings for the vocabularies of a data set, whose limits apply unless these
-    /// settings have a maximum length.
+    /// Returns the settings of a generation with the vocabularies of `dataset`. The length limits
+    /// of `dataset` apply only if `max_length` is `None`. The result lacks `prefix`, for which
+    /// [`GenerateConfig`] has no field.
     pub fn config(&self, dataset: &dyn Dataset) -> GenerateConfig {
         let (vocabularies, limits) = (dataset.codec().vocabularies(), dataset.limits());
         // `limits.target` counts the begin symbol, which is not generated.
@@ -168,8 +171,9 @@ pub trait Dataset: Send + Sync {
         None
     }
 
-    /// Returns the maximum number of source tokens in a batch, padding included, which is also the
-    /// maximum number of target tokens; `None` if batches are limited by their number of sequences.
+    /// Returns the maximum number of source tokens in a batch, padding included, and also of target
+    /// tokens; `None` if batches are limited by their number of sequences. A batch of a single
+    /// example may have more tokens.
     fn batch_tokens(&self) -> Option<usize> {
         None
     }

@@ -7,8 +7,8 @@ use super::Example;
 /// The part of a training step that one process computes, and the size of the whole step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepShare {
-    /// Examples of this process, a `Vec` for each batch of the step. If a batch has fewer examples
-    /// than there are processes, it may be empty.
+    /// Examples of this process, a `Vec` for each batch of the step. The `Vec` may be empty, for
+    /// example if the batch has fewer examples than there are processes.
     pub batches: Vec<Vec<Example>>,
     /// Numbers of positions in the batches of all processes.
     pub counts: Counts,
@@ -26,8 +26,8 @@ pub struct Counts {
 }
 
 impl StepShare {
-    /// Returns the share of the process `rank` of `size`. `batches` are all examples of the step.
-    /// The shares of all ranks together have each example once.
+    /// Returns the share of process `rank` in a group of `size` processes. `batches` has all
+    /// examples of the step. Each example is in the share of exactly one process.
     pub fn of(batches: Vec<Vec<Example>>, rank: usize, size: usize) -> Self {
         let mut counts = Counts::default();
         let own = |mut batch: Vec<Example>| {
@@ -44,7 +44,7 @@ impl StepShare {
 }
 
 impl Counts {
-    /// Adds the positions of examples that are padded to the same lengths.
+    /// Adds the counts of examples that are padded to their longest source and longest target.
     fn add(&mut self, examples: &[Example]) {
         let sources = || examples.iter().map(|example| example.source.len());
         let labels = || examples.iter().map(|example| example.target.len() - 1);
@@ -56,12 +56,14 @@ impl Counts {
     }
 }
 
-/// Divides a batch into `n` parts of consecutive examples with about equal numbers of tokens.
+/// Divides a batch into `n` shares of consecutive examples with about equal numbers of tokens.
+/// Returns the index range of each share.
 pub fn shares(batch: &[Example], n: usize) -> Vec<Range<usize>> {
     let tokens = |example: &Example| example.source.len() + example.target.len();
     let total: usize = batch.iter().map(tokens).sum();
     let mut before = 0;
-    // The part of an example is where the middle of its tokens lies.
+    // If the tokens of the batch are cut into `n` equal parts, an example belongs to the part that
+    // has the middle of the example's tokens.
     let part = |example: &Example| {
         let middle = 2 * before + tokens(example);
         before += tokens(example);
@@ -102,12 +104,12 @@ mod tests {
             };
             let longest = batch.iter().map(|it| tokens(std::slice::from_ref(it))).max();
             for share in &shares {
-                // Every process knows the counts of all.
+                // Every process has the counts of the whole step.
                 prop_assert_eq!(share.counts, shares[0].counts);
                 prop_assert_eq!(share.counts.tokens, whole.counts.tokens);
                 let real = share.counts.positions - share.counts.padding;
                 prop_assert_eq!(real, whole.counts.positions - whole.counts.padding);
-                // No share is larger than its part by more than an example.
+                // A share has at most 1/`size` of the tokens, plus those of one example.
                 let own = tokens(&share.batches[0]);
                 prop_assert!(own <= tokens(&batch) / size + longest.unwrap_or(0));
             }
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn padding_is_that_of_the_shares() {
-        // Two short examples and a long one: apart, they have no padding.
+        // In two shares, the two short examples and the long one have no padding.
         let batch = || vec![vec![example([2, 1]), example([2, 1]), example([6, 3])]];
         let alone = StepShare::of(batch(), 0, 1).counts;
         assert_eq!((alone.tokens, alone.positions, alone.padding), (5, 27, 12));

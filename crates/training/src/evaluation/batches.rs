@@ -3,15 +3,16 @@
 use crate::collective::Collective;
 use crate::data::Example;
 
-/// Maximum number of logits in one forward pass if no batch size is given (64 MiB in f32).
+/// Maximum number of logits in one forward pass of several sequences if no batch size is given.
+/// They take 64 MiB in f32.
 const LOGITS: usize = 1 << 24;
 
 /// Maximum number of sequences in one forward pass if no batch size is given.
 pub(super) const ROWS: usize = 250;
 
-/// Returns the indices of the examples, in batches of `size` examples of similar lengths. If `size`
-/// is `None`, a batch has at most [`ROWS`] examples and, unless it has only one, at most [`LOGITS`]
-/// logits over `vocab_size` tokens.
+/// Returns the indices of the examples, in batches of at most `size` examples of similar lengths.
+/// If `size` is `None`, a batch has at most [`ROWS`] examples and, unless it has only one, at most
+/// [`LOGITS`] logits over `vocab_size` tokens.
 pub(super) fn batches(
     examples: &[Example],
     vocab_size: usize,
@@ -32,8 +33,8 @@ pub(super) fn batches(
     batches
 }
 
-/// Returns every batch that this process of a group computes. Batches are dealt in turns, because
-/// those of similar lengths take similar times.
+/// Returns the batches that this process of a group computes. The processes take batches in turn,
+/// because consecutive batches have similar lengths and take similar times.
 pub(super) fn own(
     batches: Vec<Vec<usize>>,
     group: &dyn Collective,

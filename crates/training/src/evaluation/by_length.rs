@@ -55,7 +55,7 @@ pub struct ByLength<'a> {
 }
 
 /// Returns `config` with a `max_len` that is enough for sequences of `lengths`. With learned
-/// positions, `max_len` is unchanged, because they cannot be extended.
+/// positions, `max_len` is unchanged, because a learned table cannot be extended.
 pub fn lengthened(
     config: &TransformerConfig,
     task: &dyn SyntheticTask,
@@ -71,8 +71,8 @@ pub fn lengthened(
 
 impl<'a> ByLength<'a> {
     /// Prepares the evaluation of a model with configuration `config` on sequences of `lengths`.
-    /// The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single
-    /// one.
+    /// The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is the group
+    /// of a single process.
     ///
     /// # Errors
     ///
@@ -96,11 +96,11 @@ impl<'a> ByLength<'a> {
         })
     }
 
-    /// Returns the synthetic task of a data set, which makes sequences of any length.
+    /// Returns the synthetic task of a data set. The task generates sequences of any length.
     ///
     /// # Errors
     ///
-    /// If the data set is not synthetic, but reads its sequences from files.
+    /// If the data set is not synthetic.
     pub fn task_of(dataset: &dyn Dataset) -> Result<&dyn SyntheticTask, UsageError> {
         dataset.synthetic().ok_or_else(|| {
             let expected =
@@ -142,8 +142,8 @@ impl<'a> ByLength<'a> {
         Ok(result)
     }
 
-    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. If more
-    /// than one, their logits and the attention weights of a layer take at most 64 MiB each in f32.
+    /// Returns the number of sequences of `tokens` tokens per forward pass, from 1 to 250. Unless
+    /// it is 1, the logits and the attention weights of a layer take at most 64 MiB each in f32.
     fn batch_size(&self, tokens: usize) -> usize {
         let vocab_size = self.config.target_vocab_size;
         let row = tokens * vocab_size.max(self.config.n_heads * tokens);

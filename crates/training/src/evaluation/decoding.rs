@@ -9,15 +9,16 @@ use crate::collective::Collective;
 use crate::data::{Dataset, Decoded, Example};
 use crate::model::SequenceModel;
 
-/// Maximum number of hypotheses that are decoded together if no batch size is given.
+/// Maximum number of hypotheses that are decoded together if no batch size is given, unless a
+/// single source has more.
 const TARGETS: usize = 1280;
 
 /// Returns the settings of [`decode`] for examples of a data set and a decoding method.
 ///
 /// Outputs may have as many tokens as the longest output of the examples. If targets have an end
 /// symbol, one more token is allowed, so that an output without its end symbol counts as an error.
-/// If the data set limits outputs by the lengths of their sources, that limit applies instead. If
-/// settings of generation come with the data set, they apply except for their beam.
+/// A data set that limits outputs by the lengths of their sources keeps its own limits instead.
+/// Settings of generation that come with the data set apply, but `method` replaces their beam.
 pub fn generate_config(
     dataset: &dyn Dataset,
     examples: &[Example],
@@ -85,7 +86,8 @@ pub fn decode<M: SequenceModel>(
             }
         }
     }
-    // A failed batch of another process is decoded again, to get the same error here.
+    // A batch that failed in another process is decoded again, so that this process returns the
+    // same error.
     let parts = match group.size() {
         1 => vec![part],
         _ => group.gather_values(&part),

@@ -23,8 +23,9 @@ pub struct Scores {
 
 impl Scores {
     /// Returns the scores of a model and the greedily decoded outputs. `examples` must be the first
-    /// held-out examples of a split, because the reference texts are found by their index. The
-    /// processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single one.
+    /// held-out examples of a split, because the reference texts are found by the examples'
+    /// indices. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is
+    /// the group of a single process.
     pub fn of<M: SequenceModel>(
         model: &M,
         dataset: &dyn Dataset,

@@ -8,10 +8,10 @@ use crate::config::RunConfig;
 use crate::data::{Dataset, Decoded, Split, TextScores};
 use crate::model::SequenceModel;
 
-/// Scores of a trained model on its final examples.
+/// Results of the final evaluation of a trained model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestResult {
-    /// Split of the examples: [`Split::Validation`] for data sets whose test split is the
+    /// Split of the scored examples: [`Split::Validation`] for data sets whose test split is the
     /// validation split, otherwise [`Split::Test`].
     pub split: Split,
     /// Greedily decoded outputs of the examples.
@@ -28,8 +28,8 @@ pub struct TestResult {
 }
 
 /// Evaluates a trained model on the test split of its run, and measures its loss on the validation
-/// split. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is a single
-/// one.
+/// split. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is the
+/// group of a single process.
 pub fn test<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

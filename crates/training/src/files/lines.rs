@@ -2,8 +2,8 @@
 
 use std::io::{self, BufRead, ErrorKind, Read};
 
-/// Maximum length of a line with its line break, in bytes. A device such as `/dev/zero` has a line
-/// without end.
+/// Maximum length of a line with its line break, in bytes. Without a maximum, reading a device such
+/// as `/dev/zero`, whose first line never ends, would fill the memory.
 const LONGEST: u64 = 64 << 20;
 
 /// Byte order mark, with which some Windows programs begin a text.

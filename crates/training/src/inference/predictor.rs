@@ -110,9 +110,9 @@ impl<'a> Predictor<'a> {
         Ok(results)
     }
 
-    /// Passes the text of an output to `print` token by token, and then a line break. Scores, the
-    /// outputs of a beam of more than one target, and several samples are passed as a whole. The
-    /// generation ends early if `print` returns `Break`.
+    /// Passes the text of an output to `print` token by token, and then a line break. This text is
+    /// plain even if results are otherwise JSON. Scores, the outputs of a beam wider than 1, and
+    /// several samples are passed as a whole. The generation ends early if `print` returns `Break`.
     ///
     /// ```
     /// use std::cell::RefCell;

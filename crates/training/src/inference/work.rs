@@ -11,7 +11,7 @@ pub enum Work {
     Score,
 }
 
-/// Settings of a generation.
+/// Settings with which outputs are generated.
 #[derive(Clone, Debug)]
 pub struct Generation {
     /// Decoding settings. `first_source` of sampling is ignored, because line numbers determine the

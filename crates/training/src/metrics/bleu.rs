@@ -22,7 +22,8 @@ pub struct BleuCounts {
 pub struct Bleu {
     /// `100 BP exp(mean of ln precision)`, from 0 to 100.
     pub score: f64,
-    /// Percentage of the hypotheses' n-grams that also occur in a reference, for n from 1 to 4.
+    /// Percentage of the hypotheses' n-grams that also occur in a reference, for n from 1 to 4. An
+    /// n without a match has a smoothed value, or 0 if no n has a match.
     pub precisions: [f64; ORDER],
     /// Brevity penalty `BP`: below 1 if the hypotheses have fewer tokens in total than the
     /// references.

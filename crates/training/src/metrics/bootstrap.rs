@@ -17,7 +17,7 @@ pub struct BootstrapScore {
     /// and the baseline; `None` for the baseline.
     ///
     /// As in sacreBLEU, a system with the same outputs as the baseline has the smallest possible
-    /// p-value. All its differences are 0, and only larger ones raise the p-value.
+    /// p-value. All its differences are 0, and only differences above 0 would raise the p-value.
     pub p_value: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! The settings of generation that a folder has.
+//! Reads the settings of generation in a Hugging Face folder.
 
 use std::path::Path;
 
@@ -31,7 +31,8 @@ const READ: &[&str] = &[
     "suppress_tokens",
 ];
 
-/// Settings that do not change the outputs: of sampling, of the computation and of what is returned.
+/// Settings that are ignored, because they do not change the outputs. They concern sampling, the
+/// way of computation, or further results.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
     "cache_implementation",
@@ -52,7 +53,7 @@ const NEUTRAL: &[&str] = &[
     "use_cache",
 ];
 
-/// Settings that are supported with one value only.
+/// Settings that are supported only with the given value, which has no effect.
 const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("diversity_penalty", 0.0),
     ("encoder_no_repeat_ngram_size", 0.0),
@@ -66,7 +67,8 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("penalty_alpha", 0.0),
 ];
 
-/// Settings that are not supported, and that a `config.json` may have among those of the model.
+/// Settings of generation that are not supported. They are rejected in a `config.json`, too, where
+/// other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
     "begin_suppress_tokens",
     "constraints",
@@ -78,7 +80,8 @@ const UNSUPPORTED: &[&str] = &[
     "stop_strings",
 ];
 
-/// The settings of generation in `generation_config.json`, or in `config.json` without it.
+/// The settings of generation in `generation_config.json` or, if this file does not exist, in
+/// `config.json`.
 #[derive(Clone, Debug)]
 pub(super) struct Generation {
     /// The first token of every target, which is not part of the output.
@@ -92,7 +95,7 @@ pub(super) struct Generation {
     pub suppressed: Vec<u32>,
     /// Width and length penalty of the beam; a width of 1 is greedy decoding.
     pub beam: (usize, LengthPenalty),
-    /// Whether logits are normalised before constraints.
+    /// Whether a beam search normalises logits before the constraints change them.
     pub normalize_first: bool,
     pub early_stopping: EarlyStopping,
     pub no_repeat_ngram: usize,
@@ -107,7 +110,7 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or asks for something that this crate does not have.
+    /// If a file cannot be read, or has a setting that is not supported.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let config = object(&folder.join("config.json"))?;
         let path = folder.join("generation_config.json");
@@ -167,7 +170,7 @@ impl Generation {
         };
         let max_length = match count("max_new_tokens")? {
             Some(most) => Some(most),
-            // It counts the start token.
+            // `max_length` counts the start token, and `max_new_tokens` does not.
             None => count("max_length")?.map(|most| most.saturating_sub(1).max(1)),
         };
         let end_token = match fields.ids("eos_token_id")?[..] {
@@ -187,7 +190,8 @@ impl Generation {
             let what = "is not supported together with forced_bos_token_id or repetition_penalty";
             return Err(fields.wrong("renormalize_logits", what));
         }
-        // transformers counts the start token as a token of the target, which would then not end.
+        // The library `transformers` counts the start token as a token of the target. If the start
+        // token is also the end token, avoiding repetitions would keep targets from ending.
         if end_token == Some(start_token) {
             let what = "is not supported for a model whose start token is its end token";
             if repetition_penalty != 1.0 {
@@ -229,8 +233,8 @@ struct Fields<'a> {
 }
 
 impl Fields<'_> {
-    /// Rejects settings that change the outputs and are not supported. `is_own` says whether the file
-    /// has settings of generation only, so that an unknown one is a setting of generation.
+    /// Rejects settings that change the outputs and are not supported. `is_own` says whether the
+    /// file has only settings of generation; unknown settings are then rejected, too.
     fn check(&self, is_own: bool) -> Result<(), UsageError> {
         for (name, value) in &self.fields {
             let name = name.as_str();

@@ -1,7 +1,7 @@
-//! Models in folders of Hugging Face, with the tokeniser beside them, as trained runs.
+//! Opens pretrained models in Hugging Face folders, with their tokenisers, as trained runs.
 //!
-//! [`PretrainedModel::open`] reads `config.json` and the weights through [`ModelFolder`], then
-//! `tokenizer.json`. The settings of generation are in `generation_config.json`. A folder without
+//! [`PretrainedModel::open`] reads `tokenizer.json`, and then `config.json` and the weights through
+//! [`ModelFolder`]. The settings of generation are in `generation_config.json`. A folder without
 //! this file has them in `config.json`.
 
 mod generation;
@@ -34,10 +34,11 @@ const LARGEST: u64 = 64;
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
 
-/// Tokens of a batch in training, unless the settings say otherwise.
+/// Default number of tokens of a batch when a pretrained model is trained.
 pub(crate) const BATCH_TOKENS: usize = 2048;
 
-/// Languages of a model that translates between several; `None` for a model of one language pair.
+/// Languages of a model that translates between several. Both are `None` for a model of one
+/// language pair.
 #[derive(Clone, Debug, Default)]
 pub struct Languages {
     /// Language of sources, as the tokeniser writes it, such as `eng_Latn`.
@@ -58,21 +59,21 @@ pub struct PretrainedModel {
     /// Settings for training on texts, with the folder's model and tokeniser. They have no corpora
     /// yet.
     pub config: RunConfig,
-    /// Texts as the model reads them, without corpora.
+    /// Data set that encodes texts with the model's tokeniser. It has no corpora yet.
     pub dataset: ParallelDataset,
-    /// The parameters.
+    /// Parameters and configuration of the model.
     pub imported: Imported,
     folder: String,
 }
 
 impl PretrainedModel {
-    /// Opens the model of a folder, whose texts are translated from and into `languages`, for a
-    /// model of several.
+    /// Opens the model of a folder. For a model of several languages, `languages` are those to
+    /// translate from and into.
     ///
     /// # Errors
     ///
     /// If a file is missing or cannot be used, if the tokeniser has tokens that the model does not
-    /// have, or if it lacks a language.
+    /// have, or if the tokeniser lacks one of `languages`.
     pub fn open(folder: &Path, languages: &Languages) -> Result<Self, UsageError> {
         Self::open_with(folder, languages, ImportOptions::default())
     }
@@ -82,7 +83,7 @@ impl PretrainedModel {
     ///
     /// # Errors
     ///
-    /// In the same cases.
+    /// In the cases of [`open`](Self::open).
     pub fn open_with(
         folder: &Path,
         languages: &Languages,
@@ -97,8 +98,8 @@ impl PretrainedModel {
                         and `train export` with --folder writes a folder that can be used here";
             return Err(wrong(what.into()));
         }
-        // It is read before the weights, so that they can take the memory that this needs for a
-        // while.
+        // The tokeniser is read before the weights, so that the weights can use the memory that
+        // parsing the tokeniser needs for a while.
         let (path, tokenizer) = tokenizer(folder)?;
         let opened = ModelFolder::open(folder).and_then(|mut opened| {
             opened.options = options.or(opened.options);
@@ -112,13 +113,13 @@ impl PretrainedModel {
         let mut model = settings(folder, &imported.config, generation, languages)?;
         let tokenizers = TokenizerPair::pretrained(&tokenizer, &path, &model)?;
         if let Some(language) = &languages.target {
-            // It takes the place of the one in the file.
+            // The target language replaces the forced first token of the folder's settings.
             let id = tokenizers.target.id(language);
             let id = id.filter(|&id| id != model.start_id);
             model.search.prefix = id.into_iter().collect();
         }
         let mut text = TextConfig::new(model.vocab_size, BATCH_TOKENS);
-        // Generation takes what the model can take.
+        // Texts may be as long as the model allows.
         text.max_length = Sides::both(model.max_tokens);
         text.pretrained = Some(model);
         let dataset = ParallelDataset::new(&text, tokenizers);
@@ -135,7 +136,7 @@ impl PretrainedModel {
     ///
     /// # Errors
     ///
-    /// If the configuration of the model is not valid.
+    /// If the folder does not hold a whole model, or if its weights do not fit its configuration.
     pub fn transformer(self, device: &Device) -> Result<Transformer, UsageError> {
         Ok(self.run(device)?.model)
     }
@@ -144,7 +145,7 @@ impl PretrainedModel {
     ///
     /// # Errors
     ///
-    /// If the configuration of the model is not valid.
+    /// In the cases of [`transformer`](Self::transformer).
     pub fn run(self, device: &Device) -> Result<TrainedRun, UsageError> {
         let model = self.imported.transformer(device);
         let model =
@@ -173,7 +174,8 @@ fn tokenizer(folder: &Path) -> Result<(PathBuf, PretrainedTokenizer), UsageError
     Ok((path, parsed))
 }
 
-/// Returns what the files of a model say about its texts.
+/// Returns the settings for texts that follow from a model's files and `languages`: special tokens,
+/// languages and generation.
 fn settings(
     folder: &Path,
     model: &TransformerConfig,

@@ -1,4 +1,4 @@
-//! The files of a folder of Hugging Face beside the weights.
+//! Writes the files of a Hugging Face folder other than its weights.
 
 use std::path::Path;
 
@@ -12,25 +12,25 @@ use crate::data::parallel::is_language;
 use crate::data::{Codec, DataConfig, SearchDefaults, Vocabularies};
 use crate::files::write_whole;
 
-/// What a folder says besides the weights.
+/// Data from which [`write_folder`] makes the files of a folder.
 pub struct FolderFiles<'a> {
     /// Settings of the run.
     pub config: &'a RunConfig,
     /// Layout of the weights.
     pub layout: Layout,
-    /// Vocabularies of the model.
+    /// Codec of the run's data set, with the model's vocabularies.
     pub codec: &'a dyn Codec,
     /// Content of the pretrained model's `tokenizer.json`; `None` for a model without one.
     pub tokenizer: Option<&'a [u8]>,
 }
 
-/// Writes `config.json` and `generation_config.json`, and for a model that was pretrained
-/// `tokenizer.json` and `tokenizer_config.json`. Returns the names of the files; `None` if Hugging
-/// Face has no family for the layout.
+/// Writes `config.json` and `generation_config.json` and, if `files.tokenizer` is given,
+/// `tokenizer.json` and `tokenizer_config.json`. Returns the names of the files. Writes nothing and
+/// returns `None` if Hugging Face has no model family for the layout.
 ///
 /// # Errors
 ///
-/// If a file cannot be written.
+/// If the tokeniser is not valid JSON, or if a file cannot be written.
 pub fn write_folder(folder: &Path, files: &FolderFiles<'_>) -> Result<Option<Vec<&'static str>>> {
     let FolderFiles {
         config,
@@ -62,7 +62,8 @@ pub fn write_folder(folder: &Path, files: &FolderFiles<'_>) -> Result<Option<Vec
     if let Some(tokenizer) = tokenizer {
         written.push("tokenizer.json");
         files.push(with_language(tokenizer, *codec, config)?);
-        // Other classes would make the tokeniser from other files.
+        // Other tokeniser classes of the library `transformers` would read files that are not
+        // written here.
         let mut settings =
             Map::from_iter([("tokenizer_class".into(), json!("PreTrainedTokenizerFast"))]);
         let names = [
@@ -85,7 +86,7 @@ pub fn write_folder(folder: &Path, files: &FolderFiles<'_>) -> Result<Option<Vec
     Ok(Some(written))
 }
 
-/// Returns the class of transformers for a `config.json`.
+/// Returns the model class of the library `transformers` for a `config.json`.
 fn class_of(fields: &Map<String, Value>) -> &'static str {
     match fields["model_type"].as_str() {
         Some("t5") => "T5ForConditionalGeneration",
@@ -106,7 +107,8 @@ fn tokens(vocabularies: &Vocabularies) -> Map<String, Value> {
     fields
 }
 
-/// Returns a `tokenizer.json` whose template has the run's language of sources in place of its own.
+/// Returns a `tokenizer.json` in whose template the run's source language replaces the original
+/// one. Without a source language, the file is unchanged.
 fn with_language(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Result<Vec<u8>> {
     let DataConfig::Text(text) = &config.data else {
         return Ok(tokenizer.to_vec());
@@ -125,7 +127,8 @@ fn with_language(tokenizer: &[u8], codec: &dyn Codec, config: &RunConfig) -> Res
     serde_json::to_vec(&json).context("a tokeniser is plain data")
 }
 
-/// Replaces the names of languages, and their ids beside them, in a part of a `tokenizer.json`.
+/// Replaces each name of a language in a part of a `tokenizer.json` by `language`, and the token id
+/// beside the name by `id`.
 fn replace_language(part: &mut Value, language: &str, id: Option<u32>) {
     match part {
         Value::Array(parts) => {
@@ -140,7 +143,7 @@ fn replace_language(part: &mut Value, language: &str, id: Option<u32>) {
                 .cloned()
                 .collect();
             for name in names {
-                // The entry of `special_tokens` that has the ids of the token.
+                // This is an entry of `special_tokens`, which has the ids of the token.
                 if let Some(mut entry) = fields.remove(&name) {
                     if let (Some(ids), Some(id)) = (entry.get_mut("ids"), id) {
                         *ids = json!([id]);
@@ -181,7 +184,7 @@ fn of_search(search: &SearchDefaults) -> Map<String, Value> {
         set("repetition_penalty", penalty.into());
     }
     if search.min_length > 0 {
-        // It counts the start token, as `max_length` does.
+        // `min_length` counts the start token, as `max_length` does.
         set("min_length", (search.min_length + 1).into());
     }
     if let Some(most) = search.max_length {

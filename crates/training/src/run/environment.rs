@@ -56,7 +56,8 @@ pub(crate) fn now() -> String {
 }
 
 /// Reads the environments of all processes that have trained a run, in the order in which they
-/// began. The list is empty for a run of an earlier version.
+/// began. The list is empty for a run of an earlier version of this library, which did not write
+/// the file.
 ///
 /// # Errors
 ///
@@ -78,7 +79,7 @@ pub(super) fn add_environment(
     environment: &Environment,
     is_first: bool,
 ) -> Result<()> {
-    // A damaged file is replaced, because the run should not fail because of it.
+    // A damaged file is replaced, so that the run does not fail because of it.
     let earlier = if is_first {
         None
     } else {

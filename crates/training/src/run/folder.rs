@@ -25,7 +25,8 @@ const RUN: &str = "run";
 
 const CANNOT_LOG: &str = "cannot write metrics.jsonl";
 
-/// An open run folder. No other process can open it as long as it is open.
+/// A run folder that this process has opened. Until the `RunFolder` is dropped, no other process
+/// can open the folder.
 ///
 /// As an [`Observer`], it writes the metrics of steps and evaluations to `metrics.jsonl`.
 ///
@@ -34,7 +35,7 @@ const CANNOT_LOG: &str = "cannot write metrics.jsonl";
 #[derive(Debug)]
 pub struct RunFolder {
     path: PathBuf,
-    /// What writes the files; `None` in a process that follows another one.
+    /// Writers of the files; `None` in a process that follows another one.
     files: Option<Files>,
     /// Environment of this process; `None` until the process begins to train.
     environment: Option<Environment>,

@@ -38,7 +38,7 @@ pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
     UsageError::setting("run", path.display(), what)
 }
 
-/// Returns the error for a folder that cannot be written. `argument` is the argument that names it.
+/// Returns the error for a folder that cannot be written. The argument `argument` names the folder.
 pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
     let expected = format!("cannot be written ({error}); name a folder that can");
     UsageError::setting(argument, path.display(), expected)

@@ -32,7 +32,8 @@ pub struct LengthsOf {
 /// Contents of a file of scores by length.
 #[derive(Debug, Serialize)]
 struct LengthsFile {
-    /// Model and settings; `None` for a file of an earlier version, which has only the scores.
+    /// Model and settings; `None` for a file of an earlier version of this library, which has only
+    /// the scores.
     #[serde(flatten)]
     of: Option<LengthsOf>,
     /// Scores, in increasing order of length.
@@ -276,7 +277,7 @@ mod tests {
         assert_eq!(read_lengths(folder).unwrap(), Some(vec![short]));
         let error = save_lengths(&folder.join("none"), of(6), vec![short]).unwrap_err();
         assert!(error.to_string().contains("lengths.json"), "{error}");
-        // Earlier versions wrote only a list of scores.
+        // Earlier versions of this library wrote only a list of scores.
         let list = serde_json::to_vec(&[long, short]).unwrap();
         fs::write(folder.join(LENGTHS), list).unwrap();
         assert_eq!(read_lengths(folder).unwrap(), Some(vec![short, long]));

@@ -14,7 +14,7 @@ use crate::files::read_regular;
 pub struct MetricsLine {
     /// Number of steps taken.
     pub step: usize,
-    /// Seconds of training so far; `None` for a run of an earlier version.
+    /// Seconds of training so far; `None` if an earlier version of this library did not write them.
     pub seconds: Option<f64>,
     /// All fields of the line.
     fields: Map<String, Value>,

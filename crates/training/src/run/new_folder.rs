@@ -14,8 +14,8 @@ pub(super) const RUN_DIR: &str = "run_dir";
 /// Creates the folder `path` if it does not exist, and rejects a folder that is not empty.
 pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
     let mut entries = entries(path)?;
-    // A process that was killed before it wrote `config.json` may have left files that `is_left`
-    // accepts.
+    // Files that `is_left` accepts do not count, because a process that was killed before it wrote
+    // `config.json` may have left them.
     let is_ours = path.join(LOCK).exists();
     let is_left = |name: &OsStr| {
         let name = name.to_string_lossy();

@@ -29,7 +29,8 @@ pub struct Overview {
     pub best: Option<BestMetric>,
     /// Seconds of training; `None` if no file records them.
     pub seconds: Option<f64>,
-    /// Status of the run; `None` for an unfinished run of an earlier version.
+    /// Status of the run; `None` for an unfinished run of an earlier version of this library, which
+    /// wrote no status.
     pub status: Option<Status>,
     /// Why training ended; `None` if it has not ended.
     pub reason: Option<String>,
@@ -218,7 +219,7 @@ mod tests {
             Overview::read(&path).unwrap().result("exact_match"),
             Some(0.75)
         );
-        // A run of an earlier version has no status.
+        // A run of an earlier version of this library has no status.
         std::fs::remove_file(path.join("status.json")).unwrap();
         assert_eq!(
             Overview::read(&path).unwrap().status,

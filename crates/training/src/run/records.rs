@@ -99,12 +99,12 @@ pub struct Summary {
     /// Split on which the trained model was scored: test, or validation for data sets that have no
     /// test split of their own.
     pub split: Split,
-    /// Number of sequences in that split.
+    /// Number of sequences of that split that were scored.
     pub sequences: usize,
     /// Fraction of these sequences whose greedily decoded output is correct.
     pub exact_match: f64,
-    /// Fraction of their target tokens whose most likely prediction is correct. Each is predicted from the
-    /// correct tokens before it.
+    /// Fraction of their target tokens whose most likely prediction is correct, given the correct
+    /// tokens before them.
     pub token_accuracy: f64,
     /// Mean loss per token on the validation split, in nats, without label smoothing.
     pub valid_loss: f64,
@@ -114,13 +114,14 @@ pub struct Summary {
     /// chrF on that split; `None` if targets are not texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chrf: Option<f64>,
-    /// Fraction of the training time that was spent waiting for data. Only the last process of the
-    /// run is counted.
+    /// Fraction of the training time that the process spent waiting for data. Only the time since
+    /// the run was last started or resumed is counted.
     pub data_wait: f64,
     /// Number of processes that trained together.
     pub processes: usize,
     /// Fraction of the training time in which rank 0 exchanged gradients with the other processes,
-    /// or waited for them; `None` for a single process. Only the last start of the run is counted.
+    /// or waited for them; `None` for a single process. Only the time since the run was last
+    /// started or resumed is counted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication: Option<f64>,
     /// Target tokens per second of training, without padding.
@@ -129,7 +130,8 @@ pub struct Summary {
     pub peak_rss_bytes: Option<u64>,
     /// Seed of the run.
     pub seed: u64,
-    /// Why training ended; `None` if the checkpoint of an earlier version does not say.
+    /// Why training ended; `None` if the checkpoint is from an earlier version of this library,
+    /// which did not record it.
     pub reason: Option<String>,
     /// Date and time in UTC when the run finished, in RFC 3339 format.
     pub date: String,

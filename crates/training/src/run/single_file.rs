@@ -1,8 +1,8 @@
 //! A trained run in a single file, for a browser: the parameters and the settings of the run.
 //!
 //! The file is in the native layout of [`transformer::weights`], which has the model's
-//! configuration in its metadata. It has the configuration of the run there, too, from which the
-//! data set and its symbols follow.
+//! configuration in its metadata. The metadata also have the configuration of the run, from which
+//! the data set and its symbols follow.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ const RUN: &str = "run";
 ///
 /// # Errors
 ///
-/// If the run's data set is read from files, which the file would not have.
+/// If the run's data set is read from other files, which the single file would not have.
 pub fn to_bytes(config: &RunConfig, model: &Transformer) -> Result<Vec<u8>> {
     if config.data.check()?.is_none() {
         let expected =

@@ -7,8 +7,8 @@ use super::metrics_log::MetricsPosition;
 use super::status::EndReason;
 use crate::config::BestBy;
 
-/// Progress of a training run: `state.json` of a checkpoint. Apart from parameters and moments,
-/// everything else that a step depends on follows from the configuration and the step's number.
+/// Progress of a training run: `state.json` of a checkpoint. Besides this state, a step depends
+/// only on the parameters, the moments and the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TrainingState {
     /// Number of steps taken.
@@ -21,7 +21,8 @@ pub struct TrainingState {
     pub tokens: u64,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
-    /// Number of updates of the optimizer. It is smaller than `step` if f16 has skipped updates.
+    /// Number of updates of the optimizer. It is smaller than `step` if updates were skipped
+    /// because gradients overflowed in f16.
     pub updates: usize,
     /// Value of the setting `optimization.steps` when training ended; `None` if training has not
     /// ended.
@@ -41,7 +42,7 @@ pub struct TrainingState {
     pub loss_scale: Option<LossScale>,
     /// Number of threads of the CPU backend, which affects the last bits of sums.
     pub threads: usize,
-    /// Number of processes that train together, which has the same effect.
+    /// Number of processes that train together, which also affects the last bits of sums.
     #[serde(default = "one")]
     pub processes: usize,
     /// Version of the program that wrote the checkpoint.
@@ -57,7 +58,7 @@ pub struct Best {
     pub value: f64,
 }
 
-/// Number of processes of a run whose checkpoint does not say it.
+/// Returns the number of processes of a run whose `state.json` lacks it.
 fn one() -> usize {
     1
 }

@@ -116,7 +116,8 @@ impl fmt::Display for EndReason {
     }
 }
 
-/// Reads the status of a run; `None` for a run of an earlier version, which has no `status.json`.
+/// Reads the status of a run; `None` if the folder has no `status.json`, as for a run of an earlier
+/// version of this library.
 ///
 /// If the file says that the run is running but no process trains in the folder, the status is
 /// [`Killed`](Status::Killed). If the file system does not support locks, the status stays
@@ -158,8 +159,8 @@ fn read_file(folder: &Path) -> Result<Option<RunStatus>, UsageError> {
         .map_err(|error| unusable(&path, format!("is damaged ({error})")))
 }
 
-/// Records that a user stopped the run in a folder, if its status is running. A process calls this
-/// if it exits while another of its threads is training.
+/// Records that the run in a folder was stopped by `by`, such as `SIGINT`, if its status is
+/// running. A process calls this if it exits while another of its threads is training.
 ///
 /// # Errors
 ///

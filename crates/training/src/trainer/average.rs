@@ -49,8 +49,8 @@ impl MovingAverage {
         map_named(module.valid(), &mut Replace(&self.tensors))
     }
 
-    /// Replaces the average by `parameters`, which a checkpoint holds. `shapes` has the shape of
-    /// each parameter by its name.
+    /// Replaces the averages by `parameters`, which were read from a checkpoint. `shapes` has the
+    /// shape of each parameter by its name.
     ///
     /// # Errors
     ///

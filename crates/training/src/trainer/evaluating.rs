@@ -59,7 +59,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         Ok((is_best, reached.or(out_of_patience)))
     }
 
-    /// Checks that the processes of the group have the same parameters.
+    /// Checks that the processes of the group have the same settings, parameters and values of
+    /// `more`.
     pub(super) fn check_replicas(&self, more: &[(&str, serde_json::Value)]) -> Result<()> {
         if self.group.size() > 1 {
             let parameters = ("parameters", checksum(self.learner.model()));

@@ -112,7 +112,7 @@ impl<'a> Trainer<'a, Transformer> {
 
 impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// Creates a trainer for a model of your own, which must be on a device with autodiff, such as
-    /// that of [`device_of`](super::device_of).
+    /// [`device_of`](super::device_of) returns.
     ///
     /// # Errors
     ///
@@ -155,8 +155,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         })
     }
 
-    /// Saves a checkpoint before the first step of a new run, because the seed alone does not give
-    /// the parameters that training begins with.
+    /// Makes a new run save a checkpoint before its first step. Call this method if the seed does
+    /// not determine the initial parameters, for example because they were imported.
     #[must_use]
     pub fn saving_first(self) -> Self {
         Self {
@@ -165,11 +165,11 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         }
     }
 
-    /// Trains together with the other processes of a group. Each of them needs a trainer with the
-    /// same configuration, data and checkpoint. The losses do not depend on the number of
-    /// processes, beyond the order of sums and the random numbers of dropout.
+    /// Trains together with the other processes of a group. Each process needs a trainer with the
+    /// same configuration, data and checkpoint. The number of processes changes losses only through
+    /// the order of sums and the random numbers of dropout.
     ///
-    /// Rank 0 needs the folder of the run, and the others a folder that
+    /// Rank 0 needs the folder of the run. The other processes need a folder that
     /// [follows](RunFolder::follow) it.
     #[must_use]
     pub fn with_group(mut self, group: &'a dyn Collective) -> Self {
@@ -224,7 +224,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
-        // Until here, other processes may read the checkpoint, which a later one may replace.
+        // The check waits for the other processes, which may still be reading a checkpoint that
+        // training will remove.
         self.check_replicas(&[("step", first.into())])?;
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
@@ -291,7 +292,7 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             }
         }
         self.save(observer)?;
-        // The best checkpoint, which every process may read next, is now complete.
+        // After the barrier, the best checkpoint is complete, and every process may read it.
         self.group.barrier();
         let step = self.state.step;
         self.folder
@@ -302,9 +303,10 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok(None)
     }
 
-    /// Returns what stops the run, if any process was `asked` to stop it.
+    /// Returns what stops the run; `None` if it continues. A group stops if any of its processes
+    /// should stop. `asked` is what stops this process; `None` if it should continue.
     fn stopped_by(&self, asked: Option<&'static str>) -> Option<&'static str> {
-        /// The signals that a process receives.
+        /// Signals that can stop a process.
         const SIGNALS: [&str; 3] = ["SIGHUP", "SIGINT", "SIGTERM"];
         if self.group.size() == 1 {
             return asked;
@@ -362,8 +364,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         self.pending
             .push((StepMetrics { seconds, ..metrics }, result));
         let is_late = seconds - self.read_at >= READ_AFTER;
-        // In a group, losses are in the host's memory already, and all processes must read them
-        // after the same step, because a loss that is not finite ends them.
+        // In a group, the host waits for the device at each step anyway, to exchange gradients. All
+        // processes must read losses after the same step, because a loss that is not finite ends
+        // every process.
         if step.is_multiple_of(READ_EVERY) || is_late || step == steps || group.size() > 1 {
             self.read_losses(observer)?;
         }

@@ -28,7 +28,7 @@ pub struct Learner<M> {
     criterion: CrossEntropy,
     mixed: Mixed,
     loss_chunk: Option<usize>,
-    /// How LoRA changes the matrices of the model; `None` without LoRA.
+    /// Rank and alpha of LoRA; `None` without LoRA.
     lora: Option<LoraConfig>,
     /// Bytes and seconds of the exchange with other processes.
     pub(super) traffic: Traffic,
@@ -47,7 +47,7 @@ pub struct StepResult {
 
 impl<M: SequenceModel> Learner<M> {
     /// Creates a learner for a model, with moments of zero. Labels that equal `label_pad_id` are
-    /// ignored. With LoRA, adds its matrices to the model.
+    /// ignored. If the configuration has LoRA, its matrices are added to the model.
     ///
     /// # Errors
     ///
@@ -170,8 +170,8 @@ impl<M: SequenceModel> Learner<M> {
         })
     }
 
-    /// Returns the sums of the gradients and losses of all processes of a group. `loss` is `None` if
-    /// this process has no share of the step.
+    /// Returns the sums of the gradients and losses of all processes of a group. `loss` is `None`
+    /// if this process has no share of the step.
     ///
     /// # Panics
     ///

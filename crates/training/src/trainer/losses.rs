@@ -52,8 +52,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         self.folder.flush()
     }
 
-    /// Returns the error of a run that cannot continue because `what` happened. It names the newest
-    /// checkpoint whose parameters gave a finite loss.
+    /// Returns the error of a run that cannot continue because `what` happened. The error names the
+    /// newest checkpoint whose parameters gave a finite loss, if one is known.
     pub(super) fn diverged(&self, what: String) -> anyhow::Error {
         let last = match (self.saved, self.proven) {
             (None, _) => "there is no checkpoint".into(),

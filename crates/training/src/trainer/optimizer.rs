@@ -80,8 +80,8 @@ impl Optimizer {
         )
     }
 
-    /// Returns the moments of all parameters, flattened to `[n]`. Those of the parameter `NAME`
-    /// have the names `moment_1.NAME` and `moment_2.NAME`.
+    /// Returns the moments of all parameters, flattened to `[n]`. The moments of the parameter
+    /// `NAME` have the names `moment_1.NAME` and `moment_2.NAME`.
     pub fn state(&self) -> Parameters {
         let both = |(name, moments): (&String, &Moments)| {
             [("moment_1", &moments.first), ("moment_2", &moments.second)]

@@ -2,11 +2,11 @@
 //!
 //! Parameters and moments stay in f32 (Micikevicius et al. 2018), and the loss is computed in f32.
 //!
-//! On flex, bf16 is a format of matmuls: they round their inputs and sum in f32, and all tensors
-//! stay f32 ([`fused::bf16_matmuls`]). Elsewhere, the model's tensors have 16 bits. Each step casts
-//! the parameters, and the cast's backward pass returns the gradients in f32. In f16, small
-//! gradients would be rounded to 0. The loss is therefore multiplied by the largest factor with
-//! which the gradients stay finite.
+//! On flex with fast paths, bf16 is a format of matmuls: they round their inputs and sum in f32,
+//! and all tensors stay f32 ([`fused::bf16_matmuls`]). Elsewhere, the model's tensors have 16 bits.
+//! Each step casts the parameters, and the cast's backward pass returns the gradients in f32. In
+//! f16, small gradients would be rounded to 0. The loss is therefore multiplied by a factor that is
+//! kept large, but small enough for finite gradients ([`LossScale`](crate::run::LossScale)).
 
 use burn::module::{Module, ModuleMapper, Param};
 use burn::tensor::{DType, Device, DeviceConfig, FloatDType, Tensor};
@@ -19,15 +19,15 @@ use crate::error::UsageError;
 pub(super) enum Mixed {
     /// Everything is f32.
     No,
-    /// Tensors are f32, and matmuls round their inputs to bfloat16.
+    /// Tensors are f32, and matmuls round their inputs to bf16.
     Matmuls,
     /// Tensors have 16 bits.
     Tensors(FloatDType),
 }
 
 impl Mixed {
-    /// Returns how a model with this precision computes on a device, with the fast paths of the
-    /// calling thread.
+    /// Returns how a model with this precision computes on a device. In bf16, this also depends on
+    /// whether the calling thread has fast paths.
     pub fn of(precision: Precision, device: &Device) -> Self {
         match precision {
             Precision::F32 => Self::No,
@@ -60,8 +60,8 @@ impl Mixed {
     }
 }
 
-/// Sets the default precision of a device to that of the model's tensors, if they have 16 bits. Call
-/// it before any tensor is on the device.
+/// Sets the default precision of a device to that of the model's tensors, if they have 16 bits.
+/// Call this function before any tensor is on the device.
 ///
 /// In f32, this function does nothing. In bf16, it does nothing where the fast paths of the calling
 /// thread compute matmuls in bf16, because tensors then stay f32.

@@ -8,11 +8,11 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use crate::collective::Collective;
 
-/// Gradients with at least this many elements have a message of their own. Smaller ones share one
-/// message, because each message waits for all processes.
+/// Minimum number of elements of a gradient that is sent in a message of its own. Smaller gradients
+/// share one message, because each message waits for all processes.
 const LARGE: usize = 1 << 18;
 
-/// How much a process has sent to the others, and how long it took.
+/// How much data a process has sent to the others, and how long the exchange took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Bytes of the gradients of one step.
@@ -22,9 +22,9 @@ pub struct Traffic {
 }
 
 /// Returns the sums of gradients and of losses over all processes. `gradients` and `loss` are those
-/// of this process; `None` if its share of the step is empty.
+/// of this process; `loss` is `None` if this process has no share of the step.
 ///
-/// A parameter without a gradient in all processes has none in the sums.
+/// A parameter that has no gradient in any process has none in the sums.
 pub(super) fn reduce<M: Module>(
     group: &dyn Collective,
     module: &M,
@@ -34,8 +34,8 @@ pub(super) fn reduce<M: Module>(
 ) -> (GradientsParams, Tensor<1>) {
     let device = module.devices().remove(0).without_autodiff();
     let loss = loss.map_or(0.0, |loss| loss.into_scalar::<f32>());
-    // The device may still compute the gradients, which is no exchange. An error of the device shows
-    // when they are read.
+    // The device may still be computing the gradients. This time does not count as exchange. An
+    // error of the device shows when the gradients are read.
     let _ = device.sync();
     let begun = Instant::now();
     let mut packing = Packing {
@@ -69,7 +69,8 @@ pub(super) fn reduce<M: Module>(
     )
 }
 
-/// Sends large gradients and packs small ones. The visit is in the same order in every process.
+/// Sends large gradients and packs small ones. Every process visits the parameters in the same
+/// order.
 struct Packing<'a> {
     group: &'a dyn Collective,
     gradients: GradientsParams,
@@ -103,7 +104,7 @@ impl ModuleVisitor for Packing<'_> {
     }
 }
 
-/// Makes tensors of the sums, in the order in which they were packed.
+/// Makes tensors of the sums, in the order in which the gradients were packed.
 struct Unpacking {
     packed: std::vec::IntoIter<f32>,
     large: std::vec::IntoIter<Vec<f32>>,

@@ -1,4 +1,4 @@
-//! Training in memory, one step a call: without a run folder, threads or a clock.
+//! Training in memory, one step per call: without a run folder, threads or a clock.
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
@@ -13,7 +13,7 @@ use crate::data::{Dataset, Decoded, Example, Split};
 use crate::evaluation::Scores;
 use crate::run::loss_scale::LossScale;
 
-/// Trains the model of a synthetic task, one step a call.
+/// Trains the model of a synthetic task, one step per call.
 ///
 /// A stepper takes the same steps as a [`Trainer`](super::Trainer) with the same configuration. It
 /// writes no files, starts no threads and reads no clock, so it also works in a browser.

@@ -134,8 +134,8 @@ fn the_logged_gradient_norm_is_that_before_clipping() {
     assert_ne!(plain[5]["loss"], clipped[5]["loss"]);
 }
 
-/// Trains in a group of `size` processes, of which the last is given `other` if there is one.
-/// Returns the parameters and metrics of rank 0, and each process's error.
+/// Trains in a group of `size` processes. The last process has the configuration `other`, if it is
+/// given. Returns the parameters or the error of each process, and the lines of `metrics.jsonl`.
 fn run_group(
     size: usize,
     config: &RunConfig,
@@ -175,7 +175,7 @@ fn the_number_of_processes_changes_only_rounding() {
     config.optimization.optimizer.clip_norm = Some(0.7);
     config.optimization.optimizer.epsilon = 1e-3;
     config.evaluation.every = Some(10);
-    // In a group of five, most batches of three sequences have no share for some process.
+    // In a group of five, most batches of three sequences leave some process without a share.
     for batch_size in [32, 3] {
         config.optimization.batch_size = batch_size;
         let (expected, lines) = run(&config);
@@ -183,7 +183,7 @@ fn the_number_of_processes_changes_only_rounding() {
             let (results, group_lines) = run_group(size, &config, None);
             let parameters = results.iter().map(|result| result.as_ref().unwrap());
             for found in parameters.clone() {
-                // All processes have the same bits.
+                // All processes have the same parameters, bit for bit.
                 assert_eq!(Some(found), parameters.clone().next());
                 let difference = largest_difference(found, &expected);
                 assert!(difference < 1e-5, "{size} processes: {difference}");
@@ -201,7 +201,7 @@ fn the_number_of_processes_changes_only_rounding() {
                     assert_eq!(a[name], b[name], "{size} processes");
                 }
             }
-            // The same group gives the same bits again.
+            // A group of the same size gives the same parameters again, bit for bit.
             let (again, lines_again) = run_group(size, &config, None);
             assert_eq!((again, lines_again), (results, group_lines));
         }

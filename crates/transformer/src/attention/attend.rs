@@ -1,5 +1,5 @@
-//! Attention for every kind of input. A fast path of `fused` computes it if there is one, and
-//! Burn's operations otherwise.
+//! Attention for every kind of input, computed by a fast path of the crate `fused` if there is one,
+//! and by Burn's operations otherwise.
 //!
 //! The fast paths are:
 //!
@@ -8,7 +8,7 @@
 //! - `fused::cross_attention`, for cross-attention with one target per source.
 //!
 //! No fast path is taken if the attention weights are to be returned. A fast path returns `None`
-//! for backends, precisions, masks and terms of scores that it does not support.
+//! for backends, precisions, masks and score terms (bias and scale) that it does not support.
 //!
 //! Burn's operations need the keys and values of target `i` in row `i` of a tensor. If they are in
 //! other rows of a cache or of a memory, they are copied, with one exception. In cross-attention
@@ -60,7 +60,7 @@ pub(super) enum Inputs<'a> {
 ///
 /// - mask: `[B or 1, H or 1, T or 1, S or 1]`, `true` = blocked; `B` is the number of sources for
 ///   [`Inputs::Memory`] and the number of targets otherwise
-/// - outputs: the context (weighted sums of the values) of `R` targets, `[R, T, D]`; if
+/// - outputs: the context (weighted sums of the values) of `R` targets, `[R, T, H K]`; if
 ///   `keep_weights`, also the weights before dropout, `[R, H, T, S]`
 pub(super) fn attend(
     inputs: Inputs<'_>,
@@ -117,8 +117,8 @@ pub(super) fn attend(
     }
 }
 
-/// Returns the context of `R` targets from a fast path, `[R, T, D]`. Returns `None` if no fast path
-/// supports the inputs.
+/// Returns the context of `R` targets from a fast path, `[R, T, H K]`. Returns `None` if no fast
+/// path supports the inputs.
 fn fast(
     inputs: &Inputs<'_>,
     mask: Option<&AttentionMask>,
@@ -191,8 +191,8 @@ fn step_of_rows(
 /// Computes the attention of queries `[R, T, H, K]` to keys and values `[R, S, 2 G, K]` with Burn's
 /// operations.
 ///
-/// Returns the context, `[R, T, D]`, and, if `keep_weights`, the attention weights before dropout,
-/// `[R, H, T, S]`.
+/// Returns the context, `[R, T, H K]`, and, if `keep_weights`, the attention weights before
+/// dropout, `[R, H, T, S]`.
 fn plain(
     query: Tensor<4>,
     packed: Tensor<4>,
@@ -241,7 +241,7 @@ fn grouped(
 }
 
 /// Splits packed keys and values, `[B, S, 2 G, K]`, into two tensors `[B, H, S, K]`. With grouped
-/// queries, each head is repeated for the `n_heads / G` heads of queries that share it.
+/// queries, each key-value head is repeated for the `H / G` query heads that share it.
 fn key_and_value(packed: Tensor<4>, n_heads: usize) -> [Tensor<4>; 2] {
     let [batch, length, packed_heads, d_head] = packed.dims();
     let of_keys = packed_heads / 2;
@@ -257,7 +257,7 @@ fn key_and_value(packed: Tensor<4>, n_heads: usize) -> [Tensor<4>; 2] {
     })
 }
 
-/// Joins the heads of `[B, H, T, K]` into vectors `[B, T, D]`.
+/// Joins the heads of `[B, H, T, K]` into vectors `[B, T, H K]`.
 fn join_heads(x: Tensor<4>) -> Tensor<3> {
     let [batch, n_heads, length, d_head] = x.dims();
     x.swap_dims(1, 2).reshape([batch, length, n_heads * d_head])

@@ -4,10 +4,11 @@ use burn::tensor::{Tensor, s};
 
 /// The keys and values of one attention layer for all tokens decoded so far.
 ///
-/// They are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads of keys before
-/// `G` heads of values. The buffer is written in place. It is allocated once if the capacity is known; otherwise `C` doubles
-/// when the buffer is full, as the capacity of a `Vec` does. The first append to a cache without
-/// capacity keeps the given tensor as the buffer. Training appends only once, so it needs no copy.
+/// They are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads of keys
+/// before `G` heads of values. The buffer is written in place. With a sufficient capacity, it is
+/// allocated once. A full buffer at least doubles `C`, as a `Vec` does. The first append to a cache
+/// without capacity keeps the given tensor as the buffer: training, which appends only once, needs
+/// no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,
@@ -70,7 +71,7 @@ impl KeyValueCache {
     /// # Shapes
     ///
     /// - new: `[R, T, 2 G, K]`, for `R` targets
-    /// - output: `[N, C, 2 G, K]` with `N >= R` and `C >= len`
+    /// - output: `[N, C, 2 G, K]` with `N >= R` rows and `C >= len()` positions
     ///
     /// # Panics
     ///

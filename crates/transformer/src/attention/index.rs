@@ -33,8 +33,8 @@ pub(crate) struct TokenRows {
 }
 
 impl TokenRows {
-    /// Creates the rows of `R` targets with `length` (`T`) tokens each. `rows` is the cache row of
-    /// each token, flattened to `[R * T]`.
+    /// Creates the index of `R` targets with `length` (`T`) tokens each. `rows` holds the cache row
+    /// of each token, flattened to `[R * T]`.
     pub fn new(rows: Vec<u32>, length: usize) -> Self {
         Self {
             rows,
@@ -45,7 +45,7 @@ impl TokenRows {
 
     /// Copies the keys and values of each target out of a cache.
     ///
-    /// The cache is `[N, C, 2 H, K]`, the output `[R, T, 2 H, K]`.
+    /// The cache is `[N, C, 2 G, K]`, the output `[R, T, 2 G, K]`.
     pub fn gather(&self, cache: Tensor<4>) -> Tensor<4> {
         let [n, capacity, heads, d_head] = cache.dims();
         let indices = self.indices.get_or_init(|| {

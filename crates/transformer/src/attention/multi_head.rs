@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Projections of the same input share one packed matrix and one matmul. With grouped queries
-//! (Ainslie et al. 2023), there are `G` heads of keys and values, and `H / G` consecutive heads of
-//! queries share one of them; otherwise `G` is `H`, as in the paper.
+//! (Ainslie et al. 2023), there are `G` key-value heads, and `H / G` consecutive query heads share
+//! one key-value head. Otherwise, `G` is `H`, as in the paper.
 
 use burn::module::Module;
 use burn::nn::{Dropout, DropoutConfig, Linear};
@@ -245,8 +245,8 @@ impl CrossAttention {
     }
 }
 
-/// Returns the factor of the initial elements of `W^Q`. Without the scale `1 / sqrt(K)`, queries
-/// begin smaller, so that scores have the same variance as with it.
+/// Returns the gain of the initial `W^Q`: 1, or `1 / sqrt(K)` if scores are not divided by
+/// `sqrt(K)`. The initial scores have the same variance in both cases.
 fn query_gain(config: &TransformerConfig) -> f64 {
     match config.scale_attention {
         true => 1.0,

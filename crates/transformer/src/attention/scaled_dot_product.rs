@@ -11,7 +11,8 @@ use burn::tensor::ops::AttentionModuleOptions;
 
 use crate::mask::AttentionMask;
 
-/// Returns the attention `softmax(Q K^T / sqrt(d_k)) V` for heads of width `d_k`, without dropout.
+/// Returns the attention `softmax(Q K^T / sqrt(d_k)) V`, without dropout. The width `d_k` of a head
+/// is `K` in the shapes.
 ///
 /// # Shapes
 ///
@@ -29,16 +30,16 @@ pub fn scaled_dot_product_attention(
     attention_with(query, key, value, mask, &ScoreTerms::default())
 }
 
-/// What changes the scores of attention before the softmax, besides a mask.
+/// Options, besides a mask, that change the attention scores before the softmax.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ScoreTerms {
-    /// Numbers that are added to the scores, `[1, H, T, S]`.
+    /// Bias that is added to the scores, `[1, H, T, S]`.
     pub bias: Option<Tensor<4>>,
     /// Whether the scores are not divided by `sqrt(d_k)`.
     pub is_unscaled: bool,
 }
 
-/// Returns attention without dropout, with more terms in the scores; see
+/// Returns attention without dropout, with `terms` applied to the scores; see
 /// [`scaled_dot_product_attention`] for the shapes.
 pub(super) fn attention_with(
     query: Tensor<4>,
@@ -62,7 +63,8 @@ pub(super) fn attention_with(
     attention(query, key, value, mask, bias, options)
 }
 
-/// Returns the attention weights `softmax(Q K^T / sqrt(d_k))` for heads of width `d_k`.
+/// Returns the attention weights `softmax(Q K^T / sqrt(d_k))`. The width `d_k` of a head is `K` in
+/// the shapes.
 ///
 /// # Shapes
 ///
@@ -78,7 +80,7 @@ pub fn attention_weights(
     weights_with(query, key, mask, &ScoreTerms::default())
 }
 
-/// Returns attention weights, with more terms in the scores; see [`attention_weights`].
+/// Returns attention weights, with `terms` applied to the scores; see [`attention_weights`].
 pub(super) fn weights_with(
     query: Tensor<4>,
     key: Tensor<4>,

@@ -1,4 +1,4 @@
-//! The settings of a model that are one of a few choices.
+//! The hyper-parameters whose value is one of a few named choices.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ choices!(NormPlacement, "norm_placement", {
 
 /// Activation function of the feed-forward network (paper, section 3.3).
 ///
-/// `Glu`, `Geglu` and `Swiglu` are gated (Shazeer 2020): they compute
+/// `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated (Shazeer 2020): they compute
 /// `act(x W_g + b_g) * (x W_v + b_v)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -30,7 +30,7 @@ pub enum Activation {
     Relu,
     /// `x Φ(x)`, computed exactly with the error function.
     Gelu,
-    /// GELU by its approximation `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
+    /// Approximate GELU, `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     GeluTanh,
     /// `x σ(x)`, also called SiLU.
     Swish,
@@ -38,7 +38,7 @@ pub enum Activation {
     Glu,
     /// Gated linear unit with a GELU gate.
     Geglu,
-    /// Gated linear unit with a gate of GELU's approximation, as in T5 1.1.
+    /// Gated linear unit with a gate that approximates GELU as `GeluTanh` does, as in T5 1.1.
     GegluTanh,
     /// Gated linear unit with a Swish gate.
     Swiglu,
@@ -66,15 +66,16 @@ impl Activation {
     }
 }
 
-/// The normalisation of a block's vectors.
+/// Kind of normalisation: layer normalisation or RMS normalisation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NormKind {
     /// Layer normalisation, as in the paper: each vector is shifted to mean 0 and scaled to
-    /// variance 1.
+    /// variance 1, before the trained scale and shift.
     #[default]
     Layer,
-    /// Division by the root mean square, without a shift (Zhang and Sennrich 2019), as in T5.
+    /// RMS normalisation (Zhang and Sennrich 2019), as in T5: each vector is divided by its root
+    /// mean square, before a trained scale. Nothing is shifted.
     Rms,
 }
 
@@ -109,7 +110,7 @@ pub enum Positions {
     ///
     /// `d_model` must be even.
     SinusoidalHalves,
-    /// Fixed sines and cosines as in fairseq, which M2M100 and NLLB use: all sines before all
+    /// Fixed sines and cosines as in fairseq and its models M2M100 and NLLB: all sines before all
     /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position
     /// `pad_id + 1`. Padding has no position: the tokens after it are counted without it.
     ///
@@ -119,13 +120,13 @@ pub enum Positions {
     Learned,
     /// Rotation of queries and keys in self-attention (RoPE, Su et al. 2021).
     Rotary,
-    /// A trained number per head and distance, added to the scores of self-attention (T5, Raffel et
-    /// al. 2020, section 2.1).
+    /// A trained bias per head and bucket of distances, added to the scores of self-attention (T5,
+    /// Raffel et al. 2020, section 2.1).
     Relative,
     /// A fixed slope per head times the distance, subtracted from the scores of self-attention
     /// (ALiBi, Press et al. 2022).
     Alibi,
-    /// No positional encoding: the encoder then treats the source as a set, not as a sequence.
+    /// No positional encoding: the encoder then ignores the order of the source tokens.
     None,
 }
 

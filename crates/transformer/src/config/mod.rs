@@ -36,13 +36,13 @@ pub struct TransformerConfig {
     /// Width `D` of the vectors between the sublayers.
     #[config(default = 512)]
     pub d_model: usize,
-    /// Number of attention heads `H`. Unless `d_kv` is given, it must be a divisor of `D`.
+    /// Number of attention heads `H`; a divisor of `D` unless `d_kv` is given.
     #[config(default = 8)]
     pub n_heads: usize,
-    /// Number `G` of heads of keys and values, a divisor of `H`; `None` for `H`, as in the paper.
+    /// Number `G` of key-value heads, a divisor of `H`; `None` for `H`, as in the paper.
     ///
-    /// Each of them is shared by `H / G` heads of queries (grouped queries, Ainslie et al. 2023), and
-    /// the cache of a decoder is smaller by this factor.
+    /// `H / G` query heads share each key-value head (grouped queries, Ainslie et al. 2023), and
+    /// the cache of a decoder is smaller by the factor `H / G`.
     #[config(default = "None")]
     pub n_kv_heads: Option<usize>,
     /// Dimensions `K` of each head; `None` for `D / H`, as in the paper.
@@ -70,13 +70,14 @@ pub struct TransformerConfig {
     /// Whether the encoder and the decoder each end with a layer norm.
     #[config(default = true)]
     pub final_norm: bool,
-    /// Constant `ε` that every layer norm adds to the variance, before it takes the square root.
+    /// Constant `ε` that every norm adds to the variance (or the mean square, for
+    /// [`NormKind::Rms`]) before it takes the square root.
     #[config(default = 1e-5)]
     pub norm_epsilon: f64,
     /// Divisor with which every layer norm computes the variance.
     #[config(default = "NormVariance::Biased")]
     pub norm_variance: NormVariance,
-    /// The normalisation of all blocks and stacks.
+    /// Kind of normalisation of all blocks and stacks.
     #[config(default = "NormKind::Layer")]
     pub norm: NormKind,
     /// Whether the input layer of each stack normalises its vectors, as in BART.
@@ -88,7 +89,8 @@ pub struct TransformerConfig {
     /// `true` if the generator has a bias, which is added to the logits. M2M100 and T5 have none.
     #[config(default = true)]
     pub logits_bias: bool,
-    /// Whether scores are divided by `sqrt(K)` (paper, section 3.2.1). T5 does not divide them.
+    /// Whether attention scores are divided by `sqrt(K)` (paper, section 3.2.1). In T5, they are
+    /// not.
     #[config(default = true)]
     pub scale_attention: bool,
     /// Positional encoding.
@@ -96,13 +98,15 @@ pub struct TransformerConfig {
     pub positions: Positions,
     /// Maximum length of a source or target, in tokens.
     ///
-    /// Without positional encoding, and for relative positions and ALiBi, the setting has no effect.
+    /// The setting has no effect without positional encoding, with relative positions and with
+    /// ALiBi.
     #[config(default = 5000)]
     pub max_len: usize,
-    /// Number of distances that relative positions tell apart; even and at least 4.
+    /// Number of buckets into which relative positions sort distances; even and at least 4.
     #[config(default = 32)]
     pub relative_buckets: usize,
-    /// Distance in tokens from which relative positions treat all distances alike.
+    /// Distance in tokens from which on all distances share the last bucket of relative positions;
+    /// more than `relative_buckets / 2`.
     #[config(default = 128)]
     pub relative_max_distance: usize,
     /// Whether embeddings are multiplied by `sqrt(d_model)` (paper, section 3.4).
@@ -200,7 +204,7 @@ impl TransformerConfig {
                     "even and at least 4",
                 ));
             }
-            // The causal decoder gives every distance below half of the buckets its own bucket.
+            // In the causal decoder, every distance below `buckets / 2` has a bucket of its own.
             if self.relative_max_distance <= buckets / 2 {
                 return Err(ConfigError::new(
                     "relative_max_distance",
@@ -271,7 +275,7 @@ impl TransformerConfig {
         self.n_heads * self.d_head()
     }
 
-    /// Returns the number `G` of heads of keys and values.
+    /// Returns the number `G` of key-value heads.
     pub(crate) fn kv_heads(&self) -> usize {
         self.n_kv_heads.unwrap_or(self.n_heads)
     }

@@ -23,7 +23,7 @@ pub struct DecoderLayer {
     pub self_attention_residual: Residual,
     /// Second sublayer; `None` in a decoder without cross-attention.
     pub cross_attention: Option<CrossAttention>,
-    /// Residual block of the second sublayer.
+    /// Residual block of the second sublayer; `None` in a decoder without cross-attention.
     pub cross_attention_residual: Option<Residual>,
     /// Last sublayer.
     pub feed_forward: FeedForward,
@@ -67,7 +67,7 @@ impl DecoderLayer {
         }
     }
 
-    /// Runs the layer on whole targets, without positions in its attention.
+    /// Runs the layer on whole targets. Rotary, relative and ALiBi positions are not applied.
     ///
     /// # Shapes
     ///

@@ -263,7 +263,8 @@ impl Decoder {
         }
     }
 
-    /// Returns the generator's weight `[D, V]`, or the transposed embedding table if it is shared.
+    /// Returns the generator's weight `[D, V]`, or the transposed embedding table if the generator
+    /// has no weight.
     pub(crate) fn generator_weight(&self) -> Tensor<2> {
         match &self.generator.weight {
             Some(weight) => weight.val(),

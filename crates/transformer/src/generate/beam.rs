@@ -31,10 +31,11 @@ impl Continuations {
 
 /// Chooses the best continuations of one source's rows.
 ///
-/// `logits` holds `vocab_size` logits per row, to which the constraints are already applied, and
-/// `normalizer` returns the logarithm of the sum of a row's probabilities. In the
-/// result, `ended` has the end symbols that are among the best `width` continuations. `continuing`
-/// has the best `width` continuations by other tokens, no matter how many rows end.
+/// `logits` holds `vocab_size` logits per row, to which the constraints are already applied.
+/// `normalizer` returns what to subtract from a row's logits: their log-sum-exp, or 0 if they are
+/// already log-probabilities. In the result, `ended` has the end symbols that are among the best
+/// `width` continuations. `continuing` has the best `width` continuations by other tokens, no
+/// matter how many rows end.
 pub(super) fn choose(
     rows: &[Row],
     logits: &[f32],

@@ -32,8 +32,8 @@ pub enum Method {
     /// Beam search: keeps the `width` likeliest targets of each source (paper, section 6.1).
     ///
     /// A target is finished when its end symbol is among the best `width` continuations of its
-    /// source. [`EarlyStopping`] says when the search for a source ends. A beam of width 1 is greedy decoding: it ends at the first end symbol, whatever
-    /// the length penalty.
+    /// source. [`EarlyStopping`] says when the search for a source ends. A beam of width 1 is
+    /// greedy decoding: it ends at the first end symbol, whatever the length penalty.
     Beam {
         /// Number of targets that are kept per source, at least 1.
         width: usize,
@@ -58,7 +58,7 @@ pub enum LengthPenalty {
         /// Exponent, from 0 to 10. The Transformer paper uses 0.6.
         alpha: f64,
     },
-    /// The divisor is `length^alpha`, as in Hugging Face's library.
+    /// The divisor is `length^alpha`, as in Hugging Face transformers.
     Power {
         /// Exponent, from 0 to 10.
         alpha: f64,
@@ -78,8 +78,8 @@ impl LengthPenalty {
 
     /// Returns an upper bound of the score with which an unfinished target can end.
     ///
-    /// `log_probability` is that of the tokens so far. `max_length` is the maximum length of the
-    /// target.
+    /// `log_probability` is the log-probability of the tokens so far. `max_length` is the maximum
+    /// length of the target.
     pub(super) fn bound(self, log_probability: f64, max_length: usize) -> f64 {
         // More tokens can only lower the log-probability. A larger divisor can only raise a
         // negative score, and the maximum length has the largest divisor.
@@ -87,25 +87,26 @@ impl LengthPenalty {
     }
 }
 
-/// When a beam search ends for a source, as the option of this name in Hugging Face's library.
+/// When a beam search ends for a source: the option `early_stopping` of Hugging Face transformers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyStopping {
-    /// When no unfinished target can become one of the `n_best`: `"never"` in Hugging Face's
-    /// library.
+    /// When no unfinished target can become one of the `n_best` targets to return: `"never"` in
+    /// Hugging Face transformers.
     #[default]
     Never,
-    /// When as many targets as the beam is wide are finished, and the likeliest unfinished target
-    /// would be worse than all of them if it ended now: `False` in Hugging Face's library.
+    /// When `width` targets are finished, and the likeliest unfinished target would not have a
+    /// better score than the worst finished one if it ended now: `False` in Hugging Face
+    /// transformers.
     Heuristic,
-    /// When as many targets as the beam is wide are finished: `True` in Hugging Face's library.
+    /// When `width` targets are finished: `True` in Hugging Face transformers.
     Full,
 }
 
 /// A maximum target length that depends on the source length.
 ///
-/// The limit is `per_token * source_len + more` tokens. It ends targets in which the model would
-/// repeat itself endlessly.
+/// The limit is `per_token * source_len + more` tokens, rounded down. It ends targets in which the
+/// model would repeat itself endlessly.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LengthLimit {
     /// Number of target tokens allowed per source token.
@@ -141,7 +142,7 @@ pub struct GenerateConfig {
     /// Maximum number of tokens in a target, including the end symbol.
     pub max_length: usize,
     /// Minimum number of tokens in a target before its end symbol. If `min_length` equals
-    /// `max_length`, the end symbol is never generated.
+    /// `max_length`, the end symbol is never generated, except by `force_end`.
     #[config(default = 0)]
     pub min_length: usize,
     /// Decoding method.
@@ -156,7 +157,8 @@ pub struct GenerateConfig {
     #[config(default = 1.0)]
     pub repetition_penalty: f64,
     /// Length, in tokens, of the n-grams that a target must not repeat. With 0, the default, a
-    /// target may repeat anything. In fairseq and Hugging Face, this is `no_repeat_ngram_size`.
+    /// target may repeat anything. In fairseq and Hugging Face transformers, this is
+    /// `no_repeat_ngram_size`.
     ///
     /// The begin symbol and a forced prefix count as part of the target. The prefix itself may
     /// repeat n-grams, and the end symbol is always allowed from `min_length` on. If every next
@@ -164,20 +166,20 @@ pub struct GenerateConfig {
     /// beam search drops such a target if another target of its source can be continued.
     #[config(default = 0)]
     pub no_repeat_ngram: usize,
-    /// Token ids that are never generated.
+    /// Token ids that are never generated, except in a forced prefix or by `force_end`.
     #[config(default = "Vec::new()")]
     pub forbidden: Vec<u32>,
     /// When a beam search ends for a source.
     #[config(default = "EarlyStopping::Never")]
     pub early_stopping: EarlyStopping,
     /// Whether the last token that fits into a target is always the end symbol, with probability 1:
-    /// `forced_eos_token_id` in Hugging Face's library.
+    /// `forced_eos_token_id` in Hugging Face transformers.
     #[config(default = false)]
     pub force_end: bool,
-    /// Whether a beam search normalises the logits before the constraints change them, as Hugging
-    /// Face's library does. The probability of banned tokens is then lost, and the tokens of a forced
-    /// prefix have probability 1. Otherwise, as in CTranslate2, the tokens that remain share all of
-    /// it.
+    /// Whether a beam search normalises the logits before the constraints change them, as in
+    /// Hugging Face transformers. The probabilities of the allowed tokens then sum to less than 1
+    /// if tokens are banned, and the tokens of a forced prefix have probability 1. Otherwise, as in
+    /// CTranslate2, the probabilities of the allowed tokens sum to 1.
     #[config(default = false)]
     pub normalize_first: bool,
     /// Limit of the target length that depends on the source length, in addition to `max_length`.

@@ -42,7 +42,7 @@ pub(super) fn draw(
     }
     if top_k.is_some() || top_p.is_some() {
         // `top_p` keeps the first tokens, so the likeliest must come first. After the selection by
-        // `top_k` the order is arbitrary, and the rounding of the sums below depends on it.
+        // `top_k`, the order is arbitrary, and the rounding of the sums below depends on the order.
         tokens.sort_unstable_by(by_value);
     }
     let mut total: f64 = tokens.iter().map(|t| t.1).sum();

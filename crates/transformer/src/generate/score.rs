@@ -92,9 +92,9 @@ impl Transformer {
     /// Returns the alignment of each target with its source: cross-attention weights, averaged over
     /// the heads.
     ///
-    /// The result has one row per target token, with one weight per source token. A row holds the
-    /// weights of decoder layer `layer` (from 0) at the position that predicts the target token.
-    /// The weights of a row sum to 1.
+    /// The result has, for each target, one row per target token, with one weight per source token.
+    /// A row holds the weights of decoder layer `layer` (from 0) at the position that predicts the
+    /// target token. The weights of a row sum to 1, unless the source is empty or all padding.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -157,7 +157,7 @@ impl Transformer {
         rows.enumerate().map(align).collect()
     }
 
-    /// Returns the decoder's inputs: each target with the begin symbol before it.
+    /// Checks the targets and returns the decoder's inputs: the begin symbol and each target.
     ///
     /// If `with_end` is false, the decoder need not predict the end symbol that follows a target.
     /// The last token of each target is then omitted.

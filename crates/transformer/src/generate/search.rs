@@ -180,7 +180,7 @@ impl<M: Autoregressive> Search<M> {
         let is_beam = matches!(self.config.method, Method::Beam { .. });
         let is_first = is_beam && self.config.normalize_first;
         if let Some(&token) = self.sources[rows[0].source].prefix.get(length) {
-            // The source still has a single row, because the prefix allows only one token.
+            // The source still has a single row, because the prefix allows only one token per step.
             let log_probability = match is_first {
                 true => 0.0,
                 false => (f64::from(logits[token as usize]) - log_sum_exp(logits)) as f32,

@@ -17,7 +17,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Adds a hypothesis and drops the worst one if there are more than `most`.
+    /// Adds a hypothesis. Drops the worst hypothesis if there are then more than `most`.
     pub fn record(&mut self, hypothesis: Hypothesis, most: usize) {
         let place = self
             .hypotheses
@@ -26,10 +26,12 @@ impl Source {
         self.hypotheses.truncate(most);
     }
 
-    /// Returns whether the hypotheses are final, before `likeliest` continues one of `rows`.
+    /// Returns whether the hypotheses are final, so that the search for this source ends.
     ///
-    /// They are final if the likeliest continuation is not expected to end with a better score than
-    /// the worst of them. A beam of width 1 ends with its first hypothesis.
+    /// `likeliest` is the likeliest continuation of `rows`. The hypotheses are final if there are
+    /// `n_kept` hypotheses and, unless `early_stopping` is `Full`, `likeliest` is not expected to
+    /// end with a better score than the worst hypothesis. A beam of width 1 ends with its first
+    /// hypothesis.
     pub fn is_decided(
         &self,
         config: &GenerateConfig,

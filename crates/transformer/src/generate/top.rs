@@ -56,7 +56,7 @@ impl Top {
         }
     }
 
-    /// Inserts a candidate and drops the worst one if there are more than `k`.
+    /// Inserts a candidate. Drops the worst candidate if there are then more than `k`.
     fn insert(&mut self, candidate: Scored) {
         let place = self.best.partition_point(|c| c.value >= candidate.value);
         self.best.insert(place, candidate);
@@ -71,7 +71,8 @@ impl Top {
 
 /// Returns the log-sum-exp of a row's logits, `ln Σ exp(x)`; minus infinity for an empty row.
 ///
-/// The sum is computed in f64, in a fixed order, so that it does not depend on the other rows.
+/// NaNs are skipped. The result depends only on the logits of this row: the order of summation is
+/// fixed on each machine.
 pub(super) fn log_sum_exp(logits: &[f32]) -> f64 {
     fused::log_sum_exp(logits)
 }

@@ -1,10 +1,10 @@
-//! Linear biases instead of positions (ALiBi, Press et al. 2022): the score of a query and a key is
-//! smaller by their distance times the head's slope. A stack that is not causal has the same bias in
-//! both directions.
+//! Attention with linear biases (ALiBi, Press et al. 2022): the distance between query and key,
+//! multiplied by the head's slope, is subtracted from their score. A stack that is not causal has
+//! the same bias in both directions.
 //!
-//! The slopes of `H` heads, where `H` is a power of 2, are `2^(-8/H), 2^(-16/H), .., 2^-8`. For
-//! another `H`, let `h` be the power of 2 below it: the first `h` slopes are those of `h` heads, and
-//! the others are the first, third, fifth, .. of `2 h` heads.
+//! If `H` is a power of 2, the slopes of `H` heads are `2^(-8/H), 2^(-16/H), .., 2^-8`. Otherwise,
+//! let `h` be the largest power of 2 below `H`: the first `h` slopes are those of `h` heads, and
+//! the remaining slopes are the first, third, fifth, .. slope of `2 h` heads.
 
 use burn::module::Module;
 use burn::tensor::{Device, Tensor, TensorData};
@@ -15,7 +15,7 @@ use crate::init::Init;
 /// The slope of each head, which all layers share and training does not change.
 #[derive(Module, Debug)]
 pub struct Alibi {
-    /// Slopes, `[H]`. They are computed again, not saved with the parameters.
+    /// Slopes, `[H]`. They are recomputed, not saved with the parameters.
     slopes: Tensor<1>,
 }
 
@@ -32,12 +32,12 @@ impl Alibi {
         }
     }
 
-    /// Computes the slopes; `None` unless the configuration has this encoding.
+    /// Computes the slopes; `None` unless the configuration has ALiBi positions.
     pub(crate) fn build(config: &TransformerConfig, init: &Init) -> Option<Self> {
         (config.positions == Positions::Alibi).then(|| Self::new(config.n_heads, init.device()))
     }
 
-    /// Returns the numbers that are added to the scores of `length` queries, which follow `past`
+    /// Returns the biases that are added to the scores of `length` queries, which follow `past`
     /// tokens and attend to these tokens and to each other.
     ///
     /// # Shapes
@@ -69,7 +69,8 @@ mod tests {
 
     #[test]
     fn slopes_are_those_of_the_paper() {
-        // Section 3 of the paper has those of 8 heads; the others are those of its program.
+        // Section 3 of the paper gives the slopes of 8 heads, and the authors' code the slopes of 1
+        // and 6 heads.
         assert_eq!(slopes(1), [0.00390625]);
         let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|i| 0.5f32.powi(i));
         assert_eq!(slopes(8), eight);

@@ -9,13 +9,13 @@ use super::rotary::{RotaryEncoding, Rotation};
 use crate::config::TransformerConfig;
 use crate::init::Init;
 
-/// The positional encoding of a stack that acts in self-attention.
+/// A positional encoding that acts in the self-attention of a stack.
 #[derive(Module, Debug)]
 #[allow(clippy::large_enum_variant)] // A stack has one of these.
 pub enum AttentionPosition {
     /// Queries and keys are rotated.
     Rotary(RotaryEncoding),
-    /// Trained numbers are added to the scores.
+    /// Trained biases are added to the scores.
     Relative(RelativeBias),
     /// Multiples of the distance are subtracted from the scores.
     Alibi(Alibi),
@@ -56,12 +56,12 @@ impl AttentionPosition {
     }
 }
 
-/// What a positional encoding changes in the self-attention of all layers.
+/// The effect of a positional encoding on self-attention, which is the same in all layers.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant)] // A pass has one of these.
 pub(crate) enum PositionTerm {
     /// Rotation of queries and keys.
     Rotation(Rotation),
-    /// Numbers that are added to the scores, `[1, H, T, S]`.
+    /// Biases that are added to the scores, `[1, H, T, S]`.
     Bias(Tensor<4>),
 }

@@ -1,16 +1,16 @@
-//! Relative positions (T5, Raffel et al. 2020, section 2.1): a trained number for each head and
+//! Relative positions (T5, Raffel et al. 2020, section 2.1): a trained bias for each head and
 //! distance, which is added to the scores of self-attention.
 //!
-//! Distances share numbers in buckets. With `n` buckets for one direction and `e = n / 2`, a
-//! distance `d < e` has a bucket of its own, and longer ones share buckets whose width grows with
-//! the logarithm:
+//! Distances in the same bucket share a bias. With `n` buckets for one direction and `e = n / 2`,
+//! each distance `d < e` has a bucket of its own. For longer distances, the bucket grows with the
+//! logarithm of the distance:
 //!
 //! ```text
 //! bucket(d) = min(n - 1, e + floor((n - e) ln(d / e) / ln(max_distance / e)))
 //! ```
 //!
-//! An encoder has half of the buckets for keys before the query, and half for keys after it. In a
-//! decoder, all buckets are for keys before the query.
+//! An encoder has half of the buckets for keys up to the query, and half for keys after the query.
+//! In a decoder, all buckets are for keys up to the query.
 
 use burn::module::{Module, Param};
 use burn::tensor::{DType, Int, Tensor, TensorData};
@@ -18,7 +18,7 @@ use burn::tensor::{DType, Int, Tensor, TensorData};
 use crate::config::{Positions, TransformerConfig};
 use crate::init::Init;
 
-/// A table with one trained number per bucket and head, which all layers of a stack share.
+/// A table with one trained bias per bucket and head, which all layers of a stack share.
 #[derive(Module, Debug)]
 pub struct RelativeBias {
     /// The table, `[n_buckets, H]`.
@@ -41,7 +41,7 @@ impl RelativeBias {
         })
     }
 
-    /// Returns the numbers that are added to the scores of `length` queries, which follow `past`
+    /// Returns the biases that are added to the scores of `length` queries, which follow `past`
     /// tokens and attend to these tokens and to each other.
     ///
     /// # Shapes
@@ -72,8 +72,8 @@ impl RelativeBias {
         let bucket = if distance < exact {
             distance
         } else {
-            // The operations and their order are those of T5, in f32: a distance at the edge of two
-            // buckets must be in the same bucket.
+            // The operations and their order are those of T5, in f32, so that rounding puts a
+            // distance at the edge of two buckets into the same bucket as in T5.
             let ratio = (distance as f32 / exact as f32).ln();
             let whole = (self.max_distance as f64 / exact as f64).ln() as f32;
             let step = ratio / whole * (n - exact) as f32;

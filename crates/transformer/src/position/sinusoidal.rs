@@ -6,9 +6,9 @@
 //! ```
 //!
 //! [`Positions::SinusoidalHalves`] has the same values, but all sines before all cosines.
-//! [`Positions::SinusoidalFairseq`] also divides the exponent by `D / 2 - 1` instead of `D / 2`, and
-//! has `p + pad_id + 1` in place of `p`. Its positions count the tokens that are not padding, and the
-//! encoding of padding is 0.
+//! [`Positions::SinusoidalFairseq`] also has the exponent `i / (D / 2 - 1)` instead of
+//! `i / (D / 2)`, and `p + pad_id + 1` in place of `p`. Its positions count only the tokens that are
+//! not padding, and the encoding of padding is 0.
 
 use std::ops::Range;
 
@@ -138,8 +138,9 @@ pub(crate) fn table_in_halves(max_len: usize, d_model: usize) -> TensorData {
 
 /// Computes a table for `positions` in f64 and rounds it to f32 at the end.
 ///
-/// `frequency` returns the frequency of a sine-cosine pair by its index. `pair_of` maps a dimension to the index of its sine-cosine pair, and to `true` if the
-/// dimension is the sine.
+/// `frequency` returns the frequency of a sine-cosine pair, given the index of the pair. `pair_of`
+/// maps a dimension to the index of its sine-cosine pair, and to `true` if the dimension is the
+/// sine.
 fn fill(
     positions: Range<usize>,
     d_model: usize,

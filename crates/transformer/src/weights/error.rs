@@ -167,12 +167,12 @@ pub(super) fn check_finite(name: &str, elements: &[f32]) -> Result<(), WeightsEr
     check_none(name, count, elements.len())
 }
 
-/// Checks that none of the `total` elements of the tensor `name` is infinite or NaN, given the
-/// number of those that are.
+/// Checks that `count`, the number of infinite or NaN elements of the tensor `name`, is 0. `total`
+/// is the number of all its elements.
 ///
 /// # Errors
 ///
-/// There is one: [`WeightsError::NotFinite`].
+/// `count` is not 0: [`WeightsError::NotFinite`].
 pub(super) fn check_none(name: &str, count: usize, total: usize) -> Result<(), WeightsError> {
     match count {
         0 => Ok(()),

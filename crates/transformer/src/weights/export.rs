@@ -18,9 +18,9 @@ use crate::position::sinusoidal;
 /// `parameters` must have the names that [`parameters`](super::parameters()) gives them in a whole
 /// model (`encoder.layers.0..`), even if they belong to a single stack. In the result, a single
 /// stack has the names that the layout gives it outside a model. If `positions` is true, the result
-/// includes sinusoidal position tables, because PyTorch classes keep them in their state
-/// dictionary. Quantised matrices stay quantised in the native layout, and are dequantised in
-/// others.
+/// includes the sinusoidal position tables that the layout's PyTorch classes keep in their state
+/// dictionary. Quantised matrices stay quantised in the native layout, and are dequantised in other
+/// layouts.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -82,7 +82,7 @@ pub fn export(
         if let Kind::Positions(_) = rule.kind
             && config.positions != Positions::Learned
         {
-            // A single stack of `torch.nn` keeps no position table, and M2M100 computes it.
+            // A single stack of `torch.nn` has no position table, and M2M100 computes its table.
             let has_table = layout != Layout::M2m100 && !(is_bare && layout == Layout::TorchNn);
             if positions && has_table {
                 let shape = rule.their_shape(&[config.max_len, config.d_model]);

@@ -26,11 +26,11 @@ pub struct WeightsFile {
     format: &'static str,
     /// The file, or the shards of a model in several files.
     shards: Vec<Shard>,
-    /// Index of the shard of each tensor that is not in the first one.
+    /// Index of the shard of each tensor that is not in the first shard.
     later: BTreeMap<String, usize>,
 }
 
-/// A file on the disk.
+/// A file on the disk that holds all or some of the tensors.
 #[derive(Debug)]
 struct Shard {
     source: Source,
@@ -114,7 +114,7 @@ impl WeightsFile {
     ///
     /// # Errors
     ///
-    /// A shard cannot be opened, or a tensor is in two of them.
+    /// A shard cannot be opened, or a tensor is in two shards.
     ///
     /// # Panics
     ///
@@ -224,7 +224,7 @@ impl WeightsFile {
     /// # Errors
     ///
     /// The file has no such tensor, its elements are neither floating-point numbers nor a quantised
-    /// matrix, or it cannot be read.
+    /// matrix, or the file cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
         let size = self
             .tensors
@@ -238,8 +238,10 @@ impl WeightsFile {
         Ok(TensorData::new(elements, self.tensors[name].shape.clone()))
     }
 
-    /// Reads a tensor as f32, some rows of `width` elements at a time, so that it is never in memory
-    /// as a whole. `each` gets the number of the first of these rows, and the rows.
+    /// Reads a tensor as f32, and passes it to `each`, some rows of `width` elements at a time.
+    /// `each` gets the index of the first of these rows, and the elements of the rows.
+    ///
+    /// A tensor of a safetensors file is never in memory as a whole unless it is quantised.
     ///
     /// # Errors
     ///
@@ -274,7 +276,8 @@ impl WeightsFile {
         }
     }
 
-    /// Returns whether two names are of one tensor.
+    /// Returns whether two names refer to the same bytes of the file. In a PyTorch checkpoint,
+    /// different names count as different tensors.
     pub(super) fn is_one_tensor(&self, name: &str, other: &str) -> bool {
         let shards = [name, other].map(|name| self.later.get(name));
         let is_one_place = || match &self.shard(name).source {
@@ -314,7 +317,7 @@ pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     }
 }
 
-/// Returns the bytes of an element.
+/// Returns the size of an element in bytes.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! The structure of a file: its prefix, stacks and layers, found by the names of self-attention.
+//! The structure of a file: its prefix, stacks and layers, found by the names of tensors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -100,7 +100,7 @@ pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
     })
 }
 
-/// Returns a name without the prefix of `torch.nn.Transformer`.
+/// Returns a name without `CORE`, the prefix of names inside `torch.nn.Transformer`.
 fn inner(name: &str) -> String {
     name.strip_prefix(CORE).unwrap_or(name).into()
 }

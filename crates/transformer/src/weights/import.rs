@@ -98,7 +98,7 @@ impl Imported {
     }
 }
 
-/// Returns a quantised matrix, or the matrix itself if it is quantised or cannot be.
+/// Quantises a matrix. Returns the matrix itself if it is already quantised or cannot be quantised.
 fn quantise(data: TensorData, axis: usize) -> TensorData {
     let quantised = match data.dtype() {
         DType::F32 => fused::quantize_int8_data(&data, axis),
@@ -121,7 +121,7 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 ///     to_bytes_with,
 /// };
 ///
-/// // A file as PyTorch would write it, here by this crate.
+/// // A file with PyTorch's names, here written by this crate.
 /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
 /// let model = config.init_seeded(1, &Device::flex())?;
 /// let tensors = export(&config, Contents::Model, &parameters(&model), Layout::TorchNn, true)?;
@@ -185,7 +185,8 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     let mut parameters = recognised.positions(file, options, &mut config)?;
     let pieces = recognised.pieces();
     let shapes = shapes(&config)?;
-    // They are read first: two copies of the largest matrix may be in memory for a while.
+    // The vocabulary matrices are read before the other parameters take memory: for a while, two
+    // copies of the largest matrix may be in memory.
     let vocabulary = Vocabulary::read(file, &pieces, &shapes)?;
     config.weight_tying = vocabulary.tie(&mut parameters, &config, recognised.contents, options)?;
     let quantised = |name: &str, data: TensorData| match axis(name) {
@@ -219,7 +220,7 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     }
     let is_t5 = matches!(recognised.layout, Layout::T5 | Layout::T5Gated);
     if is_t5 && options.scale_logits.is_none() {
-        // T5 scales the logits of shared matrices only.
+        // T5 scales the logits only if the generator shares the embedding table.
         config.scale_logits = config.weight_tying.shares_generator();
     }
     config.validate().map_err(WeightsError::Config)?;

@@ -2,7 +2,7 @@
 //!
 //! A matrix is divided into blocks, each of which has a scale. A file stores the integers of a
 //! matrix under the name of the matrix, and the scales of its blocks under this name followed by
-//! `.scales`. The size of a block follows from the two shapes.
+//! `.scales`. The size of a block follows from the shapes of the matrix and its scales.
 
 use std::borrow::Cow;
 
@@ -160,7 +160,7 @@ pub(super) fn from_file(
         )));
     }
     let values: Vec<f32> = floats(scales).collect();
-    // The elements are at most 127 times as large as a scale.
+    // An element can be 127 times as large as its scale, and must be finite, too.
     let largest: Vec<f32> = values.iter().map(|scale| 127.0 * scale).collect();
     check_finite(&scales_of(name), &largest)?;
     if let Some(scale) = values.iter().find(|scale| scale.is_sign_negative()) {

@@ -23,7 +23,8 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, lacks fields, or is under a key other than `config`.
+/// The configuration is not valid JSON, lacks a field that is not in `ADDED`, or is under a key
+/// other than `config`.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {

@@ -6,9 +6,9 @@ use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTy
 /// Options of an import: hyper-parameters that weights do not show, and how to read the file.
 ///
 /// The import determines sizes and numbers of layers from the shapes and names of the tensors. You
-/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()). If another
-/// hyper-parameter is `None`, it is taken from the file; if the file does not show it, it has the
-/// layout's usual value.
+/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()) or a table
+/// of relative positions. If another hyper-parameter is `None`, it is taken from the file; if the
+/// file does not show it, it has the layout's usual value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)] // fields without docs are those of `TransformerConfig` with the same names
 pub struct ImportOptions {
@@ -31,8 +31,8 @@ pub struct ImportOptions {
     /// chooses the entry, and fails if several entries are possible.
     pub entry: Option<String>,
     /// Tensors to rename: pairs of a name in the file and the name in the layout. The name in the
-    /// file may begin with the name of its entry; without it, tensors of that name in all entries
-    /// are renamed. The name in the layout never begins with the name of an entry.
+    /// file may begin with the name of its entry. If it does not, the tensors of that name in all
+    /// entries are renamed. The name in the layout never begins with the name of an entry.
     pub rename: Vec<(String, String)>,
     /// Whether to skip tensors that the model does not have and objects that are not tensors,
     /// instead of rejecting the file.
@@ -43,7 +43,7 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
-    /// Returns these options, with those of `others` where an option is not given.
+    /// Returns these options. Those that are not set have the values of `others`.
     pub fn or(self, others: Self) -> Self {
         Self {
             layout: self.layout.or(others.layout),

@@ -208,8 +208,8 @@ impl Entries {
     }
 }
 
-/// Returns the names with `model.` before them if the layout has it and the file does not: a file of
-/// `BartModel` lacks it, and one of `BartForConditionalGeneration` has it.
+/// Adds the prefix `model.` to the names if the layout has this prefix and the file lacks it. Files
+/// of `BartModel` lack the prefix, and files of `BartForConditionalGeneration` have it.
 fn with_model(layout: Layout, names: &Names) -> Names {
     let has_model = matches!(layout, Layout::Bart | Layout::M2m100 | Layout::Marian);
     let is_without = names.contains_key("shared.weight") && has_model;
@@ -260,7 +260,7 @@ fn matched(
         .iter()
         .any(|(rule, name)| rule.ours.contains(".final_norm.") && name.is_some());
     // A PyTorch model with `bias=False` has no biases, neither in linear layers nor in norms.
-    // A norm by the root mean square has no shift, even if linear layers have biases.
+    // An RMS norm has no shift, even if linear layers have biases.
     let has = |end: &str| {
         let is = |rule: &Rule| is_bias(&rule.ours) && rule.ours.ends_with(end);
         let mut found = found.iter();

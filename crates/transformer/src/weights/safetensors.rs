@@ -17,7 +17,7 @@ use super::parameters::Parameters;
 pub(super) use open::SafetensorsFile;
 pub use write::{Dtype, to_bytes, to_bytes_with, write};
 
-/// Bytes of a tensor that are read at a time, if a row does not have more.
+/// Number of bytes of a tensor that are read at a time, unless a single row is larger.
 pub(super) const CHUNK: usize = 1 << 19;
 
 /// Reads the parameters of a safetensors file, one after the other, without having the file in
@@ -25,8 +25,8 @@ pub(super) const CHUNK: usize = 1 << 19;
 ///
 /// # Errors
 ///
-/// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is neither
-/// f32 nor a quantised matrix.
+/// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is
+/// neither f32 nor a quantised matrix.
 pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
     let io = |error: std::io::Error| WeightsError::io(&error);
     let bytes = file.metadata().map_err(io)?.len();

@@ -23,17 +23,17 @@ pub(super) fn is_vocabulary(name: &str) -> bool {
     [SOURCE_TABLE, TARGET_TABLE, GENERATOR].contains(&name)
 }
 
-/// What a file has in the place of a vocabulary matrix.
+/// The source embedding or the generator of a file, compared with the target embedding.
 enum Matrix {
-    /// Nothing.
+    /// The file lacks the matrix.
     Absent,
-    /// The elements of the target embedding.
+    /// The matrix has the elements of the target embedding; the generator has them transposed.
     Table,
-    /// Other elements.
+    /// The matrix has other elements, or the file has no target embedding.
     Other(TensorData),
 }
 
-/// The vocabulary matrices of a file. Equal ones are in memory once.
+/// The vocabulary matrices of a file. Equal matrices are in memory once.
 pub(super) struct Vocabulary {
     /// The target embedding; `None` in the file of an encoder alone.
     table: Option<TensorData>,
@@ -82,7 +82,7 @@ impl Vocabulary {
     }
 
     /// Puts the matrices that are parameters of the model into `parameters`, and returns which ones
-    /// the model shares. A matrix that the file lacks is that of the target embedding.
+    /// the model shares. A matrix that the file lacks is taken from the target embedding.
     ///
     /// # Errors
     ///

@@ -1,7 +1,7 @@
 //! The activation functions.
 
-/// An activation function. `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated: they split a row into
-/// `[gate, value]` and return `act(gate) * value`.
+/// An activation function. `Glu`, `Geglu`, `GegluTanh` and `Swiglu` are gated: they split each row
+/// into `[gate, value]` and return `act(gate) * value`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// GELU: `x Φ(x)`, computed with the error function.
@@ -14,7 +14,7 @@ pub enum Activation {
     Glu,
     /// GEGLU, which is gated by GELU.
     Geglu,
-    /// GEGLU with a gate of GELU's approximation.
+    /// GEGLU, which is gated by GELU's approximation (see `GeluTanh`).
     GegluTanh,
     /// SwiGLU, which is gated by Swish.
     Swiglu,
@@ -36,6 +36,6 @@ const FACTOR: f64 = 1.595_769_121_605_730_7;
 /// The coefficient of `x³` in the approximation of GELU.
 const CUBIC: f64 = 0.044_715;
 
-/// Coefficients `[a, b]` of the argument of the approximated GELU: it is `x σ(a x + b x³)`, because
-/// `(1 + tanh(u)) / 2 = σ(2 u)`.
+/// Coefficients `[a, b]` of the approximation of GELU in the form `x σ(a x + b x³)`, which equals
+/// `x (1 + tanh(u)) / 2` because `(1 + tanh(u)) / 2 = σ(2 u)`.
 pub(super) const ARGUMENT: [f64; 2] = [FACTOR, FACTOR * CUBIC];

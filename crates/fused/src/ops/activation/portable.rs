@@ -159,7 +159,7 @@ fn halves<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     })
 }
 
-/// Returns `act(x)` without gating. A gated function applies it to the gate.
+/// Returns `act(x)` without gating. For a gated function, `x` is the gate.
 fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
     match activation {
         Activation::Glu => B::sigmoid(x),
@@ -172,7 +172,7 @@ fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTenso
     }
 }
 
-/// Returns `act'(x)`, the derivative of `act(x)` without gating.
+/// Returns `act'(x)`, the derivative of [`function`].
 fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
     match activation {
         // σ (1 - σ)

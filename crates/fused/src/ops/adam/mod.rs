@@ -17,8 +17,8 @@ impl Adam {
     /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
     ///
     /// In these formulas, `g` is the gradient times `scale`, so that gradient clipping needs no
-    /// separate pass. `scale` is a tensor on the same device; without it, the factor is 1. On flex,
-    /// a tensor with a single owner is updated in place.
+    /// separate pass. `scale` is a tensor on the device of the gradient; `None` means 1. On flex, a
+    /// tensor with a single owner is updated in place.
     ///
     /// # Shapes
     ///

@@ -56,7 +56,7 @@ impl<C: CheckpointStrategy> AttentionOps for Autodiff<Flex, C> {
     }
 }
 
-/// What acts on the scores and has no gradient.
+/// The mask, form and dropout of attention, which have no gradients.
 type OfScores = (KeyMask<Flex>, Form, Dropout);
 
 fn self_attention<C: CheckpointStrategy>(
@@ -171,7 +171,7 @@ impl Backward<Flex, 2> for BiasedSelfAttention {
         let inputs = inputs.with_bias(ScoreBias::Added(bias));
         let forward = [forward.output, forward.lse, grad];
         if parents[1].is_none() {
-            // The numbers are not trained, as those of ALiBi.
+            // The bias is not trained, like that of ALiBi.
             if let Some(node) = parents[0] {
                 grads.register::<Flex>(node, inputs.backward_self(forward));
             }

@@ -83,9 +83,9 @@ fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
 /// The fast path of attention with one query per target. It has no backward pass, so it is a plain
 /// function and not a method of a trait that Burn dispatches.
 ///
-/// Returns `None` if fast paths are off, if `query` or `packed` is not f32 on flex without
-/// autodiff, or if the strides of `query` are not supported. Also returns `None` if the mask does
-/// not have the shape `[N, 1, 1, T]` and one byte per element.
+/// Returns `None` if fast paths are off, if `query`, `packed` or the bias is not f32 on flex
+/// without autodiff, or if the strides of `query` are not supported. Also returns `None` if the
+/// mask does not have the shape `[N, 1, 1, T]` and one byte per element.
 pub(super) fn attention_step(
     query: &Tensor<4>,
     packed: &Tensor<4>,
@@ -168,7 +168,7 @@ pub(super) struct Inputs {
     /// Packed keys and values, or `None` if they are packed with the queries.
     key_value: Option<FlexTensor>,
     mask: KeyMask<Flex>,
-    /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
     bias: Option<FlexTensor>,
     form: Form,
     dropout: Dropout,
@@ -269,7 +269,8 @@ impl Inputs {
         flex::primitive(grad, shape)
     }
 
-    /// Returns the gradients of [`backward_self`](Self::backward_self) and of the bias.
+    /// Returns the same gradient as [`backward_self`](Self::backward_self), and the gradient of the
+    /// bias.
     #[cfg(feature = "autodiff")]
     pub(super) fn backward_self_and_bias(&self, forward: [FlexTensor; 3]) -> [FlexTensor; 2] {
         let _timer = Timer::of("attention");

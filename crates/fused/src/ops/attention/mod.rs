@@ -4,7 +4,7 @@
 //! In shapes, `B` is the number of sequences, `T` the number of queries of a sequence, `S` the
 //! number of its keys, `H` the number of heads, and `K` the number of features of a head
 //! (`d_head`). With grouped queries (Ainslie et al., 2023), there are `G` heads of keys and values,
-//! and `H / G` consecutive heads of queries share one of them; otherwise `G` is `H`.
+//! and `H / G` consecutive heads of queries share one of these heads; otherwise `G` is `H`.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;
@@ -75,7 +75,7 @@ pub fn self_attention<'a>(
 }
 
 /// Returns the attention of one sequence to another, or `None` if there is no fast path for the
-/// tensors or the terms; see [`self_attention`]. There is none with a bias.
+/// tensors or the terms; see [`self_attention`]. With a bias, there is no fast path.
 ///
 /// # Shapes
 ///
@@ -138,8 +138,8 @@ fn is_grouped(n_heads: usize, of_keys: usize) -> bool {
 ///
 /// # Shapes
 ///
-/// With `R` targets, a cache of `N` rows with `C` positions each, `H` heads of queries and `G` heads
-/// of keys, each of `K` features:
+/// With `R` targets, a cache of `N` rows with `C` positions each, `H` heads of queries and `G`
+/// heads of keys, each of `K` features:
 ///
 /// - query: `[R, 1, H, K]`
 /// - packed: the cache, with keys and then values, `[N, C, 2 * G, K]`

@@ -1,4 +1,4 @@
-//! What changes the scores of attention before the softmax.
+//! The scale, bias and mask of the attention scores before the softmax.
 
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 use burn::backend::tensor::FloatTensor;
@@ -6,15 +6,16 @@ use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
 use burn::tensor::{Bool, Tensor};
 
-/// What changes the scores of attention before the softmax: `scale Q K^T + bias`, and minus infinity
-/// for blocked keys.
+/// The scale, bias and mask of the attention scores before the softmax. The scores are
+/// `scale Q K^T + bias`, and minus infinity for blocked keys.
 ///
-/// A mask alone converts into the terms of the paper's attention.
+/// An optional mask converts into terms with the scale `1 / sqrt(K)` and without a bias, as in
+/// Vaswani et al. (2017).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScoreTerms<'a> {
     /// Blocked keys, `true` = blocked; `None` if all are visible.
     pub mask: Option<&'a Tensor<4, Bool>>,
-    /// Numbers that are added to the scores, `[1, H, T, S]`.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
     pub bias: Option<&'a Tensor<4>>,
     /// `true` leaves out the scale `1 / sqrt(K)`, as in T5.
     pub is_unscaled: bool,
@@ -29,19 +30,19 @@ impl<'a> From<Option<&'a Tensor<4, Bool>>> for ScoreTerms<'a> {
     }
 }
 
-/// The numbers of attention that are not tensors.
+/// The settings of attention that are not tensors.
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     /// Number of heads of the queries, `H`.
     pub n_heads: usize,
-    /// Factor of the products of queries and keys.
+    /// Factor of `Q K^T`.
     pub scale: f64,
 }
 
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 impl ScoreTerms<'_> {
-    /// Returns the form of attention with `n_heads` heads of `d_head` features.
+    /// Returns the form of attention with `n_heads` heads of queries, each of `d_head` features.
     pub(super) fn form(&self, n_heads: usize, d_head: usize) -> Form {
         let scale = match self.is_unscaled {
             true => 1.0,
@@ -51,13 +52,13 @@ impl ScoreTerms<'_> {
     }
 }
 
-/// Numbers that are added to the scores of attention, which may be absent.
+/// A bias of the attention scores, which may be absent.
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 #[derive(Clone, Debug, ExtensionType)]
 pub(crate) enum ScoreBias<B: Backend> {
     /// Nothing is added.
     None,
-    /// Each sequence's scores get the same numbers, `[1, H, T, S]`.
+    /// The bias is added to the scores of every sequence, `[1, H, T, S]`.
     Added(FloatTensor<B>),
 }
 

@@ -1,4 +1,4 @@
-//! Tests of attention with a cache, and with other terms in the scores.
+//! Tests of attention with a cache, with a bias, and without the scale.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData, module};
 
@@ -124,7 +124,7 @@ fn nan_is_not_hidden() {
     };
     let (query, packed) = (elements([2, 1, 1, 4], 1), elements([2, 5, 2, 4], 2));
     // In the first case, the query of the second target has a NaN. In the second case, the key of
-    // its third token has one.
+    // this target's third token has a NaN.
     for (query, packed) in [
         (spoilt(query.clone(), 4), packed.clone()),
         (query.clone(), spoilt(packed.clone(), (5 + 2) * 2 * 4)),
@@ -144,7 +144,8 @@ fn tensors_with_gradients_have_no_fast_path() {
     assert!(attention_step(&query, &packed, CacheIndex::Rows(&[0]), 5, None).is_none());
 }
 
-/// Returns attention in Burn's own operation, for queries `[B, T, H, K]` and packed keys and values.
+/// Returns the attention of queries `[B, T, H, K]` to packed keys and values `[B, S, 2 * H, K]`,
+/// computed by Burn's own operation.
 fn with_terms(query: Tensor<4>, packed: Tensor<4>, terms: ScoreTerms<'_>) -> Tensor<3> {
     let [batch, t, n_heads, d_head] = query.dims();
     let s = packed.dims()[1];

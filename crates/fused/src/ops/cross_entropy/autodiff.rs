@@ -1,8 +1,8 @@
 //! The gradient of cross-entropy with respect to the logits `z` of a row.
 //!
-//! For each id `v`, `dz_v = dloss (p_v - ε / V)`; if `v` is the target, `dloss (1 - ε)` is
-//! subtracted from it. Here, `dloss` is the gradient of the row's loss, `p` is `softmax(z)`, `ε`
-//! the label smoothing and `V` the size of the vocabulary. The gradient is 0 for padding.
+//! For each id `v`, `dz_v = dloss (p_v - ε / V)`, minus `dloss (1 - ε)` if `v` is the target. Here,
+//! `dloss` is the gradient of the row's loss, `p` is `softmax(z)`, `ε` the label smoothing and `V`
+//! the size of the vocabulary. The gradient is 0 for padding.
 
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;

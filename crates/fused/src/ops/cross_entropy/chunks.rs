@@ -8,7 +8,7 @@ use burn::tensor::Slice;
 
 use super::options::LossOptions;
 
-/// The operations on a chunk of rows, which depend on the backend.
+/// The backend-specific operations on a chunk of rows.
 pub(super) trait ChunkOps<B: Backend>: std::fmt::Debug + Send + 'static {
     /// Returns `x W + b`.
     fn linear(x: FloatTensor<B>, weight: FloatTensor<B>, bias: FloatTensor<B>) -> FloatTensor<B>;

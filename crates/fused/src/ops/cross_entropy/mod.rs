@@ -83,9 +83,9 @@ pub fn cross_entropy(
 /// all outputs at once.
 ///
 /// Only the logits of `rows_at_a_time` rows are in memory at the same time, and the backward pass
-/// computes them again. Without a fast path, all logits are in memory. Tensors with autodiff have a
-/// fast path on every backend that this crate is built with. Tensors without autodiff have one only
-/// on flex in f32.
+/// computes all logits again. Without a fast path, all logits are in memory at once. Tensors with
+/// autodiff have a fast path on every backend that this crate is built with. Tensors without
+/// autodiff have a fast path only on flex in f32.
 ///
 /// # Shapes
 ///

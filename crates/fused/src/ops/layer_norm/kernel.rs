@@ -39,8 +39,8 @@ impl<'a> Norm<'a> {
         }
     }
 
-    /// Returns the number of elements in a piece for one thread. A piece has whole rows, at least
-    /// one, and about `PIECE` elements.
+    /// Returns the number of elements in a piece for one thread. A piece has as many whole rows as
+    /// fit in `PIECE` elements, and at least one row.
     pub(crate) fn piece(&self) -> usize {
         let width = self.gamma.len().max(1);
         width * (PIECE / width).max(1)

@@ -17,7 +17,7 @@ use burn::tensor::{Tensor, module};
 use self::statistics::Statistics;
 
 /// Returns `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with mean and variance over the
-/// last axis. The variance is divided by `D`, not by `D - 1`.
+/// last axis. The variance is the sum of squared deviations divided by `D`, not by `D - 1`.
 ///
 /// Without `beta`, returns `x / sqrt(mean(x²) + epsilon) * gamma`, the normalisation by the root
 /// mean square (RMSNorm).
@@ -51,8 +51,8 @@ pub fn layer_norm(
     layer_norm_with(x, gamma, beta, statistics)
 }
 
-/// Checks the shapes of a norm's parameters. Returns `beta`, which is zero if there is none, and
-/// the statistics of the norm.
+/// Checks the shapes of the parameters of a layer norm. Returns `beta`, or zeros if `beta` is
+/// `None`, and how rows are normalised.
 pub(super) fn of_parameters(
     x: &Tensor<2>,
     gamma: &Tensor<1>,
@@ -75,7 +75,7 @@ pub(super) fn of_parameters(
     (beta, statistics)
 }
 
-/// Returns the norm of each row of `x`, whose shape has been checked.
+/// Returns the layer norm of each row of `x`, whose shape has been checked.
 pub(super) fn layer_norm_with(
     x: Tensor<2>,
     gamma: Tensor<1>,

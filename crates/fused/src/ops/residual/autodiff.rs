@@ -41,8 +41,8 @@ impl<C: CheckpointStrategy> ResidualOps for Autodiff<Flex, C> {
         statistics: Statistics,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         if !x.is_tracked() && !y.is_tracked() {
-            // Neither x nor y needs a gradient, so the sum must have none. The norm has one if
-            // gamma or beta needs a gradient.
+            // Neither x nor y needs a gradient, so the sum must not be tracked. The norm is tracked
+            // if gamma or beta needs a gradient.
             let sum = Self::fused_residual(x, y, dropout);
             let norm = Self::fused_layer_norm(sum.clone(), gamma, beta, statistics);
             return (sum, norm);
@@ -120,7 +120,7 @@ impl Backward<Flex, 4> for ResidualAndNorm {
             [Some(sum_grad), None] => {
                 let y_grad = dropped(sum_grad.clone(), dropout);
                 // If another operation computed gamma or beta, the node of that operation waits for
-                // a gradient. Both therefore get zeros.
+                // a gradient. Gamma and beta therefore get gradients of zeros.
                 let dtype = gamma.dtype().into();
                 let zeros = Flex::float_zeros(gamma.shape(), &gamma.device(), dtype);
                 [sum_grad, y_grad, zeros.clone(), zeros]

@@ -83,8 +83,8 @@ impl ResidualOps for Flex {
     }
 }
 
-/// Returns the gradients of x, y, gamma and beta. `norm_grad` is the gradient of the norm, and
-/// `sum_grad` the gradient of the sum, if the sum has one.
+/// Returns the gradients of x, y, gamma and beta. `norm_grad` is the gradient of the layer norm's
+/// output, and `sum_grad` the gradient of the sum, if the loss depends on the sum itself.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     sum: FlexTensor,

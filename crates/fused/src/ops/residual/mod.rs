@@ -1,4 +1,4 @@
-//! Residual connections with dropout, `x + dropout(y)`, and with layer norm after them, in one
+//! Residual connections with dropout, `x + dropout(y)`, optionally followed by layer norm, in one
 //! pass.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
@@ -38,8 +38,8 @@ pub fn residual(x: Tensor<2>, y: Tensor<2>, dropout: f64) -> Tensor<2> {
     x + drop_out(y, dropout)
 }
 
-/// Returns `layer_norm(x + dropout(y))`; see [`layer_norm`](crate::layer_norm()), also for a norm
-/// without `beta`.
+/// Returns `layer_norm(x + dropout(y))`; without `beta`, the RMSNorm of the sum. See
+/// [`layer_norm`](crate::layer_norm()).
 ///
 /// # Shapes
 ///
@@ -79,8 +79,8 @@ pub fn residual_norm(
 
 /// Returns the sum `x + dropout(y)` and the [`layer_norm`](crate::layer_norm()) of the sum.
 ///
-/// These are the outputs of a residual connection in a pre-norm stack, where the next sublayer
-/// reads the norm. If a loss depends on the sum but not on the norm, gamma and beta may have
+/// In a pre-norm stack, the next sublayer reads the norm, and the sum goes to the next residual
+/// connection. If a loss depends on the sum but not on the norm, gamma and beta may have
 /// gradients of zeros instead of none.
 ///
 /// # Shapes

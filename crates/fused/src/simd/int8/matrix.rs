@@ -12,7 +12,7 @@ pub(crate) struct Int8Matrix<'a> {
     pub scales: &'a [f32],
     /// Distance in `scales` from one block to the next, and from one column to the next.
     pub scale_strides: [usize; 2],
-    /// Number of rows in a block. The number of rows of the matrix is a multiple of it.
+    /// Number of rows in a block. `rows` is a multiple of this number.
     pub block: usize,
 }
 

@@ -27,7 +27,8 @@ use crate::parallel::*;
 /// Maximum number of rows of `W` in a block.
 pub(crate) const MAX_BLOCK: usize = 255;
 
-/// Number of rows of `x` that justify another thread, which must pack the same panels of `W` again.
+/// Number of rows of `x` that justify another thread, although this thread must pack the same
+/// columns of `W` again.
 const ROWS_OF_PART: usize = 32;
 
 /// Number of multiply-adds below which a second thread costs more than it saves.

@@ -76,8 +76,8 @@ impl Int8Matrix<'_> {
         self.strides[0] == 1 && self.block.is_multiple_of(4)
     }
 
-    /// Packs all groups of at most [`PANEL`] columns, which are contiguous in memory. Reading four
-    /// elements of each column at a time would read a cache line again and again.
+    /// Packs all groups of at most [`PANEL`] columns, which are contiguous in memory. Packing one
+    /// group at a time, as [`pack`](Self::pack) does, would read each cache line several times.
     #[inline(always)]
     pub(super) fn pack_panel(
         &self,
@@ -89,7 +89,7 @@ impl Int8Matrix<'_> {
         by_column.clear();
         for column in columns.clone() {
             let column = &self.data[column * self.strides[1]..][..self.rows];
-            // Four integers are moved as the bits of one float.
+            // `copy_transposed` copies floats, so four integers become the bits of one float.
             let word = |four: &[i8; 4]| u32::from_le_bytes(four.map(i8::cast_unsigned));
             by_column.extend(
                 column

@@ -1,6 +1,6 @@
-//! The matmul path for few rows of `x` and a matrix `W` whose columns are contiguous in memory, such
-//! as a vocabulary matrix that the generator shares with the embedding. Blocks of `W` are transposed
-//! in registers instead of being packed.
+//! The matmul path for few rows of `x` and a matrix `W` whose columns are contiguous in memory.
+//! An example of `W` is an output layer's weight that is tied to the embedding table. Blocks of `W`
+//! are transposed in registers instead of being packed.
 
 use pulp::x86::V3;
 use pulp::{NullaryFnOnce, Simd, cast};

@@ -1,4 +1,5 @@
-//! The matmul path for few rows of `x`, which reads the matrix `W` in place.
+//! The matmul path for few rows of `x`, which reads the matrix `W` in place. A *tile* is a block of
+//! the output whose sums stay in registers.
 
 use pulp::Simd;
 

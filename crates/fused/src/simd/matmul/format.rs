@@ -2,7 +2,8 @@
 //!
 //! Packed elements are *words* of 32 bits. In f32, a word is an element. In bfloat16, it is two
 //! elements of consecutive rows of `W` (or columns of `x`), the first one in the lower bits. A word
-//! is stored in the bits of an f32, so that both formats share tiles and panels.
+//! is stored in the bits of an f32, so that both formats share the code for packed tiles of `x` and
+//! packed panels of `W`.
 
 use pulp::Simd;
 

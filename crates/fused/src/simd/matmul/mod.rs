@@ -1,19 +1,23 @@
 //! Matmul `x W + b` in f32 with vector instructions, for few or many rows of `x`.
 //!
-//! Every output element is one chain of multiply-adds `((b + x_0 w_0) + x_1 w_1) + ...` in this
-//! order, whichever path computes it. A row's result therefore does not depend on the number of
-//! rows.
+//! In f32, every output element is one chain of multiply-adds `((b + x_0 w_0) + x_1 w_1) + ...` in
+//! this order, whichever path computes it. A row's result therefore does not depend on the number
+//! of rows.
 //!
-//! While [`bf16_matmuls`](crate::bf16_matmuls()) are on, the packed path rounds the elements of `x`
-//! and `W` to bfloat16 (see [`bf16`]), and multiplies two of them at a time; with [`amx`], it
-//! multiplies whole tiles.
+//! A [`part`] holds the rows and columns of the output that one thread computes. In f32, there are
+//! three paths for a part:
 //!
-//! Both paths compute a [`part`]: the rows and columns of the output that one thread computes. In
-//! f32, a part with at most 16 rows takes the [`direct`] path, which reads `W` in place, if the
-//! rows of `W` are contiguous in memory, and the rows or the columns of `x` are, too. With AVX2 or
-//! better, such a part takes the [`columns`] path if the columns of `W` are contiguous. All other
-//! parts take the [`packed`] path, which copies pieces of `W` into the order in which tiles read
-//! them.
+//! - [`columns`] transposes blocks of `W` in registers. With AVX2 or better, parts with at most 8
+//!   rows take this path if the columns of `W` and the rows of `x` are contiguous in memory.
+//! - [`direct`] reads `W` in place. Parts with at most 16 rows take this path if the rows of `W`
+//!   are contiguous in memory, and the rows or the columns of `x` are, too.
+//! - [`packed`] copies pieces of `W` into the order in which it reads them. All other parts take
+//!   this path.
+//!
+//! While [`bf16_matmuls`](crate::bf16_matmuls()) are on and the CPU has instructions for them,
+//! matmuls of more than 16 rows round `x` and `W` to bfloat16. With AMX, their parts take the path
+//! [`amx`], which multiplies whole tiles. Otherwise, their parts take the packed path, which then
+//! multiplies pairs of elements (see [`bf16`]).
 
 #[cfg(target_arch = "x86_64")]
 mod amx;

@@ -1,4 +1,4 @@
-//! Copies pieces of `x` and `W` into the order in which tiles read them.
+//! Packs pieces of `x` and `W`: copies them into the order in which the packed path reads them.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
-//! The matmul path for many rows of `x`, which packs the matrix `W` piece by piece.
+//! The matmul path for many rows of `x`, which packs the matrix `W` piece by piece. Packed elements
+//! are stored in *words* of 32 bits: one f32 element, or two bfloat16 elements.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ const PACK_WORDS: usize = 512;
 /// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
 
-/// A tile of `ROWS` rows of `x`.
+/// A tile of `x`: `ROWS` rows, packed or read in place.
 trait Tile: Copy {
     /// Checks that each row has `depth` elements, which shows the compiler that no index is out of
     /// bounds.
@@ -63,7 +64,7 @@ impl Tile for InPlace<'_> {
     }
 }
 
-/// A packed piece of `W`, in panels of `VECTORS` vectors.
+/// A packed piece of `W`, in panels of `[words, VECTORS]` vectors.
 struct Piece<'a, S: Simd> {
     rows: Range<usize>,
     /// Number of words in each column.
@@ -102,7 +103,7 @@ impl Part<'_, '_, '_> {
             .next_multiple_of(elements)
     }
 
-    /// Computes the output of the part, and the sums that belong to it.
+    /// Computes the output of the part, and the part's column sums of `W`.
     #[inline(always)]
     pub(super) fn packed<S: Simd, F: Format<S>>(
         mut self,

@@ -125,8 +125,9 @@ impl<'a> Part<'a, '_, '_> {
     }
 }
 
-/// Returns whether the processor has 16 vector registers, which hold the sums of half a tile. With
-/// 32 registers (AVX-512, NEON), they hold those of a whole one. WebAssembly mostly runs on x86-64.
+/// Returns whether the code is for 16 vector registers, which hold the sums of half a tile. The 32
+/// registers of AVX-512 and NEON hold the sums of a whole tile. The code for WebAssembly uses 16
+/// registers, since WebAssembly mostly runs on x86-64.
 #[inline(always)]
 pub(super) const fn has_16_registers<S: Simd>() -> bool {
     S::F32_LANES == 8 || cfg!(target_arch = "wasm32")

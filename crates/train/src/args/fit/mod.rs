@@ -80,8 +80,8 @@ pub struct FitArgs {
 }
 
 impl FitArgs {
-    /// Returns the settings of the run that the flags describe, and the model of `--from` if it had
-    /// to be opened for them. The settings are not checked yet.
+    /// Returns the settings of the run that the flags describe, and the pretrained model if it
+    /// had to be opened for the settings. The settings are not checked yet.
     ///
     /// # Errors
     ///
@@ -129,7 +129,8 @@ impl FitArgs {
         Ok((config, model))
     }
 
-    /// Returns the settings that the flags override for the model of `--from`. Rejects another task.
+    /// Returns the settings of the model of `--from`, which the flags override. Rejects a task
+    /// other than text.
     fn of_pretrained(&self, model: &PretrainedModel) -> Result<RunConfig, UsageError> {
         if let Some(task) = self.task.task.as_ref().filter(|task| *task != "text") {
             let expected = "cannot be combined with --from, which is for texts";
@@ -138,8 +139,8 @@ impl FitArgs {
         Ok(pretrained::defaults(model))
     }
 
-    /// Returns the settings that the flags override if `--config` is not given: those of the
-    /// preset, else those of the task.
+    /// Returns the settings that the flags override if neither `--config` nor `--from` is given:
+    /// those of the preset, else those of the task.
     fn defaults(&self) -> Result<RunConfig, UsageError> {
         let Some(preset) = &self.preset else {
             return Ok(match &self.task.task {

@@ -54,11 +54,12 @@ pub struct OptimizationArgs {
     /// Decay of a moving average of the parameters, which is evaluated and saved [default: none]
     #[arg(long, value_name = "DECAY", allow_negative_numbers = true, value_parser = number::<f64>(DECAY))]
     pub ema: Option<f64>,
-    /// Train only thin matrices of this rank beside those of the linear layers (LoRA), which are added
-    /// to them in the trained model
+    /// Train only low-rank matrices, of rank N, beside the weights of the linear layers (LoRA); the
+    /// trained model has their products added to the weights
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub lora_rank: Option<usize>,
-    /// Factor of the thin matrices' product, times their rank [default: twice the rank]
+    /// Alpha of LoRA: products of low-rank matrices are multiplied by ALPHA / rank [default: twice
+    /// the rank]
     #[arg(long, value_name = "ALPHA", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub lora_alpha: Option<f64>,
 }

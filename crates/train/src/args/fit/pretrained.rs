@@ -41,8 +41,8 @@ impl PretrainedArgs {
         given(self)
     }
 
-    /// Opens the folder of `--from`, or that of `file`, the settings of `--config`, if the flags
-    /// have other languages; `None` otherwise.
+    /// Opens the model of `--from`. Without `--from`, opens the model of `file`, the settings of
+    /// `--config`, if a flag sets a language, else returns `None`.
     ///
     /// # Errors
     ///
@@ -84,8 +84,8 @@ fn pretrained_of(config: &RunConfig) -> Option<&PretrainedConfig> {
     }
 }
 
-/// Returns the settings of a file with the languages of `model`, which was opened with those of the
-/// flags. Settings of generation depend on them.
+/// Returns the settings of `file` with the languages of `model`, which was opened with the
+/// languages of the flags, and with the settings of generation that depend on the languages.
 pub fn in_languages(mut file: RunConfig, model: &PretrainedModel) -> RunConfig {
     if let DataConfig::Text(text) = &mut file.data {
         text.pretrained = pretrained_of(&model.config).cloned();
@@ -93,7 +93,8 @@ pub fn in_languages(mut file: RunConfig, model: &PretrainedModel) -> RunConfig {
     file
 }
 
-/// Returns the settings that the flags override for a model of a folder.
+/// Returns the settings of a run that trains `model` further, which the flags override. Sources and
+/// targets have at most [`MAX_LENGTH`] tokens.
 pub fn defaults(model: &PretrainedModel) -> RunConfig {
     let mut config = model.config.clone();
     if let DataConfig::Text(text) = &mut config.data {

@@ -216,7 +216,7 @@ impl Listed {
         words.join(" ")
     }
 
-    /// Returns the flag that names the folder of a pretrained model.
+    /// Returns `--from` with the folder of the run's pretrained model.
     fn from(&self) -> String {
         let folder = &self.run.config["data"]["pretrained"]["folder"];
         shown::setting("data.pretrained.folder", folder)

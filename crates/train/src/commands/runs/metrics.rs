@@ -30,9 +30,9 @@ impl Metrics {
         "test_chrf",
     ];
 
-    /// Returns the metrics of a run. Those of a finished run come from `summary.json`, which says
-    /// on which split the trained model was scored. All others come from the last step or
-    /// evaluation.
+    /// Returns the metrics of a run. Scores of the trained model come from `summary.json`, which
+    /// says on which split it was scored. Metrics that this file lacks come from the last step, or
+    /// from the last or best evaluation.
     pub(super) fn of(run: &Overview) -> Self {
         let best = run.best.as_ref();
         let best_by = |field| {

@@ -77,7 +77,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
     let metadata = match layout {
         Layout::Native => weights::metadata(&config),
-        // transformers asks for it.
+        // The library `transformers` requires this entry.
         _ if args.folder.is_some() => BTreeMap::from([("format".into(), "pt".into())]),
         _ => Default::default(),
     };
@@ -114,7 +114,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
     }
 }
 
-/// Returns the path of the file of weights, which is in the folder if one is written. Rejects a path
+/// Returns the path of the file of weights: `--output`, or a file in `--folder`. Rejects a path
 /// that cannot be written.
 fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     let Some(folder) = &args.folder else {
@@ -144,7 +144,8 @@ fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     Ok(folder.join("model.safetensors"))
 }
 
-/// Writes the files of a folder beside the weights.
+/// Writes the files of a folder of Hugging Face other than the weights. `path` is the folder of the
+/// run.
 fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) -> Result<()> {
     let is_pretrained =
         matches!(&run.config.data, DataConfig::Text(text) if text.pretrained.is_some());
@@ -167,7 +168,8 @@ fn write_others(folder: &Path, layout: Layout, path: &Path, run: &TrainedRun) ->
     Ok(())
 }
 
-/// Says which layout can represent a model, in a folder of Hugging Face if it `is_folder`.
+/// Says, for an error message, which layout can represent a model. If `is_folder` is true,
+/// considers only layouts of Hugging Face.
 fn able(config: &TransformerConfig, is_folder: bool) -> String {
     let layout = match is_folder {
         false => Some(Layout::Native),

@@ -45,7 +45,7 @@ pub fn run(args: &ImportArgs) -> Result<()> {
             let mut model = PretrainedModel::open_with(&args.file, &languages, options)?;
             let mut config = model.config.clone();
             let text = &mut model.dataset.config;
-            // Two tokens remain for the begin and the end symbol.
+            // Two positions remain for the begin and the end symbol.
             let most = config.model.max_len.saturating_sub(2).max(1);
             text.max_length = Sides {
                 source: text.max_length.source.min(most),
@@ -85,8 +85,8 @@ pub fn run(args: &ImportArgs) -> Result<()> {
     Ok(())
 }
 
-/// Imports a file of weights, or a folder of Hugging Face. A `config.json` beside a file of such a
-/// folder is read, too. `options` take precedence over it.
+/// Imports a file of weights, or a folder of Hugging Face. For a file in a layout of Hugging Face,
+/// a `config.json` beside the file is read, too. `options` take precedence over `config.json`.
 fn read(path: &Path, options: ImportOptions) -> Result<Imported, WeightsError> {
     if !path.is_dir() {
         let file = WeightsFile::open(path)?;

@@ -210,7 +210,7 @@ impl Exported<'_> {
         .join("\n")
     }
 
-    /// Returns code for a model of Hugging Face; `None` for a layout that is not theirs.
+    /// Returns code for a model of Hugging Face; `None` for any other layout.
     fn hugging_face(&self) -> Option<String> {
         let mut fields = weights::hugging_face_config(self.config, self.layout)?;
         if let Some(vocabularies) = self.vocabularies {
@@ -218,7 +218,8 @@ impl Exported<'_> {
             set("decoder_start_token_id", vocabularies.bos_id);
             vocabularies.eos_id.map(|id| set("eos_token_id", id));
         }
-        // transformers 5 shares the matrix of a new model, whatever the configuration says.
+        // Version 5 of the library `transformers` shares the generator's matrix of a new model with
+        // the embeddings, whatever the configuration says.
         let untie = match self.config.weight_tying.shares_generator() {
             true => "",
             false => {

@@ -1,8 +1,8 @@
-// Attention weights: every layer and head as a small map, one of them large.
+// Attention weights: every layer and head as a small map, and the chosen one as a large map.
 
 const KINDS = { cross: "cross-attention", encoder: "encoder self-attention", decoder: "decoder self-attention" };
 
-// Returns the weights of a head: two digits of base 36 each, in thousandths.
+// Decodes the weights of a head. Each weight is two digits in base 36, which count thousandths.
 function decodeWeights(text) {
   return Array.from({ length: text.length / 2 }, (_, i) => parseInt(text.slice(2 * i, 2 * i + 2), 36) / 1000);
 }
@@ -26,7 +26,7 @@ function attentionPanel(data) {
     return maps.find((one) => one.kind === state.kind) ?? maps[0];
   }
 
-  // Returns the weights of each layer: the heads, then their mean where there are several.
+  // Returns the weights of each layer: those of each head and, if there are several, their mean.
   function layers() {
     return map().weights.map((layer) => {
       const all = layer.map(decodeWeights);
@@ -131,7 +131,7 @@ function heatMap({ rows, columns, weights, isCausal, isOwnScale, rowLabel, colum
   const isTurned = longest(columns) * 7.5 > cell;
   const left = 34 + longest(rows) * 7.4;
   const top = 30 + (isTurned ? longest(columns) * 5.6 + 12 : 14);
-  // The label of the rows needs some height, even where there are few.
+  // The label of the rows needs some height, even if there are few rows.
   const [width, height] = [Math.max(left + columns.length * cell + (isTurned ? 40 : 8), 200), Math.max(top + rows.length * cell + 6, 160)];
   const largest = isOwnScale ? Math.max(...weights, 1e-9) : 1;
   const parts = [];

@@ -1,6 +1,7 @@
-// A line chart with direct labels, values under the pointer, and the same by arrow keys.
+// A line chart with labels beside the lines. The pointer or the arrow keys choose the place on the
+// x axis whose values the chart shows.
 
-// Dashes of the runs after the first, so that lines can be told apart without their colours.
+// Dash patterns, so that lines can be told apart without their colours. The first line is solid.
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "14 4", "4 2 1 2 1 2"];
 const COLORS = 7;
 
@@ -51,7 +52,8 @@ function nearest(values, x) {
   return low > 0 && x - values[low - 1] < values[low] - x ? low - 1 : low;
 }
 
-// Moves labels apart that would overlap; `labels` have a wish `y`.
+// Moves labels apart that would overlap. The `y` of a label is its preferred position before the
+// call, and its final position afterwards.
 function spread(labels, gap, top, bottom) {
   labels.sort((a, b) => a.y - b.y);
   labels.forEach((label, i) => { label.y = Math.max(label.y, i ? labels[i - 1].y + gap : top); });
@@ -62,10 +64,11 @@ function spread(labels, gap, top, bottom) {
   return labels;
 }
 
-// Draws a chart. Each series has `label`, `x`, `y` (null leaves a gap), `color` and `dash`, and maybe
-// `isFaint` (drawn thin, without label and value), `hasMarkers`, and the curve `raw` that it smooths. `options`: `title`, `note`,
-// `xLabel`, `xRange`, `xWords`, `isLog`, `range` of y, `band` of x, `marks` (vertical lines), `limits`
-// (horizontal lines), `yWords`, `group` (charts whose pointers move together), `height`.
+// Draws a chart. Each series has `label`, `x`, `y` (null leaves a gap), `color` and `dash`.
+// Optional: `isFaint` (drawn thin, without label and value), `hasMarkers`, and `raw` (the series
+// before smoothing). `options`: `title`, `note`, `xLabel`, `xRange`, `xWords` and `yWords` (which
+// format a value), `isLog`, `range` of y, `band` of x, `marks` (vertical lines), `limits`
+// (horizontal lines), `group` (charts whose pointers move together), `height`.
 function lineChart(series, options) {
   const { title, xWords = grouped, yWords = short, group } = options;
   const named = series.filter((one) => !one.isFaint);

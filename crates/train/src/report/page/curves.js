@@ -1,7 +1,8 @@
 // The curves of training: by step or by time, smoothed.
 
-// Averages a curve exponentially, from its means where it was thinned. The smoothing is that of 400
-// points, however many there are.
+// Returns the exponential moving average of a curve, computed from the means if the curve is
+// thinned. With more than 400 points, `weight` is raised, so that the average spans the same
+// fraction of the curve as with 400 points.
 function smoothed(curve, weight) {
   const { x, y } = curve.mean ?? curve;
   const w = weight ** Math.min(1, 400 / x.length);
@@ -17,7 +18,7 @@ function smoothed(curve, weight) {
   };
 }
 
-// Returns the seconds of a step, between those that were logged.
+// Returns the training time of a step in seconds, interpolated between the logged steps.
 function secondsAt({ x, y }, step) {
   const at = nearest(x, step);
   const other = x[at] < step ? at + 1 : at - 1;
@@ -25,7 +26,8 @@ function secondsAt({ x, y }, step) {
   return y[at] + ((step - x[at]) / (x[other] - x[at])) * (y[other] - y[at]);
 }
 
-// Returns the mean of curves, at the steps that all of them have. Thinned curves have their means.
+// Returns the mean of curves, at the steps that all of them have. If all curves are thinned, their
+// means are averaged.
 function meanCurve(curves) {
   const bases = curves.map((curve) => (curves.every((one) => one.mean) ? curve.mean : curve));
   const others = bases.slice(1).map(({ x, y }) => new Map(x.map((step, i) => [step, y[i]])));
@@ -39,7 +41,7 @@ function meanCurve(curves) {
   return { x, y };
 }
 
-// Returns runs that differ in their seed only as one: with the means of their curves.
+// Merges runs that differ in their seed only into one run, whose curves are the means of theirs.
 function meanRun(members) {
   const [first] = members;
   if (members.length === 1) return { ...first, members: [] };
@@ -63,7 +65,8 @@ function curvesPanel(data) {
     return { x: state.x === "step" ? x : x.map((step) => secondsAt(run.seconds_by_step, step)), y };
   }
 
-  // Returns the lines of a field: the raw one faint, and the smoothed one; or one alone.
+  // Returns the lines of a field. Faint lines behind them show each seed of merged runs, or the raw
+  // values of a smoothed line.
   function lines(field, label, index, isSmoothed) {
     return runs.flatMap((run) => {
       const curve = run.curves[field];
@@ -78,8 +81,8 @@ function curvesPanel(data) {
     });
   }
 
-  // Returns the titles and lines of the charts that show some fields: of one run in one chart, of
-  // several runs in a chart for each field.
+  // Returns the titles and lines of the charts that show some fields. One run has one chart for all
+  // fields; several runs have a chart for each field.
   function of(title, fields) {
     const present = fields.filter(([field]) => runs[0].curves[field]);
     if (isSingle && present.length !== 1) return [[title, fields.flatMap(([field, label, isSmoothed], index) => lines(field, label, index, isSmoothed))]];
@@ -122,7 +125,7 @@ function curvesPanel(data) {
     const limits = [...clips].map((y) => ({ y, label: `clipped at ${y}${clipped(y)}` }));
     of("Gradient norm", [["gradient_norm", "gradient norm", true]]).map(([, s]) => ["Gradient norm", s]).forEach(add({ note: "Of all parameters together, before clipping", limits }));
     of("Throughput", [["tokens_per_second", "tokens per second", true]]).map(([, s]) => ["Throughput", s]).forEach(add({ note: "Target tokens per second of training, without padding" }));
-    // The loss of one run is wide, and so is the last chart of an incomplete row.
+    // The loss chart of a single run is wide, and so is a last chart that is alone in its row.
     if (isSingle) charts[0]?.classList.add("wide");
     if ((charts.length - (isSingle ? 1 : 0)) % 2 === 1) charts.at(-1)?.classList.add("wide");
     grid.replaceChildren(...charts);

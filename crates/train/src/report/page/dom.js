@@ -58,7 +58,8 @@ function choice(label, options, chosen, onChange) {
   );
 }
 
-// Returns the index after an arrow key, in a ring of `count`; undefined for other keys.
+// Returns the index after an arrow key, in a ring of `count`, or after Home or End; undefined for
+// other keys.
 function moved(key, at, count) {
   const step = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 }[key];
   if (step) return (at + step + count) % count;

@@ -6,7 +6,7 @@ function grouped(value) {
   return Math.round(value).toLocaleString("en-US");
 }
 
-// Returns a value with significant digits: 1,234, 0.0312, 3.12e-5.
+// Formats a value with about `digits` significant digits: 1,234, 0.0312, 3.12e-5.
 function short(value, digits = 4) {
   if (value == null || !Number.isFinite(value)) return MISSING;
   const size = Math.abs(value);
@@ -17,8 +17,8 @@ function short(value, digits = 4) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-// Returns the label of a tick, as the plots of `train plot` have it: powers below 0.001, and on a
-// logarithmic axis also above 9,999.
+// Returns the label of a tick. It has an exponent below 0.001, and on a logarithmic axis also above
+// 9,999.
 function tickLabel(value, isLog) {
   const size = Math.abs(value);
   const isPower = size !== 0 && (size < 0.9995e-3 || (isLog && size > 9999.5));
@@ -44,7 +44,7 @@ function duration(seconds) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-// Returns a number of parameters such as 122,520 or 65.1 million.
+// Formats a number of parameters, such as 122,520 or 65.1 M.
 function count(value) {
   if (value == null) return MISSING;
   return value < 1e6 ? grouped(value) : `${short(value / 1e6, 3)} M`;

@@ -42,7 +42,8 @@ function summaryOfAll() {
   return table("Runs", ["run", "status", ...labels, "task", "backend", "parameters", "steps", "time"], rows, "numbers");
 }
 
-// Light, dark, or what the system has. The choice is kept where the browser allows it.
+// Returns the switch between a light page, a dark page and the setting of the system. The choice is
+// stored if the browser allows it.
 function themeSwitch() {
   const stored = () => { try { return localStorage.getItem("report-theme"); } catch { return null; } };
   const store = (theme) => { try { localStorage.setItem("report-theme", theme); } catch { /* a page without storage */ } };

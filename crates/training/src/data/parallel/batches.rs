@@ -40,8 +40,9 @@ impl BatchPlan {
         lengths: impl Fn(u32) -> [usize; 2],
         batch_tokens: usize,
     ) -> Self {
-        // The longer side is the first part of the key, because it limits the batch. Each key is
-        // computed only once: for millions of pairs, looking up lengths takes longer than sorting.
+        // The length of the longer side comes first in the key, because it limits the number of
+        // pairs in a batch. Each key is computed only once: for millions of pairs, looking up
+        // lengths takes longer than sorting.
         let key = |pair: u32| {
             let [source, target] = lengths(pair);
             let lengths = [source.max(target), source, target];

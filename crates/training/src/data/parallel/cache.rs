@@ -1,5 +1,5 @@
-//! Tokenised corpora in files that are mapped into memory. They may be larger than memory, and a
-//! resumed run need not tokenise its corpora again.
+//! Tokenised corpora in files that are mapped into memory. The files may be larger than memory, and
+//! a resumed run need not tokenise its corpora again.
 //!
 //! - `tokens` has the ids of one sequence after the other, without begin and end symbol. An id has
 //!   two bytes, or four if a vocabulary has more than 65,536 tokens.
@@ -221,7 +221,7 @@ fn all_below<T: Copy + Into<u32>>(ids: &[T], size: usize) -> bool {
 
 #[allow(unsafe_code)]
 fn map(path: &Path) -> Result<Mmap> {
-    // SAFETY: This library never writes to the files after their folder has been renamed. If
+    // SAFETY: This library never writes to the files once their folder has its final name. If
     // another process truncates a file while it is read, this process gets a bus error, as with any
     // mapped file. If another process changes a file, its bytes are still valid numbers, and bounds
     // are checked.

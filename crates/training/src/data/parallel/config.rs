@@ -58,7 +58,7 @@ pub struct TextConfig {
     /// `max_length`.
     pub overlong: Overlong,
     /// Maximum number of source tokens in a batch, padding included, and also the maximum number
-    /// of target tokens.
+    /// of target tokens. A pair with more tokens is a batch of its own.
     pub batch_tokens: usize,
     /// Folder of cached tokenisers and tokenised corpora; `None` for the folder `cache` beside the
     /// run's folder.
@@ -72,7 +72,7 @@ pub struct TextConfig {
 
 impl TextConfig {
     /// Returns settings without files, for byte-level BPE and for sources and targets of at most
-    /// 256 tokens. `vocab_size` is the size of each vocabulary.
+    /// 256 tokens. `vocab_size` is the maximum size of each vocabulary.
     pub fn new(vocab_size: usize, batch_tokens: usize) -> Self {
         Self {
             tokenizer: TokenizerConfig::new(vocab_size),
@@ -170,7 +170,8 @@ impl TextConfig {
         }
         bounds::check("batch_tokens", self.batch_tokens, 1..=100_000_000)?;
         if let Some(model) = &self.pretrained {
-            // A target has a start token and an end symbol, too.
+            // `max_tokens` counts the start token and the end symbol of a target, but `max_length`
+            // does not.
             let most = model.max_tokens.saturating_sub(2);
             for (setting, length) in self.max_length.with_paths("data.max_length") {
                 let expected =

@@ -50,8 +50,8 @@ impl Corpora {
 }
 
 impl ParallelDataset {
-    /// Returns the example of a pair of token ids. Truncates both sides to their maximum lengths,
-    /// adds an end symbol to both, and a begin symbol to the target.
+    /// Returns the example of a source and a target, given as token ids. Truncates both to their
+    /// maximum lengths, adds an end symbol to both, and a begin symbol to the target.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
         let (limits, suffix) = (self.limits(), self.tokenizers.source.suffix());
         source.truncate(limits.source - suffix.len());

@@ -6,16 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::SearchDefaults;
 
-/// The tokeniser of a pretrained model, and what the model's files say about its texts. Texts get
-/// the special tokens of the template in `tokenizer.json`.
+/// The tokeniser of a pretrained model, and the model's settings that concern texts. Texts get the
+/// special tokens of the template in `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PretrainedConfig {
     /// Folder that the model was read from.
     pub folder: PathBuf,
-    /// Number of tokens of the model, which may be more than its tokeniser has.
+    /// Size of the model's vocabulary, which may be larger than that of its tokeniser.
     pub vocab_size: usize,
-    /// Maximum number of tokens of a sequence of the model.
+    /// Maximum number of tokens of a sequence that the model accepts, special tokens included.
     pub max_tokens: usize,
     /// Id of the padding token.
     pub pad_id: u32,
@@ -23,10 +23,11 @@ pub struct PretrainedConfig {
     pub start_id: u32,
     /// Id of the end symbol.
     pub end_id: u32,
-    /// Language of sources, such as `eng_Latn`; `None` for that of the tokeniser's template.
+    /// Language of sources, such as `eng_Latn`; `None` for the language in the tokeniser's
+    /// template, if it has one.
     pub source_language: Option<String>,
-    /// Language of targets; `None` for a model without languages.
+    /// Language of targets; `None` for the language in the model's files, if they name one.
     pub target_language: Option<String>,
-    /// Settings of generation.
+    /// Settings of generation in the model's files.
     pub search: SearchDefaults,
 }

@@ -48,7 +48,8 @@ pub struct Tokenizer {
     unk_id: Option<u32>,
     /// Whether tokens are whole words. Decoding then attaches punctuation to words.
     is_words: bool,
-    /// Special tokens around texts; `None` for begin and end symbols alone.
+    /// Special tokens that a pretrained model needs around texts; `None` if texts have only begin
+    /// and end symbols.
     template: Option<Template>,
     /// SHA-256 of `json`, in hexadecimal digits.
     pub sha256: String,
@@ -128,7 +129,7 @@ impl Tokenizer {
         Self::from_json(read_json(path)?, path)
     }
 
-    /// Returns a name of the ids that the tokeniser gives to texts, which caches can have.
+    /// Returns a key for caches. Tokenisers with the same key give the same ids to every text.
     pub(super) fn identity(&self) -> String {
         match &self.template {
             None => self.sha256.clone(),
@@ -176,7 +177,8 @@ impl Tokenizer {
             Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
         let ids = inner.get_vocab(true).into_values();
         let vocab_size = ids.max().map_or(0, |id| id as usize + 1);
-        // The library needs memory for every smaller id when it writes the file again.
+        // To write the file again, the tokenizers library needs memory for every id up to the
+        // largest.
         if vocab_size > MAX_VOCAB_SIZE {
             let id = vocab_size - 1;
             let what = format!("has the id {id}, but ids must be less than {MAX_VOCAB_SIZE}");
@@ -233,8 +235,8 @@ impl Tokenizer {
         })
     }
 
-    /// Returns the ids of a text, without begin and end symbol. Those of a pretrained model begin
-    /// with the special tokens of its template.
+    /// Returns the ids of a text, without begin and end symbol. With the tokeniser of a pretrained
+    /// model, the ids begin with the special tokens that its template puts before a text.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
         match encoding.map(|result| result.map_err(|error| error.to_string())) {
@@ -299,8 +301,8 @@ impl Tokenizer {
     }
 
     /// Returns the name of a token. In a byte-level vocabulary, it is the token's text with `▁` for
-    /// blanks. In other vocabularies, and for a part of a character, it is the name in the
-    /// vocabulary.
+    /// blanks. In other vocabularies, and for a token that is only a part of a character, it is the
+    /// name in the vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
         if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
@@ -314,8 +316,8 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the text of token ids, as the tokenizers library decodes them. Special tokens of a
-    /// pretrained model are left out. The text is empty if the library fails.
+    /// Returns the text of token ids, as the tokenizers library decodes them. Skips the special
+    /// tokens of a pretrained model. The text is empty if the library fails.
     fn decoded(&self, ids: &[u32]) -> String {
         let text = contain(|| self.inner.decode(ids, self.template.is_some()));
         text.ok().and_then(Result::ok).unwrap_or_default()

@@ -34,11 +34,12 @@ pub struct TokenizerPair {
 }
 
 impl TokenizerPair {
-    /// Returns the tokenisers of a pretrained model, given the one of the file `path`.
+    /// Returns the tokenisers of a pretrained model. `parsed` was read from the file `path`, which
+    /// errors name.
     ///
     /// # Errors
     ///
-    /// In the cases of [`Tokenizer::pretrained`].
+    /// In the same cases as [`Tokenizer::pretrained`].
     pub fn pretrained(
         parsed: &PretrainedTokenizer,
         path: &Path,
@@ -52,11 +53,12 @@ impl TokenizerPair {
         })
     }
 
-    /// Reads the tokenisers of a run's settings from its folder.
+    /// Reads the tokenisers of a run from its folder. `config` has the run's settings.
     ///
     /// # Errors
     ///
-    /// In the cases of [`open`](Self::open).
+    /// In the same cases as [`open`](Self::open), or if the tokeniser does not fit the pretrained
+    /// model.
     pub fn of_run(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
         let hashes = config.tokenizer_sha256.as_ref();
         let Some(model) = &config.pretrained else {
@@ -126,7 +128,8 @@ impl TokenizerPair {
             let path = run.join(name);
             let written = match tokenizer {
                 Some(tokenizer) => write_whole(&path, &tokenizer.json),
-                // An earlier run that was killed before it began may have left a file of this name.
+                // An earlier run in this folder, killed before its training began, may have left a
+                // file of this name.
                 None => remove_file(&path),
             };
             written.with_context(|| format!("cannot write {}", path.display()))?;

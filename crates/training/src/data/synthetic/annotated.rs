@@ -22,8 +22,8 @@ pub const ANNOTATED_COPY: TaskEntry<AnnotatedConfig> = TaskEntry {
 #[serde(deny_unknown_fields)]
 pub struct AnnotatedConfig {}
 
-/// Task of copying 10 random symbols, which are from `1` to `10`. The first symbol is always `1`,
-/// which is also the begin symbol of targets. Targets have no end symbol.
+/// Task of copying 10 symbols. The first symbol is always `1`, which is also the begin symbol of
+/// targets. The others are random symbols from `1` to `10`. Targets have no end symbol.
 #[derive(Clone, Debug)]
 pub struct AnnotatedCopy {
     alphabet: Alphabet,
@@ -33,7 +33,8 @@ impl AnnotatedCopy {
     const SYMBOLS: u32 = 10;
     const LENGTH: usize = 10;
 
-    /// Returns the example `1 2 3 4 5 6 7 8 9 10`, whose source the article decodes after training.
+    /// Returns the example `1 2 3 4 5 6 7 8 9 10`. The Annotated Transformer decodes its source
+    /// after training.
     pub fn one_to_ten() -> Example {
         let source: Vec<u32> = (1..=Self::SYMBOLS).collect();
         Example {

@@ -64,8 +64,8 @@ impl Recipe {
         validation_size: 500,
     };
 
-    /// Settings with learned positions, for tasks other than copying. A model learns to tell
-    /// learned positions apart sooner than sinusoidal ones. Rotary positions alone cannot
+    /// Settings with learned positional encodings, for tasks other than copying. A model learns
+    /// sooner to tell learned positions apart than sinusoidal ones. Rotary positions alone cannot
     /// distinguish `7` from `7 7`, because attention over any number of equal values returns that
     /// value.
     pub const LEARNED_POSITIONS: Self = Self {

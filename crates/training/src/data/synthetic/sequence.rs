@@ -75,9 +75,9 @@ impl Rule {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SequenceConfig {
-    /// Number of different symbols; at most 100,000.
+    /// Number of different symbols, from 1 to 100,000.
     pub symbols: usize,
-    /// Minimum length of a sequence, in symbols.
+    /// Minimum length of a sequence, in symbols; at least 1.
     pub min_length: usize,
     /// Maximum length of a sequence, in symbols; at most 10,000.
     pub max_length: usize,

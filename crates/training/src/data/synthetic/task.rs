@@ -95,8 +95,8 @@ pub fn example(task: &dyn SyntheticTask, seed: u64, split: Split, index: u64) ->
         .unwrap_or_else(|| panic!("no source of the {split:?} split in {DRAWS} draws"))
 }
 
-/// Returns whether a source of every split was found. If a task has very few sources, all of them
-/// may be in the same split.
+/// Returns whether drawing pairs finds a source of every split. If a task has very few sources, all
+/// of them may be in the same split.
 pub fn has_all_splits(task: &dyn SyntheticTask) -> bool {
     Split::ALL.into_iter().all(|split| {
         let mut rng = generator(0, split, 0);
@@ -115,8 +115,8 @@ pub fn examples_of_length(
 ) -> Vec<Example> {
     let example = |index| {
         let mut key = key(seed, split, index);
-        // Examples of each length get their own random numbers. These bytes of the key are 0 only
-        // for examples of mixed lengths.
+        // Examples of each length get their own random numbers. The function `example`, which draws
+        // the length, leaves these bytes of the key at 0.
         key[24..].copy_from_slice(&(length as u64).to_le_bytes());
         let mut rng = DataRng::from_seed(key);
         first_of(task, split, || task.pair(length, &mut rng))

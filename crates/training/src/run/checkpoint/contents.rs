@@ -49,8 +49,8 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     Ok((step, files))
 }
 
-/// Rejects a checkpoint that lacks a required file, or whose state has another step than the name
-/// of its folder.
+/// Rejects a checkpoint that lacks a required file, or whose state is of a different step than the
+/// name of its folder says.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
     files.get(CONFIG)?;
     files.open(MODEL)?;

@@ -27,9 +27,9 @@ const MISSING: &str = "is missing";
 /// The content of a file of a checkpoint.
 #[derive(Clone, Copy, Debug)]
 pub enum Content<'a> {
-    /// These bytes.
+    /// The bytes of the file.
     Bytes(&'a [u8]),
-    /// These parameters, in safetensors format.
+    /// Parameters that the file holds in safetensors format.
     Parameters(&'a Parameters),
 }
 
@@ -75,7 +75,7 @@ impl From<CheckpointError> for UsageError {
 #[derive(Clone, Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
-    /// Names of files that are verified, but not kept.
+    /// Names of files that [`read`](Self::read) verifies, but does not keep.
     unused: &'static [&'static str],
 }
 
@@ -347,11 +347,12 @@ impl LoadedCheckpoint {
         self.folder.join(name)
     }
 
-    /// Returns the contents of the file `name`, which has no weights.
+    /// Returns the contents of the file `name`. For a file of weights, call [`open`](Self::open)
+    /// instead.
     ///
     /// # Errors
     ///
-    /// If the checkpoint has no such file.
+    /// If the checkpoint has no such file, or if it is a file of weights.
     pub fn get(&self, name: &str) -> Result<&[u8], CheckpointError> {
         match self.files.get(name) {
             Some(Loaded::Bytes(bytes)) => Ok(bytes),
@@ -359,7 +360,7 @@ impl LoadedCheckpoint {
         }
     }
 
-    /// Returns the open file of weights `name`, a name that ends with `.safetensors`.
+    /// Returns the open file of weights `name`. The names of these files end with `.safetensors`.
     ///
     /// # Errors
     ///

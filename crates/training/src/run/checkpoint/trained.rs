@@ -56,7 +56,8 @@ impl TrainedRun {
         device: &Device,
     ) -> Result<Self> {
         let (config, dataset) = read_config(folder)?;
-        // Quantised matrices stay quantised only with fast paths.
+        // The run's setting of the fast paths applies here, too: without fast paths, quantised
+        // matrices are dequantised when they are read.
         let _fast_paths = config.execution.fast_paths();
         let (step, model) = load_model(folder, &config, selector, device)?;
         Ok(Self {
@@ -153,7 +154,8 @@ fn mean_of_last(
         check_config(&files, config)?;
         let (path, mut parameters) = learned(&files)?;
         if let Some(lora) = &config.optimization.lora {
-            // The product of two means is not the mean of the products.
+            // LoRA's matrices are merged first, because the product of two means is not the mean of
+            // the products.
             let model = with_parameters(model, parameters, &path)?;
             parameters = weights::parameters(&merged(model, Some(lora)));
         }

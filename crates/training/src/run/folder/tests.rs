@@ -77,7 +77,7 @@ fn a_run_that_was_killed_between_its_last_two_files_has_not_ended() {
     let finished = running.replace("running", "finished");
     fs::write(path.join(STATUS), finished).unwrap();
     assert_eq!(folder.ended_at(), Some(12));
-    // A run of an earlier version has no status.
+    // A run of an earlier version of this library has no status.
     fs::remove_file(path.join(STATUS)).unwrap();
     assert_eq!(folder.ended_at(), Some(12));
 }

@@ -30,8 +30,8 @@ pub(super) fn version(wall_time: f64) -> Vec<u8> {
     event
 }
 
-/// Returns the event of a process whose first step is `step`. It makes TensorBoard forget what it
-/// has read of this step and later ones.
+/// Returns the event of a process whose first step is `step`. The event makes TensorBoard forget
+/// the values that it has read for this step and later ones.
 pub(super) fn session_start(wall_time: f64, step: usize) -> Vec<u8> {
     let mut event = timed(wall_time);
     put_number(&mut event, 2, step as u64);

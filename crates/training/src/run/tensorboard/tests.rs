@@ -102,7 +102,7 @@ fn each_process_writes_a_file_that_is_read_last() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     // All processes begin within one second. The name of the first file contains a process number,
-    // as in an earlier version, and the time of a clock that was ahead.
+    // as in an earlier version of this library, and the time of a clock that was ahead.
     train(folder, 0, 3);
     let first = folder.join(format!("{PREFIX}4000000000.99999{SUFFIX}"));
     fs::rename(&event_files(folder)[0], &first).unwrap();

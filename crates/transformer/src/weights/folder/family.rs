@@ -20,7 +20,7 @@ pub(super) struct Sizes {
     n_encoder_layers: usize,
     n_decoder_layers: usize,
     d_head: usize,
-    /// Number of distances that relative positions tell apart; `None` without them.
+    /// Number of buckets of relative positions; `None` if `config.json` does not give it.
     relative_buckets: Option<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Sizes {
     }
 }
 
-/// Returns how to import the weights, and the sizes that they must have.
+/// Returns the import options, and the sizes that the weights must have.
 pub(super) fn read(fields: &mut Fields) -> Result<(ImportOptions, Sizes), WeightsError> {
     let model_type: String = fields.required("model_type")?;
     match model_type.as_str() {
@@ -84,8 +84,8 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
             return Err(refuse("feed_forward_proj", &other, &expected));
         }
     };
-    // The scale goes with the tying of the original files. Since version 5, transformers writes it
-    // as a field of its own.
+    // T5 scales the logits if the embeddings are tied. Since version 5, the library `transformers`
+    // writes a separate field, `scale_decoder_outputs`.
     let is_tied: Option<bool> = fields.optional("tie_word_embeddings")?;
     let is_scaled: Option<bool> = fields.optional("scale_decoder_outputs")?;
     let is_scaled = is_scaled.unwrap_or(is_tied != Some(false)) && model_type == "t5";
@@ -117,7 +117,7 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
 }
 
 fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
-    // Fields of early versions, which chose between BART and its relatives.
+    // With these fields, early versions of `transformers` chose between BART and its relatives.
     let is_pre = matches!(model_type, "mbart" | "m2m_100" | "pegasus");
     fields.expect(&["normalize_before", "add_final_layer_norm"], json!(is_pre))?;
     let has_norm = matches!(model_type, "bart" | "mbart");

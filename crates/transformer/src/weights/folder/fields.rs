@@ -1,4 +1,5 @@
-//! The fields of a `config.json`, of which each is used, expected to have one value, or reported.
+//! The fields of a `config.json`. Each is used, must have one supported value, is known to be
+//! neutral, or is reported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,8 +10,8 @@ use serde_json::Value;
 use super::json::{CONFIG, read_json};
 use crate::weights::error::WeightsError;
 
-/// Fields that do not change what a model computes: names, labels, training, and settings of
-/// generation, which the caller reads by itself.
+/// Fields that do not change what a model computes: names, labels, settings of training, and
+/// settings of generation, which the caller reads separately.
 const NEUTRAL: &[&str] = &[
     "_name_or_path",
     "_num_labels",
@@ -61,7 +62,7 @@ const NEUTRAL: &[&str] = &[
     "use_cache",
 ];
 
-/// The fields of a `config.json`. A field is removed when it is read, so that the others remain.
+/// The fields of a `config.json` that have not been read. Reading a field removes it.
 pub(super) struct Fields(BTreeMap<String, Value>);
 
 impl Fields {
@@ -103,7 +104,8 @@ impl Fields {
         Ok(())
     }
 
-    /// Returns the fields that were not taken and that may change what the model computes.
+    /// Returns the fields that were not taken and may change what the model computes, each with its
+    /// value.
     pub fn unknown(self) -> Vec<String> {
         let is_empty = |value: &Value| match value {
             Value::Null | Value::Bool(false) => true,
@@ -120,7 +122,7 @@ impl Fields {
     }
 }
 
-/// Returns the error about a field whose value this crate does not have.
+/// Returns the error about a field whose value this crate does not support.
 pub(super) fn refuse(
     name: &str,
     value: &impl std::fmt::Display,

@@ -6,13 +6,13 @@ use serde_json::Value;
 
 use crate::weights::error::WeightsError;
 
-/// Name of the configuration in a folder.
+/// File name of a folder's configuration.
 pub(super) const CONFIG: &str = "config.json";
 
-/// Largest file that is read, in bytes.
+/// Maximum size of a file, in bytes.
 const LARGEST: u64 = 1 << 26;
 
-/// Reads a JSON file of moderate size.
+/// Reads a JSON file of at most `LARGEST` bytes.
 pub(super) fn read_json(path: &Path) -> Result<Value, WeightsError> {
     let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
     if !about.is_file() || about.len() > LARGEST {

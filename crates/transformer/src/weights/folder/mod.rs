@@ -20,8 +20,8 @@ use super::file::WeightsFile;
 use super::import::{Imported, import};
 use super::options::ImportOptions;
 
-/// Names of the weights in a folder, in the order in which they are looked for. An index names the
-/// shards of a model in several files.
+/// Names of files in a folder, in the order in which they are looked for: weights in one file, or
+/// an index, which names the shards of weights in several files.
 const WEIGHTS: [&str; 4] = [
     "model.safetensors",
     "model.safetensors.index.json",
@@ -31,8 +31,8 @@ const WEIGHTS: [&str; 4] = [
 
 /// A model in a folder of Hugging Face, whose configuration has been read.
 ///
-/// The families are T5 (also T5 1.1, Flan-T5 and mT5), BART, mBART, M2M100 (also NLLB), Marian and
-/// Pegasus.
+/// The supported families are T5 (also T5 1.1, Flan-T5 and mT5), BART, mBART, M2M100 (also NLLB),
+/// Marian and Pegasus.
 ///
 /// ```no_run
 /// use burn::tensor::Device;
@@ -46,9 +46,10 @@ const WEIGHTS: [&str; 4] = [
 pub struct ModelFolder {
     /// The weights.
     pub file: WeightsFile,
-    /// How to import the weights, as `config.json` says. The caller may change it.
+    /// Import options that follow from `config.json`. The caller may change them.
     pub options: ImportOptions,
-    /// Settings of `config.json` that are not known, each with its value. They were not used.
+    /// Settings of `config.json` that this crate does not know, each with its value. The import
+    /// ignores them.
     pub unknown: Vec<String>,
     sizes: Sizes,
 }
@@ -61,7 +62,7 @@ impl ModelFolder {
     /// # Errors
     ///
     /// A file is missing or damaged, a shard is outside the folder, or the configuration is of an
-    /// unknown family or asks for something that this crate does not have.
+    /// unknown family or has a setting that this crate does not support.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
         let config = match path.is_dir() {
@@ -85,8 +86,8 @@ impl ModelFolder {
     ///
     /// # Errors
     ///
-    /// In the cases of [`import`](super::import()), or if a size of the weights is not the one of
-    /// `config.json`.
+    /// In the cases of [`import`](super::import()), or if a size in `config.json` differs from the
+    /// weights.
     pub fn import(&self) -> Result<Imported, WeightsError> {
         let mut imported = import(&self.file, &self.options).map_err(|error| match error {
             WeightsError::Config(error) => {

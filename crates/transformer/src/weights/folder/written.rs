@@ -8,8 +8,8 @@ use crate::weights::layout::Layout;
 /// Returns the fields of the `config.json` of an exported model, among them `model_type`; `None` if
 /// Hugging Face has no family for the layout.
 ///
-/// The configuration must be one that the layout can represent. Fields about tokens other than
-/// padding, such as `decoder_start_token_id`, are the caller's.
+/// The configuration must be one that the layout can represent. The caller must add the fields
+/// about tokens other than padding, such as `decoder_start_token_id`.
 pub fn hugging_face_config(
     config: &TransformerConfig,
     layout: Layout,
@@ -25,7 +25,7 @@ pub fn hugging_face_config(
     }
 }
 
-/// Returns the name of an activation function in transformers.
+/// Returns the name of an activation function in the library `transformers`.
 fn name_of(activation: Activation) -> &'static str {
     match activation {
         Activation::Relu => "relu",

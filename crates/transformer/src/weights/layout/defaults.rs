@@ -16,8 +16,8 @@ impl Layout {
     /// Sizes in the result, such as `d_model`, are placeholders. `vocab_size` determines Marian's
     /// `pad_id`.
     pub(in crate::weights) fn usual(self, vocab_size: usize) -> TransformerConfig {
-        // No file of weights has the dropout. Without it, the logits are the same on a device with
-        // autodiff.
+        // Weights do not show the dropout probability. With 0, a device with autodiff gives the
+        // same logits as a device without.
         let config = TransformerConfig::new(1, 1).with_dropout(0.0);
         let pre = || config.clone().with_norm_placement(NormPlacement::Pre);
         match self {
@@ -58,9 +58,9 @@ impl Layout {
         }
     }
 
-    /// Returns a configuration with the choices of the models that have this layout: norms,
-    /// positions, activation, biases, factors and shared matrices. Its sizes, its dropout and its
-    /// padding are those of `config`.
+    /// Returns `config` with the choices of the models that have this layout: norms, positions,
+    /// activation, biases and scales, and for Hugging Face's layouts also weight tying. Sizes,
+    /// dropout and `pad_id` do not change.
     ///
     /// ```
     /// use transformer::weights::Layout;
@@ -80,7 +80,7 @@ impl Layout {
             activation: usual.activation,
             norm_placement: usual.norm_placement,
             final_norm: match self {
-                // BART, which is post-norm, lacks it.
+                // BART, which is post-norm, has no final norm.
                 Self::Bart => false,
                 _ => usual.final_norm,
             },
@@ -133,7 +133,7 @@ impl Layout {
         }
         // In `torch.nn`, an encoder alone or a decoder alone may lack the final norm.
         let may_lack_norm = self == Self::TorchNn && contents != Contents::Model;
-        // BART, which is post-norm, lacks it, and mBART has it.
+        // BART, which is post-norm, has no final norm. mBART, which is pre-norm, has one.
         let has_norm = match self {
             Self::Bart => config.norm_placement == NormPlacement::Pre,
             _ => usual.final_norm,
@@ -152,7 +152,7 @@ impl Layout {
         if config.activation.is_gated() != usual.activation.is_gated() {
             return Some(("activation", value(&config.activation)));
         }
-        // transformers has no names for the others.
+        // The library `transformers` has no names for these two activations.
         let is_t5 = matches!(self, Self::T5 | Self::T5Gated);
         if matches!(config.activation, Activation::Glu | Activation::Geglu) && is_t5 {
             return Some(("activation", value(&config.activation)));
@@ -164,11 +164,11 @@ impl Layout {
         if is_configurable && config.weight_tying != WeightTying::All {
             return Some(("weight_tying", value(&config.weight_tying)));
         }
-        // The configurations of BART and its relatives have no epsilon.
+        // The `config.json` of BART and its relatives has no field for epsilon.
         if is_configurable && config.norm_epsilon != usual.norm_epsilon {
             return Some(("norm_epsilon", value(&config.norm_epsilon)));
         }
-        // Both stacks of T5 have one embedding.
+        // Both stacks of T5 share one embedding table.
         if is_t5 && !config.weight_tying.shares_source() {
             return Some(("weight_tying", value(&config.weight_tying)));
         }
@@ -191,7 +191,7 @@ impl Layout {
                 usual.embedding_norm,
             ),
             ("biases", config.biases, usual.biases),
-            // M2M100 has no such bias, and Pegasus has one.
+            // M2M100 has no bias of the logits, but Pegasus has one.
             (
                 "logits_bias",
                 config.logits_bias,

@@ -7,7 +7,8 @@ use crate::choice::choices;
 pub enum Layout {
     /// This crate's own names.
     Native,
-    /// Models with the paper's names, such as `encoder.layers.0.self_attn.w_q.weight`.
+    /// Models with names after the paper's symbols, such as
+    /// `encoder.layers.0.self_attn.w_q.weight`.
     Paper,
     /// labml's annotated implementation, with names such as
     /// `encoder.layers.0.self_attn.query.linear.weight`.
@@ -18,10 +19,10 @@ pub enum Layout {
     /// Models that add embeddings and a generator to `torch.nn.Transformer`, with names such as
     /// `encoder.layers.0.self_attn.in_proj_weight`.
     TorchNn,
-    /// BART and mBART in Hugging Face's library: Marian's names, with
+    /// BART and mBART in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layernorm_embedding.weight`.
     Bart,
-    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, with
+    /// M2M100, NLLB and Pegasus in Hugging Face's library: Marian's names, and also
     /// `model.encoder.layer_norm.weight`.
     M2m100,
     /// Marian in Hugging Face's library, with names such as
@@ -49,9 +50,9 @@ choices!(Layout, "layout", {
 });
 
 impl Layout {
-    /// Returns the end of a name that every file of this layout has, and that files of the layouts
-    /// after it in [`Choice::ALL`](crate::Choice::ALL) lack. `None` if names of self-attention tell
-    /// the layout apart.
+    /// Returns the end of a tensor name that every file of this layout has, and that no file of a
+    /// later layout in [`Choice::ALL`](crate::Choice::ALL) has. `None` if the names of
+    /// self-attention weights are enough to recognise the layout.
     pub(in crate::weights) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Bart => Some("coder.layernorm_embedding.weight"),
@@ -61,10 +62,11 @@ impl Layout {
         }
     }
 
-    /// Returns whether transformers ignores a tensor of this name when it loads a file of this layout.
+    /// Returns whether the library `transformers` ignores a tensor of this name in a file of this
+    /// layout.
     pub(in crate::weights) fn ignores(self, name: &str) -> bool {
         match self {
-            // Early versions wrote a table that cross-attention never used.
+            // Early versions of `transformers` wrote a table that cross-attention never used.
             Self::T5 | Self::T5Gated => {
                 name.ends_with("EncDecAttention.relative_attention_bias.weight")
             }

@@ -127,8 +127,7 @@ impl Rule {
         }
     }
 
-    /// Returns the length of a row of the layout's tensor, as a matrix, for a parameter of shape
-    /// `shape`.
+    /// Returns the size of the last axis of the layout's tensor for a parameter of shape `shape`.
     pub fn their_width(&self, shape: &[usize]) -> usize {
         match self.kind {
             Kind::Same => shape.last().copied().unwrap_or(1),
@@ -136,7 +135,7 @@ impl Rule {
         }
     }
 
-    /// Copies consecutive rows of the layout's tensor, of which `first` is the first, to their
+    /// Copies `rows`, consecutive rows of the layout's tensor from the index `first` on, to their
     /// places in the parameter `values`, which has shape `shape`.
     pub fn place(&self, shape: &[usize], first: usize, rows: &[f32], values: &mut [f32]) {
         let width = shape.last().copied().unwrap_or(1);

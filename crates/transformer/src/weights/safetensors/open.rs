@@ -95,7 +95,8 @@ impl SafetensorsFile {
         Ok((file, tensors, metadata.collect()))
     }
 
-    /// Reads the bytes of a tensor, which must be in the file, in chunks of `length` bytes.
+    /// Reads the bytes of a tensor, which must be in the file, in chunks of at most `length`
+    /// bytes.
     pub fn read_chunks(
         &self,
         name: &str,
@@ -116,7 +117,7 @@ impl SafetensorsFile {
         Ok(())
     }
 
-    /// Returns whether two names have their bytes in one place.
+    /// Returns whether two names refer to the same bytes of the file.
     pub fn is_one_place(&self, name: &str, other: &str) -> bool {
         self.locations.get(name) == self.locations.get(other)
     }

@@ -25,9 +25,10 @@ pub enum Dtype {
     F16,
     /// Elements are rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
     BF16,
-    /// The weights of linear layers and the embedding tables are quantised to 8 bits, as by
-    /// [`quantize_int8`](crate::weights::quantize_int8()). They are found by the names that this crate gives
-    /// them. Other parameters are written exactly.
+    /// The weights of linear layers and the embedding tables are quantised to 8 bits, as
+    /// [`quantize_int8`](crate::weights::quantize_int8()) does on flex. They are recognised by
+    /// their names in this crate. Other parameters, and matrices that cannot be divided into
+    /// blocks, are written exactly.
     Int8,
 }
 
@@ -67,11 +68,11 @@ pub fn to_bytes_with(
     Ok(bytes)
 }
 
-/// Writes the bytes that [`to_bytes_with`] returns, without having them in memory.
+/// Writes the bytes that [`to_bytes_with`] returns, without having all of them in memory.
 ///
 /// # Errors
 ///
-/// In the same case, or if `to` cannot be written.
+/// In the case of [`to_bytes_with`], or if `to` cannot be written.
 pub fn write(
     to: &mut impl Write,
     parameters: &Parameters,
@@ -79,7 +80,8 @@ pub fn write(
     metadata: &BTreeMap<String, String>,
 ) -> Result<(), WeightsError> {
     let mut tensors = encode(parameters, dtype)?;
-    // The order of the format's own writer, which aligns the elements.
+    // The writer of the `safetensors` crate has the same order. Larger element types come first,
+    // which aligns the elements.
     tensors.sort_by(|(name, one), (other, two)| two.dtype.cmp(&one.dtype).then(name.cmp(other)));
     let mut end = 0;
     let infos = tensors.iter().map(|(name, tensor)| {
@@ -117,7 +119,8 @@ pub fn write(
     Ok(())
 }
 
-/// Rounds the elements of a tensor in f32, and passes them on, some at a time.
+/// Rounds the f32 elements of a tensor, and passes their bytes to `all`, at most `ROUNDED` elements
+/// at a time.
 fn rounded(
     data: &TensorData,
     round: impl Fn(f32) -> [u8; 2],
@@ -131,7 +134,7 @@ fn rounded(
     })
 }
 
-/// A tensor as a file holds it.
+/// A tensor as it is written to a file.
 struct Encoded<'a> {
     dtype: FileDtype,
     shape: Vec<usize>,
@@ -147,7 +150,7 @@ enum Elements<'a> {
 }
 
 impl Elements<'_> {
-    /// Returns the number of bytes in the file.
+    /// Returns the number of bytes that the elements have in the file.
     fn length(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -156,7 +159,7 @@ impl Elements<'_> {
     }
 }
 
-/// Returns parameters as a file holds them, by their names in the file.
+/// Returns the tensors of a file with these parameters, and their names in the file.
 fn encode(
     parameters: &Parameters,
     dtype: Dtype,

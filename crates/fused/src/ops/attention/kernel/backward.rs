@@ -5,8 +5,8 @@
 //! dS = P (dP - rowsum(dO O))      dQ = dS K / sqrt(K)      dK = dS^T Q / sqrt(K)
 //! ```
 //!
-//! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped queries,
-//! `dK` and `dV` are sums over the heads of the group.
+//! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped
+//! queries, `dK` and `dV` are sums over the heads of a group.
 //!
 //! `dropout` and its derivative `dropout'` multiply by the same mask and factor as in the forward
 //! pass. `P (..)` and `dO O` are elementwise products. In `sqrt(K)`, `K` is the number of features
@@ -64,8 +64,8 @@ impl Attention<'_> {
         grad
     }
 
-    /// Returns the gradient of [`backward_packed`](Self::backward_packed), and the gradient of the
-    /// bias, `[H, T, T]`.
+    /// Returns the same gradient as [`backward_packed`](Self::backward_packed), and the gradient of
+    /// the bias, `[H, T, T]`.
     pub(in super::super) fn backward_packed_and_bias(
         &self,
         batch: usize,
@@ -76,8 +76,8 @@ impl Attention<'_> {
         let mut grad = Buffer::arbitrary(batch * t * n * d_head);
         let mut bias = Buffer::zeros(self.n_heads * t * t);
         if !grad.is_empty() {
-            // One thread computes all sequences of a group, so that the sum over the sequences is in
-            // their order.
+            // One thread computes all sequences of a group, so that their gradients of the bias are
+            // added in a fixed order.
             let rows = grad.chunks_mut(t * n * d_head);
             let mut heads: Vec<_> = rows.map(|grad| self.heads_of_packed(grad)).collect();
             let mut rows: Vec<_> = heads.iter_mut().map(|heads| self.groups(heads)).collect();
@@ -96,7 +96,8 @@ impl Attention<'_> {
         (grad, bias)
     }
 
-    /// Splits the gradient of a packed sequence by head: those of queries, keys and values.
+    /// Splits the gradient of a packed sequence by head. Returns the heads of the queries, of the
+    /// keys and of the values.
     fn heads_of_packed<'a>(&self, grad: &'a mut [f32]) -> [Vec<Vec<&'a mut [f32]>>; 3] {
         let mut query = by_head(grad, self.query.n_packed, self.query.d_head);
         let mut key = query.split_off(self.n_heads);
@@ -104,8 +105,8 @@ impl Attention<'_> {
         [query, key, value]
     }
 
-    /// Returns the groups of the heads of a sequence, with the number of each group. The heads of
-    /// keys and values are taken out.
+    /// Returns the index and the gradients of each group of heads of a sequence. The heads of keys
+    /// and values are drained from their vectors.
     fn groups<'a, 'b>(
         &self,
         [query, key, value]: &'b mut [Vec<Vec<&'a mut [f32]>>; 3],
@@ -260,8 +261,8 @@ struct SoftmaxBackward<'a, 'b> {
     grad: Matrix<'a>,
     weights: &'b mut [f32],
     gradients: &'b mut [f32],
-    /// Sums of the gradients of the scores, for the bias: `[n, S]` for the `n` queries of the block;
-    /// `None` without a bias.
+    /// The gradient of the bias, `[n, S]` for the `n` queries of the block, to which the gradients
+    /// of the scores are added. `None` if no bias needs a gradient.
     d_bias: Option<&'b mut [f32]>,
 }
 

@@ -4,8 +4,9 @@
 //! P = softmax(Q K^T / sqrt(K))    O = dropout(P) V
 //! ```
 //!
-//! In `sqrt(K)`, `K` is the number of features of a head. The forward pass also returns the
-//! log-sum-exp of each row of scores, from which the backward pass computes the weights again.
+//! In `sqrt(K)`, `K` is the number of features of a head. The formula omits the mask, the bias and
+//! the unscaled variant. The forward pass also returns the log-sum-exp of each row of scores, from
+//! which the backward pass computes the weights again.
 
 use pulp::{Simd, WithSimd};
 

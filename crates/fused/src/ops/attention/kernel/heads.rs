@@ -62,7 +62,7 @@ pub(in super::super) struct Attention<'a> {
     pub group: usize,
     pub mask: Option<MaskBytes<'a>>,
     pub dropout: Dropout,
-    /// Numbers that are added to the scores, `[H, T, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[H, T, S]`.
     pub bias: Option<&'a [f32]>,
     /// Factor of `Q K^T`.
     pub scale: f32,
@@ -109,7 +109,7 @@ pub(super) fn by_head(x: &mut [f32], n: usize, d_head: usize) -> Vec<Vec<&mut [f
 }
 
 impl Attention<'_> {
-    /// Returns whether there is enough work for several threads.
+    /// Returns whether attention of `batch` sequences is enough work for several threads.
     pub(super) fn is_large(&self, batch: usize) -> bool {
         let Heads { length, d_head, .. } = self.query;
         batch * self.n_heads * length * self.key.length * d_head >= PARALLEL

@@ -9,8 +9,8 @@ use crate::simd::exp::exponentiate;
 use crate::simd::level::arch;
 use crate::simd::vectors::{add_scaled, dot, largest};
 
-/// Minimum number of key elements for which several threads are used. For fewer elements, a second
-/// thread costs more than it saves.
+/// Number of multiply-adds of queries and keys below which a second thread costs more than it
+/// saves.
 const PARALLEL: usize = 1 << 16;
 
 thread_local! {
@@ -35,9 +35,9 @@ pub(in super::super) struct CachedAttention<'a> {
     /// A byte for each key of each row of the cache, `[N, T]`: 0 = visible, any other value =
     /// blocked. `None` if all keys are visible.
     pub mask: Option<&'a [u8]>,
-    /// Numbers that are added to the scores of every target, `[H, T]`; `None` for none.
+    /// Bias that is added to the scores of every target, `[H, T]`.
     pub bias: Option<&'a [f32]>,
-    /// Factor of the products of queries and keys.
+    /// Factor of `Q K^T`.
     pub scale: f32,
     pub n_heads: usize,
     /// Number of heads of the queries that share one head of keys and values, `H / G`.
@@ -71,7 +71,7 @@ impl CachedAttention<'_> {
         output
     }
 
-    /// Returns the row of the cache that holds key and value `t` of a target.
+    /// Returns the row of the cache that holds the key and the value at position `t` of a target.
     #[inline(always)]
     fn cache_row(&self, target: usize, t: usize) -> usize {
         match self.index {
@@ -80,8 +80,8 @@ impl CachedAttention<'_> {
         }
     }
 
-    /// Returns the key (`part` 0) or the value (`part` 1) of a target's token `t` in each of the `G`
-    /// heads of keys.
+    /// Returns the key (`part` 0) or the value (`part` 1) at position `t` of a target, for each of
+    /// the `G` heads of keys.
     #[inline(always)]
     fn heads(&self, target: usize, t: usize, part: usize) -> std::slice::ChunksExact<'_, f32> {
         let token = self.cache_row(target, t) * self.capacity + t;
@@ -140,8 +140,8 @@ impl WithSimd for Targets<'_> {
                     *weight += bias;
                 }
             }
-            // `max(1)`: there may be no keys, and `chunks_exact_mut` panics if the size of a chunk
-            // is 0.
+            // Without keys, the length is 0. `chunks_exact_mut` would panic for chunks of 0
+            // elements.
             for weights in weights.chunks_exact_mut(attention.length.max(1)) {
                 let Some(largest) = largest(weights) else {
                     weights.fill(0.0);

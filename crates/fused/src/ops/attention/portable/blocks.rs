@@ -9,8 +9,8 @@
 //! dQ = dS K / sqrt(K)                   dK = dS^T Q / sqrt(K)
 //! ```
 //!
-//! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped queries,
-//! `dK` and `dV` are sums over the heads of a group.
+//! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped
+//! queries, `dK` and `dV` are sums over the heads of a group.
 //!
 //! `P D`, `(dO V^T) D`, `P (..)` and `dO O` are elementwise products.
 
@@ -36,9 +36,9 @@ pub(super) struct Attention<B: Backend> {
     query: FloatTensor<B>,
     /// Keys, `[B, H, S, K]`: with grouped queries, a copy for each head of queries.
     key: FloatTensor<B>,
-    /// Values, `[B, H, S, K]`, as the keys.
+    /// Values, `[B, H, S, K]`, copied like the keys.
     value: FloatTensor<B>,
-    /// Numbers that are added to the scores, `[1, H, T, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
     bias: Option<FloatTensor<B>>,
     /// Number of heads of keys and values, `G`.
     of_keys: usize,
@@ -46,11 +46,11 @@ pub(super) struct Attention<B: Backend> {
     pub form: Form,
 }
 
-/// A block of `n` queries, and the masks of their scores.
+/// A block of `n` queries, with the bias and the masks of their scores.
 struct Block<B: Backend> {
     /// Queries, `[B, H, n, K]`.
     query: FloatTensor<B>,
-    /// Numbers that are added to the scores, `[1, H, n, S]`; `None` for none.
+    /// Bias that is added to the scores of every sequence, `[1, H, n, S]`.
     bias: Option<FloatTensor<B>>,
     /// Attention mask, `[B, H, n, S]`, `true` = blocked. `None` if all keys are visible.
     blocked: Option<BoolTensor<B>>,
@@ -268,8 +268,8 @@ fn repeated<B: Backend>(x: FloatTensor<B>, group: usize) -> FloatTensor<B> {
     B::float_reshape(x, Shape::new([batch, of_keys * group, length, d_head]))
 }
 
-/// Adds up a tensor `[B, H, L, K]` over the heads that share one of `of_keys` heads of keys; the
-/// derivative of [`repeated`].
+/// Adds up a tensor `[B, H, L, K]` over the heads that share one of `of_keys` heads of keys. This
+/// is the backward pass of [`repeated`].
 fn summed<B: Backend>(x: FloatTensor<B>, of_keys: usize) -> FloatTensor<B> {
     let [batch, n_heads, length, d_head] = [0, 1, 2, 3].map(|dim| size(&x, dim));
     if of_keys == n_heads {

@@ -53,8 +53,8 @@ fn growth(part: &Value) -> u64 {
                 .iter()
                 .filter_map(|name| fields.get(*name)?.as_str());
             let longest = inserted.map(str::len).max().unwrap_or(1).max(1);
-            // `Prepend` keeps the text, and so does a `Replace` whose pattern matches empty texts.
-            // Every regular expression counts as such a pattern.
+            // `Prepend` adds to a text without removing anything, and so does a `Replace` whose
+            // pattern matches the empty text. Any regular expression might match it.
             let matches_empty = |pattern: &Value| {
                 pattern.get("Regex").is_some() || pattern["String"].as_str() == Some("")
             };
@@ -121,7 +121,7 @@ mod tests {
             "its normalizer can make a text 10000 times as long, but only 1000 times is accepted";
         assert_eq!(error, expected);
         assert!(file(vec![replace("0123456789"); 40]).is_err());
-        // A pattern that matches empty texts inserts its content before each character.
+        // If the pattern matches the empty text, `Replace` inserts `content` before each character.
         for pattern in [json!({"Regex": "x*"}), json!({"String": ""})] {
             let doubling = json!({"type": "Replace", "pattern": pattern, "content": "a"});
             assert_eq!(file(vec![doubling.clone(); 9]), Ok(()));
@@ -135,7 +135,8 @@ mod tests {
         };
         // A valid table in base64: four bytes with the size 8, and then eight bytes that are 0.
         assert_eq!(table("CAAAAAAAAAAAAAAA"), Ok(()));
-        // The first two give a size larger than the table; the others are too short or not base64.
+        // The headers of the first two tables state a size that is larger than the table. The other
+        // tables are too short or not base64.
         for wrong in ["/////wAAAAAAAAAA", "CAEAAAAAAAAAAAAA", "CA", "", "!!!!!!!!"] {
             let error = table(wrong).unwrap_err();
             assert_eq!(error, "its normalizer has a damaged precompiled_charsmap");

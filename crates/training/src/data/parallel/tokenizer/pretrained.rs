@@ -15,13 +15,13 @@ use crate::error::UsageError;
 use crate::files::sha256;
 
 impl Tokenizer {
-    /// Returns the tokeniser of a pretrained model for sources or for targets, given the one of the
-    /// file `path`.
+    /// Returns the tokeniser of a pretrained model for sources or for targets. `parsed` was read
+    /// from the file `path`, which errors name.
     ///
     /// # Errors
     ///
-    /// If it has tokens that the model does not have, pads or ends texts as another model, or lacks
-    /// the language of the texts.
+    /// If the tokeniser has tokens that the model does not have, pads or ends texts with other
+    /// tokens than the model, or lacks the language of the texts.
     pub fn pretrained(
         parsed: &PretrainedTokenizer,
         path: &Path,
@@ -43,7 +43,7 @@ impl Tokenizer {
         };
         let language = match language {
             Some(name) => match inner.token_to_id(name) {
-                // The start token of some models is the language, which is not repeated.
+                // In some models, the start token is the language token, which is not repeated.
                 Some(id) if side == Texts::Targets && id == model.start_id => Language::None,
                 Some(id) if is_language(name) => Language::Token(id),
                 _ => return Err(UsageError::new(flag, name, no_language(inner))),
@@ -83,14 +83,15 @@ impl Tokenizer {
     }
 }
 
-/// The tokeniser of a pretrained model, as its `tokenizer.json` says. Sources and targets share it.
+/// The parsed `tokenizer.json` of a pretrained model, from which [`Tokenizer::pretrained`] makes a
+/// tokeniser of sources and one of targets.
 pub struct PretrainedTokenizer {
     inner: Arc<Inner>,
     json: Vec<u8>,
 }
 
 impl PretrainedTokenizer {
-    /// Parses the content of the file `path`.
+    /// Parses `json`, the content of the file `path`.
     ///
     /// # Errors
     ///

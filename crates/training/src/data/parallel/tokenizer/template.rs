@@ -3,31 +3,33 @@
 use serde::Serialize;
 use tokenizers::{Encoding, Tokenizer};
 
-/// What a pretrained model's tokeniser adds to a text. It follows from the template in
-/// `tokenizer.json`, in which the token of a language is replaced.
+/// The special tokens that a pretrained model's tokeniser adds to a text: those of the template in
+/// `tokenizer.json`, in which the language token may be replaced or removed.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Template {
-    /// The language of the texts.
+    /// What happens to the language token of the template.
     pub language: Language,
     /// Token ids with which every text begins, whether the template has them or not.
     pub prefix: Vec<u32>,
-    /// Token ids that end sources. [`Template::ids`] leaves them out.
+    /// Token ids that end sources. [`Template::ids`] omits them.
     pub suffix: Vec<u32>,
 }
 
-/// What becomes of the token of a language in a template.
+/// What happens to the language token of a template, such as `eng_Latn`.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(super) enum Language {
-    /// That of the template, if it has one.
+    /// The language token is kept.
     OfTemplate,
-    /// It becomes the token with this id, which begins the text if the template has none.
+    /// The token with this id replaces the language token. If the template has no language token,
+    /// the token with this id begins the text.
     Token(u32),
-    /// It is left out.
+    /// The language token is removed.
     None,
 }
 
 impl Template {
-    /// Returns the ids of an encoding with the tokens of the template, except the suffix.
+    /// Returns the ids of an encoding, with the prefix and the tokens of the template, but without
+    /// the suffix.
     pub fn ids(&self, encoding: &Encoding, tokenizer: &Tokenizer) -> Vec<u32> {
         let mut ids = self.whole(encoding, tokenizer);
         ids.truncate(ids.len().saturating_sub(self.suffix.len()));
@@ -37,7 +39,8 @@ impl Template {
         ids
     }
 
-    /// Finds the suffix: the special tokens that the template adds after a text.
+    /// Sets the suffix: the special tokens that the template adds after a text. `encoding` is that
+    /// of any text that is not empty.
     pub fn with_suffix(mut self, encoding: &Encoding, tokenizer: &Tokenizer) -> Self {
         let added = encoding.get_special_tokens_mask().iter().rev();
         let added = added.take_while(|&&is_added| is_added == 1).count();
@@ -65,7 +68,8 @@ impl Template {
     }
 }
 
-/// Returns the place of the language's token among the tokens that the template has added.
+/// Returns the index in the encoding of the language token that the template has added; `None` if
+/// there is none.
 fn language_of(encoding: &Encoding, tokenizer: &Tokenizer) -> Option<usize> {
     let added = encoding.get_special_tokens_mask();
     let mut ids = encoding.get_ids().iter().zip(added);

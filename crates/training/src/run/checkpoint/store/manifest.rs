@@ -60,7 +60,7 @@ impl FileEntry {
     }
 }
 
-/// Passes bytes on to a writer, and calls `each` with those that it took.
+/// Passes bytes on to the writer `to`, and calls `each` with the bytes that `to` has taken.
 struct Inspect<W, F> {
     to: W,
     each: F,

@@ -3,7 +3,7 @@
 use super::table::*;
 use crate::weights::layout::rule::{Kind, Part};
 
-/// Returns the rules of Marian, BART and M2M100, which have the same names.
+/// Returns the rules that Marian, BART and M2M100 have in common.
 pub(super) fn marian() -> Table {
     let mut table = Table::new(["weight", "bias"]);
     table.before = "model.";
