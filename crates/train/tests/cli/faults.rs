@@ -294,7 +294,7 @@ fn settings_and_tables_are_read_without_guesses() {
         &["wide.tsv", "line 2 has 3 columns", "SOURCE<TAB>TARGET"],
     );
     // A batch of this size needs 98 GB for its activations.
-    if MachineMemory::read().is_some_and(|machine| machine.total < 90_000_000_000) {
+    if MachineMemory::read(1).is_some_and(|machine| machine.total < 90_000_000_000) {
         let many = ["fit", "--batch-size", "790000", "--dry-run"];
         let parts = ["--batch-size 790000", "GB", "fit", "--accumulate"];
         fails(&run(path, &many), 2, &parts);

@@ -6,9 +6,8 @@ use serde_json::Value;
 
 use super::assign::{DERIVED, replaced_by};
 use super::{RunConfig, TextSize};
-use crate::data::parallel::TextConfig;
+use crate::data::parallel::{BATCH_TOKENS, TextConfig};
 use crate::data::{DataConfig, SYNTHETIC_TASKS};
-use crate::pretrained::BATCH_TOKENS;
 
 /// Values of settings by their paths, such as `optimization.schedule.warmup`, sorted by path.
 pub type Settings = BTreeMap<String, Value>;

@@ -129,7 +129,7 @@ pub fn decode_greedily<M: SequenceModel>(
     decode(model, dataset, examples, None, &config, group)
 }
 
-/// Returns the fraction of outputs that the data set accepts as correct.
+/// Returns the fraction of outputs that the data set accepts as correct; NaN without any output.
 pub fn exact_match(decoded: &[Decoded]) -> f64 {
     decoded.iter().filter(|d| d.is_exact).count() as f64 / decoded.len() as f64
 }

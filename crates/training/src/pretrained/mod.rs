@@ -15,7 +15,7 @@ use transformer::{Transformer, TransformerConfig};
 
 use crate::config::RunConfig;
 use crate::data::parallel::{
-    ParallelDataset, PretrainedConfig, PretrainedTokenizer, TextConfig, TokenizerPair,
+    BATCH_TOKENS, ParallelDataset, PretrainedConfig, PretrainedTokenizer, TextConfig, TokenizerPair,
 };
 use crate::data::{Dataset, SearchDefaults, Sides};
 use crate::error::UsageError;
@@ -33,9 +33,6 @@ const LARGEST: u64 = 64;
 
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
-
-/// Default number of tokens of a batch when a pretrained model is trained.
-pub(crate) const BATCH_TOKENS: usize = 2048;
 
 /// Languages of a model that translates between several. Both are `None` for a model of one
 /// language pair.

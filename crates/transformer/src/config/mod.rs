@@ -186,6 +186,10 @@ impl TransformerConfig {
             ));
         }
         if self.positions == Positions::Rotary && !self.d_head().is_multiple_of(2) {
+            if let Some(d_kv) = self.d_kv {
+                let expected = "even: rotary positions rotate pairs of dimensions";
+                return Err(ConfigError::new("d_kv", d_kv, expected));
+            }
             return Err(ConfigError::new(
                 "d_model",
                 self.d_model,
@@ -201,7 +205,7 @@ impl TransformerConfig {
                 return Err(ConfigError::new(
                     "relative_buckets",
                     buckets,
-                    "even and at least 4",
+                    format!("even, and from 4 to {MAX_SIZE}"),
                 ));
             }
             // In the causal decoder, every distance below `buckets / 2` has a bucket of its own.
@@ -225,6 +229,14 @@ impl TransformerConfig {
         {
             let expected = "even and at least 4: half of the dimensions are sines";
             return Err(ConfigError::new("d_model", self.d_model, expected));
+        }
+        if self.norm_variance == NormVariance::Unbiased && self.norm == NormKind::Rms {
+            let expected = "biased: an RMS norm divides by the mean of the squares";
+            return Err(ConfigError::new(
+                "norm_variance",
+                self.norm_variance,
+                expected,
+            ));
         }
         if self.norm_variance == NormVariance::Unbiased && self.d_model == 1 {
             let expected = "at least 2: the unbiased variance is divided by {d_model} - 1";

@@ -11,6 +11,7 @@ use crate::init::Init;
 
 /// A position table that is added to embeddings.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant)] // A stack has one of these.
 pub enum PositionEncoding {
     /// Fixed sines and cosines.
     Sinusoidal(SinusoidalEncoding),

@@ -42,7 +42,7 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// The file holds a single stack.
+    /// The file holds a single stack, or its tensors do not fit the configuration.
     pub fn transformer(self, device: &Device) -> Result<Transformer, WeightsError> {
         if self.contents != Contents::Model {
             let what = format!("holds {}, not a whole model", self.contents);

@@ -34,7 +34,7 @@ use super::linear::linear;
 ///
 /// # Panics
 ///
-/// If the numbers of rows differ, or a target is not below `V`.
+/// If the numbers of rows differ. On a CPU, also if a target is not below `V`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
@@ -97,7 +97,8 @@ pub fn cross_entropy(
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, a target is not below `V`, or `rows_at_a_time` is 0.
+/// If the shapes do not fit together, or `rows_at_a_time` is 0. On a CPU, also if a target is not
+/// below `V`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};

@@ -129,7 +129,8 @@ pub fn int8_data(
     );
     let n_blocks = shape[0] / block[0] * (shape[1] / block[1]);
     assert_eq!(scales.len(), n_blocks, "the number of scales");
-    let block = block.map(|size| u8::try_from(size).expect("a block has at most 255 rows"));
+    let block =
+        block.map(|size| u8::try_from(size).expect("a block has at most 255 rows and columns"));
     let scheme = QuantScheme::default()
         .with_value(QuantValue::Q8S)
         .with_store(QuantStore::Native)

@@ -195,7 +195,7 @@ mod avx512 {
     use pulp::Arch;
     use pulp::x86::V4;
 
-    use crate::simd::level::{arch, has_bf16_instructions};
+    use crate::simd::level::arch;
     use crate::simd::matmul::format::Format;
     use crate::simd::matmul::part::{Part, SCRATCH};
 
@@ -208,7 +208,7 @@ mod avx512 {
         /// Returns the format if the process's instruction-set level and the CPU support it.
         pub fn of_level() -> Option<Self> {
             match arch() {
-                Arch::V4(simd) if has_bf16_instructions() => Some(Self(simd)),
+                Arch::V4(simd) if is_x86_feature_detected!("avx512bf16") => Some(Self(simd)),
                 _ => None,
             }
         }

@@ -26,6 +26,7 @@ pub use corpus::{Corpus, CorpusStats, Pair, Pairs, ReadOptions, is_json_lines};
 pub use dataset::ParallelDataset;
 pub use fingerprint::Fingerprint;
 pub use held_out::ValidationPairs;
+pub(crate) use pretrained::BATCH_TOKENS;
 pub use pretrained::PretrainedConfig;
 pub(crate) use tokenizer::is_language;
 pub use tokenizer::{

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::SearchDefaults;
 
+/// Default number of tokens of a batch when a pretrained model is trained.
+pub(crate) const BATCH_TOKENS: usize = 2048;
+
 /// The tokeniser of a pretrained model, and the model's settings that concern texts. Texts get the
 /// special tokens of the template in `tokenizer.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
