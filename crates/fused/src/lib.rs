@@ -154,7 +154,7 @@
 //!    use crate::backend::flex::{self, FlexTensor};
 //!    use crate::profile::Timer;
 //!
-//!    /// The operation that Burn dispatches to tensors of flex, with or without autodiff.
+//!    /// The operation that Burn dispatches to the backend flex, with or without autodiff.
 //!    #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 //!    pub(crate) trait SquareOps: Backend {
 //!        /// Returns `x²`.

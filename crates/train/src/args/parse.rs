@@ -145,7 +145,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 ///
 /// # Errors
 ///
-/// A path that is not valid UTF-8.
+/// If the value of a flag is a path that is not valid UTF-8.
 pub fn given(group: &impl Serialize) -> Result<Vec<String>, UsageError> {
     let flags = serde_json::to_value(group)
         .map_err(|error| UsageError::new("file", "", error.to_string()))?;

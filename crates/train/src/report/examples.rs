@@ -20,8 +20,8 @@ use crate::plot::{AttentionMaps, HeadMap};
 /// Maximum number of examples whose attention a page shows.
 const MAPS: usize = 8;
 
-/// Maximum number of attention weights of a run, unless its first example alone has more. Each
-/// weight takes two bytes in the page.
+/// Maximum number of attention weights that a page holds for one run. The first example is kept
+/// even if it alone has more. Each weight takes two bytes in the page.
 const WEIGHTS: usize = 600_000;
 
 /// Maximum number of source tokens of an example whose attention a page shows.

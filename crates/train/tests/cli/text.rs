@@ -636,7 +636,7 @@ fn tokenizer_files_are_used_unless_they_lack_something() {
             .unwrap(),
     );
 
-    // This tokeniser of words has no token for unknown words.
+    // The unknown token of this tokeniser, `<unk>`, is not in its vocabulary.
     let words = r#"{"version": "1.0", "model": {"type": "WordLevel", "unk_token": "<unk>",
         "vocab": {"<pad>": 0, "<bos>": 1, "<eos>": 2, "der": 3}}}"#;
     fs::write(path.join("words.json"), words).unwrap();

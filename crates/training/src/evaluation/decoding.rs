@@ -42,7 +42,7 @@ type Output = (usize, Vec<u32>);
 #[derive(Default, Serialize, Deserialize)]
 struct Part {
     outputs: Vec<Output>,
-    /// Indices of the examples in each batch that failed.
+    /// Batches whose decoding returned an error, each as the indices of its examples.
     failed: Vec<Vec<usize>>,
 }
 

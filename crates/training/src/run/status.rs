@@ -58,8 +58,7 @@ impl fmt::Display for Status {
 pub struct RunStatus {
     /// Status of the run.
     pub status: Status,
-    /// Number of steps taken. Unless the run has finished or was stopped, only the steps up to the
-    /// last checkpoint count.
+    /// Number of steps taken. While a run trains, this is the step of its last checkpoint.
     pub step: usize,
     /// Total number of configured steps.
     pub steps: usize,

@@ -5,8 +5,8 @@ use crate::error::ConfigError;
 
 /// An error in a file of weights, or parameters that do not fit a module.
 ///
-/// Messages about a file begin with a verb or name a tensor, so that they can follow the name of
-/// the file.
+/// Messages about a file do not name the file, so that the caller can put a name before them, as in
+/// `NAME: is empty`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
     /// The bytes are not a safetensors file, or are truncated.

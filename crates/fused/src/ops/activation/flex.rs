@@ -11,7 +11,7 @@ use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
 use crate::profile::Timer;
 
-/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait ActivationOps: Backend {
     /// Returns `dropout(max(x, 0))` for a tensor of any shape.

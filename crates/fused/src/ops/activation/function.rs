@@ -33,9 +33,10 @@ impl Activation {
 /// `2 sqrt(2 / π)`.
 const FACTOR: f64 = 1.595_769_121_605_730_7;
 
-/// The coefficient of `x³` in the approximation of GELU.
+/// The coefficient of `x³` in `u = sqrt(2 / π) (x + 0.044715 x³)`, the argument of tanh in the
+/// approximation of GELU.
 const CUBIC: f64 = 0.044_715;
 
-/// Coefficients `[a, b]` of the approximation of GELU in the form `x σ(a x + b x³)`, which equals
-/// `x (1 + tanh(u)) / 2` because `(1 + tanh(u)) / 2 = σ(2 u)`.
+/// Coefficients `[a, b]` of `2 u = a x + b x³`. The approximation of GELU, `x (1 + tanh(u)) / 2`,
+/// equals `x σ(2 u)`.
 pub(super) const ARGUMENT: [f64; 2] = [FACTOR, FACTOR * CUBIC];

@@ -16,7 +16,7 @@ use crate::ops::dropout::flex::draw;
 use crate::ops::dropout::kernel::Dropout;
 use crate::profile::Timer;
 
-/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait AttentionOps: Backend {
     /// Returns the attention of a sequence to itself, `[B, T, H * K]`, from packed queries, keys

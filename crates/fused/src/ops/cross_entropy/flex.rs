@@ -11,7 +11,7 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::ops::linear::flex::LinearOps;
 use crate::profile::Timer;
 
-/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait CrossEntropyOps: Backend {
     /// Returns the loss `[N]` of each row of the logits `[N, V]`.

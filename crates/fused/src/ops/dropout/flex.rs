@@ -9,7 +9,7 @@ use super::kernel::{Dropout, drop_in_place};
 use crate::backend::flex::{self, FlexTensor};
 use crate::profile::Timer;
 
-/// The operation that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operation that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait DropoutOps: Backend {
     /// Applies dropout to a tensor of any shape.

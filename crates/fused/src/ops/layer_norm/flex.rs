@@ -10,7 +10,7 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 
-/// The operation that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operation that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff)]
 pub(crate) trait LayerNormOps: Backend {
     /// Returns the layer norm of each row of `x`, `[N, D]`.

@@ -9,7 +9,7 @@ use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 use crate::simd::matmul::matrix::Matrix;
 
-/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait LinearOps: Backend {
     /// Returns `x W`, `[M, N]`, for x `[M, K]` and W `[K, N]`.

@@ -12,7 +12,7 @@ use crate::ops::layer_norm::kernel::Norm;
 use crate::ops::layer_norm::statistics::Statistics;
 use crate::profile::Timer;
 
-/// The operations that Burn dispatches to tensors of flex, with or without autodiff.
+/// The operations that Burn dispatches to the backend flex, with or without autodiff.
 #[backend_extension(Flex, Autodiff: cfg(feature = "autodiff"))]
 pub(crate) trait ResidualOps: Backend {
     /// Returns `x + dropout(y)`, `[N, D]`.

@@ -223,7 +223,7 @@ impl Part<'_, '_, '_> {
     }
 
     /// Adds the product of a tile of `x` and the first `V` vectors of each row of a panel to the
-    /// output.
+    /// sums that `load` returns, and stores the results in the output.
     #[inline(always)]
     fn tile<S: Simd, F: Format<S>, X: Tile, const V: usize, const WHOLE: bool>(
         &mut self,
@@ -242,8 +242,7 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of rows `H..H + R` of a tile of `x` and the first `V` vectors of each row
-    /// of a panel to the output.
+    /// Does the same as [`tile`](Self::tile) for rows `H..H + R` of the tile.
     #[inline(always)]
     fn tile_rows<
         S: Simd,

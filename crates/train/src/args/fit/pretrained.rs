@@ -36,7 +36,7 @@ impl PretrainedArgs {
     ///
     /// # Errors
     ///
-    /// A path that is not valid UTF-8.
+    /// If the value of a flag is a path that is not valid UTF-8.
     pub fn given(&self) -> Result<Vec<String>, UsageError> {
         given(self)
     }

@@ -18,7 +18,7 @@ pub struct TokenizerArgs {
     /// Kind of tokens [default: bpe]
     #[arg(long, value_name = "KIND", value_parser = listed::<TokenizerKind>(TOKENIZER))]
     pub tokenizer: Option<TokenizerKind>,
-    /// Tokens of each vocabulary; the default is smaller for a corpus that has fewer
+    /// Number of tokens in each vocabulary; by default fewer for a corpus that has fewer different ones
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub vocab_size: Option<usize>,
     /// Tokens of the vocabulary of sources [default: --vocab-size]
@@ -55,7 +55,7 @@ impl TokenizerArgs {
     ///
     /// # Errors
     ///
-    /// A path that is not valid UTF-8.
+    /// If the value of a flag is a path that is not valid UTF-8.
     pub fn given(&self) -> Result<Vec<String>, UsageError> {
         given(self)
     }

@@ -152,7 +152,8 @@ impl Rule {
             }
             return;
         }
-        // A row of theirs is a column of ours. Several columns at once fill whole cache lines.
+        // Each row of the layout's tensor becomes a column of the parameter. Copying several columns
+        // at once fills whole cache lines.
         let n_rows = rows.len() / their_width;
         let meant = theirs.max(first)..(theirs + count).min(first + n_rows);
         for start in meant.clone().step_by(LINE) {

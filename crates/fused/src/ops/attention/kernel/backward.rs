@@ -76,8 +76,8 @@ impl Attention<'_> {
         let mut grad = Buffer::arbitrary(batch * t * n * d_head);
         let mut bias = Buffer::zeros(self.n_heads * t * t);
         if !grad.is_empty() {
-            // One thread computes all sequences of a group, so that their gradients of the bias are
-            // added in a fixed order.
+            // One thread computes a group of heads for all sequences of the batch, so that the
+            // sequences' gradients of the bias are added in a fixed order.
             let rows = grad.chunks_mut(t * n * d_head);
             let mut heads: Vec<_> = rows.map(|grad| self.heads_of_packed(grad)).collect();
             let mut rows: Vec<_> = heads.iter_mut().map(|heads| self.groups(heads)).collect();
