@@ -112,7 +112,8 @@ impl TrainingMemory {
             DataConfig::Text(text) => [text.batch_tokens as f64; 2],
             _ => [limits.source, limits.target]
                 .map(|length| length as f64 * optimization.batch_size as f64),
-        };
+        }
+        .map(|tokens| tokens / processes as f64);
         let bytes = match config.execution.has_16_bit_tensors() {
             false => 4.0,
             true => 2.0,
@@ -128,7 +129,7 @@ impl TrainingMemory {
         };
         Self {
             state: state as u64,
-            batch: (bytes * (kept + logits * target as f64) / processes as f64) as u64,
+            batch: (bytes * (kept + logits * target as f64)) as u64,
         }
     }
 
@@ -208,6 +209,10 @@ mod tests {
         let of_two = TrainingMemory::of(&config, &limits(64), 2);
         assert_eq!(of_two.state, memory.state);
         assert_eq!(of_two.batch, memory.batch / 2);
+        // A chunk of the loss is that of a process.
+        config.execution.loss_chunk = Some(256);
+        let of = |processes| TrainingMemory::of(&config, &limits(64), processes).batch;
+        assert!(of(2) > of(1) / 2);
     }
 
     #[test]

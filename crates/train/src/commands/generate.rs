@@ -49,7 +49,10 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
         false => Work::Generate(Generation {
             prefix: args.prefix(run.dataset.as_ref(), config.max_length)?,
             alignments: args.alignments,
-            extends: args.max_length.is_none(),
+            extends: args
+                .max_length
+                .or(run.dataset.search().max_length)
+                .is_none(),
             config,
         }),
     };

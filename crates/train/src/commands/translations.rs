@@ -208,7 +208,10 @@ fn decode(
     let mut groups = BTreeMap::<usize, Vec<usize>>::new();
     for (index, example) in examples.iter().enumerate() {
         let length = example.source.len();
-        let most = max_output(length, generation.max_length, &limits, config);
+        let most = match dataset.search().max_length {
+            Some(_) => generation.max_length,
+            None => max_output(length, generation.max_length, &limits, config),
+        };
         groups.entry(most).or_default().push(index);
     }
     let mut decoded = vec![None; examples.len()];

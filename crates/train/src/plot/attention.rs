@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use burn::tensor::Tensor;
-use transformer::generate::GenerateConfig;
+use transformer::generate::Method;
 use transformer::{LayerTrace, Transformer, pad_sequences};
 
 use super::heat_map::{AttentionMaps, HeadMap};
@@ -63,8 +63,12 @@ pub fn attention_maps(
     let positions = model.decoder.max_len().unwrap_or(usize::MAX);
     let max_length = (dataset.limits().target - 1).max(2 * source.len());
     let max_length = max_length.min(positions.min(MAX_TOKENS) - 1);
-    let config = GenerateConfig::new(vocabularies.bos_id, max_length);
-    let found = model.generate(&[source], &config.with_eos_id(vocabularies.eos_id));
+    let search = dataset.search();
+    let mut config = search.config(dataset).with_method(Method::Greedy);
+    config.max_length = config.max_length.min(max_length);
+    config.min_length = config.min_length.min(config.max_length);
+    config.length_limit = None;
+    let found = model.complete(&[source], &[&search.prefix], &config);
     let found = found.map_err(|error| wrong(error.to_string()))?;
     let hypothesis = &found[0][0];
 

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::Value;
 use transformer::weights::{Parameters, read_file};
 
 use super::task::run;
@@ -138,11 +139,7 @@ fn a_run_begins_with_a_checkpoint_of_the_folders_model() {
     let folder = folder.path();
     write_pairs(folder);
     let from = folder.join("from");
-    fs::create_dir(&from).unwrap();
-    for file in fs::read_dir(family("bart")).unwrap() {
-        let file = file.unwrap();
-        fs::copy(file.path(), from.join(file.file_name())).unwrap();
-    }
+    copy_family("bart", &from);
     let flags = format!("{PAIRS} --steps 4 --dropout 0.2");
     run(folder, &format!("fit --from from {flags} --run-dir run"));
     let summary = || json(&folder.join("run/summary.json"));
@@ -171,6 +168,65 @@ fn flags_replace_the_languages_of_a_file_of_settings() {
     let print = "fit --config french.json --print-config";
     assert_eq!(run(folder, print), french);
     assert_eq!(run(folder, &format!("{print} {flags}")), german);
+}
+
+fn copy_family(name: &str, to: &Path) {
+    fs::create_dir(to).unwrap();
+    for file in fs::read_dir(family(name)).unwrap() {
+        let file = file.unwrap();
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// Copies the folder of a family to `to`, with other settings of generation.
+fn with_generation(name: &str, to: &Path, change: impl Fn(&mut Value)) {
+    copy_family(name, to);
+    let path = to.join("generation_config.json");
+    let mut settings = json(&path);
+    change(&mut settings);
+    fs::write(path, serde_json::to_vec(&settings).unwrap()).unwrap();
+}
+
+#[test]
+fn settings_of_generation_that_a_run_cannot_have_are_noticed_before_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    write_pairs(folder);
+    // Outputs of evaluations need not be longer than the targets.
+    with_generation("m2m_100", &folder.join("long"), |settings| {
+        settings["max_length"] = 200.into();
+    });
+    let flags = format!("{PAIRS} --steps 2 --eval-every 1 --max-length 20");
+    run(folder, &format!("fit --from long {flags} --run-dir run"));
+    with_generation("m2m_100", &folder.join("least"), |settings| {
+        settings["min_length"] = 30.into();
+    });
+    with_generation("m2m_100", &folder.join("suppressed"), |settings| {
+        settings["suppress_tokens"] = vec![500].into();
+    });
+    for (from, expected) in [
+        (
+            "least",
+            "folder least: has a min_length of 29 tokens after the first, but outputs can have 23",
+        ),
+        (
+            "suppressed",
+            "folder suppressed: suppresses the token 500, but the model has 29 tokens",
+        ),
+    ] {
+        let fit = format!("fit --from {from} {PAIRS} --dry-run");
+        let arguments: Vec<&str> = fit.split(' ').collect();
+        refused(folder, &arguments, &[expected]);
+    }
+    // Flags replace the languages of a file, and nothing else.
+    let fit = format!("fit --from {} {PAIRS} --print-config", family("m2m_100"));
+    let mut file: Value = serde_json::from_str(&run(folder, &fit)).unwrap();
+    file["data"]["pretrained"]["search"]["no_repeat_ngram"] = 5.into();
+    fs::write(folder.join("edited.json"), file.to_string()).unwrap();
+    let fit = "fit --config edited.json --target-lang deu_Latn --dry-run";
+    let arguments: Vec<&str> = fit.split(' ').collect();
+    let expected = "has other tokens or settings of generation than data.pretrained";
+    refused(folder, &arguments, &[expected]);
 }
 
 #[test]

@@ -29,9 +29,12 @@ pub fn generate_config(
     let has_eos = vocabularies.eos_id.is_some();
     let longest = examples.iter().map(|e| e.output(has_eos).len()).max();
     let mut config = dataset.search().config(dataset);
-    if limits.output.is_none() {
-        config.max_length = longest.unwrap_or(0) + usize::from(has_eos);
-    }
+    config.max_length = match limits.output {
+        None => longest.unwrap_or(0) + usize::from(has_eos),
+        // The model may have no positions for more.
+        Some(_) => config.max_length.min(limits.target - 1),
+    };
+    config.min_length = config.min_length.min(config.max_length);
     config.with_method(method)
 }
 

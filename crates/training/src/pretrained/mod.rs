@@ -193,9 +193,22 @@ fn settings(
             )));
         }
     }
+    let suppressed = &generation.suppressed;
+    if let Some(id) = suppressed.iter().find(|&&id| id as usize >= size) {
+        return Err(wrong(format!(
+            "suppresses the token {id}, but the model has {size} tokens"
+        )));
+    }
     let end_id = generation.end_token;
     let end_id = end_id.ok_or_else(|| wrong("has no eos_token_id".into()))?;
     let max_tokens = max_tokens(model);
+    let max_length = generation.max_length.map(|most| most.min(max_tokens - 1));
+    let (least, most) = (generation.min_length, max_length.unwrap_or(max_tokens - 1));
+    if least > most {
+        return Err(wrong(format!(
+            "has a min_length of {least} tokens after the first, but outputs can have {most}"
+        )));
+    }
     let folder = std::path::absolute(folder)
         .map_err(|error| wrong(format!("has no absolute path ({error})")))?;
     Ok(PretrainedConfig {
@@ -220,7 +233,7 @@ fn settings(
             early_stopping: generation.early_stopping,
             force_end: generation.force_end,
             normalize_first: generation.normalize_first,
-            max_length: generation.max_length.map(|most| most.min(max_tokens - 1)),
+            max_length,
         },
     })
 }

@@ -96,6 +96,27 @@ fn the_newest_checkpoint_is_read_to_the_last_bit() {
 }
 
 #[test]
+fn incomplete_checkpoints_and_those_of_another_step_are_skipped() {
+    let (_parent, path) = run();
+    let checkpoints = path.join("checkpoints");
+    let config = fs::read(checkpoints.join("step-10").join(CONFIG)).unwrap();
+    let of_eleven = state(11);
+    let files = [
+        (STATE, Content::Bytes(&of_eleven)),
+        (CONFIG, Content::Bytes(&config)),
+    ];
+    Checkpoints::of(&path).save(11, &files).unwrap();
+    assert_eq!(load(&path).unwrap().step, 10);
+    let error = load_selected(&path, "11").err().unwrap();
+    assert!(error.ends_with("model.safetensors: is missing"), "{error}");
+    fs::rename(checkpoints.join("step-10"), checkpoints.join("step-12")).unwrap();
+    assert_eq!(load(&path).unwrap().step, 9);
+    let error = load_selected(&path, "12").err().unwrap();
+    let expected = "state.json: is of step 10, but its folder says 12";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
 fn the_selected_checkpoint_is_read() {
     let (_parent, path) = run();
     let [nine, ten] = ["9", "10"].map(|step| parameters(&path, step));

@@ -32,6 +32,14 @@ impl PositionEncoding {
         }
     }
 
+    /// Returns the encoding for sources, whose padding may have no position.
+    pub(crate) fn of_sources(self, config: &TransformerConfig) -> Self {
+        match self {
+            Self::Sinusoidal(encoding) => Self::Sinusoidal(encoding.of_sources(config)),
+            learned => learned,
+        }
+    }
+
     /// Returns the encodings of positions `offset..offset + length`.
     ///
     /// # Shapes
@@ -48,9 +56,10 @@ impl PositionEncoding {
         }
     }
 
-    /// Returns the encodings of tokens whose sequences have `offset` tokens before them. They are
-    /// those of positions `offset..offset + T`, except for padding and the tokens after it with
-    /// [`Positions::SinusoidalFairseq`].
+    /// Returns the encodings of the tokens `ids`, which follow `offset` earlier tokens of each
+    /// sequence. Token `i` has the encoding of position `offset + i`. In sources with
+    /// [`Positions::SinusoidalFairseq`], padding gets zeros instead, and the tokens after it are
+    /// counted without it.
     ///
     /// # Shapes
     ///

@@ -7,8 +7,8 @@
 //!
 //! [`Positions::SinusoidalHalves`] has the same values, but all sines before all cosines.
 //! [`Positions::SinusoidalFairseq`] also has the exponent `i / (D / 2 - 1)` instead of
-//! `i / (D / 2)`, and `p + pad_id + 1` in place of `p`. Its positions count only the tokens that are
-//! not padding, and the encoding of padding is 0.
+//! `i / (D / 2)`, and `p + pad_id + 1` in place of `p`. In sources, its positions count only the
+//! tokens that are not padding, and the encoding of padding is 0.
 
 use std::ops::Range;
 
@@ -46,7 +46,17 @@ impl SinusoidalEncoding {
         let compute = || Tensor::from_data(configured_table(config), &device);
         Self {
             table: init.sinusoid.get_or_insert_with(compute).clone(),
-            uncounted: (config.positions == Positions::SinusoidalFairseq).then_some(config.pad_id),
+            uncounted: None,
+        }
+    }
+
+    /// Returns the encoding for sources, in which the positions of the configured kind may skip
+    /// padding. Those of targets count every token, as in a generation with a cache.
+    pub(super) fn of_sources(self, config: &TransformerConfig) -> Self {
+        let skips = config.positions == Positions::SinusoidalFairseq;
+        Self {
+            uncounted: skips.then_some(config.pad_id),
+            ..self
         }
     }
 
@@ -76,8 +86,7 @@ impl SinusoidalEncoding {
     pub(super) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
         let length = ids.dims()[1];
         let all = self.forward(offset, length);
-        // A single token is one that was generated, and not padding.
-        let Some(pad_id) = self.uncounted.filter(|_| length > 1) else {
+        let Some(pad_id) = self.uncounted else {
             return all.unsqueeze();
         };
         let is_padding = ids.equal_elem(pad_id);

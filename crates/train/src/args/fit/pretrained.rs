@@ -23,10 +23,10 @@ pub struct PretrainedArgs {
     /// Train the model of this folder of Hugging Face further, with its tokeniser
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["preset", "config"])]
     pub from: Option<PathBuf>,
-    /// Language of sources, for a model of several languages, such as eng_Latn [default: the tokeniser's]
+    /// Language of sources, for a model of several languages, such as eng_Latn [default: that of --config, or the tokeniser's]
     #[arg(long, value_name = "CODE")]
     pub source_lang: Option<String>,
-    /// Language of targets, for a model of several languages, such as deu_Latn [default: the model's]
+    /// Language of targets, for a model of several languages, such as deu_Latn [default: that of --config, or the model's]
     #[arg(long, value_name = "CODE")]
     pub target_lang: Option<String>,
 }
@@ -87,8 +87,12 @@ fn pretrained_of(config: &RunConfig) -> Option<&PretrainedConfig> {
 /// Returns the settings of `file` with the languages of `model`, which was opened with the
 /// languages of the flags, and with the settings of generation that depend on the languages.
 pub fn in_languages(mut file: RunConfig, model: &PretrainedModel) -> RunConfig {
-    if let DataConfig::Text(text) = &mut file.data {
-        text.pretrained = pretrained_of(&model.config).cloned();
+    if let DataConfig::Text(text) = &mut file.data
+        && let (Some(ours), Some(theirs)) = (&mut text.pretrained, pretrained_of(&model.config))
+    {
+        ours.source_language.clone_from(&theirs.source_language);
+        ours.target_language.clone_from(&theirs.target_language);
+        ours.search.prefix.clone_from(&theirs.search.prefix);
     }
     file
 }

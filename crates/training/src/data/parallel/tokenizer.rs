@@ -8,6 +8,7 @@ mod pretrained;
 mod template;
 mod untrained;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -175,8 +176,8 @@ impl Tokenizer {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner =
             Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
-        let ids = inner.get_vocab(true).into_values();
-        let vocab_size = ids.max().map_or(0, |id| id as usize + 1);
+        let used: HashSet<u32> = inner.get_vocab(true).into_values().collect();
+        let vocab_size = used.iter().max().map_or(0, |&id| id as usize + 1);
         // To write the file again, the tokenizers library needs memory for every id up to the
         // largest.
         if vocab_size > MAX_VOCAB_SIZE {
@@ -198,9 +199,10 @@ impl Tokenizer {
             let is_added = inner.add_special_tokens([token]);
             is_added.map_err(|error| wrong(error.to_string()))?;
             added.push(names[0]);
-            inner
-                .token_to_id(names[0])
-                .ok_or_else(|| wrong(format!("cannot take {}", names[0])))
+            // If ids are missing, the library may give one that another token has.
+            let id = inner.token_to_id(names[0]);
+            id.filter(|id| !used.contains(id))
+                .ok_or_else(|| wrong(format!("cannot take {}, which it lacks", names[0])))
         };
         let (pad_id, bos_id, eos_id) = (special(&PAD)?, special(&BOS)?, special(&EOS)?);
         if !added.is_empty() {

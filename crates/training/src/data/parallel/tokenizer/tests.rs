@@ -230,6 +230,22 @@ fn punctuation_is_attached_to_words() {
 }
 
 #[test]
+fn a_special_token_does_not_take_the_id_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tokenizer.json");
+    // With three tokens, the library gives the next one the id 3, which "b" has.
+    let vocab = r#"{"<unk>":0,"a":1,"b":3}"#;
+    let model = format!(r#"{{"type":"WordLevel","vocab":{vocab},"unk_token":"<unk>"}}"#);
+    let json = format!(r#"{{"version":"1.0","added_tokens":[],"model":{model}}}"#);
+    std::fs::write(&path, json).unwrap();
+    let error = Tokenizer::read(&path).err().unwrap().to_string();
+    assert!(
+        error.contains("cannot take <pad>, which it lacks"),
+        "{error}"
+    );
+}
+
+#[test]
 fn ids_beyond_any_model_are_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("tokenizer.json");
