@@ -35,6 +35,11 @@ fn changes() -> Vec<(&'static str, &'static str, Value)> {
             words(2_000_000_000),
         ),
         ("an id of 2^32", "/model", words(1 << 32)),
+        (
+            "an id of 2^32 - 2, and no special tokens",
+            "",
+            json!({ "version": "1.0", "added_tokens": [], "model": words(u64::from(u32::MAX) - 1) }),
+        ),
         ("an id below 0", "/model/vocab", json!({ "a": -1 })),
         (
             "ids that are equal",
