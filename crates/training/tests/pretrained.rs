@@ -21,6 +21,12 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/families")
 }
 
+/// Returns the texts of a family, and the outputs of transformers by the name of the settings.
+fn generated(name: &str) -> BTreeMap<String, Vec<String>> {
+    let json = fs::read(fixtures().join(format!("{name}.generated.json"))).unwrap();
+    serde_json::from_slice(&json).unwrap()
+}
+
 fn outputs(run: &TrainedRun, config: GenerateConfig, texts: &[String]) -> Vec<String> {
     let generation = Generation {
         config,
@@ -41,9 +47,7 @@ fn outputs(run: &TrainedRun, config: GenerateConfig, texts: &[String]) -> Vec<St
 #[test]
 fn outputs_are_those_of_transformers() {
     for name in ["t5", "bart", "m2m_100"] {
-        let path = fixtures().join(format!("{name}.generated.json"));
-        let json = fs::read_to_string(path).unwrap();
-        let expected: BTreeMap<String, Vec<String>> = serde_json::from_str(&json).unwrap();
+        let expected = generated(name);
         let texts = &expected["texts"];
         assert_eq!(texts.len(), 200);
         for (mode, expected) in &expected {
@@ -85,21 +89,20 @@ fn outputs_are_those_of_transformers() {
 #[test]
 fn evaluations_decode_with_the_settings_of_the_folder() {
     for name in ["t5", "bart", "m2m_100"] {
-        let path = fixtures().join(format!("{name}.generated.json"));
-        let json = fs::read_to_string(path).unwrap();
-        let expected: BTreeMap<String, Vec<String>> = serde_json::from_str(&json).unwrap();
+        let expected = generated(name);
         let folder = fixtures().join(name);
         let run = PretrainedModel::open(&folder, &Languages::default()).unwrap();
         let run = run.run(&Device::flex()).unwrap();
         let codec = run.dataset.codec();
         let vocabularies = codec.vocabularies();
         let target = vec![vocabularies.bos_id, vocabularies.eos_id.unwrap()];
-        let examples = expected["texts"].iter().take(50).map(|text| Example {
+        let examples = expected["texts"].iter().map(|text| Example {
             source: codec.encode_source(text).unwrap(),
             target: target.clone(),
         });
         let examples: Vec<_> = examples.collect();
         let decoded = decode_greedily(&run.model, run.dataset.as_ref(), &examples, &Alone).unwrap();
+        assert_eq!(decoded.len(), expected["greedy"].len());
         let both = decoded.iter().zip(&expected["greedy"]);
         let wrong: Vec<_> = both
             .map(|(found, expected)| (codec.decode_target(&found.output), expected))

@@ -195,7 +195,7 @@ fn name_flag(args: &EvalArgs, mut error: UsageError) -> UsageError {
 }
 
 /// Decodes the sources of examples. As in `train generate`, a source that is longer than those of
-/// training may have a longer output.
+/// training may have a longer output, unless the files of a pretrained model limit outputs.
 fn decode(
     run: &TrainedRun,
     examples: &[Example],
@@ -205,12 +205,13 @@ fn decode(
 ) -> Result<Vec<Decoded>, GenerateError> {
     let (dataset, config) = (run.dataset.as_ref(), &run.config.model);
     let limits = dataset.limits();
+    let extends = dataset.search().max_length.is_none();
     let mut groups = BTreeMap::<usize, Vec<usize>>::new();
     for (index, example) in examples.iter().enumerate() {
         let length = example.source.len();
-        let most = match dataset.search().max_length {
-            Some(_) => generation.max_length,
-            None => max_output(length, generation.max_length, &limits, config),
+        let most = match extends {
+            true => max_output(length, generation.max_length, &limits, config),
+            false => generation.max_length,
         };
         groups.entry(most).or_default().push(index);
     }

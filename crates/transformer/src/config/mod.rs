@@ -89,8 +89,8 @@ pub struct TransformerConfig {
     /// `true` if the generator has a bias, which is added to the logits. M2M100 and T5 have none.
     #[config(default = true)]
     pub logits_bias: bool,
-    /// Whether attention scores are divided by `sqrt(K)` (paper, section 3.2.1). In T5, they are
-    /// not.
+    /// Whether attention scores are divided by `sqrt(K)` (paper, section 3.2.1). T5 does not divide
+    /// its scores.
     #[config(default = true)]
     pub scale_attention: bool,
     /// Positional encoding.

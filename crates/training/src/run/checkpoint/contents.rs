@@ -220,8 +220,44 @@ pub fn with_parameters<M: Module>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::Content;
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn impossible_states_are_rejected() {
+        let run = tempfile::tempdir().unwrap();
+        let checkpoints = Checkpoints::of(run.path());
+        for (updates, train_seconds, expected) in [
+            (10, 0.0, None),
+            (3, 1.5, None),
+            (
+                11,
+                0.0,
+                Some("has 11 updates, which is more than its 10 steps"),
+            ),
+            (10, -1.0, Some("has -1 seconds of training")),
+        ] {
+            let state = TrainingState {
+                step: 10,
+                updates,
+                train_seconds,
+                ..TrainingState::default()
+            };
+            let state = serde_json::to_vec(&state).unwrap();
+            checkpoints
+                .save(10, &[(STATE, Content::Bytes(&state))])
+                .unwrap();
+            let found = read_state(&checkpoints.read(10).unwrap());
+            match expected {
+                None => assert_eq!(found.unwrap().updates, updates),
+                Some(expected) => {
+                    let error = found.unwrap_err().to_string();
+                    assert!(error.ends_with(expected), "{error}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn differences_are_named_by_their_whole_path() {

@@ -39,8 +39,8 @@ impl Template {
         ids
     }
 
-    /// Sets the suffix: the special tokens that the template adds after a text. `encoding` is that
-    /// of any text that is not empty.
+    /// Sets the suffix: the special tokens that the template adds after a text. `encoding` encodes
+    /// an arbitrary text with at least one token.
     pub fn with_suffix(mut self, encoding: &Encoding, tokenizer: &Tokenizer) -> Self {
         let added = encoding.get_special_tokens_mask().iter().rev();
         let added = added.take_while(|&&is_added| is_added == 1).count();
