@@ -13,7 +13,7 @@
 use burn::tensor::{DType, FloatDType, Int, Tensor};
 
 use crate::decoder::Decoder;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, number};
 use crate::model::Transformer;
 
 /// Label-smoothed cross-entropy over the labels that are not padding.
@@ -51,7 +51,7 @@ impl CrossEntropy {
         if !(0.0..1.0).contains(&smoothing) {
             return Err(ConfigError::new(
                 "label_smoothing",
-                smoothing,
+                number(smoothing),
                 "at least 0 and less than 1",
             ));
         }

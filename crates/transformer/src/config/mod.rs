@@ -7,7 +7,7 @@ use burn::config::Config;
 pub use self::choices::{
     Activation, NormKind, NormPlacement, NormVariance, Positions, WeightTying,
 };
-use crate::error::ConfigError;
+use crate::error::{ConfigError, number};
 
 /// Hyper-parameters of a model.
 ///
@@ -245,14 +245,14 @@ impl TransformerConfig {
         if !(0.0..1.0).contains(&self.dropout) {
             return Err(ConfigError::new(
                 "dropout",
-                self.dropout,
+                number(self.dropout),
                 "at least 0 and less than 1",
             ));
         }
         if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
             return Err(ConfigError::new(
                 "norm_epsilon",
-                self.norm_epsilon,
+                number(self.norm_epsilon),
                 "a positive number",
             ));
         }

@@ -3,7 +3,7 @@
 use burn::config::Config;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ConfigError;
+use crate::error::{ConfigError, number};
 
 /// The decoding method: how the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -202,7 +202,7 @@ impl GenerateConfig {
         };
         let positive = |field, value: f64| match value {
             x if x > 0.0 && x.is_finite() => Ok(()),
-            _ => Err(ConfigError::new(field, value, "a positive number")),
+            _ => Err(ConfigError::new(field, number(value), "a positive number")),
         };
         at_least_1("max_length", self.max_length)?;
         if self.min_length > self.max_length {
@@ -215,7 +215,7 @@ impl GenerateConfig {
         at_least_1("n_best", self.n_best)?;
         if !(1e-3..=1e3).contains(&self.repetition_penalty) {
             let expected = "a number from 0.001 to 1000; 1 changes nothing";
-            let value = self.repetition_penalty;
+            let value = number(self.repetition_penalty);
             return Err(ConfigError::new("repetition_penalty", value, expected));
         }
         match self.method {
@@ -239,7 +239,11 @@ impl GenerateConfig {
                 if let Some(p) = top_p
                     && !(p > 0.0 && p <= 1.0)
                 {
-                    return Err(ConfigError::new("top_p", p, "above 0 and at most 1"));
+                    return Err(ConfigError::new(
+                        "top_p",
+                        number(p),
+                        "above 0 and at most 1",
+                    ));
                 }
             }
             Method::Beam {
@@ -259,7 +263,11 @@ impl GenerateConfig {
                 {
                     // A much larger exponent would make the divisors infinite.
                     if !(0.0..=10.0).contains(&alpha) {
-                        return Err(ConfigError::new("alpha", alpha, "a number from 0 to 10"));
+                        return Err(ConfigError::new(
+                            "alpha",
+                            number(alpha),
+                            "a number from 0 to 10",
+                        ));
                     }
                 }
             }

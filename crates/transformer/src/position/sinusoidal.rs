@@ -13,11 +13,12 @@
 use std::ops::Range;
 
 use burn::module::Module;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, FloatDType, Int, Tensor, TensorData};
 
 use super::table::rows;
 use crate::config::{Positions, TransformerConfig};
 use crate::init::Init;
+use crate::mask::AttentionMask;
 
 /// The table of sines and cosines, `[max_len, D]`.
 ///
@@ -90,8 +91,14 @@ impl SinusoidalEncoding {
             return all.unsqueeze();
         };
         let is_padding = ids.equal_elem(pad_id);
-        let counted = is_padding.clone().bool_not().int();
-        let index = (counted.cumsum(1) - 1).clamp_min(0);
+        // In row i and column j of a causal mask, a blocked key says that token j comes after token i.
+        let comes_after = AttentionMask::causal(length, &ids.device());
+        let comes_after = comes_after.blocked().clone().reshape([length, length]);
+        let counted = is_padding.clone().bool_not();
+        // In float32 on every device: bfloat16 is exact up to 256 only.
+        let [counted, comes_after] =
+            [counted, comes_after].map(|each| each.float().cast(FloatDType::F32));
+        let index = counted.matmul(comes_after).int();
         let encodings = fused::embedding(all, index);
         let is_padding = is_padding.unsqueeze_dim::<3>(2).expand(encodings.dims());
         encodings.mask_fill(is_padding, 0.0)
