@@ -38,8 +38,8 @@ impl KeyValueCache {
         self.length == 0
     }
 
-    /// Returns the size `[N, C]` that the buffer needs for `rows` targets of `length` tokens. The
-    /// buffer never shrinks.
+    /// Returns the size `[N, C]` of the buffer after it has grown, if necessary, to hold `rows`
+    /// targets of `length` tokens. The buffer never shrinks.
     pub(crate) fn capacity_for(&self, rows: usize, length: usize) -> [usize; 2] {
         let held = self.buffer.as_ref().map_or([0, 0], |buffer| {
             let [held_rows, held_length, ..] = buffer.dims();
