@@ -35,9 +35,9 @@
 //!
 //! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
 //! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
-//! implementations. Its decoder cache holds only keys and values, in buffers that are written in
-//! place. The hypotheses of a beam share cached keys and values instead of copying them. By
-//! default, each stack of this crate ends with a layer norm, which pre-norm stacks need. The
+//! implementations. The decoder cache of this crate holds only keys and values, in buffers that are
+//! written in place. The hypotheses of a beam share cached keys and values instead of copying them.
+//! By default, each stack of this crate ends with a layer norm, which pre-norm stacks need. The
 //! operations of the `fused` crate make training and inference fast on CPU backends.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
