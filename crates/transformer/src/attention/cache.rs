@@ -4,9 +4,9 @@ use burn::tensor::{Tensor, s};
 
 /// The keys and values of one attention layer for all tokens decoded so far.
 ///
-/// Keys and values are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads of
-/// keys before `G` heads of values. The buffer is written in place. With a sufficient capacity, it
-/// is allocated once. A full buffer at least doubles `C`, as a `Vec` does. The first append to a
+/// Keys and values are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads
+/// of keys before `G` heads of values. The buffer is written in place. With a sufficient capacity,
+/// it is allocated once. A full buffer at least doubles `C`, as a `Vec` does. The first append to a
 /// cache without capacity keeps the given tensor as the buffer: training, which appends only once,
 /// needs no copy.
 #[derive(Clone, Debug, Default)]
