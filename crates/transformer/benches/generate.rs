@@ -25,7 +25,7 @@ fn config(width: usize) -> GenerateConfig {
         .with_method(method)
 }
 
-/// Measures generation with a model of the same sizes as the shape `tiny` of `train bench`.
+/// Measures generation with a model of the sizes that the command `train bench` calls `tiny`.
 fn tiny(criterion: &mut Criterion) {
     let model = TransformerConfig::new(16, 16)
         .with_d_model(64)

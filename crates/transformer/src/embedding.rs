@@ -58,9 +58,9 @@ impl InputLayer {
     ) -> Self {
         Self {
             embedding: vocab_size.map(|n| {
-                // Embeddings that are not multiplied by `sqrt(D)`, as in T5, begin with variance 1:
-                // training would be slow with smaller ones. A generator that shares the table would
-                // then have too large logits, unless `scale_logits` divides its inputs.
+                // Embeddings that are not multiplied by `sqrt(D)`, as in T5, begin with variance 1,
+                // because smaller embeddings would slow training down. The exception is a table
+                // that a generator shares without `scale_logits`: the logits would be too large.
                 let is_shared = config.weight_tying.shares_generator();
                 let is_unit = !config.scale_embeddings && (config.scale_logits || !is_shared);
                 init.embedding(n, config.d_model, is_unit)

@@ -92,6 +92,8 @@ impl EncoderLayer {
 impl TransformerConfig {
     /// Builds an encoder without a decoder.
     ///
+    /// The configuration's weight tying is ignored.
+    ///
     /// # Errors
     ///
     /// The configuration is not valid: see [`validate`](Self::validate).
@@ -109,7 +111,7 @@ pub struct Encoder {
     pub layers: Vec<EncoderLayer>,
     /// Layer norm of the last layer's output; `None` if the configuration has no final norm.
     pub final_norm: Option<LayerNorm>,
-    /// Positional encoding that acts in self-attention; `None` if there is none.
+    /// Rotary, relative or ALiBi positions, which act in self-attention; `None` without them.
     pub attention_position: Option<AttentionPosition>,
 }
 

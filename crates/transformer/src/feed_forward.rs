@@ -17,7 +17,8 @@ use crate::linear::linear;
 /// Two linear layers with an activation function between them, applied to every position.
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// First layer, `[D, F]`. A gated [`Activation`] needs `[D, 2 F]`: `W_g` before `W_v`.
+    /// First layer, `[D, F]`. A gated [`Activation`] needs `[D, 2 F]`: weights of the gates before
+    /// weights of the values.
     pub w_1: Linear,
     /// Second layer, `[F, D]`.
     pub w_2: Linear,

@@ -71,7 +71,7 @@ impl Generator {
         self.project(states, |x, bias| fused::linear_transposed(x, table, bias))
     }
 
-    /// Returns the states that are multiplied by the weight: `states`, or `states / sqrt(D)`.
+    /// Returns the input of the matmul: `states / sqrt(D)` with `scale_logits`, else `states`.
     pub(crate) fn scaled(&self, states: Tensor<3>) -> Tensor<3> {
         match self.scale {
             Some(scale) => states * scale,

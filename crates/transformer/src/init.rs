@@ -1,8 +1,8 @@
 //! Initialisation of parameters (Glorot and Bengio 2010; biases as in `torch.nn.Linear`).
 //!
 //! Values are drawn on the host, so that one seed gives the same model on every backend. They are
-//! drawn while the model is built, not when a parameter is first used, so that they do not
-//! interleave with later random operations on the device.
+//! drawn while the model is built, not when a parameter is first used, so that they do not depend
+//! on the order in which parameters are used.
 
 use burn::module::Param;
 use burn::nn::{Embedding, Linear};
@@ -51,7 +51,6 @@ impl<'a> Init<'a> {
         }
     }
 
-    /// Returns the device of the parameters.
     pub fn device(&self) -> &Device {
         self.device
     }

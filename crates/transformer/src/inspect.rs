@@ -57,6 +57,7 @@ impl Transformer {
 
     /// Returns the size of the parameters in bytes, in their current precision.
     ///
+    /// The scales of quantised weights are not counted.
     /// [`num_params`](Module::num_params) returns the number of parameters.
     pub fn size_bytes(&self) -> usize {
         size_bytes(self)
@@ -64,6 +65,8 @@ impl Transformer {
 }
 
 /// Returns the size of a module's parameters in bytes, in their current precision.
+///
+/// The scales of quantised weights are not counted.
 pub fn size_bytes<M: Module>(module: &M) -> usize {
     struct Size(usize);
     impl ModuleVisitor for Size {

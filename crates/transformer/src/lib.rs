@@ -24,7 +24,7 @@
 //! let target = pad_sequences(&[vec![1, 7, 9], vec![1, 5]], model.pad_id(), &device);
 //! assert_eq!(model.forward(source, target).dims(), [2, 3, 90]);
 //!
-//! // Generation: targets that begin after token 1 and end with token 2, of at most 10 tokens.
+//! // Generation: targets of at most 10 tokens, with begin symbol 1 and end symbol 2.
 //! let config = GenerateConfig::new(1, 10).with_eos_id(Some(2));
 //! let hypotheses = model.generate(&[vec![12, 45, 88], vec![7]], &config)?;
 //! assert_eq!(hypotheses.len(), 2);
@@ -35,10 +35,10 @@
 //!
 //! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
 //! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
-//! implementations. The decoder's cache holds only keys and values, in buffers that are written in
-//! place. The hypotheses of a beam share cached keys and values instead of copying them. By
-//! default, each stack ends with a layer norm, which pre-norm stacks need. The operations of the
-//! `fused` crate make training and inference fast on CPU backends.
+//! implementations. The decoder cache of this crate holds only keys and values, in buffers that are
+//! written in place. The hypotheses of a beam share cached keys and values instead of copying them.
+//! By default, each stack of this crate ends with a layer norm, which pre-norm stacks need. The
+//! operations of the `fused` crate make training and inference fast on CPU backends.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
 //! tested against it. The interface of this crate differs in these points:
@@ -80,10 +80,11 @@
 //! | crate root | [`TransformerConfig`] and its [`Choice`]s, errors |
 //! | crate root | [`AttentionMask`], [`Vocabulary`], [`pad_sequences`] |
 //! | [`position`] | sinusoidal, learned, rotary, relative and ALiBi positional encoding |
+//! | [`norm`] | layer normalisation and RMS normalisation |
 //! | [`embedding`] | the input layer: embedding and positions |
 //! | [`attention`] | scaled dot-product and multi-head attention, key-value cache |
 //! | [`memory`] | the encoded source and the key-value cache, which a decoder reads |
-//! | [`feed_forward`], [`norm`], [`residual`], [`generator`] | other parts of layers and stacks |
+//! | [`feed_forward`], [`residual`], [`generator`] | other parts of layers and stacks |
 //! | [`encoder`], [`decoder`] | the two stacks |
 //! | [`model`] | [`Transformer`], the whole model |
 //! | [`loss`] | [`CrossEntropy`], and [`Transformer::loss`] for trainers |

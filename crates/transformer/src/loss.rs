@@ -8,7 +8,8 @@
 //! loss = mean over real tokens of  -(1 - ε) log p(label) - ε / V  Σ_v log p(v)
 //! ```
 //!
-//! The loss equals `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`.
+//! The loss equals `torch.nn.functional.cross_entropy(label_smoothing = ε, ignore_index = pad)`,
+//! except that it is 0 instead of NaN if all labels are padding.
 
 use burn::tensor::{DType, FloatDType, Int, Tensor};
 
@@ -43,6 +44,8 @@ impl LossSum {
 
 impl CrossEntropy {
     /// Creates the loss with label smoothing `ε = smoothing`; 0 is plain cross-entropy.
+    ///
+    /// Labels equal to `pad_id` are padding and have no loss.
     ///
     /// # Errors
     ///

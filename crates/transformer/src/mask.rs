@@ -116,7 +116,8 @@ impl AttentionMask {
         Self::from_blocked(expand(self).bool_or(expand(other)))
     }
 
-    /// Returns the mask of the given batch rows; `rows` may contain an index several times.
+    /// Returns the mask of the given batch rows; `rows` may contain an index several times. A mask
+    /// with one row, which applies to the whole batch, is returned unchanged.
     pub(crate) fn select(&self, rows: Tensor<1, Int>) -> Self {
         match self.blocked.dims()[0] {
             1 => self.clone(),

@@ -30,7 +30,7 @@ impl From<Tensor<3>> for Memory {
 pub(crate) struct DecoderPass<'a> {
     /// Causal mask of the targets; `None` if no key is blocked, as in a pass over one token.
     pub mask: Option<&'a AttentionMask>,
-    /// Positional encoding that acts in self-attention; `None` if there is none.
+    /// Rotary, relative or ALiBi positions, which act in self-attention; `None` without them.
     pub position: Option<&'a PositionTerm>,
     /// Cache row of each token of each target, and the source of each target.
     pub index: TargetIndex,
@@ -52,7 +52,8 @@ impl<'a> DecoderPass<'a> {
 pub(crate) struct LayerCache {
     /// Keys and values of the targets' earlier tokens.
     pub self_attention: KeyValueCache,
-    /// Keys and values of the memory, `[B, S, 2 G, K]`; `None` before the first pass computes them.
+    /// Keys and values of the memory, `[B, S, 2 G, K]`; `None` before the first pass, and without
+    /// cross-attention.
     cross_attention: Option<Tensor<4>>,
 }
 

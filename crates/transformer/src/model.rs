@@ -14,7 +14,7 @@ use crate::norm::LayerNorm;
 use crate::position::{AttentionPosition, PositionEncoding};
 
 impl TransformerConfig {
-    /// Builds a model whose parameters are drawn from the device's random generator.
+    /// Builds a model with random parameters, whose seed the device's random generator draws.
     ///
     /// `device.seed(..)` makes the parameters reproducible.
     ///
@@ -73,7 +73,7 @@ impl Transformer {
         }
     }
 
-    /// Creates a model from an encoder and a decoder.
+    /// Creates a model from an encoder and a decoder. `pad_id` is the token id that pads sources.
     ///
     /// # Panics
     ///

@@ -29,7 +29,7 @@ pub enum VocabularyError {
     /// A token occurs twice.
     #[error("token {token:?} occurs twice, as ids {first} and {second}: tokens must be unique")]
     Duplicate {
-        /// The token.
+        /// Token that occurs twice.
         token: String,
         /// Id of the token's first occurrence.
         first: u32,
@@ -39,7 +39,7 @@ pub enum VocabularyError {
     /// A token is empty or contains white space, so it cannot be a word of a sentence.
     #[error("token {token:?} (id {id}) is empty or contains white space, which separates words")]
     NotAWord {
-        /// The token.
+        /// Token that is empty or contains white space.
         token: String,
         /// Id of the token.
         id: u32,
@@ -47,7 +47,7 @@ pub enum VocabularyError {
     /// A token id is outside the vocabulary.
     #[error("token id {id} is outside the vocabulary, ids are 0..{size}")]
     UnknownId {
-        /// The token id.
+        /// Token id that is outside the vocabulary.
         id: u32,
         /// Size of the vocabulary, in tokens.
         size: usize,

@@ -60,7 +60,7 @@ fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
     let _fast_paths = fused::fast_paths(true);
     // Size in bytes of the keys and values of one target in one layer, at 256 tokens. A cache that
     // grows by concatenation, or copies the past of a beam, would allocate this many bytes for each
-    // layer and row.
+    // layer and target.
     let past = 256 * 2 * D_MODEL * 4;
 
     // The attention weights have 4 bytes per token in each of 4 heads and 2 layers.

@@ -95,16 +95,16 @@ fn kept_elements_of_the_input_are_scaled_up() {
 
 /// Attention is linear in its values, and `relu(c x) = c relu(x)` for `c > 0`. Let `x` be the
 /// values of attention, or the input of ReLU: multiplying `x` by `c` multiplies the loss by `c`.
-/// Therefore, the sum of `x * gradient` over all elements equals the loss, unless the backward pass
-/// drops different elements from the forward pass.
+/// Therefore, the sum of `x * gradient` over all elements equals the loss, unless the forward and
+/// the backward pass drop different elements.
 #[test]
 fn backward_passes_drop_what_their_forward_passes_dropped() {
     // Turns fast paths on, even if the environment variable `FUSED_FAST_PATHS` turns them off. The
     // test is about the fast paths, since in plain Burn, both passes use the same dropout mask.
     let _fast_paths = fused::fast_paths(true);
     // On backends other than flex, the forward pass keeps the attention weights for the backward
-    // pass if there are fewer than 1,024 keys. For more keys, the backward pass computes the
-    // weights again.
+    // pass if there are fewer than 1,024 keys. For 1,024 keys or more, the backward pass computes
+    // the weights again.
     for (backend, s) in common::backends()
         .iter()
         .flat_map(|backend| [(backend, 40), (backend, 1100)])

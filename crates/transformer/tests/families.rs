@@ -1,5 +1,5 @@
-//! Compares models of Hugging Face's families, imported from their folders, with what the library
-//! `transformers` computes from the same files.
+//! Compares models imported from Hugging Face folders with what the library `transformers` computes
+//! from the same files.
 //!
 //! `fixtures/families` holds the folders, and the outputs and gradients that `transformers`
 //! computed.
@@ -108,7 +108,7 @@ fn logits_and_gradients_are_those_of_transformers() {
                 let reference = expected.data(&reference);
                 if parameter.ends_with("model.shared.weight") {
                     // PyTorch's embeddings have no gradient for padding, although padding is the
-                    // first token of some targets. This row is therefore not compared.
+                    // first token of some targets. The row of padding is therefore not compared.
                     let width = imported.config.d_model;
                     let row = imported.config.pad_id as usize * width;
                     let own = gradient.as_mut_slice::<f32>().unwrap();

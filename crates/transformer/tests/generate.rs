@@ -923,7 +923,7 @@ fn each_source_has_its_own_length_limit() {
                 .with_n_best(n_best)
                 .with_length_limit(Some(limit));
             let found = model.generate(&sources(), &config).unwrap();
-            // Without an end symbol, every target reaches the maximum length of its source.
+            // Without an end symbol, every target reaches the maximum length for its source.
             let lengths = found.iter().map(|found| found[0].tokens.len());
             assert!(lengths.eq([7, 4, 2, 9, 4]), "{name}");
             for (index, source) in sources().into_iter().enumerate() {

@@ -37,7 +37,7 @@ fn config() -> TransformerConfig {
         .with_max_len(20)
 }
 
-/// Runs `check` for every norm placement and positional encoding on every CPU backend.
+/// Runs `check` for every norm placement and each of `POSITIONS` on every CPU backend.
 ///
 /// Each model is checked with and without autodiff, because attention runs different code without
 /// autodiff.
@@ -45,7 +45,6 @@ fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
             for positions in POSITIONS {
-                // Some of the models have grouped queries.
                 let is_grouped = matches!(positions, Positions::Rotary | Positions::Alibi);
                 let config = config()
                     .with_norm_placement(placement)

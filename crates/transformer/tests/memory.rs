@@ -1,4 +1,4 @@
-//! The memory that reading and writing weights takes, counted in bytes.
+//! Tests that reading or writing weights does not hold a second copy of the parameters in memory.
 #![allow(unsafe_code)] // The allocator that counts implements an unsafe trait.
 
 use std::fs::File;

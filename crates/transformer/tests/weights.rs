@@ -127,7 +127,7 @@ fn pickles_are_never_executed() {
         let found = format!("refers to {class} at {at}");
         assert!(error.starts_with(&found), "{name}: {error}");
     }
-    // With `allow_unused`, foreign objects are skipped.
+    // With `allow_unused`, objects that are not tensors, such as `args`, are skipped.
     let all = ImportOptions {
         allow_unused: true,
         ..options()

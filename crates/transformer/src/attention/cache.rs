@@ -4,11 +4,11 @@ use burn::tensor::{Tensor, s};
 
 /// The keys and values of one attention layer for all tokens decoded so far.
 ///
-/// They are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads of keys
-/// before `G` heads of values. The buffer is written in place. With a sufficient capacity, it is
-/// allocated once. A full buffer at least doubles `C`, as a `Vec` does. The first append to a cache
-/// without capacity keeps the given tensor as the buffer: training, which appends only once, needs
-/// no copy.
+/// Keys and values are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads
+/// of keys before `G` heads of values. The buffer is written in place. With a sufficient capacity,
+/// it is allocated once. A full buffer at least doubles `C`, as a `Vec` does. The first append to a
+/// cache without capacity keeps the given tensor as the buffer: training, which appends only once,
+/// needs no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,
@@ -38,8 +38,8 @@ impl KeyValueCache {
         self.length == 0
     }
 
-    /// Returns the size `[N, C]` that the buffer needs for `rows` targets of `length` tokens. The
-    /// buffer never shrinks.
+    /// Returns the size `[N, C]` of the buffer after it has grown, if necessary, to hold `rows`
+    /// targets of `length` tokens. The buffer never shrinks.
     pub(crate) fn capacity_for(&self, rows: usize, length: usize) -> [usize; 2] {
         let held = self.buffer.as_ref().map_or([0, 0], |buffer| {
             let [held_rows, held_length, ..] = buffer.dims();

@@ -112,8 +112,8 @@ pub enum Positions {
     SinusoidalHalves,
     /// Fixed sines and cosines as in fairseq and its models M2M100 and NLLB: all sines before all
     /// cosines, the lowest frequency is `1 / 10000`, and the first token is at position
-    /// `pad_id + 1`. Padding in sources has no position: the tokens after
-    /// it are counted without it.
+    /// `pad_id + 1`. Padding in sources has no position, and the positions of later tokens do not
+    /// count it.
     ///
     /// `d_model` must be even and at least 4.
     SinusoidalFairseq,

@@ -209,6 +209,7 @@ impl TransformerConfig {
                 ));
             }
             // In the causal decoder, every distance below `buckets / 2` has a bucket of its own.
+            // The other buckets divide the distances from there to `relative_max_distance`.
             if self.relative_max_distance <= buckets / 2 {
                 return Err(ConfigError::new(
                     "relative_max_distance",

@@ -51,7 +51,7 @@ pub struct Decoder {
     pub final_norm: Option<LayerNorm>,
     /// Linear layer from states to logits.
     pub generator: Generator,
-    /// Positional encoding that acts in self-attention; `None` if there is none.
+    /// Rotary, relative or ALiBi positions, which act in self-attention; `None` without them.
     pub attention_position: Option<AttentionPosition>,
 }
 
@@ -100,8 +100,8 @@ impl Decoder {
         DecoderCache::new(self.layers.len(), 0, 0)
     }
 
-    /// Returns an empty cache that allocates its buffers once, for `max_rows` targets of
-    /// `max_length` tokens each.
+    /// Returns an empty cache whose buffers are allocated once, unless there are more than
+    /// `max_rows` targets or more than `max_length` tokens per target.
     pub fn new_cache_with_capacity(&self, max_rows: usize, max_length: usize) -> DecoderCache {
         DecoderCache::new(self.layers.len(), max_rows, max_length)
     }
@@ -125,8 +125,8 @@ impl Decoder {
     /// Returns the logits of the token that follows each token of `ids`.
     ///
     /// The tokens of `ids` follow the tokens in the cache and are added to the cache. Shorter
-    /// sequences are padded at the end. The causal mask then hides the padding from all real
-    /// tokens, so no other mask is needed.
+    /// sequences are padded at the end. The causal mask hides the padding from the real tokens of
+    /// this call, so no other mask is needed. Later calls would attend to padding in the cache.
     ///
     /// # Shapes
     ///

@@ -23,8 +23,8 @@ pub struct Backend {
 
 /// Returns every backend of this build, with autodiff.
 pub fn backends() -> Vec<Backend> {
-    // The tolerances allow for rounding: sums of at most 33 products in f32 are added in a
-    // different order than in PyTorch.
+    // The tolerances allow for rounding: products in f32 are summed in a different order than in
+    // PyTorch.
     let cpu = |name, device: Device| Backend {
         name,
         device: device.autodiff(),
@@ -107,7 +107,6 @@ impl Fixture {
         self.tensors.contains_key(name)
     }
 
-    /// Returns the names of all tensors.
     pub fn names(&self) -> impl Iterator<Item = &String> {
         self.tensors.keys()
     }
