@@ -1,6 +1,6 @@
 //! Selection of the largest logits, and the log-sum-exp of logits.
 
-/// A candidate: a row, a token that may extend it, and a value.
+/// A candidate: a row (a target being decoded), a token that may extend it, and a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// Value by which candidates are ranked, such as a log-probability.

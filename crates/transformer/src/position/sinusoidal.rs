@@ -50,8 +50,8 @@ impl SinusoidalEncoding {
         }
     }
 
-    /// Returns the encoding for sources, in which the positions of the configured kind may skip
-    /// padding. Those of targets count every token, as in a generation with a cache.
+    /// Returns the encoding for sources. With [`Positions::SinusoidalFairseq`], their positions
+    /// skip padding. Positions of targets count every token, because a cache counts every token.
     pub(super) fn of_sources(self, config: &TransformerConfig) -> Self {
         let skips = config.positions == Positions::SinusoidalFairseq;
         Self {
