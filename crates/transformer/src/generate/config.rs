@@ -184,8 +184,8 @@ pub struct GenerateConfig {
     pub normalize_first: bool,
     /// Limit of the target length that depends on the source length, in addition to `max_length`.
     /// With `None`, the default, `max_length` is the only limit. The limit is raised if it leaves
-    /// no room for `min_length` tokens, or for a forced prefix and one more token. A decoder without
-    /// sources ignores this setting.
+    /// no room for `min_length` tokens, or for a forced prefix and one more token. A decoder
+    /// without sources ignores this setting.
     #[config(default = "None")]
     pub length_limit: Option<LengthLimit>,
 }

@@ -50,8 +50,9 @@ impl SinusoidalEncoding {
         }
     }
 
-    /// Returns the encoding for sources. With [`Positions::SinusoidalFairseq`], their positions
-    /// skip padding. Positions of targets count every token, because a cache counts every token.
+    /// Returns the encoding for sources, whose positions skip padding with
+    /// [`Positions::SinusoidalFairseq`]. Positions of targets always count every token, because a
+    /// cache does.
     pub(super) fn of_sources(self, config: &TransformerConfig) -> Self {
         let skips = config.positions == Positions::SinusoidalFairseq;
         Self {
