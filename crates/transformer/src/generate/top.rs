@@ -7,7 +7,6 @@ pub(super) struct Scored {
     pub value: f64,
     /// Index of the row, as passed to [`Top::offer`].
     pub row: usize,
-    /// The token.
     pub token: u32,
 }
 

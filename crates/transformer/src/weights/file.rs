@@ -153,7 +153,6 @@ impl WeightsFile {
         Some(file.to_string_lossy().into_owned())
     }
 
-    /// Returns the shard of a tensor.
     fn shard(&self, name: &str) -> &Shard {
         &self.shards[self.later.get(name).copied().unwrap_or(0)]
     }

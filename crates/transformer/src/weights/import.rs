@@ -108,7 +108,6 @@ fn quantise(data: TensorData, axis: usize) -> TensorData {
     quantised.unwrap_or(data)
 }
 
-/// Warning about a file without biases.
 const NO_BIASES: &str = "the layers have no biases: zeros are used";
 
 /// Imports the weights of a file.
