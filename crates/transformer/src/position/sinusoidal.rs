@@ -51,8 +51,8 @@ impl SinusoidalEncoding {
     }
 
     /// Returns the encoding for sources, whose positions skip padding with
-    /// [`Positions::SinusoidalFairseq`]. Positions of targets always count every token, because a
-    /// cache does.
+    /// [`Positions::SinusoidalFairseq`]. Positions of targets count every token, because a decoder
+    /// with a cache has only the number of earlier tokens.
     pub(super) fn of_sources(self, config: &TransformerConfig) -> Self {
         let skips = config.positions == Positions::SinusoidalFairseq;
         Self {
