@@ -32,9 +32,9 @@ pub struct Beam {
 /// A candidate for the token at a position, and its probability.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Likely {
-    /// The token.
+    /// The token as text.
     pub text: String,
-    /// Its probability.
+    /// Probability of the token.
     pub probability: f32,
 }
 
@@ -51,7 +51,7 @@ pub struct Found {
     pub score: f64,
     /// The likeliest tokens at each position of `written`, the likeliest first.
     pub likely: Vec<Vec<Likely>>,
-    /// Attention weights.
+    /// Attention weights of every layer and head for this target.
     pub maps: Maps,
 }
 

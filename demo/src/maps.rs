@@ -11,11 +11,11 @@ type Map = Vec<Vec<u16>>;
 /// thousandths.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Maps {
-    /// Weights of the decoder on the source.
+    /// Weights of the decoder's cross-attention.
     pub cross: Vec<Vec<Map>>,
-    /// Weights of the encoder on the source.
+    /// Weights of the encoder's self-attention.
     pub encoder: Vec<Vec<Map>>,
-    /// Weights of the decoder on the target.
+    /// Weights of the decoder's self-attention.
     pub decoder: Vec<Vec<Map>>,
 }
 

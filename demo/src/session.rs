@@ -44,7 +44,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If a setting is not valid. The message names the setting, such as `model.n_heads`.
+    /// If `settings` is not JSON, or a setting is not valid. The message names the setting, such as
+    /// `model.n_heads`.
     pub fn new(settings: &str) -> Result<Self> {
         let settings: Value = serde_json::from_str(settings)?;
         let mut config = file::over_defaults(settings).map_err(|what| anyhow!(what))?;

@@ -37,7 +37,7 @@ pub struct Look {
     pub written: Vec<String>,
     /// The output compared with the correct one.
     pub compared: Vec<Compared>,
-    /// Attention weights.
+    /// Attention weights of every layer and head.
     pub maps: Maps,
 }
 

@@ -17,7 +17,7 @@ use rand::{RngExt, SeedableRng};
 pub struct Pair {
     /// The sentence in the first language.
     pub source: String,
-    /// Its translation into the second language.
+    /// The same sentence in the second language.
     pub target: String,
 }
 

@@ -1,5 +1,5 @@
-//! Changes the files of a token cache. Opening it gives the pairs of the corpus, or the error of a
-//! corpus that is gone: a damaged cache is made again.
+//! Replaces a file of a token cache, which holds the token ids of a corpus, by arbitrary bytes.
+//! Opening the cache must give the pairs of the corpus, because a damaged cache is made again.
 #![no_main]
 
 #[path = "files.rs"]
@@ -60,7 +60,7 @@ impl Scene {
         (0..cache.pairs()).map(|pair| cache.pair(pair)).collect()
     }
 
-    /// Returns the only folder of a cache.
+    /// Returns the folder of the only cache.
     fn folder(&self) -> PathBuf {
         let entries = std::fs::read_dir(&self.caches).expect("there are caches");
         let mut folders = entries
@@ -71,7 +71,7 @@ impl Scene {
     }
 }
 
-// The first byte says which file of the cache the others replace.
+// The first byte chooses the file that the other bytes replace.
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     static SCENE: OnceLock<(Scene, Vec<[Vec<u32>; 2]>)> = OnceLock::new();
     let (scene, pairs) = SCENE.get_or_init(|| {

@@ -1,5 +1,5 @@
-//! Reads any bytes as the manifest of a checkpoint, as a state under its right checksum, and as the
-//! other records of a run.
+//! Reads arbitrary bytes as the training state of a checkpoint (with a matching checksum), as its
+//! manifest, and as the other files of a run. Nothing may panic.
 #![no_main]
 
 #[path = "files.rs"]

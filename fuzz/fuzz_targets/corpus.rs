@@ -1,5 +1,5 @@
-//! Reads any bytes as a corpus: as a table, as JSON Lines, and as two files of lines; as they are,
-//! and as the contents of a gzip file.
+//! Reads arbitrary bytes as a corpus: as a table, as JSON Lines, and as two files of lines. Each is
+//! read uncompressed and compressed by gzip.
 #![no_main]
 
 #[path = "files.rs"]
@@ -33,7 +33,8 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Reads all pairs, which have no line breaks and are as short as the options say.
+/// Reads the pairs up to the first error, and checks that each text has a single line of at most
+/// `max_bytes` bytes, which is not blank.
 fn read(corpus: &Corpus, lossy: bool) {
     let max_bytes = 1000;
     let Ok(mut pairs) = corpus.read(ReadOptions { lossy, max_bytes }) else {

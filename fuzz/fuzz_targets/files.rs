@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A folder that exists as long as the process.
+/// Returns a temporary folder, the same at each call. The folder is never deleted.
 pub fn folder() -> &'static Path {
     static FOLDER: std::sync::OnceLock<PathBuf> = std::sync::OnceLock::new();
     FOLDER.get_or_init(|| tempfile::tempdir().expect("a temporary folder").keep())

@@ -1,4 +1,5 @@
-//! Changes a file of JSON in a Hugging Face folder. Opening it gives a valid model or an error.
+//! Replaces a JSON file of a Hugging Face folder by arbitrary bytes. Opening the folder must give a
+//! valid model or an error.
 #![no_main]
 
 #[path = "files.rs"]
@@ -13,7 +14,7 @@ const FAMILIES: [&str; 3] = ["bart", "m2m_100", "t5"];
 
 const FILES: [&str; 3] = ["config.json", "generation_config.json", "tokenizer.json"];
 
-/// Copies the folders of the fixtures into one that can be changed.
+/// Copies the folders of the fixtures into a temporary folder, and returns the path of that folder.
 fn scene() -> PathBuf {
     let fixtures = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -30,8 +31,8 @@ fn scene() -> PathBuf {
     files::folder().into()
 }
 
-// The first byte says which file the others replace. The fuzzer's own hook aborts at each panic,
-// also at one that the library catches.
+// The first byte chooses the file that the other bytes replace. The fuzzer's own panic hook is
+// replaced, because it aborts at each panic, even at one that the library catches.
 libfuzzer_sys::fuzz_target!(init: std::panic::set_hook(Box::new(|_| ())), |bytes: &[u8]| {
     static SCENE: OnceLock<PathBuf> = OnceLock::new();
     let scene = SCENE.get_or_init(scene);

@@ -14,12 +14,13 @@ const TEXTS: [&str; 5] = [
     "~9\u{10fffd}\u{e000}",
 ];
 
-// The fuzzer's own hook aborts at each panic, also at one that the library catches.
+// The fuzzer's own panic hook is replaced, because it aborts at each panic, even at one that the
+// library catches.
 libfuzzer_sys::fuzz_target!(init: std::panic::set_hook(Box::new(|_| ())), |bytes: &[u8]| {
     let Ok(tokenizer) = Tokenizer::read(&files::write("tokenizer.json", bytes)) else {
         return;
     };
-    // Large vocabularies are right, but take long.
+    // Large vocabularies are valid, but take long, so only the first 300 ids are decoded.
     let size = tokenizer.vocab_size.min(300) as u32;
     for text in TEXTS {
         let ids = tokenizer.encode(text);

@@ -8,7 +8,6 @@ use super::top::Top;
 pub(super) struct Continuation {
     /// Index of the row within the rows of its source, from 0.
     pub row: usize,
-    /// The new token.
     pub token: u32,
     /// Log-probability of `token`, given the earlier tokens of the row.
     pub log_probability: f32,

@@ -136,8 +136,8 @@ impl LengthLimit {
 pub struct GenerateConfig {
     /// Id of the begin symbol, the token that precedes every target.
     pub bos_id: u32,
-    /// Id of the end symbol, the token that ends a target. With `None`, the default, targets have
-    /// `max_length` tokens.
+    /// Id of the end symbol, the token that ends a target. With `None`, the default, targets end at
+    /// their maximum length.
     pub eos_id: Option<u32>,
     /// Maximum number of tokens in a target, including the end symbol.
     pub max_length: usize,
@@ -183,14 +183,15 @@ pub struct GenerateConfig {
     #[config(default = false)]
     pub normalize_first: bool,
     /// Limit of the target length that depends on the source length, in addition to `max_length`.
-    /// With `None`, the default, `max_length` is the only limit. A decoder without sources ignores
-    /// this setting.
+    /// With `None`, the default, `max_length` is the only limit. The limit is raised if it leaves
+    /// no room for `min_length` tokens, or for a forced prefix and one more token. A decoder
+    /// without sources ignores this setting.
     #[config(default = "None")]
     pub length_limit: Option<LengthLimit>,
 }
 
 impl GenerateConfig {
-    /// Checks every field.
+    /// Checks the settings, except token ids, which are checked when a search begins.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use std::iter;
 use super::config::GenerateConfig;
 
 /// Applies the repetition penalty, the ban on repeated n-grams, the forbidden tokens and the
-/// minimum length to a row's logits.
+/// minimum length to the logits of the token that follows `target`.
 ///
 /// The logits of banned tokens become minus infinity, so that their probability becomes 0.
 pub(super) fn constrain(

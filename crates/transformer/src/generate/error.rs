@@ -11,7 +11,8 @@ pub enum GenerateError {
     /// The model cannot process the sources, targets or prefixes.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The model's outputs are NaN or infinite.
+    /// The model's outputs are NaN or infinite. Some of the logits at a position, but not all, may
+    /// be minus infinity.
     #[error(
         "the model's outputs for sequence {sequence} are not finite at position {position}: its parameters are damaged, have diverged, or are too large for the precision"
     )]

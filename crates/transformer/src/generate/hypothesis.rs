@@ -29,8 +29,8 @@ pub struct Hypothesis {
 pub struct StepToken {
     /// Index of the source in the batch, from 0.
     pub source: usize,
-    /// Index, among the rows of all sources in the previous step, of the row that this row
-    /// continues.
+    /// Index, from 0, of the row that this row continues, among all rows that remained after the
+    /// previous step.
     pub parent: usize,
     /// The new token, which may be the end symbol.
     pub token: u32,

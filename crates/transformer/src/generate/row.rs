@@ -8,8 +8,8 @@ use super::hypothesis::Hypothesis;
 pub(super) struct Row {
     /// Index of the source, from 0.
     pub source: usize,
-    /// Index, among the rows of all sources in the previous step, of the row that this row
-    /// continues.
+    /// Index, from 0, of the row that this row continues, among all rows that remained after the
+    /// previous step.
     pub parent: usize,
     /// Tokens so far, without the begin symbol.
     pub tokens: Vec<u32>,

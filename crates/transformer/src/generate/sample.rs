@@ -133,7 +133,7 @@ mod tests {
         // `top_p`.
         assert_near(frequencies(1.0, Some(2), Some(0.5)), [0.0, 1.0, 0.0, 0.0]);
         assert_near(frequencies(1.0, Some(1), None), [0.0, 1.0, 0.0, 0.0]);
-        // The vocabulary has four tokens.
+        // A `top_k` of at least the vocabulary size, four tokens, changes nothing.
         for k in [4, 5] {
             assert_near(frequencies(1.0, Some(k), None), [0.1, 0.4, 0.2, 0.3]);
         }

@@ -39,7 +39,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// The batch is empty, the model cannot process a sequence, or its outputs are not finite.
+    /// The batch is empty, `eos_id` is not in the vocabulary, the model cannot process a sequence,
+    /// or a log-probability is NaN.
     ///
     /// # Panics
     ///
@@ -113,7 +114,7 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// The batch is empty, the model cannot process a sequence, or its outputs are not finite.
+    /// The batch is empty, the model cannot process a sequence, or a weight is not finite.
     ///
     /// # Panics
     ///

@@ -85,7 +85,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// A setting is not valid, the decoder cannot process a prefix, or its logits are not finite.
+    /// A setting is not valid, there is no prefix, the decoder cannot process a prefix, or its
+    /// logits are not finite.
     ///
     /// # Panics
     ///
@@ -216,7 +217,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// The errors of [`generate`](Self::generate), or a prefix is longer than `max_length`.
+    /// The errors of [`generate`](Self::generate), or a prefix is longer than `max_length` or has a
+    /// token that is not in the vocabulary.
     ///
     /// # Panics
     ///

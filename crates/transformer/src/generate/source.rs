@@ -28,10 +28,10 @@ impl Source {
 
     /// Returns whether the hypotheses are final, so that the search for this source ends.
     ///
-    /// `likeliest` is the likeliest continuation of `rows`. The hypotheses are final if there are
-    /// `n_kept` hypotheses and, unless `early_stopping` is `Full`, `likeliest` is not expected to
-    /// end with a better score than the worst hypothesis. A beam of width 1 ends with its first
-    /// hypothesis.
+    /// `likeliest` is the likeliest continuation of `rows` whose token is not the end symbol. The
+    /// hypotheses are final if there are `n_kept` of them and `likeliest` is not expected to end
+    /// with a better score than the worst one. If `early_stopping` is `Full` or the beam has width
+    /// 1, only the number of hypotheses matters.
     pub fn is_decided(
         &self,
         config: &GenerateConfig,

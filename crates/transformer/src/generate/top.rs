@@ -1,13 +1,12 @@
 //! Selection of the largest logits, and the log-sum-exp of logits.
 
-/// A candidate: a row, a token that may extend it, and a value.
+/// A candidate: a row (a target being decoded), a token that may extend it, and a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scored {
     /// Value by which candidates are ranked, such as a log-probability.
     pub value: f64,
     /// Index of the row, as passed to [`Top::offer`].
     pub row: usize,
-    /// The token.
     pub token: u32,
 }
 

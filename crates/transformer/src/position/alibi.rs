@@ -85,7 +85,7 @@ mod tests {
         assert_eq!(all.dims(), [1, 2, 5, 5]);
         let last = alibi.forward(3, 2).into_data();
         assert_eq!(last, all.clone().narrow(2, 3, 2).into_data());
-        // Slope 2^-4, distance 3, in both directions.
+        // With slope 2^-4, the bias at distance 3 is -3/16 in both directions.
         let values: Vec<f32> = all.into_data().iter().collect();
         assert_eq!([values[3], values[15]], [-3.0 / 16.0; 2]);
     }

@@ -32,7 +32,8 @@ impl PositionEncoding {
         }
     }
 
-    /// Returns the encoding for sources, whose padding may have no position.
+    /// Returns the encoding for sources, in which padding has no position if the configuration has
+    /// [`Positions::SinusoidalFairseq`].
     pub(crate) fn of_sources(self, config: &TransformerConfig) -> Self {
         match self {
             Self::Sinusoidal(encoding) => Self::Sinusoidal(encoding.of_sources(config)),
@@ -58,8 +59,8 @@ impl PositionEncoding {
 
     /// Returns the encodings of the tokens `ids`, which follow `offset` earlier tokens of each
     /// sequence. Token `i` has the encoding of position `offset + i`. In sources with
-    /// [`Positions::SinusoidalFairseq`], padding gets zeros instead, and the tokens after it are
-    /// counted without it.
+    /// [`Positions::SinusoidalFairseq`], padding gets zeros instead, and positions count only the
+    /// other tokens.
     ///
     /// # Shapes
     ///

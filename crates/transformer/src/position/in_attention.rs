@@ -62,6 +62,7 @@ impl AttentionPosition {
 pub(crate) enum PositionTerm {
     /// Rotation of queries and keys.
     Rotation(Rotation),
-    /// Biases that are added to the scores, `[1, H, T, S]`.
+    /// Biases that are added to the scores of `length` queries after `past` tokens,
+    /// `[1, H, length, past + length]`.
     Bias(Tensor<4>),
 }

@@ -51,8 +51,9 @@ impl SinusoidalEncoding {
         }
     }
 
-    /// Returns the encoding for sources, in which the positions of the configured kind may skip
-    /// padding. Those of targets count every token, as in a generation with a cache.
+    /// Returns the encoding for sources, whose positions skip padding with
+    /// [`Positions::SinusoidalFairseq`]. Positions of targets count every token, because a decoder
+    /// with a cache has only the number of earlier tokens.
     pub(super) fn of_sources(self, config: &TransformerConfig) -> Self {
         let skips = config.positions == Positions::SinusoidalFairseq;
         Self {

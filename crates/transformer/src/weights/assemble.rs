@@ -30,7 +30,8 @@ impl Recognised {
     ///
     /// # Errors
     ///
-    /// The number of attention heads is not known, or metadata and tensors contradict each other.
+    /// The number of attention heads is not known, the metadata is damaged, or metadata and tensors
+    /// contradict each other.
     pub(super) fn config(
         &self,
         file: &WeightsFile,
@@ -219,7 +220,7 @@ pub(super) fn read(
     Ok(TensorData::new(values, shape.to_vec()))
 }
 
-/// Copies the elements of a tensor to their places in a parameter.
+/// Copies the elements of a tensor, which must be finite, to their places in a parameter.
 fn place(
     file: &WeightsFile,
     rule: &Rule,

@@ -151,8 +151,9 @@ fn check_whole(
     Ok(())
 }
 
-/// Returns the decoder's embedding table under the names of the matrices that may share it. All
-/// layouts except the native one keep these matrices as separate tensors.
+/// Returns the decoder's embedding table under the names of the matrices that may share it: the
+/// encoder's table and, transposed, the weight of the generator. All layouts except the native one
+/// keep these matrices as separate tensors.
 fn shared(parameters: &Parameters) -> Parameters {
     let mut all = Parameters::new();
     if let Some(table) = parameters.get("decoder.input.embedding.weight") {

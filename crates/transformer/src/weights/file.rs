@@ -153,7 +153,6 @@ impl WeightsFile {
         Some(file.to_string_lossy().into_owned())
     }
 
-    /// Returns the shard of a tensor.
     fn shard(&self, name: &str) -> &Shard {
         &self.shards[self.later.get(name).copied().unwrap_or(0)]
     }
@@ -241,7 +240,8 @@ impl WeightsFile {
     /// Reads a tensor as f32, and passes it to `each`, some rows of `width` elements at a time.
     /// `each` gets the index of the first of these rows, and the elements of the rows.
     ///
-    /// A tensor of a safetensors file is never in memory as a whole unless it is quantised.
+    /// From a safetensors file, at most `CHUNK` bytes or one row are in memory at a time, unless
+    /// the tensor is quantised.
     ///
     /// # Errors
     ///

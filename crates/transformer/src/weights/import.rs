@@ -54,7 +54,8 @@ impl Imported {
 
     /// Builds the encoder with the imported weights.
     ///
-    /// The encoder has no embedding table if the file has no table for the encoder.
+    /// The encoder has no embedding table if the file has none for the encoder, or if both stacks
+    /// of the model share one.
     ///
     /// # Errors
     ///
@@ -107,7 +108,6 @@ fn quantise(data: TensorData, axis: usize) -> TensorData {
     quantised.unwrap_or(data)
 }
 
-/// Warning about a file without biases.
 const NO_BIASES: &str = "the layers have no biases: zeros are used";
 
 /// Imports the weights of a file.
@@ -142,8 +142,10 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 ///
 /// # Errors
 ///
-/// The names match no layout, a tensor is missing or unused or has a wrong shape, the file holds
-/// objects other than tensors, or the configuration of the model is not valid.
+/// The names match no layout, the number of heads is not known, the configuration of the model is
+/// not valid, or the file holds objects other than tensors and plain containers. A tensor is
+/// missing or unused, has a wrong shape, or has elements that are infinite or NaN. With
+/// `allow_unused`, such objects and unused tensors are skipped.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused
@@ -174,7 +176,8 @@ pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, W
     }
     let mut config = recognised.config(file, options)?;
     let has = recognised.contents.has();
-    // The file may have all matrices, also those that the model shares.
+    // The shapes are those without weight tying, because a file may have a separate copy of each
+    // matrix that the model shares.
     let untied = |config: &TransformerConfig| config.clone().with_weight_tying(WeightTying::None);
     let shapes = |config: &TransformerConfig| -> Result<BTreeMap<_, _>, WeightsError> {
         let untied = untied(config);

@@ -46,7 +46,7 @@ impl PyTorchFile {
             return Err(WeightsError::PyTorch(what));
         }
         // The elements of a tensor that `Tensor.expand` returned share memory, so a small file can
-        // describe huge tensors.
+        // describe tensors that would exhaust the memory.
         let claimed: u64 = tensors
             .values()
             .map(|tensor| tensor.byte_len() as u64)

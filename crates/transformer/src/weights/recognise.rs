@@ -43,7 +43,8 @@ const USUAL: [&str; 3] = ["model", "state_dict", "model_state_dict"];
 ///
 /// # Errors
 ///
-/// The names match no layout, or several entries of the file hold weights.
+/// The file has no tensors, the names match no layout, several entries of the file hold weights, or
+/// an entry or a tensor that `options` names is not in the file.
 pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognised, WeightsError> {
     if file.tensors.is_empty() {
         return Err(WeightsError::File("has no tensors".into()));

@@ -17,7 +17,7 @@ use super::parameters::Parameters;
 pub(super) use open::SafetensorsFile;
 pub use write::{Dtype, to_bytes, to_bytes_with, write};
 
-/// Number of bytes of a tensor that are read at a time, unless a single row is larger.
+/// Maximum number of bytes of a tensor that are read at a time, unless a single row is larger.
 pub(super) const CHUNK: usize = 1 << 19;
 
 /// Reads the parameters of a safetensors file, one after the other, without having the file in
@@ -108,7 +108,6 @@ fn check_f32(name: &str, view: &TensorView<'_>) -> Result<(), WeightsError> {
     }
 }
 
-/// Returns the error for a tensor whose elements are not f32.
 fn not_f32(name: &str, dtype: &str) -> WeightsError {
     WeightsError::Dtype {
         name: name.into(),

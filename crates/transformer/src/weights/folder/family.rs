@@ -84,8 +84,8 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
             return Err(refuse("feed_forward_proj", &other, &expected));
         }
     };
-    // T5 scales the logits if the embeddings are tied. Since version 5, the library `transformers`
-    // writes a separate field, `scale_decoder_outputs`.
+    // T5, but not mT5, scales the logits if the embeddings are tied. Since version 5, the library
+    // `transformers` writes a separate field, `scale_decoder_outputs`.
     let is_tied: Option<bool> = fields.optional("tie_word_embeddings")?;
     let is_scaled: Option<bool> = fields.optional("scale_decoder_outputs")?;
     let is_scaled = is_scaled.unwrap_or(is_tied != Some(false)) && model_type == "t5";
@@ -117,7 +117,8 @@ fn t5(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), W
 }
 
 fn bart(fields: &mut Fields, model_type: &str) -> Result<(ImportOptions, Sizes), WeightsError> {
-    // With these fields, early versions of `transformers` chose between BART and its relatives.
+    // In early versions of `transformers`, these fields chose between BART and its relatives, so
+    // their values must be those of `model_type`.
     let is_pre = matches!(model_type, "mbart" | "m2m_100" | "pegasus");
     fields.expect(&["normalize_before", "add_final_layer_norm"], json!(is_pre))?;
     let has_norm = matches!(model_type, "bart" | "mbart");

@@ -109,7 +109,6 @@ impl ModelFolder {
     }
 }
 
-/// Opens the weights of a folder.
 fn open_weights(folder: &Path) -> Result<WeightsFile, WeightsError> {
     let found = WEIGHTS.iter().find(|name| folder.join(name).exists());
     let Some(name) = found else {
