@@ -98,7 +98,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Returns bytes as hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -139,7 +138,7 @@ impl TemporaryFolder {
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
     /// Replaces a folder that is at `path`. Until the replaced folder is removed, it has the
-    /// temporary name with the extension `old`.
+    /// temporary name with the extension `old` instead of `tmp`.
     ///
     /// # Errors
     ///

@@ -51,7 +51,8 @@ const NEAREST: usize = 3;
 
 impl RunConfig {
     /// Returns the configuration with one setting changed. `text` is a JSON value, or a word
-    /// without quotation marks.
+    /// without quotation marks. A setting that would make the changed setting ineffective (see
+    /// [`replaced_by`]) becomes null.
     ///
     /// ```
     /// use training::config::RunConfig;
@@ -155,8 +156,8 @@ pub fn replaced_by(path: &str) -> Option<&'static str> {
     found.map(|(_, by)| *by)
 }
 
-/// Makes the settings of a file effective. If a default would replace a setting of the file, sets
-/// this default to null, unless the file overrides it anyway.
+/// Makes the settings of a file effective. If a default would make a setting of the file
+/// ineffective, sets this default to null, unless the file has a value for it.
 pub(super) fn prefer_given(defaults: &mut Value, file: &Map<String, Value>) {
     let has = |path: &str| {
         let (group, key) = path.rsplit_once('.').expect("the setting is in a group");

@@ -77,7 +77,7 @@ fn is_same(a: Option<&Value>, b: Option<&Value>) -> bool {
 pub const FINE_TUNING: &str = "fine-tuning";
 
 /// Returns the default settings for fine-tuning the pretrained model of a run. `config` is the JSON
-/// of the run's `config.json`. Returns `None` if `config` is damaged.
+/// of the run's `config.json`. Returns `None` if `config` is damaged or its data are not texts.
 fn unchanged(config: &Value) -> Option<RunConfig> {
     let own: RunConfig = serde_json::from_value(config.clone()).ok()?;
     let DataConfig::Text(text) = &own.data else {
@@ -95,12 +95,13 @@ fn unchanged(config: &Value) -> Option<RunConfig> {
     Some(RunConfig::fine_tuning(text, model))
 }
 
-/// Compares the JSON of a `config.json` with the presets of its task. Returns the name of the most
-/// similar preset, and the settings in which `config` differs from this preset. The values are
-/// those in `config`, or `null` if only the preset has the setting. Returns `None` for a task
-/// without presets.
+/// Compares the JSON of a `config.json` with the presets of its task. For a pretrained model, the
+/// only preset is [`FINE_TUNING`]. Returns the name of the most similar preset, and the settings in
+/// which `config` differs from this preset. The values are those in `config`, or `null` if only the
+/// preset has the setting. Returns `None` for a task without presets, and for a damaged `config` of
+/// a pretrained model.
 ///
-/// Ignores the paths of data files and the backend, because no preset has them.
+/// Ignores the corpora, the folder of caches and the backend, because no preset has them.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {

@@ -88,8 +88,8 @@ impl RunConfig {
         self.model.pad_id = vocabularies.pad_ids.source;
         let longest = dataset.limits().sequence();
         self.model.max_len = match &self.data {
-            // A pretrained model keeps its maximum length. If its positions are computed, a data
-            // set with longer sequences raises it.
+            // A pretrained model keeps its maximum length, unless its positions are computed and
+            // the data set has longer sequences.
             DataConfig::Text(text) if text.pretrained.is_some() => self.model.max_len.max(longest),
             _ => longest,
         };

@@ -11,7 +11,7 @@ use super::sides::Sides;
 /// A batch of examples as the model reads them.
 ///
 /// In the shapes, `B` is the number of examples. `S` is the length of the longest source, and `T`
-/// is the length of the longest target minus 1.
+/// is the length of the longest target minus 1. Both are at least 1.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// Token ids that the encoder reads, `[B, S]`.

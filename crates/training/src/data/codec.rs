@@ -84,7 +84,7 @@ pub trait Codec: Send + Sync {
     fn target_id(&self, name: &str) -> Result<u32, EncodeError>;
 }
 
-/// Error about a word that is not a token.
+/// Error about a word that cannot be translated into a token id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a symbol, which are {symbols} in this run", quote(word))]
 pub struct EncodeError {

@@ -20,8 +20,7 @@ pub struct Limits {
     /// Maximum number of bytes of a text, which limits the time to tokenise it; `None` for data
     /// sets without a tokeniser.
     pub bytes: Option<usize>,
-    /// Maximum length of an output as a function of its source's length; `None` if only the maximum
-    /// length of the model limits outputs.
+    /// Maximum length of an output as a function of its source's length; `None` for no such limit.
     pub output: Option<LengthLimit>,
 }
 
@@ -40,7 +39,7 @@ pub struct SearchDefaults {
     pub beam: Option<(usize, LengthPenalty)>,
     /// Token ids with which every output begins.
     pub prefix: Vec<u32>,
-    /// Token ids that are never generated.
+    /// Token ids that are never generated, except by `prefix` or `force_end`.
     pub forbidden: Vec<u32>,
     /// Length, in tokens, of the n-grams that an output must not repeat; 0 for no such limit.
     pub no_repeat_ngram: usize,
@@ -56,7 +55,8 @@ pub struct SearchDefaults {
     /// Whether a beam search normalises the logits before the constraints change them; see
     /// [`GenerateConfig`].
     pub normalize_first: bool,
-    /// Maximum number of tokens of an output; `None` if the limits of the data set apply.
+    /// Maximum number of tokens of an output, end symbol included; `None` if the limits of the data
+    /// set apply.
     pub max_length: Option<usize>,
 }
 

@@ -13,8 +13,8 @@ pub fn generator(seed: u64, split: Split, index: u64) -> DataRng {
     DataRng::from_seed(key(seed, split, index))
 }
 
-/// Returns the seed of the random generator that [`generator`] returns. The last eight bytes of the
-/// seed are 0. A caller can set them to derive other seeds.
+/// Returns the 32-byte key that [`generator`] seeds its random generator with. The last eight bytes
+/// of the key are 0. A caller can set these bytes to get other random numbers.
 pub(crate) fn key(seed: u64, split: Split, index: u64) -> [u8; 32] {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());

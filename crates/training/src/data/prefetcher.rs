@@ -53,7 +53,8 @@ impl Prefetcher {
     /// Starts the thread. It ends after the last step of `steps`, or when the prefetcher is
     /// dropped.
     ///
-    /// [`step_examples`] makes the examples of each step from the other arguments.
+    /// For each step, the thread calls [`step_examples`] with `dataset`, `seed`, `accumulate` and
+    /// `batch_size`.
     pub fn start<'scope>(
         scope: &'scope Scope<'scope, '_>,
         dataset: &'scope dyn Dataset,

@@ -118,7 +118,8 @@ mod tests {
 
     #[test]
     fn padding_is_that_of_the_shares() {
-        // In two shares, the two short examples and the long one have no padding.
+        // The first of two shares has the two short examples, and the second has the long one, so
+        // neither share needs padding.
         let batch = || vec![vec![example([2, 1]), example([2, 1]), example([6, 3])]];
         let alone = StepShare::of(batch(), 0, 1).counts;
         assert_eq!((alone.tokens, alone.positions, alone.padding), (5, 27, 12));

@@ -20,8 +20,8 @@ impl Split {
     pub const ALL: [Self; 3] = [Self::Train, Self::Validation, Self::Test];
 
     /// Returns the split of a source sequence, chosen by its hash. Validation and test each get
-    /// 1/16 of all sequences. The seed has no influence, so that a run never trains on the test
-    /// sequences of a run with another seed.
+    /// about 1/16 of all sequences. The seed has no influence, so that a run never trains on the
+    /// test sequences of a run with another seed.
     pub fn of(source: &[u32]) -> Self {
         match hash(source.iter().flat_map(|id| id.to_le_bytes())) % 16 {
             0 => Self::Test,

@@ -234,7 +234,7 @@ struct Fields<'a> {
 
 impl Fields<'_> {
     /// Rejects settings that change the outputs and are not supported. `is_own` says whether the
-    /// file has only settings of generation; unknown settings are then rejected, too.
+    /// file has only settings of generation. If so, unknown settings are rejected, too.
     fn check(&self, is_own: bool) -> Result<(), UsageError> {
         for (name, value) in &self.fields {
             let name = name.as_str();

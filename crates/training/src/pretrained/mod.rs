@@ -34,8 +34,8 @@ const LARGEST: u64 = 64;
 /// Maximum size of a `tokenizer.json`, in MiB.
 const LARGEST_TOKENIZER: u64 = 512;
 
-/// Languages of a model that translates between several. Both are `None` for a model of one
-/// language pair.
+/// Languages to translate from and into, for a model of several languages. Both are `None` for a
+/// model of one language pair.
 #[derive(Clone, Debug, Default)]
 pub struct Languages {
     /// Language of sources, as the tokeniser writes it, such as `eng_Latn`.

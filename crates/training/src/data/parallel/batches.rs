@@ -98,7 +98,7 @@ impl BatchPlan {
         self.sorted.len()
     }
 
-    /// Returns the fraction of padding among the positions of all batches.
+    /// Returns the fraction of padding among the positions of all batches; 1 if there are no pairs.
     pub fn padding(&self) -> f64 {
         1.0 - self.tokens as f64 / (self.positions as f64).max(1.0)
     }
@@ -115,7 +115,7 @@ impl BatchPlan {
         EpochOrder { pairs, batches }
     }
 
-    /// Returns the indices of the pairs in batch `index` of an epoch, counted from 0.
+    /// Returns the indices of the pairs in batch `index`, counted from 0 in each epoch.
     pub fn batch<'a>(&self, epoch: &'a EpochOrder, index: usize) -> &'a [u32] {
         let batch = epoch.batches[index] as usize;
         &epoch.pairs[self.batches[batch] as usize..self.batches[batch + 1] as usize]

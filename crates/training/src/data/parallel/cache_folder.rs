@@ -53,7 +53,8 @@ pub(super) fn open_or_make<T>(
 }
 
 /// Locks a folder of caches against other processes until the returned file is closed. Waits while
-/// another process holds the lock. Removes temporary folders that killed processes left.
+/// another process holds the lock. Removes temporary folders that killed processes left. On a file
+/// system without locks, the function neither waits nor removes anything.
 ///
 /// # Errors
 ///

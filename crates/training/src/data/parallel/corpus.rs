@@ -15,8 +15,8 @@ use crate::error::{UsageError, quote};
 #[serde(deny_unknown_fields)]
 pub struct Corpus {
     /// File of sources, one per line. If `target` is `None`, this is a file of pairs: JSON Lines if
-    /// its name ends with `.jsonl`, `.ndjson` or `.json`, else lines `SOURCE<TAB>TARGET`. All files
-    /// may be compressed by gzip.
+    /// its name, without `.gz`, ends with `.jsonl`, `.ndjson` or `.json`, else lines
+    /// `SOURCE<TAB>TARGET`. All files may be compressed by gzip.
     pub source: PathBuf,
     /// File of targets, one per line; `None` if `source` is a file of pairs.
     #[serde(default)]

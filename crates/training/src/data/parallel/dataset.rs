@@ -14,7 +14,8 @@ use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
-/// A source ends with the end symbol; a target has begin and end symbol.
+/// A source ends with the end symbol or, for a pretrained model, with the special tokens of the
+/// model's tokeniser. A target has begin and end symbol.
 pub struct ParallelDataset {
     /// Settings, including the hashes of tokenisers and corpora.
     pub config: TextConfig,
@@ -51,7 +52,8 @@ impl Corpora {
 
 impl ParallelDataset {
     /// Returns the example of a source and a target, given as token ids. Truncates both to their
-    /// maximum lengths, adds an end symbol to both, and a begin symbol to the target.
+    /// maximum lengths, and adds the tokeniser's suffix (usually an end symbol) to the source, and
+    /// a begin and an end symbol to the target.
     pub(super) fn example(&self, [mut source, mut target]: [Vec<u32>; 2]) -> Example {
         let (limits, suffix) = (self.limits(), self.tokenizers.source.suffix());
         source.truncate(limits.source - suffix.len());

@@ -9,7 +9,6 @@ use flate2::bufread::MultiGzDecoder;
 use crate::error::{UsageError, quote};
 use crate::files::LineReader;
 
-/// Opens a file of a corpus.
 pub(super) fn open(path: &Path) -> Result<File, UsageError> {
     // The check for a folder is needed because on Unix a folder can be opened like a file.
     let metadata = std::fs::metadata(path).map_err(|error| cannot_read(path, &error))?;
@@ -39,7 +38,6 @@ pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
     wrong(path, format!("cannot be read ({error})"))
 }
 
-/// Reader of the lines of one file.
 pub(super) struct Lines {
     pub(super) path: PathBuf,
     reader: LineReader<Box<dyn BufRead + Send>>,

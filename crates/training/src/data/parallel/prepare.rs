@@ -143,8 +143,8 @@ impl ParallelDataset {
         let long = (0..pairs).filter(is_long).count();
         note_long(config, long, &format!("of {pairs} pairs"));
         let ends = tokenizers[0].suffix().len();
-        // Returns the numbers of tokens that the model reads: of the source with its end symbol,
-        // and of the target with its begin symbol.
+        // Returns the numbers of tokens that the model reads: of the source with its suffix,
+        // usually an end symbol, and of the target with its begin symbol.
         let lengths = |pair: u32| {
             let [source, target] = cache.lengths(pair as usize);
             [source.min(most[0]) + ends, target.min(most[1]) + 1]

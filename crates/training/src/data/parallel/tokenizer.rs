@@ -42,7 +42,8 @@ pub struct Tokenizer {
     pub pad_id: u32,
     /// Id of the begin symbol, the first token of every target.
     pub bos_id: u32,
-    /// Id of the end symbol, the last token of sources and targets.
+    /// Id of the end symbol, the last token of every target. Sources end with
+    /// [`suffix`](Tokenizer::suffix).
     pub eos_id: u32,
     /// Id of the unknown token, which stands for everything outside the vocabulary; `None` if the
     /// tokeniser has no such token.
@@ -199,7 +200,8 @@ impl Tokenizer {
             let is_added = inner.add_special_tokens([token]);
             is_added.map_err(|error| wrong(error.to_string()))?;
             added.push(names[0]);
-            // If ids are missing, the library may give one that another token has.
+            // If the vocabulary skips ids, the library may give the new token an id that another
+            // token has.
             let id = inner.token_to_id(names[0]);
             id.filter(|id| !used.contains(id))
                 .ok_or_else(|| wrong(format!("cannot take {}, which it lacks", names[0])))
@@ -246,8 +248,8 @@ impl Tokenizer {
                 Some(template) => template.ids(&encoding, &self.inner),
                 None => self.ids(&encoding),
             },
-            // This is unlikely, because the tokeniser encoded the texts in `STRANGE` when it was
-            // read.
+            // This is unlikely, except for the tokeniser of a pretrained model: all others have
+            // encoded the texts in `STRANGE` when they were read.
             Ok(Err(error)) | Err(error) => {
                 let what = "the tokeniser cannot encode a text, which becomes the unknown token";
                 notes::warn(&format!("{what} ({error})"));
@@ -359,7 +361,6 @@ impl Tokenizer {
     }
 }
 
-/// Reads the file of a tokeniser.
 pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
     let wrong = |error| {
         UsageError::new(

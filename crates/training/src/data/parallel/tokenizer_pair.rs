@@ -24,7 +24,7 @@ pub(super) const JOINT: &str = "tokenizer.json";
 const OTHER: &str = "is not the tokeniser that the model was trained with: put that back";
 
 /// The tokenisers of sources and targets, which may be the same. As a [`Codec`], the pair can
-/// encode every text, and appends the end symbol to sources.
+/// encode every text, and appends [`Tokenizer::suffix`], usually the end symbol, to sources.
 #[derive(Clone)]
 pub struct TokenizerPair {
     /// The tokeniser of sources.

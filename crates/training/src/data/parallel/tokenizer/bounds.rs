@@ -54,7 +54,7 @@ fn growth(part: &Value) -> u64 {
                 .filter_map(|name| fields.get(*name)?.as_str());
             let longest = inserted.map(str::len).max().unwrap_or(1).max(1);
             // `Prepend` adds to a text without removing anything, and so does a `Replace` whose
-            // pattern matches the empty text. Any regular expression might match it.
+            // pattern matches the empty text. Any regular expression might be such a pattern.
             let matches_empty = |pattern: &Value| {
                 pattern.get("Regex").is_some() || pattern["String"].as_str() == Some("")
             };

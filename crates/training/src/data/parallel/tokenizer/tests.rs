@@ -147,7 +147,7 @@ fn a_trained_tokeniser_is_the_same_when_it_is_read() {
     let json = String::from_utf8(trained(|_| ()).json).unwrap();
     std::fs::write(&path, json.replace("<bos>", "<begin>")).unwrap();
     let read = Tokenizer::read(&path).unwrap();
-    // Missing special tokens are added after all others. The JSON in `read` has them.
+    // A missing special token gets the next id after all others, and is added to `read.json`.
     assert_eq!(read.bos_id as usize, read.vocab_size - 1);
     std::fs::write(&path, &read.json).unwrap();
     assert_eq!(Tokenizer::read(&path).unwrap().sha256, read.sha256);
