@@ -112,7 +112,8 @@ impl<'a> Predictor<'a> {
 
     /// Passes the text of an output to `print` token by token, and then a line break. This text is
     /// plain even if results are otherwise JSON. Scores, the outputs of a beam wider than 1, and
-    /// several samples are passed as a whole. The generation ends early if `print` returns `Break`.
+    /// several samples are instead passed at once, as [`predict`](Self::predict) returns them.
+    /// Generation ends early if `print` returns `Break`.
     ///
     /// ```
     /// use std::cell::RefCell;

@@ -95,7 +95,7 @@ pub struct Trainer<'a, M> {
 }
 
 impl<'a> Trainer<'a, Transformer> {
-    /// Creates a trainer, and the model of its configuration on a device.
+    /// Creates a trainer, and initialises the model of `config` on `device`.
     ///
     /// # Errors
     ///
@@ -165,9 +165,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         }
     }
 
-    /// Trains together with the other processes of a group. Each process needs a trainer with the
-    /// same configuration, data and checkpoint. The number of processes changes losses only through
-    /// the order of sums and the random numbers of dropout.
+    /// Makes [`train`](Self::train) work together with the other processes of a group. Each process
+    /// needs a trainer with the same configuration, data and checkpoint. The number of processes
+    /// changes losses only through the order of sums and the random numbers of dropout.
     ///
     /// Rank 0 needs the folder of the run. The other processes need a folder that
     /// [follows](RunFolder::follow) it.
@@ -221,12 +221,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         if self.saved.is_none() {
             self.folder.clear_metrics()?;
         }
-        // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
         // The check waits for the other processes, which may still be reading a checkpoint that
         // training will remove.
         self.check_replicas(&[("step", first.into())])?;
+        // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         self.tell_best(observer)?;
