@@ -83,8 +83,9 @@ pub(super) fn at_step(
     Ok(files)
 }
 
-/// Rejects a configuration that differs from the checkpoint's in one of the fixed settings.
-/// Parameters, optimizer state and later steps depend on the fixed settings.
+/// Rejects a configuration that differs from the checkpoint's in one of the settings that are fixed
+/// for the whole run, such as `model` and `seed`. Parameters, optimizer state and later steps
+/// depend on them.
 ///
 /// # Errors
 ///
