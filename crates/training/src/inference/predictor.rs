@@ -1,4 +1,4 @@
-//! Predicts outputs, or scores of given targets, for lines of text.
+//! Generates outputs, or scores given targets, for lines of text.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::error::UsageError;
 use crate::positions::{max_output, with_room};
 use crate::run::checkpoint::TrainedRun;
 
-/// Predicts outputs, or scores of given targets, with the model of a run.
+/// Generates outputs, or scores given targets, with the model of a run.
 ///
 /// ```
 /// use burn::tensor::Device;

@@ -35,9 +35,9 @@ type Stop = (&'static str, PathBuf);
 
 /// Trains a model and writes everything about the run to its folder.
 ///
-/// Parameters, batches and dropout depend only on the configuration, its seed and the step. On CPU
-/// backends, the same configuration and number of threads therefore give the same losses, bit for
-/// bit, however often the run is stopped and resumed.
+/// Parameters, batches and dropout depend only on the configuration, its seed and the step. On a
+/// CPU backend, a run with the same configuration and the same number of threads and processes
+/// therefore has the same losses, bit for bit, however often it is stopped and resumed.
 ///
 /// ```
 /// use burn::tensor::Device;

@@ -124,7 +124,6 @@ impl Optimizer {
     }
 }
 
-/// Returns the shapes of the parameters that are trained, by their names.
 pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
     struct Shapes(BTreeMap<String, Vec<usize>>);
     impl VisitNamed for Shapes {

@@ -66,7 +66,6 @@ fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointEr
     Err(CheckpointError::damaged(&files.path(STATE), what))
 }
 
-/// Reads the checkpoint of step `step`.
 pub(super) fn at_step(
     checkpoints: &Checkpoints,
     step: usize,
