@@ -26,8 +26,8 @@ pub trait SequenceModel: Module + Sync {
     ///
     /// # Errors
     ///
-    /// If the model cannot process a source or `prefix`, if a setting is not valid, or if the logits
-    /// are not finite.
+    /// If the model cannot process a source or `prefix`, if a setting is not valid, or if the
+    /// logits are not finite.
     fn generate(
         &self,
         sources: &[&[u32]],

@@ -17,7 +17,8 @@ pub enum Ending<M> {
     Done(Box<Finished<M>>),
     /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
-        /// Cause that the observer returned, such as `SIGINT`; in a group, the cause of any process.
+        /// Cause that the observer returned, such as `SIGINT`. In a group, the observer of another
+        /// process may have returned it.
         by: &'static str,
         /// Number of steps taken.
         step: usize,

@@ -46,8 +46,8 @@ impl Optimizer {
     /// Updates all parameters and returns the global gradient norm before clipping, `[1]`.
     ///
     /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
-    /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping and with
-    /// a `loss_scale` of 1, `norm` is ignored: the norm is computed in the same pass as the update.
+    /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping, and
+    /// with a `loss_scale` of 1, `norm` is ignored: the update computes the norm in the same pass.
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
