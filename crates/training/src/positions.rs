@@ -46,8 +46,8 @@ pub fn max_output(
     }
 }
 
-/// Truncates a source to at most `max_tokens` tokens, at least 1, but keeps its last token, which
-/// may be an end symbol. Returns whether the source was longer.
+/// Truncates a source to `max_tokens` tokens, which must be at least 1. Keeps the last token of the
+/// source, which may be an end symbol. Returns whether the source was longer.
 pub fn truncate_source(ids: &mut Vec<u32>, max_tokens: usize) -> bool {
     let is_longer = ids.len() > max_tokens;
     if is_longer {

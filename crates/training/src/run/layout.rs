@@ -17,7 +17,7 @@ pub const SUMMARY: &str = "summary.json";
 /// Status of the run, and why it ended.
 pub const STATUS: &str = "status.json";
 
-/// Where and how each process of the run was started.
+/// Where and how the run was started, and each time it was resumed.
 pub const ENVIRONMENT: &str = "environment.json";
 
 /// Scores by sequence length.

@@ -12,7 +12,7 @@ use super::restore::take;
 
 /// An exponential moving average of the parameters of a model.
 ///
-/// After each step, `average = decay * average + (1 - decay) * parameters`. `decay` is limited to
+/// After each step, `average = decay * average + (1 - decay) * parameters`. `decay` is at most
 /// `(1 + step) / (10 + step)`, so that the initial parameters soon lose their influence.
 #[derive(Clone)]
 pub struct MovingAverage {

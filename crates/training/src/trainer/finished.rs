@@ -29,9 +29,9 @@ pub enum Ending<M> {
 
 /// A run whose training has ended.
 pub struct Finished<M> {
-    /// Trained model, without gradients. It is the best model if training ended because evaluations
-    /// stopped improving, and otherwise the last model. If the best model cannot be read from its
-    /// checkpoint, it is also the last model. Its parameters are the moving averages if the run has
+    /// Trained model, without gradients. It is the last model or, if training ended because
+    /// evaluations stopped improving, the best model. If the checkpoint of the best model cannot be
+    /// read, the last model takes its place. The parameters are the moving averages if the run has
     /// them.
     pub model: M,
     /// Step after which the model was taken: the last step, or the step of the best evaluation.

@@ -234,10 +234,10 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             self.save(observer)?;
         }
         let (stop, waited) = std::thread::scope(|scope| {
-            // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let optimization = &config.optimization;
             let (accumulate, batch_size) = (optimization.accumulate, optimization.batch_size);
             let steps = first..steps;
+            // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let mut prefetcher =
                 Prefetcher::start(scope, dataset, config.seed, steps, accumulate, batch_size);
             let stop = self.take_steps(&mut prefetcher, observer);

@@ -12,7 +12,7 @@ use crate::collective::Collective;
 /// share one message, because each message waits for all processes.
 const LARGE: usize = 1 << 18;
 
-/// How much data a process has sent to the others, and how long the exchange took.
+/// How much data a process sends to the others in a step, and how long the exchanges took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Bytes of one step: the gradients, the loss, and a flag for each parameter.
