@@ -8,7 +8,7 @@ use crate::config::MAX_LENGTH;
 use crate::data::Limits;
 
 /// Returns the maximum number of tokens of a source, or of a target with its begin symbol. For
-/// learned positions, this is the number of rows of their table. Computed positions could extend to
+/// learned positions, this is the number of rows of their table. Other positions could extend to
 /// any length; the maximum is `config.max_len`, but at least [`MAX_LENGTH`].
 pub fn max_tokens(config: &TransformerConfig) -> usize {
     match config.positions {

@@ -25,8 +25,8 @@ pub struct StepMetrics {
     /// evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
-    /// Target tokens per second, without padding: the mean over the steps (at most ten) whose losses
-    /// were read from the device together.
+    /// Target tokens per second, without padding: the mean over the steps (at most ten) whose
+    /// losses were read from the device together.
     #[serde(serialize_with = "one_decimal")]
     pub tokens_per_second: f64,
     /// Whether the step did not update the parameters because its gradients overflowed in f16.

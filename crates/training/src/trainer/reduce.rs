@@ -35,7 +35,7 @@ pub(super) fn reduce<M: Module>(
 ) -> (GradientsParams, Tensor<1>) {
     let device = module.devices().remove(0).without_autodiff();
     let loss = loss.map_or(0.0, |loss| loss.into_scalar::<f32>());
-    // Wait until the device has computed the gradients, because this time does not count as
+    // Wait until the device has computed the gradients, so that this time does not count as
     // exchange. An error is ignored, because it shows again when the gradients are read.
     let _ = device.sync();
     let begun = Instant::now();

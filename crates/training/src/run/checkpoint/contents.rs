@@ -84,7 +84,7 @@ pub(super) fn at_step(
 
 /// Rejects a configuration that differs from the checkpoint's in one of the settings that are fixed
 /// for the whole run, such as `model` and `seed`. Parameters, optimizer state and later steps
-/// depend on them.
+/// depend on these settings.
 ///
 /// # Errors
 ///
