@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Number of calls of [`contain`] that are running.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns whether any thread is calling a function of a dependency whose panics are returned as
-/// errors. The panic hook of a program should then print nothing.
+/// Returns whether any thread is inside a call whose panic this library would return as an error.
+/// The panic hook of a program should then print nothing.
 pub fn is_contained() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }

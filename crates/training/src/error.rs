@@ -212,8 +212,8 @@ impl From<ConfigError> for UsageError {
     }
 }
 
-/// Returns the first 60 characters of a user's text, in quotation marks, with control characters
-/// escaped.
+/// Returns a user's text in quotation marks, with control characters escaped. Text of more than 60
+/// characters is cut, and `...` follows its quotation marks.
 pub fn quote(text: &str) -> String {
     const LONGEST: usize = 60;
     match text.char_indices().nth(LONGEST) {

@@ -10,8 +10,9 @@
 //! Three promises hold for every run:
 //!
 //! - **The seed determines all random numbers.** Initial parameters, batches and dropout depend
-//!   only on the configuration, its seed and the step. On CPU backends, the same configuration and
-//!   the same number of threads give the same losses, bit for bit.
+//!   only on the configuration, its seed and the step. On a CPU backend, two runs with the same
+//!   configuration on the same machine have the same losses, bit for bit, if they use the same
+//!   number of threads and processes.
 //! - **A run is a folder that explains itself.** `config.json` has the settings to repeat the run,
 //!   `metrics.jsonl` has a line for each step, and `summary.json` has the result.
 //!   `checkpoints/step-N/` has all that is needed to continue.

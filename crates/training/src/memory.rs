@@ -19,7 +19,7 @@ pub fn reset_peak_rss() {
 }
 
 /// Finds the first line of `file` that begins with `name`, such as `VmHWM: 12 kB`, and returns its
-/// value, converted to bytes. Returns `None` if the file has no such line.
+/// value, converted to bytes. Returns `None` if the file cannot be read or has no such line.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -30,11 +30,11 @@ fn kibibytes(file: &str, name: &str) -> Option<u64> {
 /// Memory of the machine that a process of a run can use, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineMemory {
-    /// Equal part of all memory and swap space, or of the container's limit in
-    /// `/sys/fs/cgroup/memory.max` if that is less.
+    /// Sum of memory and swap space, or the container's limit in `/sys/fs/cgroup/memory.max` if
+    /// that is less, divided by `processes`.
     pub total: u64,
-    /// Equal part of the memory that is available now, without swapping, but at most of the
-    /// container's limit.
+    /// Memory that is available now without swapping, or the container's limit if that is less,
+    /// divided by `processes`.
     pub free: u64,
     /// Number of processes of the run on this machine.
     pub processes: usize,
@@ -209,7 +209,7 @@ mod tests {
         let of_two = TrainingMemory::of(&config, &limits(64), 2);
         assert_eq!(of_two.state, memory.state);
         assert_eq!(of_two.batch, memory.batch / 2);
-        // A chunk of the loss is that of a process.
+        // `loss_chunk` is the number of tokens in each process, so more processes do not reduce it.
         config.execution.loss_chunk = Some(256);
         let of = |processes| TrainingMemory::of(&config, &limits(64), processes).batch;
         assert!(of(2) > of(1) / 2);

@@ -26,7 +26,8 @@ pub trait SequenceModel: Module + Sync {
     ///
     /// # Errors
     ///
-    /// If the model cannot process a source, or a setting is not valid.
+    /// If the model cannot process a source or `prefix`, if a setting is not valid, or if the
+    /// logits are not finite.
     fn generate(
         &self,
         sources: &[&[u32]],

@@ -6,7 +6,8 @@
 /// `tracing` target of messages for the user. Their level is `INFO`, or `WARN` for warnings.
 pub const NOTE: &str = "training::note";
 
-/// `tracing` target of progress events, which have the fields `count` and `what`.
+/// `tracing` target of progress events. Their field `what` names items and what was done, such as
+/// "pairs tokenised". Their field `count` is the number of items done since the previous event.
 pub const PROGRESS: &str = "training::progress";
 
 pub(crate) fn note(message: &str) {
@@ -17,8 +18,7 @@ pub(crate) fn warn(message: &str) {
     tracing::warn!(target: NOTE, "{message}");
 }
 
-/// Reports that `count` more items are done. `what` names the items and what was done, such as
-/// "pairs tokenised".
+/// Reports that `count` more items are done. [`PROGRESS`] explains `what`.
 pub(crate) fn progress(what: &'static str, count: usize) {
     tracing::info!(target: PROGRESS, what, count);
 }

@@ -8,8 +8,8 @@ use crate::config::MAX_LENGTH;
 use crate::data::Limits;
 
 /// Returns the maximum number of tokens of a source, or of a target with its begin symbol. For
-/// learned positions, it is the number of rows of their table. Computed positions extend to any
-/// length; their maximum is at least `MAX_LENGTH`.
+/// learned positions, this is the number of rows of their table. Other positions could extend to
+/// any length; the maximum is `config.max_len`, but at least [`MAX_LENGTH`].
 pub fn max_tokens(config: &TransformerConfig) -> usize {
     match config.positions {
         Positions::Learned => config.max_len,
@@ -30,9 +30,9 @@ pub fn with_room<'a>(
     }
 }
 
-/// Returns the maximum number of tokens of an output for a source of `source_len` tokens. It is
-/// `max_length`, unless the source is longer than the sequences of training. The output may then
-/// also have up to one token more than the source, within the model's [`max_tokens`].
+/// Returns the maximum number of tokens of an output for a source of `source_len` tokens. This is
+/// `max_length` if the source is at most as long as those of training. For a longer source, it is
+/// `max_length` or `source_len + 1`, whichever is larger, but at most the model's [`max_tokens`].
 pub fn max_output(
     source_len: usize,
     max_length: usize,
@@ -46,8 +46,8 @@ pub fn max_output(
     }
 }
 
-/// Truncates a source to at most `max_tokens` tokens, but keeps its last token, which may be an end
-/// symbol. Returns whether the source was longer.
+/// Truncates a source to `max_tokens` tokens, which must be at least 1. Keeps the last token of the
+/// source, which may be an end symbol. Returns whether the source was longer.
 pub fn truncate_source(ids: &mut Vec<u32>, max_tokens: usize) -> bool {
     let is_longer = ids.len() > max_tokens;
     if is_longer {

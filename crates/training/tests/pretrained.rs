@@ -21,7 +21,8 @@ fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/families")
 }
 
-/// Returns the texts of a family, and the outputs of transformers by the name of the settings.
+/// Returns the contents of `NAME.generated.json`: the list `texts`, and a list of the expected
+/// outputs for each way of decoding, such as `greedy`.
 fn generated(name: &str) -> BTreeMap<String, Vec<String>> {
     let json = fs::read(fixtures().join(format!("{name}.generated.json"))).unwrap();
     serde_json::from_slice(&json).unwrap()

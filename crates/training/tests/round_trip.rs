@@ -5,8 +5,7 @@ use serde_json::Value;
 use training::config::{RunConfig, TextSize};
 use training::run::TrainingState;
 
-/// Replaces every number that is not an integer by the next of `floats`. Returns how many numbers
-/// were replaced.
+/// Replaces every float by the next of `floats`. Returns how many were replaced.
 fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> usize {
     match value {
         Value::Number(number) if number.is_f64() => {

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// A module's path within its crate: `["data", "synthetic"]`.
+/// A module's path within its crate, such as `["data", "synthetic"]`.
 type Module = Vec<String>;
 
 #[derive(Debug, Default)]

@@ -44,7 +44,7 @@ pub fn check_alike(
     }
     let mut settings = flat(&config.to_json());
     settings.insert("version".into(), env!("CARGO_PKG_VERSION").into());
-    // Other instructions round differently, so that the copies of the model would drift apart.
+    // Other vector instructions round differently, so the copies of the model would drift apart.
     settings.insert("instructions".into(), fused::simd_level().into());
     let more = more
         .iter()
@@ -88,7 +88,7 @@ pub fn host() -> String {
     crate::host::name().to_string_lossy().into_owned()
 }
 
-/// Returns the checksum of a module's parameters.
+/// Returns the CRC-32C of a module's parameters, in the order of their names.
 pub(crate) fn checksum<M: Module>(module: &M) -> Value {
     let parameters = weights::parameters(module);
     let sum = parameters

@@ -33,8 +33,8 @@ pub(super) fn batches(
     batches
 }
 
-/// Returns the batches that this process of a group computes. The processes take batches in turn,
-/// because consecutive batches have similar lengths and take similar times.
+/// Returns the batches that this process of a group computes. The processes take batches in turn.
+/// Consecutive batches have similar lengths, so each process has about the same work.
 pub(super) fn own(
     batches: Vec<Vec<usize>>,
     group: &dyn Collective,

@@ -1,4 +1,4 @@
-//! Predicts outputs, or scores of given targets, for lines of text.
+//! Generates outputs, or scores given targets, for lines of text.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use crate::error::UsageError;
 use crate::positions::{max_output, with_room};
 use crate::run::checkpoint::TrainedRun;
 
-/// Predicts outputs, or scores of given targets, with the model of a run.
+/// Generates outputs, or scores given targets, with the model of a run.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -112,7 +112,8 @@ impl<'a> Predictor<'a> {
 
     /// Passes the text of an output to `print` token by token, and then a line break. This text is
     /// plain even if results are otherwise JSON. Scores, the outputs of a beam wider than 1, and
-    /// several samples are passed as a whole. The generation ends early if `print` returns `Break`.
+    /// several samples are instead passed at once, as [`predict`](Self::predict) returns them.
+    /// Generation ends early if `print` returns `Break`.
     ///
     /// ```
     /// use std::cell::RefCell;

@@ -22,7 +22,7 @@ pub struct Generation {
     /// Whether JSON results include the cross-attention weights of each token.
     pub alignments: bool,
     /// Whether a source that is longer than the training sources may have an output of more than
-    /// `config.max_length` tokens.
+    /// `config.max_length` tokens. Ignored if outputs have no end symbol.
     pub extends: bool,
 }
 

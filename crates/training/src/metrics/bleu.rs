@@ -23,7 +23,8 @@ pub struct Bleu {
     /// `100 BP exp(mean of ln precision)`, from 0 to 100.
     pub score: f64,
     /// Percentage of the hypotheses' n-grams that also occur in a reference, for n from 1 to 4. An
-    /// n without a match has a smoothed value, or 0 if no n has a match.
+    /// n without a match has a smoothed value. The value is 0 if no n has a match, or if the
+    /// hypotheses have no n-grams.
     pub precisions: [f64; ORDER],
     /// Brevity penalty `BP`: below 1 if the hypotheses have fewer tokens in total than the
     /// references.
@@ -75,7 +76,7 @@ impl BleuCounts {
         } = *self;
         let brevity_penalty = match hypothesis >= reference {
             true => 1.0,
-            // It is 0 without any word.
+            // The penalty is `exp(-inf)`, that is 0, if the hypotheses have no tokens.
             false => (1.0 - reference as f64 / hypothesis as f64).exp(),
         };
         let mut precisions = [0.0; ORDER];

@@ -55,9 +55,9 @@ pub(crate) fn now() -> String {
     humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
-/// Reads the environments of all processes that have trained a run, in the order in which they
-/// began. The list is empty for a run of an earlier version of this library, which did not write
-/// the file.
+/// Reads the environments of the processes that have trained a run, in the order in which they
+/// began. Of each group of processes, the list has only rank 0. The list is empty for a run of an
+/// earlier version of this library, which did not write the file.
 ///
 /// # Errors
 ///

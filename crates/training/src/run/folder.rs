@@ -113,12 +113,12 @@ impl RunFolder {
         }
     }
 
-    /// Rejects a `run_dir` that [`create`](Self::create) would reject, or that equals `caches`, the
-    /// folder of cached corpora. Call it before a long preparation of data, to fail early.
+    /// Rejects a `run_dir` that equals `caches`, the folder of cached corpora, or that exists and
+    /// is not an empty folder. Call this function before a long preparation of data, to fail early.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be written, is not empty, or is `caches`.
+    /// If `run_dir` equals `caches`, is not empty, or cannot be read as a folder.
     pub fn check(run_dir: Option<&Path>, caches: &Path) -> Result<(), UsageError> {
         let Some(path) = run_dir else {
             return Ok(());
@@ -191,7 +191,7 @@ impl RunFolder {
 
     /// Returns the number of steps after which the run has ended; `None` if it has not ended. The
     /// run has ended if `summary.json` exists, and the status in `status.json`, if there is one, is
-    /// finished. A process that is killed between writing the two files leaves another status.
+    /// finished. If a process was killed between writing the two files, the status is not finished.
     pub fn ended_at(&self) -> Option<usize> {
         let status = read_status(self.path()).ok()?;
         if status.is_some_and(|status| status.status != Status::Finished) {

@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use super::layout::{CONFIG, LOCK, METRICS, STATUS, SUMMARY};
 use crate::error::UsageError;
 
-/// Default folder of new runs, relative to the working directory.
+/// Folder that holds the folders of new runs by default, relative to the working directory.
 pub const RUNS: &str = "runs";
 
 /// Name of the folder of cached tokenisers and tokenised corpora, beside the runs.

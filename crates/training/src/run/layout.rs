@@ -17,7 +17,7 @@ pub const SUMMARY: &str = "summary.json";
 /// Status of the run, and why it ended.
 pub const STATUS: &str = "status.json";
 
-/// Where and how each process of the run was started.
+/// Where and how the run was started, and each time it was resumed.
 pub const ENVIRONMENT: &str = "environment.json";
 
 /// Scores by sequence length.
@@ -38,13 +38,15 @@ pub fn unusable(path: &Path, what: impl Into<String>) -> UsageError {
     UsageError::setting("run", path.display(), what)
 }
 
-/// Returns the error for a folder that cannot be written. The argument `argument` names the folder.
+/// Returns the error for a folder that cannot be written. `argument` is the name of the setting for
+/// this folder.
 pub(super) fn cannot_write(argument: &str, path: &Path, error: &io::Error) -> UsageError {
     let expected = format!("cannot be written ({error}); name a folder that can");
     UsageError::setting(argument, path.display(), expected)
 }
 
-/// Returns the error for a file that cannot be written. The argument `argument` names its folder.
+/// Returns the error for a file that cannot be written. `argument` is the name of the setting for
+/// the file's folder.
 pub(super) fn cannot_write_file(
     argument: &str,
     folder: &Path,

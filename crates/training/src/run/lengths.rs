@@ -129,7 +129,8 @@ pub fn save_lengths(folder: &Path, of: LengthsOf, scores: Vec<LengthScore>) -> R
 ///
 /// The scores go to `lengths.json` if it does not exist or has the same settings. They replace
 /// scores of the same lengths, and scores of other lengths stay. With other settings, the scores go
-/// to a file beside it. Its name lists what differs, such as `lengths-beam-4.json`.
+/// to a file beside `lengths.json`, whose name lists the settings that differ, such as
+/// `lengths-beam-4.json`.
 ///
 /// `is_last` says whether the model is the run's newest checkpoint. `is_own` says whether the run
 /// itself made the evaluation in `lengths.json`, after its training. If `is_last` and not `is_own`,

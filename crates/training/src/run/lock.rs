@@ -11,8 +11,8 @@ use anyhow::{Result, anyhow};
 use super::layout::{LOCK, cannot_write_file};
 use crate::error::UsageError;
 
-/// Number of attempts to lock a folder. An attempt fails while another process runs [`is_locked`],
-/// which holds the lock for a moment.
+/// Number of attempts to lock a folder. An attempt also fails while another process runs
+/// [`is_locked`], which holds the lock only for a moment.
 const ATTEMPTS: usize = 5;
 
 /// Time between two attempts to lock a folder.

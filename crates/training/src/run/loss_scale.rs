@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Factor that the loss is multiplied by, so that small gradients do not vanish in f16.
 ///
 /// The factor doubles after 2,000 steps with finite gradients. After a step with gradients that are
-/// not finite, it halves, and the step does not update the parameters. The factor is at least 1.
+/// not finite, a factor above 1 halves, and the step does not update the parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossScale {
     /// Factor of the loss, a power of two.

@@ -50,7 +50,6 @@ impl MetricsLog {
         })
     }
 
-    /// Adds a line.
     pub(super) fn add(&mut self, line: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(line)?;
         line.push(b'\n');
@@ -75,7 +74,6 @@ impl MetricsLog {
         })
     }
 
-    /// Removes all lines.
     pub(super) fn clear(&mut self) -> io::Result<()> {
         self.continue_after(0, Sha256::new())
     }

@@ -52,7 +52,7 @@ pub(super) fn next_free(parent: &Path, name: &str) -> Result<PathBuf, UsageError
         let path = parent.join(format!("{name}-{number}"));
         match fs::create_dir(&path) {
             Ok(()) => return Ok(path),
-            // Another process has created it in the meantime.
+            // Another process has created this folder in the meantime.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
             Err(error) => return Err(cannot_write(RUN_DIR, &path, &error)),
         }

@@ -32,7 +32,7 @@ pub struct Overview {
     /// Status of the run; `None` for an unfinished run of an earlier version of this library, which
     /// wrote no status.
     pub status: Option<Status>,
-    /// Why training ended; `None` if it has not ended.
+    /// Why training ended, according to `status.json`; `None` if the file does not say.
     pub reason: Option<String>,
     /// Time when training last changed the folder; `None` if no file's time can be read.
     pub changed: Option<SystemTime>,
@@ -129,7 +129,8 @@ impl Overview {
         self.config["seed"].as_u64()
     }
 
-    /// Returns a number of `summary.json`, such as `exact_match`; `None` until the run is finished.
+    /// Returns the number in the field `name` of `summary.json`, such as `exact_match`; `None` if
+    /// there is none, as in a run that has not finished.
     pub fn result(&self, name: &str) -> Option<f64> {
         self.summary.get(name)?.as_f64()
     }

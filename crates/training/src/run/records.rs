@@ -21,10 +21,11 @@ pub struct StepMetrics {
     pub tokens: usize,
     /// Fraction of padding among all positions of sources and targets.
     pub padding: f32,
-    /// Seconds of training since the run began, over all its processes, without evaluations.
+    /// Seconds of training since the run began, also before it was last resumed, without
+    /// evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
-    /// Target tokens per second, without padding. It is the mean over the steps, at most ten, whose
+    /// Target tokens per second, without padding: the mean over the steps (at most ten) whose
     /// losses were read from the device together.
     #[serde(serialize_with = "one_decimal")]
     pub tokens_per_second: f64,
@@ -38,7 +39,8 @@ pub struct StepMetrics {
 pub struct Evaluation {
     /// Number of steps taken before the evaluation.
     pub step: usize,
-    /// Seconds of training since the run began, over all its processes, without evaluations.
+    /// Seconds of training since the run began, also before it was last resumed, without
+    /// evaluations.
     #[serde(serialize_with = "four_decimals")]
     pub seconds: f64,
     /// Mean loss per token, in nats, without label smoothing.
@@ -73,12 +75,10 @@ impl Evaluation {
     }
 }
 
-/// Writes seconds rounded to four decimal places.
 fn four_decimals<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 1e4).round() / 1e4)
 }
 
-/// Writes a rate with one decimal place.
 fn one_decimal<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_f64((value * 10.0).round() / 10.0)
 }
@@ -96,8 +96,8 @@ pub struct Summary {
     pub steps: usize,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
-    /// Split on which the trained model was scored: test, or validation for data sets that have no
-    /// test split of their own.
+    /// Split on which the trained model was scored: validation if the test examples are also the
+    /// validation examples, otherwise test.
     pub split: Split,
     /// Number of sequences of that split that were scored.
     pub sequences: usize,

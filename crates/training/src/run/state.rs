@@ -58,7 +58,7 @@ pub struct Best {
     pub value: f64,
 }
 
-/// Returns the number of processes of a run whose `state.json` lacks it.
+/// Returns the number of processes of a run whose `state.json` does not have this number.
 fn one() -> usize {
     1
 }

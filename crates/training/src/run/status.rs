@@ -200,7 +200,6 @@ pub(super) struct StatusWriter {
 }
 
 impl StatusWriter {
-    /// Prepares to write the status of the run in a folder.
     pub(super) fn new(folder: Arc<LockedFolder>) -> Self {
         Self {
             folder,
@@ -257,7 +256,6 @@ impl StatusWriter {
         })
     }
 
-    /// Records that an error ended the run.
     pub(super) fn fail(&mut self, error: &anyhow::Error) -> Result<()> {
         let (status, reason) = match error.downcast_ref::<DivergedError>() {
             Some(diverged) => (Status::Diverged, diverged.what.clone()),

@@ -12,9 +12,8 @@ use super::restore::take;
 
 /// An exponential moving average of the parameters of a model.
 ///
-/// After each step, `average = decay * average + (1 - decay) * parameters`. In the first steps the
-/// decay is smaller, `(1 + step) / (10 + step)`, so that the initial parameters soon lose their
-/// influence.
+/// After each step, `average = decay * average + (1 - decay) * parameters`. `decay` is at most
+/// `(1 + step) / (10 + step)`, so that the initial parameters soon lose their influence.
 #[derive(Clone)]
 pub struct MovingAverage {
     decay: f64,

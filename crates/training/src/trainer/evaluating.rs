@@ -69,7 +69,6 @@ impl<M: SequenceModel> Trainer<'_, M> {
         Ok(())
     }
 
-    /// Tells the observer the best evaluation so far, if there is one.
     pub(super) fn tell_best(&self, observer: &mut dyn Observer) -> Result<()> {
         let by = self.config.evaluation.best_by;
         let best = self.state.best;

@@ -17,7 +17,8 @@ pub enum Ending<M> {
     Done(Box<Finished<M>>),
     /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
-        /// What the observer gave as the cause, such as `SIGINT`.
+        /// Cause that the observer returned, such as `SIGINT`. In a group, the observer of another
+        /// process may have returned it.
         by: &'static str,
         /// Number of steps taken.
         step: usize,
@@ -28,9 +29,10 @@ pub enum Ending<M> {
 
 /// A run whose training has ended.
 pub struct Finished<M> {
-    /// Trained model, without gradients. It is the best model if training ended because evaluations
-    /// stopped improving, and otherwise the last model. Its parameters are the moving averages if
-    /// the run has them.
+    /// Trained model, without gradients. It is the last model or, if training ended because
+    /// evaluations stopped improving, the best model. If the checkpoint of the best model cannot be
+    /// read, the last model takes its place. The parameters are the moving averages if the run has
+    /// them.
     pub model: M,
     /// Step after which the model was taken: the last step, or the step of the best evaluation.
     pub model_step: usize,
@@ -46,8 +48,8 @@ pub struct Finished<M> {
     /// Folder of the run. Until [`RunFolder::finish`] is called, the run counts as unfinished and
     /// can be resumed.
     pub folder: RunFolder,
-    /// Guard that keeps the run's setting of the fast paths on this thread while the model is
-    /// evaluated.
+    /// Guard that keeps the run's setting of the fast paths (the kernels of `fused`) on this thread
+    /// while the model is evaluated.
     pub(super) _fast_paths: FastPaths,
 }
 

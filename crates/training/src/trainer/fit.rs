@@ -35,9 +35,9 @@ type Stop = (&'static str, PathBuf);
 
 /// Trains a model and writes everything about the run to its folder.
 ///
-/// Parameters, batches and dropout depend only on the configuration, its seed and the step. On CPU
-/// backends, the same configuration and number of threads therefore give the same losses, bit for
-/// bit, however often the run is stopped and resumed.
+/// Parameters, batches and dropout depend only on the configuration, its seed and the step. On a
+/// CPU backend, a run with the same configuration and the same number of threads and processes
+/// therefore has the same losses, bit for bit, however often it is stopped and resumed.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -95,7 +95,7 @@ pub struct Trainer<'a, M> {
 }
 
 impl<'a> Trainer<'a, Transformer> {
-    /// Creates a trainer, and the model of its configuration on a device.
+    /// Creates a trainer, and initialises the model of `config` on `device`.
     ///
     /// # Errors
     ///
@@ -165,9 +165,9 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         }
     }
 
-    /// Trains together with the other processes of a group. Each process needs a trainer with the
-    /// same configuration, data and checkpoint. The number of processes changes losses only through
-    /// the order of sums and the random numbers of dropout.
+    /// Makes [`train`](Self::train) work together with the other processes of a group. Each process
+    /// needs a trainer with the same configuration, data and checkpoint. The number of processes
+    /// changes losses only through the order of sums and the random numbers of dropout.
     ///
     /// Rank 0 needs the folder of the run. The other processes need a folder that
     /// [follows](RunFolder::follow) it.
@@ -221,12 +221,12 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         if self.saved.is_none() {
             self.folder.clear_metrics()?;
         }
-        // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         let (config, dataset) = (self.config, self.dataset);
         let (first, steps) = (self.state.step, config.optimization.steps);
         // The check waits for the other processes, which may still be reading a checkpoint that
         // training will remove.
         self.check_replicas(&[("step", first.into())])?;
+        // `config.json` is replaced only now, after `resume` has checked that the checkpoint fits.
         self.folder.begin_again(config, first)?;
         observer.event(Event::Begin { first, steps })?;
         self.tell_best(observer)?;
@@ -234,10 +234,10 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             self.save(observer)?;
         }
         let (stop, waited) = std::thread::scope(|scope| {
-            // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let optimization = &config.optimization;
             let (accumulate, batch_size) = (optimization.accumulate, optimization.batch_size);
             let steps = first..steps;
+            // Dropping the prefetcher ends its thread, whether training succeeds or fails.
             let mut prefetcher =
                 Prefetcher::start(scope, dataset, config.seed, steps, accumulate, batch_size);
             let stop = self.take_steps(&mut prefetcher, observer);

@@ -1,5 +1,5 @@
-//! Adam and AdamW for all parameters of a model, with clipping of the global gradient norm (Vaswani
-//! et al. 2017, section 5.3).
+//! Adam (Vaswani et al. 2017, section 5.3) and AdamW for all parameters of a model, with clipping
+//! of the global gradient norm.
 //!
 //! [`fused::Adam`] updates a single tensor. The moments are kept here by parameter name, so that a
 //! checkpoint holds them in a fixed order.
@@ -46,8 +46,8 @@ impl Optimizer {
     /// Updates all parameters and returns the global gradient norm before clipping, `[1]`.
     ///
     /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
-    /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping and
-    /// loss scale, the norm is computed in the same pass as the update.
+    /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping, and
+    /// with a `loss_scale` of 1, `norm` is ignored: the update computes the norm in the same pass.
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
@@ -124,7 +124,6 @@ impl Optimizer {
     }
 }
 
-/// Returns the shapes of the parameters that are trained, by their names.
 pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
     struct Shapes(BTreeMap<String, Vec<usize>>);
     impl VisitNamed for Shapes {

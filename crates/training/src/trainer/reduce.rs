@@ -12,12 +12,13 @@ use crate::collective::Collective;
 /// share one message, because each message waits for all processes.
 const LARGE: usize = 1 << 18;
 
-/// How much data a process has sent to the others, and how long the exchange took.
+/// How much data a process sends to the others in a step, and how long the exchanges took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Bytes of the gradients of one step.
+    /// Bytes of one step: the gradients, the loss, and a flag for each parameter.
     pub bytes_per_step: usize,
-    /// Seconds in which the process exchanged gradients, or waited for others to do so.
+    /// Seconds, over all steps, in which the process exchanged gradients or waited for others to do
+    /// so.
     pub seconds: f64,
 }
 
@@ -34,8 +35,8 @@ pub(super) fn reduce<M: Module>(
 ) -> (GradientsParams, Tensor<1>) {
     let device = module.devices().remove(0).without_autodiff();
     let loss = loss.map_or(0.0, |loss| loss.into_scalar::<f32>());
-    // The device may still be computing the gradients. This time does not count as exchange. An
-    // error of the device shows when the gradients are read.
+    // Wait until the device has computed the gradients, so that this time does not count as
+    // exchange. An error is ignored, because it shows again when the gradients are read.
     let _ = device.sync();
     let begun = Instant::now();
     let mut packing = Packing {

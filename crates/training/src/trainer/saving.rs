@@ -82,7 +82,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
         }
     }
 
-    /// Writes a checkpoint, unless this step has one already. Returns the checkpoint's folder.
+    /// Writes a checkpoint, unless this step has one already. In a group, only rank 0 writes.
+    /// Returns the checkpoint's folder.
     pub(super) fn save(&mut self, observer: &mut dyn Observer) -> Result<PathBuf> {
         let step = self.state.step;
         self.read_losses(observer)?;

@@ -175,7 +175,7 @@ fn the_number_of_processes_changes_only_rounding() {
     config.optimization.optimizer.clip_norm = Some(0.7);
     config.optimization.optimizer.epsilon = 1e-3;
     config.evaluation.every = Some(10);
-    // In a group of five, most batches of three sequences leave some process without a share.
+    // In a group of five, at least two processes have no share of a batch of three sequences.
     for batch_size in [32, 3] {
         config.optimization.batch_size = batch_size;
         let (expected, lines) = run(&config);

@@ -66,7 +66,6 @@ fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointEr
     Err(CheckpointError::damaged(&files.path(STATE), what))
 }
 
-/// Reads the checkpoint of step `step`.
 pub(super) fn at_step(
     checkpoints: &Checkpoints,
     step: usize,
@@ -83,8 +82,9 @@ pub(super) fn at_step(
     Ok(files)
 }
 
-/// Rejects a configuration that differs from the checkpoint's in one of the fixed settings.
-/// Parameters, optimizer state and later steps depend on the fixed settings.
+/// Rejects a configuration that differs from the checkpoint's in one of the settings that are fixed
+/// for the whole run, such as `model` and `seed`. Parameters, optimizer state and later steps
+/// depend on these settings.
 ///
 /// # Errors
 ///

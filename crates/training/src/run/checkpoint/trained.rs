@@ -56,8 +56,8 @@ impl TrainedRun {
         device: &Device,
     ) -> Result<Self> {
         let (config, dataset) = read_config(folder)?;
-        // The run's setting of the fast paths applies here, too: without fast paths, quantised
-        // matrices are dequantised when they are read.
+        // Without fast paths (the kernels of `fused`), quantised matrices are dequantised when they
+        // are read, so the run's setting applies here, too.
         let _fast_paths = config.execution.fast_paths();
         let (step, model) = load_model(folder, &config, selector, device)?;
         Ok(Self {
@@ -69,9 +69,9 @@ impl TrainedRun {
     }
 }
 
-/// Reads the model of a run folder. Uses `config` instead of the folder's `config.json`, so that it
-/// also works for a run with a data set of your own. Returns the step of the checkpoint and the
-/// model.
+/// Reads the model of a run folder. Returns the step of the checkpoint and the model. This function
+/// uses `config` instead of the folder's `config.json`, so that it also works for a run with a data
+/// set of your own.
 ///
 /// # Errors
 ///

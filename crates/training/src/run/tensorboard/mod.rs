@@ -36,9 +36,9 @@ const SUFFIX: &str = ".train";
 
 /// Writes event files for TensorBoard into a run folder.
 ///
-/// Each process writes its own file. A resumed run first removes the steps after its checkpoint
-/// from the earlier files, so that no step occurs twice. If there are no earlier files, the steps
-/// up to its checkpoint are copied from `metrics.jsonl`.
+/// A run writes a new file each time it is started or resumed. A resumed run first removes the
+/// steps after its checkpoint from the earlier files, so that no step occurs twice. If there are no
+/// earlier files, the steps up to its checkpoint are copied from `metrics.jsonl`.
 #[derive(Debug)]
 pub struct TensorBoard {
     folder: PathBuf,

@@ -30,8 +30,8 @@ fn numbers(module: &Two) -> [f64; 3] {
     all.try_into().unwrap()
 }
 
-/// Plain implementation of Adam and AdamW for three numbers, each with its own weight decay, with
-/// which the optimizer is compared.
+/// Plain implementation of Adam and AdamW, with which the optimizer is compared. It updates three
+/// numbers, each with its own weight decay.
 struct ByHand {
     m: [f64; 3],
     v: [f64; 3],
