@@ -15,8 +15,8 @@ use training::trainer::configure;
 use crate::group::Group;
 use crate::terminal::output;
 
-/// A backend. Cargo features select the backends of a build; the first of these variants is the
-/// default.
+/// A backend. Cargo features select the backends of a build. The first variant that the build
+/// includes is the default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     /// NVIDIA GPU
@@ -36,7 +36,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    /// Returns the name, which is also the name of the feature flag, and a description of the
+    /// Returns the name, which is also the name of the Cargo feature, and a description of the
     /// hardware.
     pub fn describe(self) -> [String; 2] {
         let value = self.to_possible_value().expect("no backend is hidden");
@@ -44,7 +44,7 @@ impl Backend {
         [value.get_name().into(), hardware.to_string()]
     }
 
-    /// Returns the name, which is also the name of the feature flag.
+    /// Returns the name, which is also the name of the Cargo feature.
     pub fn name(self) -> String {
         let [name, _] = self.describe();
         name
@@ -83,7 +83,6 @@ fn names(backends: impl Iterator<Item = Backend>) -> String {
 /// A backend and the index of one of its devices: `NAME[:INDEX]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeviceName {
-    /// The backend.
     pub backend: Backend,
     /// Index of the device; `None` for the backend's default.
     pub index: Option<usize>,
@@ -141,7 +140,8 @@ impl DeviceName {
     ///
     /// # Errors
     ///
-    /// An unknown name, a backend that is not in this build, or a build without backends.
+    /// An unknown name, an invalid device index, a backend that is not in this build, or a build
+    /// without backends.
     pub fn choose(flag: Option<&str>) -> Result<Self, UsageError> {
         let none = "this build has no backend; build it with `--features flex`";
         match (flag, Backend::built_in().next()) {
@@ -151,9 +151,9 @@ impl DeviceName {
         }
     }
 
-    /// Returns the device for this process of a group. If several processes run on a machine, each
-    /// gets the GPU with its own number, unless the name has an index or the backend computes on
-    /// the CPU.
+    /// Returns the device for this process of a group. If several processes run on a machine, the
+    /// index of the GPU is the number of the process on that machine, unless the name has an index
+    /// or the backend computes on the CPU.
     pub fn of_process(self, group: &Group) -> Self {
         let (rank, processes) = group.on_machine();
         let is_shared = processes > 1 && self.index.is_none() && !self.backend.is_cpu();
@@ -172,8 +172,9 @@ impl DeviceName {
         self.open_as(|_| Ok(()))
     }
 
-    /// Opens the device and configures it for computations in `precision`. The configuration depends
-    /// on the fast paths of the calling thread, so switch them on or off before this call.
+    /// Opens the device and configures it for computations in `precision`. In bf16, the
+    /// configuration depends on whether the fast paths (kernels of the crate `fused`) are on in the
+    /// calling thread, so switch them on or off before this call.
     ///
     /// # Errors
     ///

@@ -52,7 +52,6 @@ impl Exit {
         }
     }
 
-    /// Returns the exit code.
     pub fn code(self) -> u8 {
         self as u8
     }

@@ -21,15 +21,16 @@ const GRACE: Duration = Duration::from_secs(2);
 /// started.
 const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 
-/// The group of processes to which this process belongs. Without a launcher, it is this process
-/// alone.
+/// The group of processes to which this process belongs. Without a launcher, the group is this
+/// process alone.
 pub struct Group {
     #[cfg(feature = "mpi")]
     mpi: Option<training::collective::Mpi>,
 }
 
 impl Group {
-    /// Joins the processes of the launcher that started this one, if there is one.
+    /// Joins the other processes that the same MPI launcher has started. Without a launcher or the
+    /// feature `mpi`, returns the group of this process alone.
     pub fn join() -> Self {
         Self {
             #[cfg(feature = "mpi")]
@@ -132,7 +133,8 @@ impl Group {
         own.unwrap_or_else(|| RunFolder::follow(&path_of(path)))
     }
 
-    /// Prints an error that ends this process, and ends the other processes of the group.
+    /// Prints the error that ends this process, and stops the other processes of the group. If
+    /// there are none, returns `exit`.
     pub fn fail(&self, error: &str, exit: Exit) -> Exit {
         let rank = self.collective().rank();
         if rank == 0 {

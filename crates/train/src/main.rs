@@ -13,7 +13,7 @@
 //! | module | contents |
 //! |---|---|
 //! | [`args`] | the flags of each command and their values, and the map from settings to flags |
-//! | [`commands`] | one file for each command; `fit` and `resume` share the file `train` |
+//! | [`commands`] | the code of each command; `fit` and `resume` share `commands/train.rs` |
 //! | [`device`] | the backends of this build, and the choice of one of them |
 //! | [`exit`] | the exit codes |
 //! | [`group`] | the processes that an MPI launcher has started |

@@ -118,7 +118,7 @@ fn losses_do_not_depend_on_the_number_of_processes() {
     assert!(largest_difference(&metrics(&path.join("two")), &expected, "loss") > 0.0);
 }
 
-/// Returns the processes of the run in a folder.
+/// Returns the ids of the `train` processes that have the argument `run`, in increasing order.
 fn processes_of(run: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let processes = processes.filter_map(|process| {

@@ -51,7 +51,6 @@ pub struct BenchArgs {
     /// Number of layers in the encoder, and in the decoder [default: the shape's own]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub layers: Option<usize>,
-    /// Backend.
     #[command(flatten)]
     pub backend: BackendArgs,
     /// Number format of the model's computations (train only) [default: f32]

@@ -39,7 +39,6 @@ Examples:
 `train COMMAND --help` describes a command; `train fit --help` has exit codes."
 )]
 pub struct Cli {
-    /// The command.
     #[command(subcommand)]
     pub command: Command,
     /// Flags that go with every command.

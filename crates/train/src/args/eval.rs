@@ -44,7 +44,6 @@ pub struct EvalArgs {
     /// Sequences in a batch [default: as at the end of training]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,
-    /// Beam search.
     #[command(flatten)]
     pub beam: BeamArgs,
     /// Never repeat N tokens in a row within an output; 0 allows it [default: 0, or what the files of a

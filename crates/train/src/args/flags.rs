@@ -140,8 +140,9 @@ const OTHERS: &[(&str, &str)] = &[
     ("data.tokenizer.target_file", "--tokenizer-file"),
 ];
 
-/// Returns the flag that sets the setting at a path. If several flags set it, returns the one on
-/// the command line of this process, or the one in [`FLAGS`] if none of them is given.
+/// Returns the flag that sets the setting at a path; `None` if there is no such flag. If several
+/// flags set it, returns the one on the command line of this process, or the one in [`FLAGS`] if
+/// none of them is given.
 pub fn flag_of(path: &str) -> Option<&str> {
     let given: Vec<_> = std::env::args_os().skip(1).collect();
     flag_among(&given, path)

@@ -49,7 +49,6 @@ pub struct GenerateArgs {
     /// error), and continue
     #[arg(long, help_heading = "Input")]
     pub keep_going: bool,
-    /// Beam search.
     #[command(flatten, next_help_heading = "Search")]
     pub beam: BeamArgs,
     /// Targets for each source: the N best of a beam, or N samples [default: 1]
@@ -132,8 +131,8 @@ impl GenerateArgs {
             reject("--source-lang", self.source_lang.as_ref(), expected)?;
             reject("--target-lang", self.target_lang.as_ref(), expected)?;
         }
-        // Without `--beam`, the model may bring a beam, but it is not loaded yet. This check
-        // assumes a beam, so it rejects no flag that the model may allow.
+        // Without `--beam`, the beam width may come from the model, which is not loaded yet. This
+        // check assumes that the model has a beam, so it rejects no flag that the model may allow.
         self.method(Some((1, LengthPenalty::None))).map(|_| ())
     }
 

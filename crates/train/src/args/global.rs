@@ -67,9 +67,9 @@ impl GlobalArgs {
     }
 }
 
-/// Returns the number of threads of this process: its cores, divided by the processes of `group`
-/// that may use the same cores. Launchers often bind each process, or all processes of a socket, to
-/// some of the cores.
+/// Returns the number of threads of this process, at least 1: its cores, divided by the processes
+/// of `group` that may use the same cores. Launchers often bind each process, or all processes of
+/// a socket, to some of the cores.
 fn share_of_cores(group: &dyn Collective) -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();

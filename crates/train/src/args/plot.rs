@@ -56,11 +56,11 @@ pub struct PlotArgs {
 }
 
 impl PlotArgs {
-    /// Checks that the flags can be combined.
+    /// Checks that there is something to plot, and that the flags can be combined.
     ///
     /// # Errors
     ///
-    /// The first flag that cannot be combined with the others.
+    /// A missing RUN, or the first flag that cannot be combined with the others.
     pub fn check(&self) -> Result<(), UsageError> {
         let has_run = !self.runs.is_empty();
         if !has_run && !self.positional_encoding && !self.warmup {

@@ -29,7 +29,6 @@ pub struct ReportArgs {
     /// mean of the last K
     #[arg(long, value_name = "WHICH", default_value = "last")]
     pub checkpoint: CheckpointSelector,
-    /// Backend.
     #[command(flatten)]
     pub backend: BackendArgs,
 }

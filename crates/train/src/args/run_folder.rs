@@ -8,8 +8,9 @@ use clap::{Arg, Command, Error};
 use training::run::find_run;
 use training::run::layout::{CHECKPOINTS, CONFIG};
 
-/// Returns the parser of an argument that names the folder of an existing run. The name `latest`
-/// becomes the path of the most recently changed run in the folder `runs`.
+/// Returns the parser of an argument for the folder of a run. The name `latest` becomes the path of
+/// the most recently changed run in the folder `runs`, unless a file or folder has this name. The
+/// parser rejects the folder of a checkpoint, and does not check other paths.
 pub fn run_folder() -> impl TypedValueParser<Value = PathBuf> {
     RunFolderParser
 }
@@ -41,8 +42,8 @@ impl TypedValueParser for RunFolderParser {
 }
 
 /// Returns an error message if `path` is the folder of a checkpoint instead of the folder of a run;
-/// otherwise `None`. The message suggests a call of the command `name`. `has_flag` says whether
-/// this command has `--checkpoint`.
+/// otherwise `None`. `has_flag` says whether the command `name` has `--checkpoint`. If so, the
+/// message suggests a call of this command with the flag.
 fn of_checkpoint(path: &Path, name: &str, has_flag: bool) -> Option<String> {
     let step = path.file_name()?.to_str()?.strip_prefix("step-")?;
     let step: usize = step.parse().ok()?;

@@ -105,7 +105,8 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
 /// Returns the maximum number of targets that are generated at once. More would need too much memory
 /// for the decoder cache, or for the logits.
 fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
-    /// Maximum number of elements of a decoder cache, and of logits. In f32, they take 16 GB.
+    /// Maximum number of elements of a decoder cache, and of logits. In f32, each takes at most
+    /// 16 GB.
     const MOST: usize = 4_000_000_000;
     let length = model.max_len.max(config.max_length);
     let cache = 2 * model.n_decoder_layers * model.d_model * length;
@@ -124,7 +125,7 @@ pub fn usual_batch_size(
 }
 
 /// Checks the settings of a generation. Rejects a beam, a number of samples or a batch size whose
-/// decoder cache would need too much memory.
+/// decoder cache or logits would need too much memory.
 ///
 /// # Errors
 ///

@@ -17,7 +17,6 @@ pub struct TrainedArgs {
     /// Checkpoint: last, best, the number of a step, or average:K for the mean of the last K
     #[arg(long, value_name = "WHICH", default_value = "last")]
     pub checkpoint: CheckpointSelector,
-    /// Backend.
     #[command(flatten)]
     pub backend: BackendArgs,
 }

@@ -79,7 +79,7 @@ pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
 struct Window(Vec<Vec<Request>>);
 
 impl Window {
-    /// Sends the window of rank 0 to all processes, and returns it. The others pass any window.
+    /// Returns the window of rank 0 in every process. The other processes may pass any window.
     fn shared(self, group: &dyn Collective) -> Self {
         if group.size() == 1 {
             return self;

@@ -10,7 +10,7 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// If stdout cannot be written.
+/// If stdout cannot be written, or generation fails.
 pub(super) fn report(
     by_length: &ByLength,
     lengths: &[usize],

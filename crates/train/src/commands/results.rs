@@ -19,8 +19,8 @@ use crate::plot::attention::{MapOptions, attention_maps, example_source};
 use crate::plot::{self, Plot};
 use crate::terminal::{Paint, measure_text, output};
 
-/// Maximum number of decoded sequences that are printed, right or wrong. Except for texts, up to as
-/// many later sequences with wrong outputs follow.
+/// Maximum number of decoded sequences that are printed first, right or wrong. For tasks other than
+/// text, at most the same number of later sequences with wrong outputs follow.
 const SHOWN: usize = 5;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
@@ -28,7 +28,7 @@ const SHOWN: usize = 5;
 ///
 /// # Errors
 ///
-/// If stdout or a file of the run cannot be written.
+/// If stdout or a file of the run cannot be written, or generation fails.
 pub(super) fn report(
     config: &RunConfig,
     dataset: &dyn Dataset,

@@ -17,7 +17,7 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// The errors of the command, and a wrong environment variable.
+/// The errors of the command, a wrong number of threads, or a wrong environment variable.
 pub fn run(cli: &Cli, group: &Group) -> Result<Exit> {
     let alone = Group::alone();
     let group = match is_shared(&cli.command) {
@@ -63,8 +63,8 @@ fn is_shared(command: &Command) -> bool {
     }
 }
 
-/// Checks the environment variables of the fast paths. Without this check, a wrong value would
-/// cause a panic in the first operation.
+/// Checks the environment variables that select fast paths and vector instructions. Without this
+/// check, a wrong value would cause a panic in the first operation.
 fn check_environment() -> Result<(), UsageError> {
     fused::check_environment().map_err(|error| {
         let allowed = error.allowed.join(", ");

@@ -5,8 +5,8 @@ use training::metrics::{BleuCounts, ChrfCounts, Counts, EditCounts};
 
 use crate::args::MetricArgs;
 
-/// Scores of texts against their references. BLEU, its precisions and chrF are from 0 to 100, and
-/// the other scores are fractions.
+/// Scores of texts against their references. BLEU, its precisions and chrF are from 0 to 100. The
+/// other scores are fractions, of which error rates can exceed 1.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Scores {
     segments: u64,

@@ -142,8 +142,8 @@ pub(super) fn begin_with(
         let expected = "has other tokens or settings of generation than data.pretrained";
         return Err(UsageError::new("folder", folder, expected));
     }
-    // The settings may differ from the folder in the dropout probability and, because positions may
-    // be computed, in `max_len`.
+    // The settings may differ from those of the folder in the dropout probability and in `max_len`,
+    // because tables of computed positions can have any length.
     let theirs = model.config.model.clone();
     let theirs = theirs
         .with_dropout(config.model.dropout)

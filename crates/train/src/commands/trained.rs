@@ -18,8 +18,8 @@ use crate::group::Group;
 pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
-    /// Guard that keeps the fast paths on or off, as the run's settings say, until the command
-    /// ends.
+    /// Guard that keeps the fast paths (kernels of the crate `fused`) on or off, as the run's
+    /// settings say, until the command ends.
     _fast_paths: FastPaths,
 }
 

@@ -31,7 +31,8 @@ pub struct MapOptions {
 ///
 /// # Errors
 ///
-/// The source is empty, or longer than the model or a plot allows, or a layer does not exist.
+/// The source is empty, or longer than the model or a plot allows, a layer does not exist, or
+/// decoding fails.
 pub fn attention_maps(
     model: &Transformer,
     dataset: &dyn Dataset,

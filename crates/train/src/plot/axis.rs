@@ -18,9 +18,10 @@ pub struct Axis {
     is_log: bool,
 }
 
-/// Maximum number of ticks of a linear axis, and of an axis of whole numbers. The latter is
-/// horizontal and has room for more.
+/// Maximum number of ticks of a linear axis.
 const TICKS: usize = 9;
+
+/// Maximum number of ticks of an axis of whole numbers, which is horizontal and has room for more.
 const WHOLE_TICKS: usize = 12;
 
 impl Axis {
@@ -119,7 +120,8 @@ fn linear_ticks(range: &Range<f64>, most: usize) -> Vec<f64> {
     RangedCoordf64::from(range.clone()).key_points(BoldPoints(most))
 }
 
-/// Returns a number with `decimals` decimal places and commas between thousands.
+/// Returns a number with `decimals` decimal places, or none if `decimals` is negative, and with
+/// commas between thousands.
 pub fn grouped(number: f64, decimals: i32) -> String {
     let text = format!("{number:.*}", decimals.max(0) as usize);
     let whole = text.find('.').unwrap_or(text.len());

@@ -90,7 +90,8 @@ impl RunPlot {
     }
 
     /// Returns a line for each group. Groups with equal curves share a line. The label of a line is
-    /// the group's label, followed by the group's entry in `texts` unless the entry is empty.
+    /// the group's label, followed by the group's entry in `texts` unless the entry is empty. In a
+    /// plot by length without a band, the lengths that the group was trained on follow.
     fn one_curve_each(
         self,
         chosen: &[Chosen],

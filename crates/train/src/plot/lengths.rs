@@ -42,7 +42,8 @@ fn lengths_of(run: &Run) -> Option<(usize, usize)> {
 }
 
 /// Returns the shortest and the longest length of a task, from its settings `data`. `None` if the
-/// task is not synthetic, or if this version of the program cannot read the settings of another.
+/// task is not synthetic, or if the settings are of another version of this program and cannot be
+/// read.
 fn configured(data: &Value) -> Option<(usize, usize)> {
     let data = DataConfig::deserialize(data).ok()?;
     let dataset = data.check().ok()??;

@@ -53,7 +53,6 @@ impl Progress {
 pub struct Run {
     /// Name of the folder.
     pub name: String,
-    /// Path of the folder.
     pub folder: PathBuf,
     /// Contents of `lengths.json`, if there is one.
     pub lengths: Option<Vec<LengthScore>>,

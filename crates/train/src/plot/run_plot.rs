@@ -84,8 +84,9 @@ const RATE: Curve = Curve::per_step("learning_rate", "learning rate", false);
 const NORM: Curve = Curve::per_step("gradient_norm", "gradient norm", true);
 const SPEED: Curve = Curve::per_step("tokens_per_second", "throughput", true);
 
-/// A vertical axis is logarithmic if the largest value is at least this many times the median. On a
-/// linear axis, half of the values would then lie in the lowest fifth.
+/// The vertical axis of losses, perplexities and gradient norms is logarithmic if the largest value
+/// is at least this many times the median. On a linear axis, half of the values would then lie in
+/// the lowest fifth.
 const LOG_RATIO: f64 = 5.0;
 
 impl RunPlot {

@@ -32,7 +32,6 @@ const TOKENS: usize = 64;
 pub struct Examined {
     /// Step of the checkpoint.
     step: usize,
-    /// Number of parameters.
     #[serde(skip)]
     pub parameters: u64,
     /// Greedily decoded examples.

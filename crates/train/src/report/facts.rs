@@ -15,11 +15,8 @@ use super::metrics::Metrics;
 /// default value such as 0.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Facts {
-    /// Name of the task.
     pub task: String,
-    /// Name of the backend.
     pub backend: Option<String>,
-    /// Number of parameters.
     pub parameters: Option<u64>,
     /// Number of steps taken.
     pub step: u64,
@@ -46,7 +43,6 @@ pub struct Facts {
 pub struct Score {
     /// Name of the score.
     pub label: &'static str,
-    /// The score.
     pub value: f64,
     /// Kind of score: `share` (0 to 1), `points` (0 to 100) or `loss`. The page derives the unit
     /// from the kind, and whether a larger score is better.
@@ -182,8 +178,8 @@ fn scores(summary: &Value, metrics: &Metrics) -> Vec<Score> {
         }
     }
     for (field, label, kind, is_more_better) in MEASURES {
-        // One measure of quality besides the loss is enough. A score on the test split takes
-        // precedence, because that split has more sequences.
+        // One measure of quality besides the loss is enough. The scores in `summary.json` take
+        // precedence, because they are those of the trained model.
         if kind != "loss" && !scores.is_empty() {
             continue;
         }

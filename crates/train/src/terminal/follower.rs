@@ -1,4 +1,5 @@
-//! Listens to the signals that stop a run, in a process that shows nothing because rank 0 does.
+//! Listens to the signals that stop a run, in processes other than rank 0. Rank 0 alone shows the
+//! run.
 
 use std::path::{Path, PathBuf};
 

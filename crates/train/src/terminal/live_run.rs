@@ -38,7 +38,6 @@ pub(super) struct LiveRun {
     pub(super) curves: Curves,
 }
 
-/// The curves of a run.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Curves {
     pub(super) loss: Series,

@@ -25,7 +25,8 @@ const VERBOSE: &str = "error,fused=info,train=info,training=info,transformer=inf
 
 /// Begins to show the messages and the progress of the `training` library. The environment variable
 /// `RUST_LOG` selects which other events are shown. Without `RUST_LOG`, these are errors and, with
-/// `--verbose`, also the events of this workspace from level info on.
+/// `--verbose`, also the events of this workspace from level info on. With [`Verbosity::Silent`],
+/// no other events are shown.
 pub(super) fn listen() {
     let filter = match output::verbosity() {
         Verbosity::Silent => Ok(EnvFilter::new("off")),

@@ -50,7 +50,6 @@ pub(super) fn choose(verbosity: Verbosity) {
     let _ = VERBOSITY.set(verbosity);
 }
 
-/// Returns the verbosity.
 pub(super) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }

@@ -5,8 +5,8 @@ use console::{Term, measure_text_width, truncate_str};
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Minimum width, in terminal columns, of a column that is truncated. If it has less room than
-/// this, the column is not shown.
+/// Minimum width of a truncated table column, in terminal columns. A table column with less room
+/// is not shown.
 const NARROWEST: usize = 8;
 
 /// Alignment of a column.

@@ -133,7 +133,6 @@ impl Scene {
     }
 }
 
-/// Returns the result of a command.
 fn result(folder: &Path, name: &str, answer: &Answer) -> Result {
     let mut result = match name {
         "resume" => essence(&folder.join("run")),

@@ -18,7 +18,6 @@ pub struct CommandOf {
 pub struct Flag {
     /// Name, with its hyphens.
     pub name: String,
-    /// Whether the flag takes a value.
     pub takes_value: bool,
     /// The values that the flag accepts; empty if the help does not list them.
     pub values: Vec<String>,

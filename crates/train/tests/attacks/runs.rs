@@ -19,7 +19,6 @@ const TEXT: &str = "fit --task text --preset tiny --d-model 16 --heads 2 --layer
     --train pairs.tsv --valid valid.tsv --schedule noam --batch-tokens 400 \
     --threads 1 --run-dir run";
 
-/// Kinds of runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Copy,

@@ -12,7 +12,6 @@ use transformer::weights;
 
 use super::{SMALL, json, succeed, text, train};
 
-/// Runs a command in a folder.
 fn run(folder: &Path, arguments: &[&str]) -> Output {
     train(folder).args(arguments).output().unwrap()
 }

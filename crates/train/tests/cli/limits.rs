@@ -46,9 +46,9 @@ fn generate_takes_the_lengths_that_eval_takes() {
         assert_eq!(together, alone);
         let (streamed, ..) = generate(folder, &format!("{name} --stream"), &input);
         assert_eq!(streamed, together);
-        // Without an end symbol, an output has one symbol more than its source, and at least 6, the
-        // length of the longest targets of training with their end symbol. `--max-length` replaces
-        // this length.
+        // Without an end symbol, an output is one symbol longer than its source, but has at least 6
+        // symbols: the length of the longest targets of training, end symbol included. With
+        // `--max-length`, every output has the given length.
         let endless = format!("{name} --forbid <eos>");
         let words = |flags: &str| -> Vec<usize> {
             let (stdout, ..) = generate(folder, flags, &input);

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use super::{SMALL, json, losses, refused, succeed, text, train};
 
-/// Starts a command in the background.
 fn spawn(folder: &Path, arguments: &[&str]) -> Child {
     Process::new(assert_cmd::cargo::cargo_bin("train"))
         .args(arguments)

@@ -12,7 +12,6 @@ use crate::args::values::PRECISION;
 /// Flags of `fit` about speed and memory.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct ExecutionArgs {
-    /// Backend.
     #[command(flatten)]
     pub backend: BackendArgs,
     /// Number format of the model's computations; parameters stay f32 [default: f32]

@@ -13,7 +13,7 @@ use training::pretrained::{Languages, PretrainedModel};
 use crate::args::check::needs;
 use crate::args::parse::given;
 
-/// Maximum number of tokens of a source or a target, unless a flag sets another.
+/// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
 const MAX_LENGTH: usize = 256;
 
 /// Flags of `fit` about the model that training begins with.
@@ -41,8 +41,8 @@ impl PretrainedArgs {
         given(self)
     }
 
-    /// Opens the model of `--from`. Without `--from`, opens the model of `file`, the settings of
-    /// `--config`, if a flag sets a language, else returns `None`.
+    /// Opens the model of `--from`. Without `--from`, a flag that sets a language opens the model
+    /// that `file`, the settings of `--config`, names. Without any of these flags, returns `None`.
     ///
     /// # Errors
     ///

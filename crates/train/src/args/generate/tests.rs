@@ -46,7 +46,7 @@ fn the_usual_batch_fits_into_memory() {
         });
         usual_batch_size(&generation, &model, default)
     };
-    // 4e9 elements, of which a target takes 2 * layers * 1024 * 10,000.
+    // At most 4e9 elements fit into memory, and a target takes 2 * layers * 1024 * 10,000.
     assert_eq!(size(12, 1, 64), 16);
     assert_eq!(size(12, 5, 64), 3);
     assert_eq!(size(12, 5, 1), 1);

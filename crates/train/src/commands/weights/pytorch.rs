@@ -12,17 +12,14 @@ use transformer::{Activation, NormPlacement, TransformerConfig};
 
 /// Properties of an exported file that the Python code depends on.
 pub(super) struct Exported<'a> {
-    /// Configuration of the model.
     pub(super) config: &'a TransformerConfig,
     /// Part of the model that the file holds.
     pub(super) contents: Contents,
-    /// Layout of the file.
     pub(super) layout: Layout,
     /// Special tokens of the model; `None` if they are not known.
     pub(super) vocabularies: Option<Vocabularies>,
     /// Whether the file has tables of sines and cosines.
     pub(super) has_positions: bool,
-    /// Path of the file.
     pub(super) path: &'a Path,
 }
 

@@ -62,7 +62,7 @@ fn bold() -> Style {
 }
 
 /// Returns the first line: the task, the backend, the size of the model if there is room for it,
-/// and the end of the path of the folder.
+/// and the path of the folder, of which only the end is shown if the path is too long.
 fn header(about: &About, width: usize) -> String {
     let About {
         task,
