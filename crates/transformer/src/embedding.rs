@@ -54,6 +54,7 @@ impl InputLayer {
     pub(crate) fn build(
         vocab_size: Option<usize>,
         config: &TransformerConfig,
+        is_causal: bool,
         init: &mut Init,
     ) -> Self {
         Self {
@@ -65,7 +66,7 @@ impl InputLayer {
                 let is_unit = !config.scale_embeddings && (config.scale_logits || !is_shared);
                 init.embedding(n, config.d_model, is_unit)
             }),
-            position: PositionEncoding::build(config, init),
+            position: PositionEncoding::build(config, is_causal, init),
             norm: config
                 .embedding_norm
                 .then(|| LayerNorm::build(config, init)),

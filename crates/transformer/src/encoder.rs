@@ -133,10 +133,8 @@ impl Encoder {
     pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
         let own_table = !config.weight_tying.shares_source();
         let vocab_size = own_table.then_some(config.source_vocab_size);
-        let mut input = InputLayer::build(vocab_size, config, init);
-        input.position = input.position.map(|position| position.of_sources(config));
         Self {
-            input,
+            input: InputLayer::build(vocab_size, config, false, init),
             layers: (0..config.n_encoder_layers)
                 .map(|_| EncoderLayer::build(config, init))
                 .collect(),

@@ -208,15 +208,14 @@ impl Transformer {
         let config = config.clone().with_max_len(max_len);
         let device = self.decoder.input.table().device();
         let mut init = Init::zeros(&device);
-        for input in [&mut self.encoder.input, &mut self.decoder.input] {
-            input.position = PositionEncoding::build(&config, &mut init);
-        }
+        let (encoder, decoder) = (&mut self.encoder, &mut self.decoder);
         let stacks = [
-            (&mut self.encoder.attention_position, false),
-            (&mut self.decoder.attention_position, true),
+            (&mut encoder.input, &mut encoder.attention_position, false),
+            (&mut decoder.input, &mut decoder.attention_position, true),
         ];
-        for (position, is_causal) in stacks {
-            *position = AttentionPosition::build(&config, is_causal, &mut init);
+        for (input, in_attention, is_causal) in stacks {
+            input.position = PositionEncoding::build(&config, is_causal, &mut init);
+            *in_attention = AttentionPosition::build(&config, is_causal, &mut init);
         }
         self
     }

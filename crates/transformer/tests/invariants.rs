@@ -12,20 +12,11 @@ use common::{bits, cpu_backends};
 use transformer::attention::{attention_weights, scaled_dot_product_attention};
 use transformer::position::{RotaryEncoding, SinusoidalEncoding};
 use transformer::{
-    AttentionMask, CrossEntropy, Memory, NormPlacement, Positions, Transformer, TransformerConfig,
-    pad_sequences,
+    AttentionMask, Choice, CrossEntropy, Memory, NormPlacement, Positions, Transformer,
+    TransformerConfig, pad_sequences,
 };
 
 const PLACEMENTS: [NormPlacement; 2] = [NormPlacement::Post, NormPlacement::Pre];
-const POSITIONS: [Positions; 6] = [
-    Positions::Sinusoidal,
-    Positions::Learned,
-    Positions::Rotary,
-    Positions::Relative,
-    Positions::Alibi,
-    Positions::None,
-];
-
 fn config() -> TransformerConfig {
     TransformerConfig::new(23, 29)
         .with_d_model(42)
@@ -37,14 +28,14 @@ fn config() -> TransformerConfig {
         .with_max_len(20)
 }
 
-/// Runs `check` for every norm placement and each of `POSITIONS` on every CPU backend.
+/// Runs `check` for every norm placement and each positional encoding on every CPU backend.
 ///
 /// Each model is checked with and without autodiff, because attention runs different code without
 /// autodiff.
 fn for_all_models(check: impl Fn(&str, &Transformer, &Device)) {
     for backend in cpu_backends() {
         for placement in PLACEMENTS {
-            for positions in POSITIONS {
+            for &positions in Positions::ALL {
                 let is_grouped = matches!(positions, Positions::Rotary | Positions::Alibi);
                 let config = config()
                     .with_norm_placement(placement)
@@ -441,9 +432,10 @@ fn panic_message(f: impl FnOnce()) -> String {
 #[test]
 fn a_model_with_more_positions_is_the_same_model() {
     let short = vec![4u32, 5, 6, 7];
+    let padding_in_between = vec![4, 0, 0, 5, 6];
     let long: Vec<u32> = (0..50).map(|i| 4 + i % 19).collect();
     let device = Device::flex();
-    for positions in POSITIONS {
+    for &positions in Positions::ALL {
         let config = config().with_positions(positions);
         let model = config.init_seeded(5, &device).unwrap();
         let longer = model.clone().with_max_len(&config, 50);
@@ -451,7 +443,9 @@ fn a_model_with_more_positions_is_the_same_model() {
             let ids = pad_sequences(&[ids], 0, &device);
             bits(&model.forward(ids.clone(), ids).into_data())
         };
-        assert_eq!(logits(&model, &short), logits(&longer, &short));
+        for ids in [&short, &padding_in_between] {
+            assert_eq!(logits(&model, ids), logits(&longer, ids), "{positions}");
+        }
         if positions == Positions::Learned {
             assert_eq!(longer.encoder.max_len(), Some(20));
             continue;

@@ -85,7 +85,7 @@ impl Decoder {
         init: &mut Init,
     ) -> Self {
         Self {
-            input: InputLayer::build(Some(config.target_vocab_size), config, init),
+            input: InputLayer::build(Some(config.target_vocab_size), config, true, init),
             layers: (0..config.n_decoder_layers)
                 .map(|_| DecoderLayer::build(config, cross_attention, init))
                 .collect(),

@@ -22,22 +22,18 @@ pub enum PositionEncoding {
 impl PositionEncoding {
     /// Builds the configured position table; `None` if positions act in self-attention or are not
     /// encoded.
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Option<Self> {
+    pub(crate) fn build(
+        config: &TransformerConfig,
+        is_causal: bool,
+        init: &mut Init,
+    ) -> Option<Self> {
         match config.positions {
             Positions::Sinusoidal | Positions::SinusoidalHalves | Positions::SinusoidalFairseq => {
-                Some(Self::Sinusoidal(SinusoidalEncoding::build(config, init)))
+                let encoding = SinusoidalEncoding::build(config, is_causal, init);
+                Some(Self::Sinusoidal(encoding))
             }
             Positions::Learned => Some(Self::Learned(LearnedEncoding::build(config, init))),
             Positions::Rotary | Positions::Relative | Positions::Alibi | Positions::None => None,
-        }
-    }
-
-    /// Returns the encoding for sources, in which padding has no position if the configuration has
-    /// [`Positions::SinusoidalFairseq`].
-    pub(crate) fn of_sources(self, config: &TransformerConfig) -> Self {
-        match self {
-            Self::Sinusoidal(encoding) => Self::Sinusoidal(encoding.of_sources(config)),
-            learned => learned,
         }
     }
 

@@ -42,23 +42,16 @@ impl SinusoidalEncoding {
         }
     }
 
-    pub(crate) fn build(config: &TransformerConfig, init: &mut Init) -> Self {
+    /// Builds the configured encoding of sources, or of targets if `is_causal`.
+    pub(crate) fn build(config: &TransformerConfig, is_causal: bool, init: &mut Init) -> Self {
         let device = init.device().clone();
         let compute = || Tensor::from_data(configured_table(config), &device);
         Self {
             table: init.sinusoid.get_or_insert_with(compute).clone(),
-            uncounted: None,
-        }
-    }
-
-    /// Returns the encoding for sources, whose positions skip padding with
-    /// [`Positions::SinusoidalFairseq`]. Positions of targets count every token, because a decoder
-    /// with a cache has only the number of earlier tokens.
-    pub(super) fn of_sources(self, config: &TransformerConfig) -> Self {
-        let skips = config.positions == Positions::SinusoidalFairseq;
-        Self {
-            uncounted: skips.then_some(config.pad_id),
-            ..self
+            // Positions of targets count every token, because a decoder with a cache has only the
+            // number of earlier tokens.
+            uncounted: (config.positions == Positions::SinusoidalFairseq && !is_causal)
+                .then_some(config.pad_id),
         }
     }
 
