@@ -6,8 +6,8 @@ use crate::variable::EnvironmentError;
 
 /// Checks the environment variables of this crate, `FUSED_SIMD` and `FUSED_FAST_PATHS`.
 ///
-/// A program can call this function at its start to report an invalid value. Otherwise, the first
-/// operation that reads the variable panics.
+/// A program can call this function at its start to report an invalid value. The first operation
+/// that reads an invalid value panics.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! The places of each target's keys and values in a cache.
+//! The rows and positions of each target's keys and values in a cache.
 
 /// The rows of a cache that hold the keys and values of each target.
 ///

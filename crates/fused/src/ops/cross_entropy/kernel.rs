@@ -53,8 +53,8 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         let Some(target) = settings.index(target) else {
             return 0.0;
         };
-        // `log_sum_exp` skips NaN. The mean is NaN if any logit is NaN, and then sets the loss to
-        // NaN below.
+        // `log_sum_exp` skips NaN. The mean is NaN if any logit is NaN, and the loss is then set to
+        // NaN.
         let mean = sum_of(logits) / vocab_size as f64;
         let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
         let loss = log_sum_exp(logits) - target_logit - mean * smoothing;
