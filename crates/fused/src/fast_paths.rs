@@ -9,7 +9,6 @@ use std::sync::LazyLock;
 
 use crate::variable::{EnvironmentError, read};
 
-/// The environment variable with the initial setting of each thread.
 const VARIABLE: &str = "FUSED_FAST_PATHS";
 
 static DEFAULT: LazyLock<Result<bool, EnvironmentError>> = LazyLock::new(|| {

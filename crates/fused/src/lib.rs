@@ -67,7 +67,8 @@
 //! - On flex, each output row of [`linear`] has the same bits, whatever the other rows of the batch
 //!   are. With [`bf16_matmuls`], this holds among batches of more than 16 rows, since smaller
 //!   batches are computed in f32.
-//! - On flex, masked padding keys change no bit of the output of [`self_attention`].
+//! - On flex and without dropout, masked padding keys at the end of a sequence change no bit of the
+//!   outputs of [`self_attention`] for the tokens before them.
 //! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
 //! - Results are reproducible within one instruction-set level (AMX, AVX-512, AVX2, NEON or scalar
@@ -78,11 +79,11 @@
 //!
 //! # Memory and unsafe code
 //!
-//! Results on flex are stored in an arena, which keeps freed memory for later results;
-//! [`free_buffers`] returns it to the system. The arena and its casts to bytes are unsafe code
-//! (`memory/`), as are calls of instructions that `pulp` does not have (`simd/int8/`,
-//! `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX (`simd/level.rs`). Other
-//! vector code is written in `pulp`'s safe traits.
+//! Results of 4,096 elements or more on flex are stored in an arena, which keeps freed memory for
+//! later results; [`free_buffers`] returns this memory to the system. The arena and its casts to
+//! bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does not have
+//! (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
+//! (`simd/level.rs`). Other vector code calls safe functions of `pulp`.
 //!
 //! # Settings
 //!
@@ -252,10 +253,11 @@
 //! 6. A test in `tests/square.rs`, which `docs/architecture.md` shows.
 //!
 //! For a portable path, add a file `portable.rs` like `ops/layer_norm/portable.rs`. A portable path
-//! is worth having if Burn's own graph keeps more than the backward pass needs.
+//! is worth having if Burn's own graph keeps more tensors than the backward pass needs.
 //!
 //! To work on several threads, split the slices into pieces of a fixed size, never by the number of
-//! threads. Take memory for results from `Buffer::arbitrary`, which does not clear it.
+//! threads, so that results do not depend on this number. Take memory for results from
+//! `Buffer::arbitrary`, which does not clear the memory.
 
 #![recursion_limit = "256"]
 

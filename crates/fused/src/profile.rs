@@ -51,8 +51,8 @@ impl Profile {
 
     /// Returns the total time of each kind of operation so far, by the kind's name.
     ///
-    /// Each call of an operation counts with its wall-clock time. If several threads call
-    /// operations, their times overlap. The map is empty on every backend but flex.
+    /// Each call of an operation counts with its wall-clock time. The map is empty on every backend
+    /// but flex.
     pub fn times(&self) -> BTreeMap<&'static str, Duration> {
         self.times
             .lock()

@@ -5,8 +5,8 @@ use burn::tensor::Device;
 /// Runs `f` and returns its result. On flex, `f` runs on a thread of rayon's pool, except in
 /// WebAssembly, which has no threads.
 ///
-/// Inside the pool, `f` starts operations at once. A thread outside the pool would wait for each
-/// piece of work that it hands to the pool, which takes longer than many operations of a small
+/// Inside the pool, `f` starts operations at once. Outside, each parallel operation would first be
+/// handed to the pool, and the wait for the pool takes longer than many operations of a small
 /// model. The other threads of the pool stay awake until `f` is done or they have found no work for
 /// ten milliseconds, since waking a thread takes as long as a small operation.
 ///

@@ -14,9 +14,9 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EnvironmentError {
-    /// Name of the variable.
+    /// Name of the variable, such as `FUSED_SIMD`.
     pub variable: &'static str,
-    /// Value of the variable.
+    /// Rejected value of the variable. Invalid UTF-8 is replaced by U+FFFD.
     pub value: String,
     /// All values that can be used on this machine.
     pub allowed: Vec<&'static str>,

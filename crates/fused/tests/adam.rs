@@ -12,8 +12,8 @@ fn tensor(elements: &[f64]) -> Tensor<1> {
     Tensor::from_data(TensorData::new(data, [elements.len()]), &Device::flex())
 }
 
-/// Compares four updates of `n` parameters with the formula. `scale` multiplies the gradient. If it
-/// is `None`, every second update also returns the gradient's sum of squares. With `is_shared`, a
+/// Compares four updates of `n` parameters with the formula. `scale` multiplies the gradient. With
+/// `None`, every second update also returns the gradient's sum of squares. With `is_shared`, a
 /// clone shares the tensors of the state, and an update must not change the clone.
 fn check(n: usize, weight_decay: f32, is_shared: bool, scale: Option<f64>) {
     let (mut w, mut m, mut v) = (elements(n, 1), vec![0.0; n], vec![0.0; n]);

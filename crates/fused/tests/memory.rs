@@ -76,7 +76,7 @@ fn attention_of_four_times_the_length_holds_four_times_as_much() {
     let [short, long] = [512, 2048].map(most_held);
     // Four times the length needs about four times the memory, apart from the scratch memory of the
     // threads that took part. Forty runs measured 2.6 to 3.9 times the memory. If the weights were
-    // kept, it would be sixteen times the memory.
+    // kept, the memory would grow sixteenfold.
     assert!(
         long < 5 * short,
         "{short} bytes, and {long} at four times the length"

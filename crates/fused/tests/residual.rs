@@ -180,7 +180,7 @@ fn check(case: &Case) {
         ],
     );
     // Only the sum is used, so gamma and beta have gradients of zeros. Plain Burn would give them
-    // no gradients. The reference therefore adds their product times 0.
+    // no gradients. The reference therefore adds the product of gamma and beta, times 0.
     assert_same(
         "residual_and_norm, the sum",
         case,

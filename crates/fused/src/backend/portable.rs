@@ -71,7 +71,6 @@ pub(crate) fn sum_rows<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     B::float_reshape(B::float_sum_dim(x, 0), Shape::new([width]))
 }
 
-/// Returns the size of dimension `dim`.
 pub(crate) fn size(tensor: &impl TensorMetadata, dim: usize) -> usize {
     tensor.shape()[dim]
 }

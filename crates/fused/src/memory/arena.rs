@@ -9,7 +9,7 @@ use std::ptr::NonNull;
 pub(crate) const CACHE_LINE: usize = 16;
 
 /// Minimum number of elements of a slab. Each further slab at least doubles the arena. If there is
-/// not enough memory for this, the slab is only as large as the piece that needs it.
+/// not enough memory for either, a slab is only as large as the piece that needs it.
 const FIRST: usize = 1 << 18;
 
 /// Slabs of memory and the free pieces in them.
@@ -118,7 +118,7 @@ impl Arena {
     /// when they are first touched.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
-        // If there is not enough memory to double the arena, the slab has only `len` elements.
+        // If there is not enough memory for a larger slab, the slab has only `len` elements.
         let slab = Slab::new(len.max(held).max(FIRST)).or_else(|| Slab::new(len));
         let slab = slab.unwrap_or_else(|| handle_alloc_error(Slab::layout(len)));
         let place = self.slabs.iter().position(Option::is_none);
@@ -133,8 +133,8 @@ impl Arena {
 }
 
 impl Slab {
-    /// Allocates a slab of `len` elements, at least one. Returns `None` if there is not enough
-    /// memory.
+    /// Allocates a slab of `len` elements. Returns `None` if there is not enough memory. `len` must
+    /// not be 0.
     fn new(len: usize) -> Option<Self> {
         // SAFETY: the layout's size is not 0, since `len` is not 0.
         let memory = unsafe { alloc_zeroed(Self::layout(len)) };

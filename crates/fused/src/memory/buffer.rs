@@ -22,8 +22,9 @@ fn arena() -> MutexGuard<'static, Arena> {
 
 /// Returns unused memory of earlier results to the system.
 ///
-/// Without this call, the fast paths keep as much memory for later results as they ever needed at
-/// once. Memory is returned in whole slabs: a slab in which any result is still alive is kept.
+/// Without this call, the fast paths keep at least as much memory for later results as they ever
+/// needed at once. Memory is returned in whole slabs: a slab in which any result is still alive is
+/// kept.
 ///
 /// ```
 /// fused::free_buffers();
@@ -164,8 +165,8 @@ mod tests {
         assert_eq!(data.try_into_vec::<f32>().unwrap().len(), 5000);
     }
 
-    /// Each thread fills buffers with its own number and sends some of them to the next thread. The
-    /// next thread reads and drops them.
+    /// Each thread fills every buffer with a different number, and sends some buffers to the next
+    /// thread, which reads and drops them.
     #[test]
     fn threads_share_the_arena() {
         use std::sync::mpsc::channel;

@@ -1,5 +1,5 @@
-//! The operations, each in a folder of its own. All folders use the same file names. A file that an
-//! operation does not need is absent.
+//! The operations, each in a folder of its own. A folder has those of the following files (or
+//! folders of the same name) that its operation needs, and may have others.
 //!
 //! | file | content |
 //! |---|---|

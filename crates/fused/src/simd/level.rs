@@ -18,7 +18,6 @@ use pulp::Arch;
 
 use crate::variable::{EnvironmentError, read};
 
-/// The environment variable that forces a level.
 const VARIABLE: &str = "FUSED_SIMD";
 
 /// The name of a level, as a value of `FUSED_SIMD`, and its vector instructions.
@@ -45,7 +44,7 @@ pub fn simd_levels() -> Vec<&'static str> {
 ///
 /// # Panics
 ///
-/// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
+/// If the environment variable `FUSED_SIMD` has a value that is not in [`simd_levels`].
 ///
 /// ```
 /// assert!(fused::simd_levels().contains(&fused::simd_level()));
@@ -60,7 +59,7 @@ pub fn simd_level() -> &'static str {
 ///
 /// # Panics
 ///
-/// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
+/// If the environment variable `FUSED_SIMD` has a value that is not in [`simd_levels`].
 #[cfg(not(target_arch = "wasm32"))]
 #[inline]
 pub(crate) fn arch() -> Arch {
@@ -88,8 +87,8 @@ fn level() -> &'static Level {
     }
 }
 
-/// Returns an error if the environment variable `FUSED_SIMD` names a level that the CPU does not
-/// have.
+/// Returns an error if the environment variable `FUSED_SIMD` has a value that is not in
+/// [`simd_levels`].
 pub(crate) fn check() -> Result<(), EnvironmentError> {
     LEVEL.clone().map(|_| ())
 }
@@ -99,7 +98,7 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
 ///
 /// # Panics
 ///
-/// If the environment variable `FUSED_SIMD` names a level that the CPU does not have.
+/// If the environment variable `FUSED_SIMD` has a value that is not in [`simd_levels`].
 #[must_use]
 pub fn has_bf16_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -146,7 +145,6 @@ fn available() -> Vec<Level> {
         .collect()
 }
 
-/// The name of the level with AMX.
 #[cfg(target_arch = "x86_64")]
 const AMX: &str = "amx";
 

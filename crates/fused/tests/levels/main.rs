@@ -1,4 +1,4 @@
-//! Runs every kernel at every instruction-set level of this machine.
+//! Runs the kernels for f32 and bfloat16 at every instruction-set level of this machine.
 //!
 //! All kernels of a process run at the same level. One test therefore runs this program again for
 //! each level, with `FUSED_SIMD` set. Most of the other tests compare a kernel with its formula in

@@ -14,7 +14,6 @@ const AWKWARD: [usize; 17] = [
 pub struct Random(u64);
 
 impl Random {
-    /// Returns a generator that starts from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -26,7 +25,6 @@ impl Random {
         x ^ (x >> 31)
     }
 
-    /// Returns a number below `n`.
     pub fn below(&mut self, n: usize) -> usize {
         (self.next() % n as u64) as usize
     }

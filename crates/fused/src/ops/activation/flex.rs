@@ -59,7 +59,8 @@ impl ActivationOps for Flex {
     }
 }
 
-/// Returns the gradient of ReLU's input. `y` is ReLU's output and `grad` the gradient of `y`.
+/// Returns the gradient of ReLU's input. `y` is the output after ReLU and dropout, and `grad` the
+/// gradient of `y`.
 #[cfg(feature = "autodiff")]
 pub(super) fn relu_backward(y: FlexTensor, mut grad: FlexTensor, probability: f64) -> FlexTensor {
     let _timer = Timer::of("activation");

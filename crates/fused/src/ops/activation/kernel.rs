@@ -190,8 +190,8 @@ pub(super) fn relu(x: &mut [f32], dropout: Dropout) {
 }
 
 /// Replaces `grad`, the gradient of the output `y`, by the gradient of the input. `y` is 0 where
-/// the input is negative or the element was dropped. The function therefore needs neither the input
-/// nor the dropout mask.
+/// the input is at most 0 or the element was dropped. The function therefore needs neither the
+/// input nor the dropout mask.
 #[cfg(feature = "autodiff")]
 pub(super) fn relu_backward(grad: &mut [f32], y: &[f32], probability: f64) {
     let arch = arch();

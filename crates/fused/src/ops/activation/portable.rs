@@ -99,7 +99,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableActivation for Autodiff<B, C> {
 struct Relu;
 
 impl<B: Backend> Backward<B, 1> for Relu {
-    /// The output, which is 0 where the input is negative or the element was dropped, and the
+    /// The output, which is 0 where the input is at most 0 or the element was dropped, and the
     /// dropout probability.
     type State = (FloatTensor<B>, f64);
 
@@ -204,7 +204,8 @@ fn slope<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B
     }
 }
 
-/// Returns the argument `u = a x + b x³` of the approximated GELU, and its derivative.
+/// Returns the argument `u = a x + b x³` of the approximated GELU `x σ(u)`, and the derivative of
+/// `u`.
 fn argument<B: Backend>(x: FloatTensor<B>) -> [FloatTensor<B>; 2] {
     let [a, b] = ARGUMENT;
     let square = B::float_mul(x.clone(), x.clone());
@@ -222,7 +223,6 @@ fn normal<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     B::float_mul_scalar(erf, 0.5.into())
 }
 
-/// Returns `1 - x`.
 fn one_minus<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     B::float_add_scalar(B::float_neg(x), 1.0.into())
 }

@@ -1,4 +1,5 @@
-//! The gradients of attention. `kernel/backward.rs` has the formulas.
+//! The gradients of attention. `kernel/backward.rs` has the formulas, and `mod.rs` explains the
+//! letters in shapes.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;
@@ -171,7 +172,7 @@ impl Backward<Flex, 2> for BiasedSelfAttention {
         let inputs = inputs.with_bias(ScoreBias::Added(bias));
         let forward = [forward.output, forward.lse, grad];
         if parents[1].is_none() {
-            // The bias is not trained, like that of ALiBi.
+            // The bias needs no gradient, as in ALiBi, whose bias is fixed.
             if let Some(node) = parents[0] {
                 grads.register::<Flex>(node, inputs.backward_self(forward));
             }

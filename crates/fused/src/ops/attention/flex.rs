@@ -1,4 +1,4 @@
-//! Attention on tensors of flex.
+//! Attention on tensors of flex. `mod.rs` explains the letters in shapes.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};
@@ -213,7 +213,6 @@ impl Inputs {
         }
     }
 
-    /// Returns the inputs with a bias of the scores.
     pub(super) fn with_bias(mut self, bias: ScoreBias<Flex>) -> Self {
         self.bias = match bias {
             ScoreBias::None => None,

@@ -1,4 +1,5 @@
-//! The attention mask, as an argument of dispatched operations.
+//! The attention mask, as an argument of dispatched operations. `mod.rs` explains the letters in
+//! shapes.
 
 use burn::backend::tensor::BoolTensor;
 use burn::backend::{Backend, Dispatch, ExtensionType};
@@ -14,7 +15,6 @@ pub(crate) enum KeyMask<B: Backend> {
 }
 
 impl KeyMask<Dispatch> {
-    /// Converts an optional tensor into an attention mask.
     pub fn of(mask: Option<&Tensor<4, Bool>>) -> Self {
         match mask {
             None => Self::None,

@@ -9,15 +9,16 @@ use burn::tensor::{Bool, Tensor};
 /// The scale, bias and mask of the attention scores before the softmax. The scores are
 /// `scale Q K^T + bias`, and minus infinity for blocked keys.
 ///
-/// An optional mask converts into terms with the scale `1 / sqrt(K)` and without a bias, as in
-/// Vaswani et al. (2017).
+/// An optional mask converts into terms with the scale `1 / sqrt(d_head)` and without a bias, as in
+/// Vaswani et al. (2017). `d_head` is the number of features of a head.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ScoreTerms<'a> {
     /// Blocked keys, `true` = blocked; `None` if all are visible.
     pub mask: Option<&'a Tensor<4, Bool>>,
-    /// Bias that is added to the scores of every sequence, `[1, H, T, S]`.
+    /// Bias that is added to the scores of every sequence, `[1, H, T, S]` for `H` heads, `T`
+    /// queries and `S` keys.
     pub bias: Option<&'a Tensor<4>>,
-    /// `true` leaves out the scale `1 / sqrt(K)`, as in T5.
+    /// `true` leaves out the scale `1 / sqrt(d_head)`, as in T5.
     pub is_unscaled: bool,
 }
 
@@ -64,7 +65,6 @@ pub(crate) enum ScoreBias<B: Backend> {
 
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 impl ScoreBias<Dispatch> {
-    /// Converts an optional tensor into a bias.
     pub fn of(bias: Option<&Tensor<4>>) -> Self {
         match bias {
             None => Self::None,

@@ -48,7 +48,8 @@ pub(super) fn slice(range: Range<usize>) -> [Slice; 1] {
     [Slice::from(range)]
 }
 
-/// Returns the losses of all rows, from x, weight and bias.
+/// Returns the losses of all rows, `[N]`, from x, weight and bias. At most `at_a_time` rows are
+/// computed at once.
 pub(super) fn forward<P: ChunkOps<B>, B: Backend>(
     [x, weight, bias]: &[FloatTensor<B>; 3],
     target: &IntTensor<B>,

@@ -12,7 +12,7 @@ use crate::simd::exp::log_sum_exp;
 #[cfg(feature = "autodiff")]
 use crate::simd::level::arch;
 
-/// Approximate number of elements in a piece for one thread.
+/// Approximate minimum number of elements in a piece for one thread.
 const PIECE: usize = 1 << 14;
 
 /// Vocabulary size and loss options, which all rows share.
@@ -53,7 +53,8 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         let Some(target) = settings.index(target) else {
             return 0.0;
         };
-        // The mean is NaN if any logit is NaN, whereas `log_sum_exp` skips NaN.
+        // `log_sum_exp` skips NaN. The mean is NaN if any logit is NaN, and the loss is then set to
+        // NaN.
         let mean = sum_of(logits) / vocab_size as f64;
         let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
         let loss = log_sum_exp(logits) - target_logit - mean * smoothing;

@@ -1,6 +1,5 @@
 //! Options of cross-entropy: padding and label smoothing.
 
-/// Options of cross-entropy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LossOptions {
     /// Id of padding. Rows with this target have a loss of 0.

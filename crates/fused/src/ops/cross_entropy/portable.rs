@@ -19,7 +19,7 @@ use super::options::LossOptions;
 use crate::backend::portable::{as_row, on_all_backends, size, sum_rows};
 
 /// The operations that Burn dispatches to every backend. Autodiff backends use the backward pass
-/// below.
+/// below and, for chunks, the one in `chunks_autodiff.rs`.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -110,7 +110,7 @@ impl<B: Backend, C: CheckpointStrategy> PortableCrossEntropy for Autodiff<B, C> 
     }
 }
 
-/// The tensors from which the losses of all rows and their gradient are computed.
+/// The values from which the losses of all rows and the gradient of the logits are computed.
 #[derive(Clone, Debug)]
 struct Loss<B: Backend> {
     /// Log-probabilities of all ids, `[N, V]`.

@@ -3,8 +3,8 @@
 //!
 //! To compute a mask from a key, the host computes random 31-bit integers: `column` for each
 //! column, and an odd `factor` and a `summand` for each row. The device computes the random integer
-//! of each element as `factor * column + summand` modulo 2^31. The result is the same in wrapping
-//! 32-bit integers and in 64-bit integers.
+//! of each element as `factor * column + summand` modulo 2^31, and drops the element if the integer
+//! is below a threshold. The result is the same in wrapping 32-bit integers and in 64-bit integers.
 
 use burn::backend::autodiff::checkpoint::strategy::CheckpointStrategy;
 use burn::backend::tensor::{BoolTensor, Device, FloatTensor, IntTensor};
@@ -36,8 +36,8 @@ impl<B: Backend> DropoutMask<B> {
         self.scale(self.mask(x))
     }
 
-    /// Drops elements without scaling the others. The caller must scale as well, but may do so
-    /// where fewer elements are multiplied, such as after a matmul.
+    /// Drops elements without scaling the others. The caller must also scale, but may instead scale
+    /// a smaller tensor, such as the result of a later matmul.
     pub fn mask(&self, x: FloatTensor<B>) -> FloatTensor<B> {
         match self {
             Self::None => x,
@@ -45,7 +45,6 @@ impl<B: Backend> DropoutMask<B> {
         }
     }
 
-    /// Returns the probability that an element is dropped.
     pub fn probability(&self) -> f64 {
         match self {
             Self::None => 0.0,

@@ -81,8 +81,8 @@ impl Matrix {
         }
     }
 
-    /// Returns `x W + b`, where the rows of `W` are numbered along `axis`. Returns `None` if the
-    /// fast paths do not accept `x` or the bias.
+    /// Returns `x W + b`, where `W` is the view that [`matrix`](Self::matrix) returns. Returns
+    /// `None` if the fast paths do not accept `x` or the bias.
     pub fn linear(&self, x: &Tensor<2>, bias: Option<&Tensor<1>>) -> Option<Tensor<2>> {
         let (x, bias) = (flex::float(x)?, bias.map(flex::float));
         let _timer = Timer::of("linear");

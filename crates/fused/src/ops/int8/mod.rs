@@ -38,8 +38,8 @@ pub fn takes_int8(device: &Device) -> bool {
 ///
 /// The size of a block is the largest divisor, up to 128, of the matrix's size along `axis`. `axis`
 /// is 0 for a weight of [`linear`](super::super::linear()), and 1 for an embedding table. A matrix
-/// whose size along `axis` has no divisor from 8 to 128 is returned unchanged. So are empty
-/// matrices, and matrices that are already quantised.
+/// is not quantised if it is empty or its size along `axis` has no divisor from 8 to 128. A matrix
+/// that is already quantised is returned unchanged.
 ///
 /// The result is one of Burn's quantised tensors. On flex, the linear layer and the embedding have
 /// fast paths for it.
@@ -136,7 +136,7 @@ pub fn int8_data(
         .with_store(QuantStore::Native)
         .with_mode(QuantMode::Symmetric)
         .per_block(block, ScaleDtype::F32);
-    // Burn appends the scales, for which the vector would otherwise double its capacity.
+    // Burn appends the scales to this vector, which would otherwise double its capacity.
     integers.reserve_exact(size_of_val(scales) + size_of::<f32>());
     TensorData::quantized(integers, shape, scheme, scales, None)
 }
@@ -190,7 +190,7 @@ fn round(x: f32) -> u32 {
 ///
 /// # Panics
 ///
-/// If an id is not less than `V`.
+/// On a CPU, if an id is not in `0..V`.
 pub fn embedding(table: Tensor<2>, ids: Tensor<2, Int>) -> Tensor<3> {
     #[cfg(feature = "flex")]
     if let Some(table) = flex::Matrix::of(&table, 1) {

@@ -152,8 +152,8 @@ impl Norm<'_> {
         self.sum_pieces(pieces.map(run).collect())
     }
 
-    /// Stores the gradient of `x` in `dx`, on the calling thread. Returns the piece's gradients of
-    /// gamma and then of beta, in one vector.
+    /// Stores the gradient of `x` in `dx` as `store` says, on the calling thread. Returns the
+    /// piece's gradients of gamma and then of beta, in one vector.
     pub(crate) fn backward_piece(
         &self,
         x: &[f32],

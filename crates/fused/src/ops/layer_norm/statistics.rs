@@ -1,4 +1,4 @@
-//! How a row is normalised.
+//! The settings of layer norm: epsilon, and whether the mean is subtracted.
 
 /// How a row is normalised.
 #[derive(Clone, Copy, Debug)]

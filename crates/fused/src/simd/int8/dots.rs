@@ -18,7 +18,7 @@ pub(super) enum Kernel {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// AVX-VNNI, for processors without AVX-512 VNNI.
+    /// AVX-VNNI, which has the instructions of AVX-512 VNNI for vectors of 256 bits.
     #[cfg(target_arch = "x86_64")]
     AvxVnni,
     #[cfg(target_arch = "x86_64")]
@@ -59,7 +59,6 @@ impl Kernel {
         kernels
     }
 
-    /// Computes a part of the output.
     #[allow(unsafe_code)] // The CPU has these instructions.
     pub fn compute(self, part: Part<'_>) {
         match self {

@@ -69,15 +69,16 @@ impl Int8Matrix<'_> {
         }
     }
 
-    /// Returns whether the columns are contiguous in memory and have whole groups, so that
-    /// [`pack_panel`](Self::pack_panel) can pack them.
+    /// Returns whether each column is contiguous in memory and each block consists of whole groups
+    /// of four rows, as [`pack_panel`](Self::pack_panel) requires.
     #[inline(always)]
     pub(super) fn has_whole_columns(&self) -> bool {
         self.strides[0] == 1 && self.block.is_multiple_of(4)
     }
 
-    /// Packs all groups of at most [`PANEL`] columns, which are contiguous in memory. Packing one
-    /// group at a time, as [`pack`](Self::pack) does, would read each cache line several times.
+    /// Packs all groups of at most [`PANEL`] columns, each of which is contiguous in memory.
+    /// Packing one group at a time, as [`pack`](Self::pack) does, would read each cache line
+    /// several times.
     #[inline(always)]
     pub(super) fn pack_panel(
         &self,

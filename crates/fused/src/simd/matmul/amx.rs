@@ -33,7 +33,6 @@ fn as_tiles(words: &[f32]) -> &[Tile] {
     words.as_chunks().0.as_chunks().0
 }
 
-/// Computes a part.
 #[allow(unsafe_code)] // The CPU has these instructions.
 pub(super) fn compute(part: Part<'_, '_, '_>, amx: Amx) {
     // SAFETY: AMX is used only if the level has AVX-512.
@@ -185,7 +184,8 @@ struct Shapes {
     rows: [u8; 16],
 }
 
-/// Guard that sets up the tile registers of the calling thread. Dropping it releases them.
+/// Guard that sets up the tile registers of the calling thread, and releases them when it is
+/// dropped.
 struct Tiles;
 
 impl Tiles {

@@ -238,7 +238,6 @@ mod avx512 {
         }
     }
 
-    /// Computes a part of the output.
     #[allow(unsafe_code)] // The CPU has these instructions.
     pub(in super::super) fn compute(part: Part<'_, '_, '_>, format: Bf16) {
         // SAFETY: `format` proves that the CPU has the instructions.

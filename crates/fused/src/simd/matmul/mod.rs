@@ -15,9 +15,9 @@
 //!   this path.
 //!
 //! While [`bf16_matmuls`](crate::bf16_matmuls()) are on and the CPU has instructions for them,
-//! matmuls of more than 16 rows round `x` and `W` to bfloat16. With AMX, their parts take the path
-//! [`amx`], which multiplies whole tiles. Otherwise, their parts take the packed path, which then
-//! multiplies pairs of elements (see [`bf16`]).
+//! matmuls of more than 16 rows, except those of attention, round `x` and `W` to bfloat16. With
+//! AMX, their parts take the path [`amx`], which multiplies whole tiles. Otherwise, their parts
+//! take the packed path, which then multiplies pairs of elements (see [`bf16`]).
 
 #[cfg(target_arch = "x86_64")]
 mod amx;
@@ -50,7 +50,8 @@ const PARALLEL: usize = 1 << 17;
 /// they split the columns.
 const ROWS_PER_THREAD: usize = 64;
 
-/// Computes `y = x W + b`.
+/// Computes `y = x W + b`. While [`bf16_matmuls`](crate::bf16_matmuls()) are on, `x` and `W` are
+/// rounded to bfloat16 as in [`linear`](crate::linear()).
 ///
 /// # Shapes
 ///
@@ -84,8 +85,8 @@ pub fn matmul(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>, y: &mut [f32])
     }
 }
 
-/// Computes `y = x W` and the sum of all rows of `W`, `[N]`. Each piece of `W` is summed while it
-/// is in the cache.
+/// Computes `y = x W` and the sum of all rows of `W`, `[N]`. In f32, the packed path sums each
+/// piece of `W` while the piece is in the cache.
 ///
 /// # Panics
 ///
@@ -147,8 +148,8 @@ struct Share<'a> {
     sums: Sums<'a>,
 }
 
-/// Computes `y = start + x W`, on several threads if the matmul is large. If `sums` is given, also
-/// adds all rows of `W` to it.
+/// Computes `y = start + x W`, on several threads if the matmul is large. Also adds all rows of `W`
+/// to `sums`, if given.
 fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Option<&mut [f32]>) {
     let (m, k, n) = (x.rows, w.rows, w.columns);
     let threads = match m * k * n {

@@ -1,4 +1,6 @@
-//! Packs pieces of `x` and `W`: copies them into the order in which the packed path reads them.
+//! Packs `x` and `W`: copies their elements into the order in which the packed path reads them. A
+//! tile is a group of `ROWS` rows of `x`, and a panel is a group of columns of `W` that fill
+//! `VECTORS` vectors.
 
 use std::ops::Range;
 

@@ -64,7 +64,8 @@ impl Tile for InPlace<'_> {
     }
 }
 
-/// A packed piece of `W`, in panels of `[words, VECTORS]` vectors.
+/// A packed piece of `W`. A panel is a group of columns that fill `VECTORS` vectors, and is stored
+/// as `[words, VECTORS]` vectors.
 struct Piece<'a, S: Simd> {
     rows: Range<usize>,
     /// Number of words in each column.
@@ -128,7 +129,7 @@ impl Part<'_, '_, '_> {
         let (packed_x, scratch) = packed_x.split_at_mut(tiles);
         let size = words * PACK_COLUMNS.next_multiple_of(panel);
         packed_w.resize(size + CACHE_LINE, 0.0);
-        // The packed piece starts at a cache line, so that no vector crosses two cache lines.
+        // The packed piece starts at a cache line, so that no vector lies in two cache lines.
         let begin = packed_w
             .as_ptr()
             .align_offset(CACHE_LINE * size_of::<f32>());

@@ -9,8 +9,8 @@
 //! queries, `dK` and `dV` are sums over the heads of a group.
 //!
 //! `dropout` and its derivative `dropout'` multiply by the same mask and factor as in the forward
-//! pass. `P (..)` and `dO O` are elementwise products. In `sqrt(K)`, `K` is the number of features
-//! of a head.
+//! pass. `P (..)` and `dO O` are elementwise products. In `sqrt(K)` and in shapes, `K` is the
+//! number of features of a head. Unscaled attention does not divide by `sqrt(K)`.
 
 use pulp::{Simd, WithSimd};
 

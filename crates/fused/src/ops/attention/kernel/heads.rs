@@ -121,8 +121,8 @@ impl Attention<'_> {
     }
 
     /// Returns the number of keys up to the last one that any query of a block sees, at least 1.
-    /// All matmuls skip the later keys, such as those that a causal mask blocks. Without a mask
-    /// that is contiguous along the keys, no key is skipped. The block has `n` queries, and
+    /// All matmuls skip the later keys, such as those that a causal mask blocks. Keys are skipped
+    /// only with a mask that is contiguous along the keys. The block has `n` queries, and
     /// `[row, head, first]` are its sequence, its head and its first query.
     pub(super) fn visible(&self, [row, head, first]: [usize; 3], n: usize) -> usize {
         let s = self.key.length;

@@ -1,4 +1,5 @@
 //! Attention, computed on slices. Each head of each sequence is computed on its own.
+//! `attention/mod.rs` explains the letters in shapes.
 
 #[cfg(feature = "autodiff")]
 pub(super) mod backward;

@@ -1,4 +1,5 @@
-//! Attention of one query per target to keys and values that are read in place from a cache.
+//! Attention of one query per target to keys and values that are read in place from a cache. A
+//! target is a sequence that is being decoded.
 
 use pulp::{Simd, WithSimd};
 

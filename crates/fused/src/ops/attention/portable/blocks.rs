@@ -1,6 +1,6 @@
 //! The forward and backward pass of attention, one block of queries at a time.
 //!
-//! In `sqrt(K)`, `K` is the number of features of a head. With the weights
+//! In `sqrt(K)` and in shapes, `K` is the number of features of a head. With the weights
 //! `P = softmax(Q K^T / sqrt(K))`, the dropout factors `D` (0 or `1 / (1 - probability)`) and the
 //! output `O = (P D) V`:
 //!
@@ -12,7 +12,8 @@
 //! The gradient of a bias of the scores is the sum of `dS` over the sequences. With grouped
 //! queries, `dK` and `dV` are sums over the heads of a group.
 //!
-//! `P D`, `(dO V^T) D`, `P (..)` and `dO O` are elementwise products.
+//! `P D`, `(dO V^T) D`, `P (..)` and `dO O` are elementwise products. Unscaled attention does not
+//! divide by `sqrt(K)`. `attention/mod.rs` explains the other letters in shapes.
 
 use std::ops::Range;
 
@@ -26,7 +27,7 @@ use super::masks::{LONG, Masks, WeightDropout};
 use crate::backend::portable::size;
 use crate::ops::dropout::portable::{DropoutMask, dropped_by_key, scale};
 
-/// Approximate maximum number of attention weights of a block of queries, for [`LONG`] keys or
+/// Maximum number of attention weights of a block of more than 32 queries, for [`LONG`] keys or
 /// more. All weights of a block are in memory at the same time.
 const AT_ONCE: usize = 1 << 21;
 
@@ -102,7 +103,6 @@ impl<B: Backend> Attention<B> {
         }
     }
 
-    /// Returns the inputs with a bias of the scores.
     pub(super) fn with_bias(mut self, bias: ScoreBias<B>) -> Self {
         self.bias = match bias {
             ScoreBias::None => None,
@@ -122,8 +122,8 @@ impl<B: Backend> Attention<B> {
         let weights_of_a_row = batch * n_heads * size(&self.key, 2);
         let at_once = match self.is_short() {
             true => t,
-            // A block has at least 32 queries, since each block reads and writes the gradients of
-            // all keys.
+            // Every block but the last has at least 32 queries, since each block reads and writes
+            // the gradients of all keys.
             false => (AT_ONCE / weights_of_a_row).max(32),
         };
         (0..t)
@@ -194,7 +194,7 @@ impl<B: Backend> Attention<B> {
     }
 
     /// Returns the gradients of queries, `[B, T, H, K]`, and of keys and values, each
-    /// `[B, S, G, K]`. Also returns the gradient of the bias, `[1, H, T, S]`, if there is one.
+    /// `[B, S, G, K]`. Also returns the gradient of the bias, `[1, H, T, S]`, if there is a bias.
     pub(super) fn backward(
         &self,
         output: FloatTensor<B>,
@@ -280,7 +280,8 @@ fn summed<B: Backend>(x: FloatTensor<B>, of_keys: usize) -> FloatTensor<B> {
     B::float_reshape(sums, Shape::new([batch, of_keys, length, d_head]))
 }
 
-/// Joins blocks of queries into a tensor `[B, H, T, K]`, without a copy if there is only one block.
+/// Joins blocks of queries into a tensor `[B, H, T, ..]`, without a copy if there is only one
+/// block.
 fn joined<B: Backend>(mut blocks: Vec<FloatTensor<B>>) -> FloatTensor<B> {
     match blocks.len() {
         1 => blocks.remove(0),

@@ -63,7 +63,6 @@ impl<B: Backend> WeightDropout<B> {
     }
 }
 
-/// The attention mask and the dropout of the weights.
 #[derive(Clone, Debug)]
 pub(super) struct Masks<B: Backend> {
     pub mask: KeyMask<B>,

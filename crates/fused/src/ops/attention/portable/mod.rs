@@ -1,4 +1,5 @@
-//! Attention in Burn's own operations (Vaswani et al., 2017, section 3.2.1).
+//! Attention in Burn's own operations (Vaswani et al., 2017, section 3.2.1). `attention/mod.rs`
+//! explains the letters in shapes.
 
 mod autodiff;
 mod blocks;
