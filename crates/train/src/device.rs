@@ -127,8 +127,7 @@ impl FromStr for DeviceName {
         let index = index.map(str::parse).transpose();
         let index = index
             .map_err(|_| wrong("the device after the colon must be a number from 0".into()))?;
-        let is_cpu = matches!(backend, Backend::Ndarray | Backend::Flex);
-        if is_cpu && index.is_some_and(|index: usize| index > 0) {
+        if backend.is_cpu() && index.is_some_and(|index: usize| index > 0) {
             return Err(wrong(format!("{name} has one device, number 0")));
         }
         Ok(Self { backend, index })

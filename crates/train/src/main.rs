@@ -17,6 +17,7 @@
 //! | [`device`] | the backends of this build, and the choice of one of them |
 //! | [`exit`] | the exit codes |
 //! | [`group`] | the processes that an MPI launcher has started |
+//! | [`number`] | numbers, durations and sizes as readable text |
 //! | [`plot`] | curves, attention maps and figures of the Transformer paper, as SVG and PNG |
 //! | [`report`] | runs as one HTML page |
 //! | [`terminal`] | dashboard, progress line, notes of the library, colours, Ctrl-C |
@@ -32,6 +33,7 @@ mod commands;
 mod device;
 mod exit;
 mod group;
+mod number;
 mod plot;
 mod report;
 mod terminal;

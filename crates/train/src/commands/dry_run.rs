@@ -11,7 +11,8 @@ use training::memory::{peak_rss_bytes, reset_peak_rss, state_bytes};
 use training::trainer::Learner;
 use transformer::weights::shapes;
 
-use crate::terminal::{bytes, grouped, output};
+use crate::number::{bytes, grouped};
+use crate::terminal::output;
 
 /// Number of steps before the measurement. During them, backends tune their kernels and allocators
 /// reserve memory.

@@ -19,7 +19,8 @@ use crate::args::length_settings;
 use crate::device::DeviceName;
 use crate::exit::Exit;
 use crate::group::Group;
-use crate::terminal::{About, Follower, RunView, grouped, output};
+use crate::number::grouped;
+use crate::terminal::{About, Follower, RunView, output};
 
 /// Opens the device of a run for this process of the group, and configures it for the precision of
 /// the run.

@@ -5,16 +5,13 @@ use burn::tensor::Tensor;
 use transformer::generate::Method;
 use transformer::{LayerTrace, Transformer, pad_sequences};
 
-use super::heat_map::{AttentionMaps, HeadMap};
+use super::heat_map::{AttentionMaps, EASILY_READ, HeadMap};
 use training::data::{Dataset, Split};
 use training::error::{UsageError, quote};
 
 /// Maximum number of source tokens and of target tokens. More tokens could not be told apart in a
 /// plot.
 const MAX_TOKENS: usize = 512;
-
-/// Maximum number of tokens for which a map labels every token.
-const EASILY_READ: usize = 32;
 
 /// Options that choose the attention maps to draw.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,6 +5,8 @@ use std::ops::Range;
 use plotters::coord::ranged1d::{BoldPoints, DefaultFormatting, KeyPointHint, Ranged};
 use plotters::coord::types::RangedCoordf64;
 
+use crate::number::grouped;
+
 /// An axis of a chart. Values outside its range are drawn at the nearer end. This type replaces the
 /// logarithmic axis of plotters, which has ticks at powers of 10 only. A loss often spans just one
 /// power of 10.
@@ -98,9 +100,9 @@ impl Axis {
             return format!("{}e{power}", without_zeros(number));
         }
         if !self.is_log && largest >= 1e7 {
-            return grouped(tick / 1e6, 6 - step) + "M";
+            return with_decimals(tick / 1e6, 6 - step) + "M";
         }
-        let label = grouped(tick, -step);
+        let label = with_decimals(tick, -step);
         match has_small {
             true => without_zeros(&label).into(),
             false => label,
@@ -122,19 +124,8 @@ fn linear_ticks(range: &Range<f64>, most: usize) -> Vec<f64> {
 
 /// Returns a number with `decimals` decimal places, or none if `decimals` is negative, and with
 /// commas between thousands.
-pub fn grouped(number: f64, decimals: i32) -> String {
-    let text = format!("{number:.*}", decimals.max(0) as usize);
-    let whole = text.find('.').unwrap_or(text.len());
-    let mut grouped = String::new();
-    for (place, letter) in text.char_indices() {
-        let left = whole.saturating_sub(place);
-        let is_after_digit = grouped.ends_with(|c: char| c.is_ascii_digit());
-        if left > 0 && left.is_multiple_of(3) && is_after_digit {
-            grouped.push(',');
-        }
-        grouped.push(letter);
-    }
-    grouped
+fn with_decimals(number: f64, decimals: i32) -> String {
+    grouped(format_args!("{number:.*}", decimals.max(0) as usize))
 }
 
 /// Returns round numbers that are about evenly spaced on a logarithmic scale, from the last one

@@ -1,6 +1,6 @@
 //! Draws charts of one run or several: curves by step, seconds or tokens, and by length.
 
-use super::axis::{Axis, grouped};
+use super::axis::Axis;
 use super::group::{Group, groups, title};
 use super::lengths::{band, trained_lengths};
 use super::line_chart::LineChart;
@@ -8,6 +8,7 @@ use super::lines::CurveOptions;
 use super::run::{Progress, Run};
 use super::run_plot::{Curve, RunPlot};
 use super::series::Series;
+use crate::number::grouped;
 
 /// A group of runs, and the most important curve that the group has data for.
 type Chosen<'a> = (&'a Group<'a>, &'a Curve);
@@ -57,7 +58,7 @@ impl RunPlot {
             (None, _) => String::new(),
             (_, [group]) => {
                 let best = group.runs[0].best_step().unwrap_or_default();
-                format!("best checkpoint (step {})", grouped(best, 0))
+                format!("best checkpoint (step {})", grouped(best))
             }
             _ => "best checkpoint".into(),
         };

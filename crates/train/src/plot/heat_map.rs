@@ -61,6 +61,9 @@ const SCALE_WIDTH: f64 = 68.0;
 /// Height of the colour scale, in pixels.
 const SCALE_HEIGHT: f64 = 160.0;
 
+/// Maximum number of tokens for which a map labels every token.
+pub const EASILY_READ: usize = 32;
+
 const MASKED: RGBColor = RGBColor(0xe3, 0xe3, 0xe3);
 const BORDER: RGBColor = RGBColor(0xb0, 0xb0, 0xb0);
 /// Weights below this fraction of the colour scale's largest weight are not drawn, because their
@@ -98,9 +101,8 @@ impl AttentionMaps {
 
     fn panel(&self) -> Panel {
         let (rows, columns) = (self.rows.len() as f64, self.columns.len() as f64);
-        // If there are at most 32 tokens, all of them are labelled.
         let cell = match rows.max(columns) {
-            longest if longest <= 32.0 => (240.0 / longest).clamp(12.0, 60.0).floor(),
+            longest if longest <= EASILY_READ as f64 => (240.0 / longest).clamp(12.0, 60.0).floor(),
             longest => (384.0 / longest).max(2.0),
         };
         let stride = (12.0 / cell).ceil() as usize;

@@ -2,12 +2,12 @@
 //! seeds.
 
 use super::average::{mean_curve, running_mean};
-use super::axis::grouped;
 use super::group::Group;
 use super::run::{Progress, Run};
 use super::run_plot::{Curve, RunPlot};
 use super::series::{Point, Series};
 use super::style;
+use crate::number::grouped;
 
 /// Maximum number of points of a line with markers. A line with more points has no markers.
 const MAX_MARKERS: usize = 60;
@@ -87,7 +87,7 @@ impl RunPlot {
             ..line.clone()
         };
         if radius > 0 {
-            let count = grouped((2 * radius + 1) as f64, 0);
+            let count = grouped(2 * radius + 1);
             line.label += &format!(", mean of {count} {}", curve.unit());
         }
         match raw.len() {

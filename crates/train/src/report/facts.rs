@@ -10,6 +10,7 @@ use training::run::layout::{ENVIRONMENT, SUMMARY};
 
 use super::curve::{Point, rounded};
 use super::metrics::Metrics;
+use crate::number::grouped;
 
 /// Facts about a run, collected from its files. A fact that no file contains is `None`, or has a
 /// default value such as 0.
@@ -257,7 +258,7 @@ fn described(name: &str, value: &Value) -> Option<String> {
         ("peak_rss_bytes", Value::Number(bytes)) => {
             format!("{:.0} MiB", bytes.as_f64()? / f64::from(1 << 20))
         }
-        ("tokens_per_second", Value::Number(rate)) => grouped(rate.as_f64()?.round() as u64),
+        ("tokens_per_second", Value::Number(rate)) => grouped(rate.as_f64()?.round()),
         (_, Value::String(text)) => text.clone(),
         (_, Value::Array(words)) => {
             let word = |word: &Value| word.as_str().map_or(word.to_string(), String::from);
@@ -265,19 +266,6 @@ fn described(name: &str, value: &Value) -> Option<String> {
         }
         (_, value) => value.to_string(),
     })
-}
-
-/// Returns a number with commas between thousands: 12,345.
-pub fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let first = digits.len() % 3;
-    let (head, tail) = digits.split_at(first);
-    let tail = tail
-        .as_bytes()
-        .chunks(3)
-        .map(|three| String::from_utf8_lossy(three).into_owned());
-    let head = (!head.is_empty()).then(|| head.to_string());
-    head.into_iter().chain(tail).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]
@@ -368,7 +356,5 @@ mod tests {
             ..Facts::default()
         };
         assert_eq!(found, expected);
-        let groups = [0, 7, 123, 1234, 123_456, 1_234_567].map(grouped);
-        assert_eq!(groups, ["0", "7", "123", "1,234", "123,456", "1,234,567"]);
     }
 }

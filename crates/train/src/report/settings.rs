@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use training::config::{RunConfig, TextSize, replaced_by};
 
 use crate::args::flags::fit_words;
-use crate::terminal::ranges;
+use crate::number::ranges;
 
 /// Sections of `config.json`, in the order of the page. Settings at the top level of the file
 /// belong to `run`.

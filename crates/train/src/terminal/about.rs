@@ -8,7 +8,7 @@ use training::data::{DataConfig, Dataset, Split};
 use training::lora::trained_parameters;
 use transformer::{Choice, Transformer, weights};
 
-use super::number::{bytes, grouped};
+use crate::number::{bytes, grouped};
 
 /// Description of a run before it begins.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use ratatui::widgets::{
     Axis, Block, Borders, Chart as Axes, Dataset, GraphType, Paragraph, Widget,
 };
 
-use super::number::{grouped, short};
+use crate::number::{grouped, short};
 
 /// Minimum width and height of a chart, in columns and rows. A smaller area has no room for axes
 /// and a curve.

@@ -6,8 +6,8 @@ use indicatif::ProgressBar;
 use training::run::{Evaluation, Event};
 
 use super::loss::loss_text;
-use super::number::clock;
 use super::status::Status;
+use crate::number::clock;
 
 /// Display of the steps, the loss, the tokens per second and the time left of a run.
 pub(super) struct Plain {

@@ -100,7 +100,9 @@ fn every_form_of_a_corpus_gives_the_same_run() {
     let table = ["--train", "train.tsv.gz", "--valid", "valid.tsv.gz"].map(String::from);
     let fields = ["--fields", "translation.xx,translation.yy"];
     let lines = ["--train", "train.jsonl", "--valid", "valid.jsonl"].into_iter();
-    let lines: Vec<String> = lines.chain(fields).map(String::from).collect();
+    let size = ["--set", "evaluation.test_size=7"];
+    let lines = lines.chain(fields).chain(size);
+    let lines: Vec<String> = lines.map(String::from).collect();
     let mut seen = Vec::new();
     for (number, flags) in [files, table.into(), lines].iter().enumerate() {
         let run = format!("run-{number}");
@@ -108,6 +110,11 @@ fn every_form_of_a_corpus_gives_the_same_run() {
         seen.push(losses(&path.join(run)));
     }
     assert_eq!(seen[0].len(), 4);
+    let summary = json(&path.join("run-2/summary.json"));
+    assert_eq!(
+        (&summary["split"], &summary["sequences"]),
+        (&"validation".into(), &7.into())
+    );
     assert!(seen[0] == seen[1] && seen[0] == seen[2], "{seen:?}");
 }
 

@@ -9,8 +9,9 @@ use crate::error::UsageError;
 /// `data` has.
 pub(super) const TASK: &str = "data.task";
 
-/// Paths of settings that cannot be set, because they follow from the data.
-pub(super) const DERIVED: [&str; 12] = [
+/// Paths of settings, and of groups of settings, that cannot be set, because they follow from the
+/// data.
+const DERIVED: [&str; 12] = [
     "data.tokenizer_sha256",
     "data.data",
     "data.pretrained.vocab_size",
@@ -24,6 +25,14 @@ pub(super) const DERIVED: [&str; 12] = [
     "model.max_len",
     "model.pad_id",
 ];
+
+/// Returns whether a setting follows from the data.
+pub(super) fn is_derived(path: &str) -> bool {
+    DERIVED.iter().any(|&derived| {
+        let rest = path.strip_prefix(derived);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
 
 /// Pairs of settings. The first setting has no effect while the second is not null.
 const REPLACED: [(&str, &str); 2] = [
@@ -70,7 +79,7 @@ impl RunConfig {
     /// If `path` is not the path of a setting that can be set, or the value has the wrong type.
     pub fn with(&self, path: &str, text: &str) -> Result<Self, UsageError> {
         let wrong = |value: &str, expected: String| UsageError::new(path, value, expected);
-        if path == TASK || DERIVED.contains(&path) {
+        if path == TASK || is_derived(path) {
             return Err(wrong("", "follows from the task and its data".into()));
         }
         let mut config = self.to_json();
@@ -138,7 +147,7 @@ impl RunConfig {
     pub fn settings(&self) -> Vec<(String, Value)> {
         let mut settings = Vec::new();
         collect(&self.to_json(), String::new(), &mut settings);
-        settings.retain(|(path, _)| !DERIVED.contains(&path.as_str()));
+        settings.retain(|(path, _)| !is_derived(path));
         let concern = |path: &str| {
             let root = path.split('.').next().unwrap_or_default();
             CONCERNS.iter().position(|concern| *concern == root)

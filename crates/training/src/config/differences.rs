@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::assign::{DERIVED, replaced_by};
+use super::assign::{is_derived, replaced_by};
 use super::{RunConfig, TextSize};
 use crate::data::parallel::{BATCH_TOKENS, TextConfig};
 use crate::data::{DataConfig, SYNTHETIC_TASKS};
@@ -20,11 +20,7 @@ pub fn settings(config: &Value) -> Settings {
     let all = found.clone();
     let is_set = |path: &str| all.get(path).is_some_and(|value| !value.is_null());
     found.retain(|path, value| {
-        let is_derived = DERIVED.iter().any(|&derived| {
-            path.strip_prefix(derived)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        });
-        !value.is_null() && !is_derived && !replaced_by(path).is_some_and(is_set)
+        !value.is_null() && !is_derived(path) && !replaced_by(path).is_some_and(is_set)
     });
     found
 }

@@ -38,14 +38,15 @@ pub fn test<M: SequenceModel>(
 ) -> Result<TestResult, GenerateError> {
     let (seed, sizes) = (config.seed, &config.evaluation);
     let examples = dataset.held_out(seed, Split::Test, sizes.test_size);
+    let split = match dataset.held_out(seed, Split::Validation, sizes.test_size) == examples {
+        true => Split::Validation,
+        false => Split::Test,
+    };
     let validation = dataset.held_out(seed, Split::Validation, sizes.validation_size);
     let (scores, decoded) = Scores::of(model, dataset, &examples, group)?;
-    let (split, valid_loss) = match validation == examples {
-        true => (Split::Validation, scores.loss),
-        false => {
-            let score = teacher_forced(model, dataset, &validation, None, group);
-            (Split::Test, score.loss)
-        }
+    let valid_loss = match validation == examples {
+        true => scores.loss,
+        false => teacher_forced(model, dataset, &validation, None, group).loss,
     };
     Ok(TestResult {
         split,

@@ -118,7 +118,7 @@ pub struct LengthLimit {
 impl LengthLimit {
     /// Returns the maximum target length for a source of `source_len` tokens.
     pub fn of(self, source_len: usize) -> usize {
-        (self.per_token * source_len as f64) as usize + self.more
+        ((self.per_token * source_len as f64) as usize).saturating_add(self.more)
     }
 }
 

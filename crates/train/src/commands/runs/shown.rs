@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::args::flags::fit_flag_of;
-use crate::terminal::ranges;
+use crate::number::ranges;
 
 /// Returns the flag of `fit` that sets a setting, such as `--warmup`; `None` if there is no flag,
 /// or more than one.

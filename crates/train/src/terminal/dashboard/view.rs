@@ -14,10 +14,10 @@ use super::super::about::About;
 use super::super::chart::MIN_SIZE;
 use super::super::live_run::{LiveRun, score};
 use super::super::loss::measure_text;
-use super::super::number::{bytes, clock, grouped, short};
 use super::super::quantity::Quantity;
 use super::controls::Controls;
 use super::dialog;
+use crate::number::{bytes, clock, grouped, short};
 
 /// Minimum width of the progress bar, in columns.
 const MIN_BAR: usize = 10;

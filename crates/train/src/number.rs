@@ -1,10 +1,11 @@
 //! Formats numbers, durations and sizes as readable text.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 /// Returns a number with three significant digits, such as `0.0312`, `12.3` or `3.12e-5`. From
 /// 1,000 up to a million, all digits before the decimal point are kept, as in `61234`.
-pub(super) fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     let size = value.abs();
     if !value.is_finite() || value == 0.0 {
         return format!("{value}");
@@ -18,17 +19,20 @@ pub(super) fn short(value: f64) -> String {
     format!("{value:.*}", decimals.max(0) as usize)
 }
 
-/// Returns a whole number with commas between thousands, such as `123,940`.
-pub fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
+/// Returns a number with commas between thousands, such as `123,940` or `-1,234.5`.
+pub fn grouped(number: impl Display) -> String {
+    let text = number.to_string();
+    let whole = text.find('.').unwrap_or(text.len());
+    let mut grouped = String::new();
+    for (index, character) in text.char_indices() {
+        let left = whole.saturating_sub(index);
+        let is_after_digit = grouped.ends_with(|c: char| c.is_ascii_digit());
+        if left > 0 && left.is_multiple_of(3) && is_after_digit {
+            grouped.push(',');
         }
-        text.push(digit);
+        grouped.push(character);
     }
-    text
+    grouped
 }
 
 /// Formats whole numbers. Three or more consecutive numbers become an inclusive range, such as
@@ -43,7 +47,7 @@ pub fn ranges(numbers: &[u64]) -> Vec<String> {
 }
 
 /// Returns a duration as text, such as `0:07`, `12:34`, `1:02:03` or `2 d 03:04`.
-pub(super) fn clock(time: Duration) -> String {
+pub fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
     match (days, hours) {
@@ -95,11 +99,12 @@ mod tests {
     #[test]
     fn thousands_are_apart() {
         for (number, text) in [
-            (0, "0"),
-            (999, "999"),
-            (1000, "1,000"),
-            (123_940, "123,940"),
-            (6_123_940, "6,123,940"),
+            ("0", "0"),
+            ("999", "999"),
+            ("1000", "1,000"),
+            ("123940", "123,940"),
+            ("6123940", "6,123,940"),
+            ("-123456.75", "-123,456.75"),
         ] {
             assert_eq!(grouped(number), text);
         }
