@@ -11,8 +11,7 @@ use crate::model::SequenceModel;
 /// Results of the final evaluation of a trained model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TestResult {
-    /// Split of the scored examples: [`Split::Validation`] if the test examples are also the
-    /// validation examples, otherwise [`Split::Test`].
+    /// Split of the scored examples: [`Split::Validation`] if the data set has no test split.
     pub split: Split,
     /// Greedily decoded outputs of the examples.
     pub decoded: Vec<Decoded>,

@@ -96,8 +96,7 @@ pub struct Summary {
     pub steps: usize,
     /// Seconds of training, without evaluations.
     pub train_seconds: f64,
-    /// Split on which the trained model was scored: validation if the test examples are also the
-    /// validation examples, otherwise test.
+    /// Split on which the trained model was scored: validation if the data set has no test split.
     pub split: Split,
     /// Number of sequences of that split that were scored.
     pub sequences: usize,
