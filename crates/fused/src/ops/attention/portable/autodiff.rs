@@ -149,7 +149,7 @@ impl<B: Backend> Backward<B, 1> for SelfAttention {
         let [packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
         let attention = Attention::<B>::of_self(packed, kept.masks, kept.form);
-        let (parts, _) = attention.backward(kept.output, kept.weights, grad);
+        let (parts, _) = attention.backward(kept.output, kept.weights, grad, false);
         register::<B, 1>(grads, parents, [B::float_cat(parts.into(), 2)]);
     }
 }
@@ -169,9 +169,14 @@ impl<B: Backend> Backward<B, 2> for BiasedSelfAttention {
         let grad = grads.consume::<B>(&ops.node);
         let attention = Attention::<B>::of_self(packed, kept.masks, kept.form);
         let attention = attention.with_bias(ScoreBias::Added(bias));
-        let (parts, bias) = attention.backward(kept.output, kept.weights, grad);
-        let bias = bias.expect("attention with a bias has its gradient");
-        register::<B, 2>(grads, parents, [B::float_cat(parts.into(), 2), bias]);
+        let [packed_node, bias_node] = parents;
+        // The bias of ALiBi is fixed, so it has no node.
+        let (parts, bias) =
+            attention.backward(kept.output, kept.weights, grad, bias_node.is_some());
+        register::<B, 1>(grads, [packed_node], [B::float_cat(parts.into(), 2)]);
+        if let Some(bias) = bias {
+            register::<B, 1>(grads, [bias_node], [bias]);
+        }
     }
 }
 
@@ -189,7 +194,7 @@ impl<B: Backend> Backward<B, 2> for CrossAttention {
         let [query, packed] = kept.inputs.map(|id| checkpointer.retrieve_node_output(id));
         let grad = grads.consume::<B>(&ops.node);
         let attention = Attention::<B>::of_cross(query, packed, kept.masks, kept.form);
-        let ([query, key, value], _) = attention.backward(kept.output, kept.weights, grad);
+        let ([query, key, value], _) = attention.backward(kept.output, kept.weights, grad, false);
         register::<B, 2>(grads, parents, [query, B::float_cat(vec![key, value], 2)]);
     }
 }

@@ -194,12 +194,13 @@ impl<B: Backend> Attention<B> {
     }
 
     /// Returns the gradients of queries, `[B, T, H, K]`, and of keys and values, each
-    /// `[B, S, G, K]`. Also returns the gradient of the bias, `[1, H, T, S]`, if there is a bias.
+    /// `[B, S, G, K]`. Also returns the gradient of the bias, `[1, H, T, S]`, if `trains_bias`.
     pub(super) fn backward(
         &self,
         output: FloatTensor<B>,
         mut kept: Option<FloatTensor<B>>,
         grad: FloatTensor<B>,
+        trains_bias: bool,
     ) -> ([FloatTensor<B>; 3], Option<FloatTensor<B>>) {
         let n_heads = size(&self.query, 1);
         let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
@@ -219,7 +220,7 @@ impl<B: Backend> Attention<B> {
             let weights_grad = B::float_matmul(grad, B::float_transpose(self.value.clone()));
             let weights_grad = block.dropout.mask(weights_grad);
             let scores_grad = B::float_mul(weights, B::float_sub(weights_grad, sums));
-            if self.bias.is_some() {
+            if trains_bias {
                 bias_grads.push(B::float_sum_dim(scores_grad.clone(), 0));
             }
             query_grads.push(B::float_matmul(scores_grad.clone(), key.clone()));
@@ -234,7 +235,7 @@ impl<B: Backend> Attention<B> {
         let (key_grad, value_grad) = key_value_grads.expect("there is a query");
         let [key_grad, value_grad] = [key_grad, value_grad].map(|x| summed::<B>(x, self.of_keys));
         let parts = [joined::<B>(query_grads), key_grad, value_grad].map(packed::<B>);
-        (parts, self.bias.is_some().then(|| joined::<B>(bias_grads)))
+        (parts, trains_bias.then(|| joined::<B>(bias_grads)))
     }
 }
 
