@@ -163,10 +163,14 @@ pub fn fit_words(path: &str) -> Option<String> {
 }
 
 fn flag_among<'a>(given: &[OsString], path: &'a str) -> Option<&'a str> {
-    let is_given = |flag: &str| {
+    let is_given = |name: &str| {
         let mut words = given.iter().map(|word| word.to_string_lossy());
-        words.any(|word| word.split('=').next() == Some(flag))
+        words.any(|word| word.trim_start_matches("--set=").split('=').next() == Some(name))
     };
+    // `--set PATH=VALUE` of `fit` sets the settings that have a flag in `import` only.
+    if OF_IMPORT.contains(&path) && is_given(path) {
+        return None;
+    }
     let others = OTHERS.iter().filter(|(known, _)| *known == path);
     let mut given = others.filter(|(_, flag)| is_given(flag));
     let mut entries = FLAGS.iter().filter(|(known, _)| *known == path);
@@ -330,6 +334,14 @@ mod tests {
             "--valid-source"
         );
         assert_eq!(flag("fit --config a.toml"), "--valid-source");
+        for (line, expected) in [
+            ("fit --set model.norm_variance=unbiased", None),
+            ("fit --set=model.norm_variance=unbiased", None),
+            ("import a --norm-variance unbiased", Some("--norm-variance")),
+        ] {
+            let words: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(flag_among(&words, "model.norm_variance"), expected);
+        }
         for (path, flag) in OTHERS {
             assert!(FLAGS.iter().any(|(known, _)| known == path), "{path}");
             let cli = Cli::command();
