@@ -13,7 +13,7 @@ pub struct ResumeArgs {
     /// Folder of the run, or `latest`; training resumes from the newest undamaged checkpoint
     #[arg(value_parser = run_folder())]
     pub run: PathBuf,
-    /// Training steps in total [default: as given when the run began]
+    /// Training steps in total [default: as in the run's config.json]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub steps: Option<usize>,
     /// Backend and device, `NAME` or `NAME:INDEX` [default: the run's]

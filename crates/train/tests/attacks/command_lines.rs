@@ -108,7 +108,7 @@ fn line(command: &CommandOf, all: &[CommandOf], random: &mut Random) -> Vec<OsSt
         }
         if flag.takes_value && random.random_bool(0.9) {
             let value = value(flag, random);
-            // If the command line has the flag already, its value is replaced.
+            // If the flag is a word of the command line already, the word after it is replaced.
             let place = words.iter().position(|word| *word == *flag.name);
             if let Some(old) = place.and_then(|at| words.get_mut(at + 1)) {
                 *old = value;

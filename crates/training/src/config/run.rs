@@ -100,8 +100,8 @@ impl RunConfig {
     fn check_settings(&self) -> Result<(), UsageError> {
         self.optimization.check()?;
         if let Some(LoraConfig { rank, .. }) = self.optimization.lora {
-            // A higher rank is of no use: the product of the low-rank matrices cannot have a higher
-            // rank than the matrix that it is added to.
+            // The feed-forward network's matrices, to which the products of the low-rank matrices
+            // are added, cannot have a higher rank.
             let most = self.model.d_model.min(self.model.d_ff);
             let expected = format!("must be at most {most}, the rank of the model's matrices");
             UsageError::check(rank <= most, "optimization.lora.rank", rank, expected)?;

@@ -198,7 +198,8 @@ impl Entries {
         outside.map(|entry| entry.original.clone()).collect()
     }
 
-    /// Returns the error for a file whose names match no layout.
+    /// Returns the error for a file whose names do not match the requested `layout`, or match no
+    /// layout if `layout` is `None`.
     fn unrecognised(&self, layout: Option<Layout>) -> WeightsError {
         let first = self.0.iter().take(3).map(|entry| entry.original.as_str());
         WeightsError::Unrecognised {

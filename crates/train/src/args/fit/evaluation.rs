@@ -13,7 +13,7 @@ use crate::args::values::BEST_BY;
 /// Flags of `fit` about evaluations and the end of training.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct EvaluationArgs {
-    /// Steps between evaluations on the validation split [default: 100; an epoch for text]
+    /// Steps between evaluations on the validation split [default: the preset's or 100; for text, an epoch or 5000 if that is less]
     #[arg(long, value_name = "STEPS", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub eval_every: Option<usize>,
     /// Measure that decides which evaluation is the best [default: loss]

@@ -21,8 +21,8 @@ pub struct TextArgs {
     /// Translations of --train-source, line by line
     #[arg(long, value_name = "FILE", requires = "train_source")]
     pub train_target: Option<PathBuf>,
-    /// Pairs to train on in one file: lines `SOURCE<TAB>TARGET`, or JSON Lines if its name ends
-    /// with .jsonl
+    /// Pairs to train on in one file: JSON Lines if its name ends with .jsonl, .ndjson or .json,
+    /// otherwise lines `SOURCE<TAB>TARGET`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["train_source", "train_target"])]
     pub train: Option<PathBuf>,
     /// Source texts of the validation split, in the format of --train-source
@@ -34,7 +34,7 @@ pub struct TextArgs {
     /// Pairs of the validation split in one file, in the format of --train
     #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_source", "valid_target"])]
     pub valid: Option<PathBuf>,
-    /// Share of the training pairs that is held out for validation where no --valid-source is
+    /// Share of the training pairs that is held out for validation if no validation files are
     /// given: at least one pair, at most 2,000 [default: 0.01]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, conflicts_with_all = ["valid_source", "valid"], value_parser = number::<f64>("a share above 0 and at most 0.5, such as 0.01"))]
     pub valid_share: Option<f64>,
