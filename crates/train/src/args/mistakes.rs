@@ -82,8 +82,8 @@ fn hint(
     }
 }
 
-/// Returns the flag of `train` that the user probably means by the unknown flag `given`; `None` if
-/// no flag is similar.
+/// Returns the flag of `train` that differs from the unknown flag `given` only in case, dashes, `_`
+/// or `.`, or that corresponds to this flag of another program; `None` if there is none.
 fn known_flag(
     given: &str,
     cli: &Command,

@@ -57,7 +57,7 @@ pub struct ModelArgs {
     /// Placement of layer normalisation [default: the layout's; paper, torch-nn: post]
     #[arg(long, value_parser = named::<NormPlacement>())]
     pub norm: Option<NormPlacement>,
-    /// Activation function of the feed-forward networks [default: relu; bart: gelu; marian: swish; t5-gated: geglu-tanh]
+    /// Activation function of the feed-forward networks [default: the file's; if it has none, relu; bart: gelu; marian: swish; t5-gated: geglu-tanh]
     #[arg(long, value_parser = named::<Activation>())]
     pub activation: Option<Activation>,
     /// Positional encoding [default: recognised from the file's tables, else sinusoidal]

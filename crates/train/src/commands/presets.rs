@@ -31,8 +31,8 @@ fn config(name: &str) -> RunConfig {
     RunConfig::of_preset(name).expect("the parser knows presets only")
 }
 
-/// Prints a line for each setting: its path, its value, and the argument of `fit` that sets it, if
-/// there is one.
+/// Prints a line for each setting: its path, its value, and the flag of `fit` that sets it, if
+/// there is one besides `--set`.
 fn print_one(config: &RunConfig) -> Result<()> {
     let settings = config.settings();
     let width = |column: fn(&(String, Value)) -> usize| settings.iter().map(column).max();

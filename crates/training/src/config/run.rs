@@ -111,8 +111,8 @@ impl RunConfig {
         self.execution.check()
     }
 
-    /// Rejects models and batches that are too large for any machine, before memory runs out.
-    /// `batch_tokens` is the maximum number of source tokens in a batch, and also the maximum
+    /// Rejects models of more than about 4e9 parameters, and batches whose largest activation has
+    /// more than 4e9 elements, before memory runs out. `batch_tokens` is the maximum number of source tokens in a batch, and also the maximum
     /// number of target tokens; `None` if batches are limited by their number of sequences.
     fn check_size(&self, batch_tokens: Option<usize>) -> Result<(), UsageError> {
         const MOST: f64 = 4e9;

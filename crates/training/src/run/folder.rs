@@ -203,7 +203,8 @@ impl RunFolder {
     }
 
     /// Prepares the folder for training after `step` steps. Replaces `config.json`, removes
-    /// `summary.json`, sets the status to running, and adds this process to `environment.json`.
+    /// `summary.json`, sets the status to running, and adds this process to `environment.json`,
+    /// whose earlier entries are removed if `step` is 0.
     ///
     /// # Errors
     ///

@@ -75,8 +75,9 @@ pub(super) fn reduce<M: Module>(
 struct Packing<'a> {
     group: &'a dyn Collective,
     gradients: GradientsParams,
-    /// The loss, then for each parameter 1 if it has a gradient here or else 0, followed by the
-    /// gradient if it is small.
+    /// The loss, then an entry for each trained parameter: 1 if this process has a gradient of the
+    /// parameter, or else 0. If the parameter is small, the elements of the gradient follow, or as
+    /// many zeros if there is no gradient.
     packed: Vec<f32>,
     /// Sums of the large gradients.
     large: Vec<Vec<f32>>,

@@ -15,7 +15,7 @@ pub struct OptimizationArgs {
     /// Training steps
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub steps: Option<usize>,
-    /// Passes over the training data (text only), instead of --steps [default: 10, with --from 3]
+    /// Passes over the training data (text only), instead of --steps [default: 10; with --from: 3]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>, conflicts_with = "steps")]
     pub epochs: Option<usize>,
     /// Sequences in a batch (not for text)
