@@ -405,7 +405,8 @@ fn residual_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     flat(fused::residual_norm(x, y, gamma, beta, dropout, 1e-5))
 }
 
-/// Returns `sum * sum + norm`, where `norm` is the layer norm of the sum.
+/// Returns `sum * sum + norm`, where `sum` is `x + dropout(y)` and `norm` is its layer norm or,
+/// without `beta`, its RMS norm.
 fn residual_and_norm(leaves: &[Tensor<1>], dropout: f64) -> Tensor<1> {
     let [x, y, gamma, beta @ ..] = leaves else {
         unreachable!()

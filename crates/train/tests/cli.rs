@@ -93,7 +93,8 @@ fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// Returns whether the tests run under `nohup`. The programs that they start then ignore SIGHUP.
+/// Returns whether this process ignores SIGHUP, as under `nohup`. The programs that it starts then
+/// ignore it, too. Always `false` without `/proc`, as on macOS.
 #[cfg(unix)]
 fn ignores_hang_up() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -37,8 +37,8 @@ pub struct EvalArgs {
     /// How translations are compared with references.
     #[command(flatten)]
     pub metric: MetricArgs,
-    /// Split to decode; the number of sequences is the run's [default: test; text: validation, the
-    /// only one]
+    /// Split to decode; without --eval-lengths, as many sequences as in the run's own evaluation
+    /// [default: test; text: validation, the only one]
     #[arg(long, value_parser = listed::<Split>(HELD_OUT), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
     /// Sequences in a batch [default: as at the end of training]

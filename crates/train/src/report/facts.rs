@@ -45,8 +45,8 @@ pub struct Score {
     /// Name of the score.
     pub label: &'static str,
     pub value: f64,
-    /// Kind of score: `share` (0 to 1), `points` (0 to 100) or `loss`. The page derives the unit
-    /// from the kind, and whether a larger score is better.
+    /// Kind of score: `share` (0 to 1), `points` (0 to 100) or `loss`. The page formats the value
+    /// by its kind.
     pub kind: &'static str,
     /// Text that qualifies the score: the number of test sequences, or the step of the best
     /// evaluation. Empty if the number of test sequences is unknown.

@@ -89,8 +89,8 @@ pub(super) fn stop_at_once(by: &str) -> ! {
         if let Err(error) = record_stop(&run.folder, by) {
             output::warn(&format!("{error:#}"));
         }
-        // If there was a request before the end of training, the run was stopped before its last
-        // step.
+        // A request during training stops the run after the current step, so that steps usually
+        // remain.
         let next = match run.is_training || run.request.is_some() {
             true => "stopped at once; resume from the last checkpoint with",
             false => "stopped at once; training has ended, so only test the model with",

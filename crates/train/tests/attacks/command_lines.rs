@@ -49,7 +49,7 @@ fn value(flag: &Flag, random: &mut Random) -> OsString {
     }
 }
 
-/// Returns arguments with which a command succeeds and ends fast.
+/// Returns arguments with which a command ends fast. With them, most commands succeed.
 fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     let fits = [
         "--dry-run",

@@ -30,7 +30,7 @@ pub struct Preset {
     pub summary: &'static str,
 }
 
-/// Presets for texts, each with its name and description.
+/// Presets for texts, in the order in which they are listed.
 const TEXT: [(TextSize, Preset); 3] = [
     (
         TextSize::Tiny,

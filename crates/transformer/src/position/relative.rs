@@ -72,8 +72,8 @@ impl RelativeBias {
         let bucket = if distance < exact {
             distance
         } else {
-            // The operations and their order are those of T5, in f32, so that rounding puts a
-            // distance at the edge of two buckets into the same bucket as in T5.
+            // The operations, their order and their precision are those of T5, so that rounding
+            // puts a distance at the edge of two buckets into the same bucket as in T5.
             let ratio = (distance as f32 / exact as f32).ln();
             let whole = (self.max_distance as f64 / exact as f64).ln() as f32;
             let step = ratio / whole * (n - exact) as f32;

@@ -1,4 +1,4 @@
-//! Adam and AdamW, in one pass over a parameter and its moments.
+//! Adam and AdamW. On flex, a kernel makes one pass over a parameter and its moments.
 
 #[cfg(feature = "flex")]
 mod flex;

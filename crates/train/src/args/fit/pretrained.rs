@@ -84,8 +84,8 @@ fn pretrained_of(config: &RunConfig) -> Option<&PretrainedConfig> {
     }
 }
 
-/// Returns the settings of `file` with the languages of `model`, which was opened with the
-/// languages of the flags, and with the settings of generation that depend on the languages.
+/// Returns the settings of `file` with the languages of `model`, and with the model's settings of
+/// generation that depend on the languages.
 pub fn in_languages(mut file: RunConfig, model: &PretrainedModel) -> RunConfig {
     if let DataConfig::Text(text) = &mut file.data
         && let (Some(ours), Some(theirs)) = (&mut text.pretrained, pretrained_of(&model.config))

@@ -1,4 +1,4 @@
-//! `train import`: import the weights of other programs.
+//! `train import`: import weights of other programs, or of an earlier import.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
