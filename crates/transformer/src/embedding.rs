@@ -29,7 +29,8 @@ pub struct InputLayer {
 }
 
 impl InputLayer {
-    /// Builds an input layer for a vocabulary of `vocab_size` tokens.
+    /// Builds an input layer for a vocabulary of `vocab_size` tokens. Its positions count every
+    /// token, as in a decoder.
     ///
     /// # Errors
     ///
@@ -46,11 +47,13 @@ impl InputLayer {
         Ok(Self::build(
             Some(vocab_size),
             config,
+            true,
             &mut Init::new(device),
         ))
     }
 
-    /// Builds the layer, without an embedding table if `vocab_size` is `None`.
+    /// Builds the layer of the decoder (`is_causal`) or the encoder, without an embedding table if
+    /// `vocab_size` is `None`.
     pub(crate) fn build(
         vocab_size: Option<usize>,
         config: &TransformerConfig,

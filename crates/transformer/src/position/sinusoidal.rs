@@ -79,14 +79,14 @@ impl SinusoidalEncoding {
     ///
     /// If `offset + T` exceeds `max_len`.
     pub(super) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
-        let length = ids.dims()[1];
+        let (length, device) = (ids.dims()[1], ids.device());
         let all = self.forward(offset, length);
         let Some(pad_id) = self.uncounted else {
             return all.unsqueeze();
         };
         let is_padding = ids.equal_elem(pad_id);
         // In row i and column j of a causal mask, a blocked key says that token j comes after token i.
-        let comes_after = AttentionMask::causal(length, &ids.device());
+        let comes_after = AttentionMask::causal(length, &device);
         let comes_after = comes_after.blocked().clone().reshape([length, length]);
         let counted = is_padding.clone().bool_not();
         // In float32 on every device: bfloat16 is exact up to 256 only.
