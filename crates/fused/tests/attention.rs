@@ -1,5 +1,5 @@
-//! Compares attention and its gradients with attention in plain Burn, and with values computed by
-//! hand.
+//! Compares attention and its gradients with attention in plain Burn. Also tests padding, NaN, and
+//! queries whose keys are all blocked.
 
 mod common;
 

@@ -64,9 +64,9 @@ fn check_linear(m: usize, k: usize, n: usize, seed: usize) {
         &rounded,
         &values(bias.clone().into_data()),
     );
-    // The reference uses the quantised weight. The results differ only because the linear layer
-    // also quantises `x`. Each element of `x` is rounded by at most half a unit, which is at most
-    // 2 / 254.
+    // The reference uses the quantised weight. Apart from rounding to f32, the results differ only
+    // because the linear layer also quantises `x`. Each element of `x` is rounded by at most half a
+    // unit, which is at most 2 / 254.
     let of_column = |column: usize| {
         let column = rounded.iter().skip(column).step_by(n);
         2.0 / 254.0 * column.map(|w| w.abs()).sum::<f64>() + 1e-4

@@ -10,8 +10,7 @@ use proptest::prelude::*;
 const EPSILON: f64 = 1e-5;
 const TOLERANCE: f64 = 2e-5;
 
-/// Returns the layer norm of each row or, if `beta` is empty, the row divided by its root mean
-/// square.
+/// Returns the layer norm of each row or, if `beta` is empty, its RMS norm.
 fn by_hand(x: &[f64], gamma: &[f64], beta: &[f64]) -> Vec<f64> {
     let width = gamma.len();
     let zeros = vec![0.0; width];

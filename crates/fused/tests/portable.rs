@@ -227,7 +227,7 @@ impl Attention {
             };
             Tensor::cat((0..n_heads).map(of_head).collect(), 2).swap_dims(1, 2)
         });
-        // The scores are multiplied by a factor, since Burn would round a divisor to f32.
+        // The scores are multiplied by a factor, since Burn's gradient rounds a divisor to f32.
         let scale = match self.is_unscaled {
             true => 1.0,
             false => 1.0 / (self.d_head as f64).sqrt(),
@@ -378,8 +378,7 @@ fn weights_are_dropped_with_the_probability() {
     }
 }
 
-/// Returns the layer norm of the first leaf, or its division by the root mean square if there is no
-/// leaf for `beta`.
+/// Returns the layer norm of the first leaf, or its RMS norm if there is no leaf for `beta`.
 fn layer_norm(leaves: &[Tensor<1>]) -> Tensor<1> {
     let [x, gamma, beta @ ..] = leaves else {
         unreachable!()

@@ -1,5 +1,5 @@
 //! Compares residual connections and ReLU, both with dropout, with plain Burn, forward and
-//! backward.
+//! backward. Also compares sums of squares with the formula.
 
 mod common;
 

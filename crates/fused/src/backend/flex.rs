@@ -107,7 +107,7 @@ pub(crate) fn from_primitive<const D: usize>(tensor: FlexTensor) -> Tensor<D> {
 ///
 /// # Panics
 ///
-/// If the tensor is not on flex, or has autodiff.
+/// If the tensor is not on flex, is quantised, or has autodiff.
 pub(crate) fn into_primitive<const D: usize>(tensor: Tensor<D>) -> FlexTensor {
     match tensor.into_dispatch().kind {
         DispatchTensorKind::Flex(BackendTensor::Float(tensor)) => tensor,

@@ -49,7 +49,8 @@ mod pair {
     #[derive(Clone, Debug)]
     pub(crate) struct Pair<B: Backend>(Arc<Mutex<Both<B>>>);
 
-    /// The gradient of each result, or `None` if the loss does not depend on that result.
+    /// The stored gradient of each result. In the operation's backward pass, `None` means that the
+    /// loss does not depend on that result.
     type Both<B> = [Option<FloatTensor<B>>; 2];
 
     impl<B: Backend> Default for Pair<B> {
@@ -95,8 +96,8 @@ mod pair {
             let grad = grads.consume::<B>(&ops.node);
             let mut both = pair.0.lock().unwrap_or_else(PoisonError::into_inner);
             if let ([None, None], [Some(node)]) = (&*both, ops.parents) {
-                // Burn runs the operation's backward pass only if its node has a gradient. The
-                // value of this gradient is not read.
+                // The operation's backward pass consumes the gradient of its own node, so there
+                // must be one. Its value is not read.
                 grads.register::<B>(node.id, grad.clone());
             }
             both[index] = Some(grad);

@@ -1,7 +1,7 @@
 //! Helpers for portable backward passes, which are written by hand in Burn's own operations.
 //!
-//! Portable backward passes keep less memory than the graph that Burn's autodiff builds from the
-//! forward pass, and launch fewer operations.
+//! Portable backward passes usually keep less memory than the graph that Burn's autodiff builds
+//! from the forward pass, and launch fewer operations.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, DispatchTensorKind, TensorMetadata};
@@ -26,8 +26,8 @@ macro_rules! on_all_backends {
 pub(crate) use on_all_backends;
 
 /// Returns whether the portable operations accept the tensor. Fast paths must be on. The tensor
-/// must have at least one element, and must be on an autodiff device of a backend that this crate
-/// is built with.
+/// must have at least one element, must not be quantised, and must be on an autodiff device of a
+/// backend that this crate is built with. In WebAssembly with flex alone, no tensor is accepted.
 pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     // In WebAssembly, flex is used in f32, for which there are kernels. Portable operations, which
     // flex needs only for other precisions, would add a hundred kilobytes of code.
@@ -45,8 +45,7 @@ pub(crate) fn takes<const D: usize>(tensor: &Tensor<D>) -> bool {
     };
     #[cfg(any(feature = "flex", feature = "ndarray", feature = "_cube"))]
     use burn::backend::BackendTensor;
-    // If Burn is built with only the backends that are listed here, the last pattern is
-    // unreachable.
+    // The last pattern matches quantised tensors, and the tensors of all other backends.
     #[allow(unreachable_patterns)]
     match *kind {
         #[cfg(feature = "flex")]

@@ -3,7 +3,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `mod.rs` | the formula, the public function, and its fallback in plain Burn |
+//! | `mod.rs` | the formula, the public function, and its fallback in plain Burn, if it has one |
 //! | `kernel.rs` | the fast path on slices, without Burn |
 //! | `flex.rs` | the fast path on tensors of flex: a trait that Burn dispatches, backward passes |
 //! | `autodiff.rs` | the node of the autodiff graph on flex, and its gradient |

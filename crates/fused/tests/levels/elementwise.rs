@@ -57,8 +57,8 @@ fn other_activations() {
     }
 }
 
-/// The dropout masks must have the same bits at every instruction-set level, so that a run with
-/// dropout is reproducible.
+/// The dropout masks must be the same at every instruction-set level, so that a seed drops the same
+/// elements at all levels.
 #[test]
 fn dropout() {
     let mut random = Random::new(3);

@@ -1,5 +1,6 @@
 //! The gradients of activation functions: `dx = dropout(dy) act'(x)`, where `dropout` uses the mask
-//! of the forward pass.
+//! of the forward pass. For a gated function, `dgate = dropout(dy) value act'(gate)` and
+//! `dvalue = dropout(dy) act(gate)`.
 
 use burn::backend::autodiff::NodeId;
 use burn::backend::autodiff::checkpoint::base::Checkpointer;

@@ -36,8 +36,8 @@ impl Function for Swish {
 }
 
 impl Function for Gelu {
-    /// Approximates the error function by formula 7.1.26 of Abramowitz and Stegun, with an error of
-    /// at most 1.5e-7.
+    /// Approximates the error function by formula 7.1.26 of Abramowitz and Stegun. The formula has
+    /// an error of at most 1.5e-7.
     #[inline(always)]
     fn of(x: f32) -> (f32, f32) {
         let size = x.abs();

@@ -1,4 +1,4 @@
-//! Activation functions with dropout, `dropout(act(x))`, in one pass.
+//! Activation functions with dropout, `dropout(act(x))`.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;

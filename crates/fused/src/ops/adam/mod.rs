@@ -16,9 +16,9 @@ impl Adam {
     /// Returns the updated state: `m = β1 m + (1 - β1) g`, `v = β2 v + (1 - β2) g²`, and then
     /// `w = (1 - η λ) w - η m / (1 - β1^t) / (sqrt(v / (1 - β2^t)) + ε)`.
     ///
-    /// In these formulas, `g` is the gradient times `scale`, so that gradient clipping needs no
-    /// separate pass. `scale` is a tensor on the device of the gradient; `None` means 1. On flex, a
-    /// tensor with a single owner is updated in place.
+    /// In these formulas, `g` is the gradient times `scale`. On flex, gradient clipping therefore
+    /// needs no separate pass. `scale` is a tensor on the device of the gradient; `None` means 1.
+    /// On flex, a contiguous tensor of the state that has a single owner is updated in place.
     ///
     /// # Shapes
     ///
@@ -27,7 +27,8 @@ impl Adam {
     ///
     /// # Panics
     ///
-    /// If the sizes differ, or `scale` does not have exactly one element.
+    /// If the sizes differ, or `scale` does not have exactly one element. The fast path also panics
+    /// if the gradient or a tensor of the state has autodiff.
     pub fn step(
         &self,
         state: AdamState,
@@ -71,11 +72,12 @@ impl Adam {
 
     /// Returns the updated state, as [`step`](Self::step) without a scale does, and the gradient's
     /// sum of squares as a tensor `[1]`. The sum equals [`sum_of_squares`](crate::sum_of_squares)
-    /// bit for bit. On flex, it is computed in the same pass as the update.
+    /// exactly. On flex, it is computed in the same pass as the update.
     ///
     /// # Panics
     ///
-    /// If the sizes differ.
+    /// If the sizes differ. The fast path also panics if the gradient or a tensor of the state has
+    /// autodiff.
     pub fn step_measured(&self, state: AdamState, gradient: Tensor<1>) -> (AdamState, Tensor<1>) {
         #[cfg(feature = "flex")]
         if crate::backend::flex::takes(&state.parameter) {

@@ -40,8 +40,8 @@ pub(crate) trait AttentionOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// The fast path of self-attention. Returns `None` if the mask does not have one byte per element,
-/// or if the bias is not f32 on flex.
+/// The fast path of self-attention. Returns `None` if the mask is not on flex or does not have one
+/// byte per element, or if the bias is not f32 on flex.
 pub(super) fn self_attention(
     packed: Tensor<4>,
     n_heads: usize,
@@ -58,7 +58,8 @@ pub(super) fn self_attention(
     Some(Tensor::from_dispatch(y))
 }
 
-/// The fast path of cross-attention. Returns `None` if the mask does not have one byte per element.
+/// The fast path of cross-attention. Returns `None` if the mask is not on flex or does not have one
+/// byte per element.
 pub(super) fn cross_attention(
     query: Tensor<4>,
     packed: Tensor<4>,
@@ -85,7 +86,7 @@ fn has_bytes(mask: Option<&Tensor<4, Bool>>) -> bool {
 ///
 /// Returns `None` if fast paths are off, if `query`, `packed` or the bias is not f32 on flex
 /// without autodiff, or if the strides of `query` are not supported. Also returns `None` if the
-/// mask does not have the shape `[N, 1, 1, T]` and one byte per element.
+/// mask is not on flex, or does not have the shape `[N, 1, 1, T]` and one byte per element.
 pub(super) fn attention_step(
     query: &Tensor<4>,
     packed: &Tensor<4>,

@@ -1,4 +1,4 @@
-//! Attention on packed projections, without separate copies of the heads:
+//! Attention on packed projections of all heads:
 //! `dropout(softmax(Q K^T / sqrt(d_head))) V` (Vaswani et al., 2017, section 3.2.1).
 //!
 //! In shapes, `B` is the number of sequences, `T` the number of queries of a sequence, `S` the
@@ -133,8 +133,8 @@ fn is_grouped(n_heads: usize, of_keys: usize) -> bool {
 /// is no fast path for the tensors or the mask.
 ///
 /// A target is a sequence that is being decoded, such as a hypothesis of a beam search. Keys and
-/// values are not copied out of the cache. There is a fast path only on flex in f32 without
-/// autodiff.
+/// values are not copied out of the cache if it is contiguous. There is a fast path only on flex in
+/// f32 without autodiff.
 ///
 /// # Shapes
 ///
@@ -150,7 +150,8 @@ fn is_grouped(n_heads: usize, of_keys: usize) -> bool {
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or the index has a row outside the cache.
+/// If the shapes do not fit together. An exception is the mask: with a mask of another shape, there
+/// is no fast path. The fast path also panics if the index places a key in a row outside the cache.
 pub fn attention_step<'a>(
     query: &Tensor<4>,
     packed: &Tensor<4>,

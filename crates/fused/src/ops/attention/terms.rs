@@ -31,7 +31,7 @@ impl<'a> From<Option<&'a Tensor<4, Bool>>> for ScoreTerms<'a> {
     }
 }
 
-/// The settings of attention that are not tensors.
+/// The number of heads and the scale of attention.
 #[cfg(any(feature = "flex", feature = "autodiff"))]
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {

@@ -171,7 +171,7 @@ fn a_bias_is_added_and_the_scale_can_be_left_out() {
         let mask = Tensor::<4, Bool>::from_data(mask, &Device::flex());
         for has_bias in [false, true] {
             for is_unscaled in [false, true] {
-                // The bias is a view, not contiguous.
+                // The bias is a view with permuted axes.
                 let bias = elements([1, s, n_heads, t], 5).permute([0, 2, 3, 1]);
                 let terms = ScoreTerms {
                     mask: Some(&mask),

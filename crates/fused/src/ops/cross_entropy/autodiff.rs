@@ -54,7 +54,7 @@ struct CrossEntropy;
 
 impl Backward<Flex, 1> for CrossEntropy {
     /// The logits, the target and the options. The gradient is computed in the memory of the logits
-    /// if they have no other owner.
+    /// if they are contiguous and have no other owner.
     type State = (FlexTensor, FlexTensor, LossOptions);
 
     fn backward(self, ops: Ops<Self::State, 1>, grads: &mut Gradients, _: &mut Checkpointer) {

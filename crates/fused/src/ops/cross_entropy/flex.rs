@@ -86,8 +86,8 @@ impl CrossEntropyOps for Flex {
     }
 }
 
-/// Returns the gradient of the logits. It is computed in the memory of `logits` if the tensor has
-/// no other owner.
+/// Returns the gradient of the logits. It is computed in the memory of `logits` if the tensor is
+/// contiguous and has no other owner.
 #[cfg(feature = "autodiff")]
 pub(super) fn backward(
     mut logits: FlexTensor,

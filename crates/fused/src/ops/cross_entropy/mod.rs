@@ -1,4 +1,4 @@
-//! Cross-entropy over a vocabulary in one pass, with label smoothing and padding.
+//! Cross-entropy over a vocabulary, with label smoothing and padding.
 //!
 //! With `p = softmax(logits)` and `ε` the label smoothing, a row's loss is
 //! `-(1 - ε) log p(target) - ε / V Σ_v log p(v)`.
@@ -34,7 +34,7 @@ use super::linear::linear;
 ///
 /// # Panics
 ///
-/// If the numbers of rows differ. On a CPU, also if a target is not below `V`.
+/// If the numbers of rows differ. On a CPU, also if a target other than `pad_id` is not in `0..V`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};
@@ -83,9 +83,9 @@ pub fn cross_entropy(
 /// all outputs at once.
 ///
 /// Only the logits of `rows_at_a_time` rows are in memory at the same time, and the backward pass
-/// computes all logits again. Without a fast path, all logits are in memory at once. Tensors with
-/// autodiff have a fast path on every backend that this crate is built with. Tensors without
-/// autodiff have a fast path only on flex in f32.
+/// computes all logits again. Without a fast path, all logits are in memory at once. Outside
+/// WebAssembly, tensors with autodiff have a fast path on every backend that this crate is built
+/// with. Tensors without autodiff have a fast path only on flex in f32.
 ///
 /// # Shapes
 ///
@@ -97,8 +97,8 @@ pub fn cross_entropy(
 ///
 /// # Panics
 ///
-/// If the shapes do not fit together, or `rows_at_a_time` is 0. On a CPU, also if a target is not
-/// below `V`.
+/// If the shapes do not fit together, or `rows_at_a_time` is 0. On a CPU, also if a target other
+/// than `pad_id` is not in `0..V`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};

@@ -1,4 +1,4 @@
-//! Checks the probability and draws the random key, for all operations with dropout.
+//! Checks a dropout probability, and draws the random key from which a dropout mask is computed.
 
 /// Panics unless the dropout probability is in `[0, 1)`.
 pub(crate) fn check(probability: f64) {

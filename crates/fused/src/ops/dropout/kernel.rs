@@ -46,8 +46,8 @@ impl Dropout {
         let threshold = (self.probability * 2.0f64.powi(32)).round();
         Pass {
             keys: [key as u32, (key >> 32) as u32],
-            // Elements whose hash is below the threshold are dropped. The minimum is needed since a
-            // threshold of 2^32 does not fit in a u32.
+            // Elements whose hash is below the threshold are dropped. A threshold of 2^32 does not
+            // fit in a u32 and is reduced by 1.
             below: threshold.min(f64::from(u32::MAX)) as u32,
             scale: (1.0 / (1.0 - self.probability)) as f32,
             first: (first % CHUNK) as u32,

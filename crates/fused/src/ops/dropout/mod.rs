@@ -1,5 +1,6 @@
-//! Dropout. On flex, the mask is a function of a random key and an element's index. Therefore no
-//! mask is stored for the backward pass, and the result does not depend on the order of threads.
+//! Dropout. On the fast path, the mask is a function of a random key and an element's index.
+//! Therefore no mask is stored for the backward pass, and the result does not depend on the order
+//! of threads.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;

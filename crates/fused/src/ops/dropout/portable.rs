@@ -112,7 +112,8 @@ pub(crate) fn scale<B: Backend>(x: FloatTensor<B>, probability: f64) -> FloatTen
 }
 
 /// Computes a boolean tensor `[B, H, n, S]`, `true` = dropped. Each element depends only on the
-/// key, on its column and on its row index. `rows` yields the indices of all `B * H * n` rows.
+/// key, the probability, its column and its row index. `rows` yields the indices of all `B * H * n`
+/// rows.
 pub(crate) fn dropped_by_key<B: Backend>(
     key: u64,
     probability: f64,

@@ -46,7 +46,7 @@ pub fn takes_int8(device: &Device) -> bool {
 ///
 /// # Panics
 ///
-/// If `axis` is not 0 or 1.
+/// If `axis` is not 0 or 1, and the matrix is not already quantised.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -68,8 +68,9 @@ pub fn quantize_int8(matrix: Tensor<2>, axis: usize) -> Tensor<2> {
     Tensor::from_data(quantised.unwrap_or(data), &device)
 }
 
-/// Quantises a matrix, which must have two axes, as [`quantize_int8`] does. Returns `None` for a
-/// matrix without elements, or if the matrix's size along `axis` has no divisor from 8 to 128.
+/// Quantises a matrix of numbers, which must have two axes, as [`quantize_int8`] does. Returns
+/// `None` for a matrix without elements, or if the matrix's size along `axis` has no divisor from 8
+/// to 128.
 ///
 /// # Panics
 ///

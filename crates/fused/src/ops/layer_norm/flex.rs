@@ -1,4 +1,4 @@
-//! Layer norm on tensors of flex, in training. Without a gradient, Burn's own operation is as fast.
+//! Layer norm on tensors of flex with autodiff. Without autodiff, Burn's own layer norm is as fast.
 
 use burn::backend::tensor::FloatTensor;
 use burn::backend::{Backend, Dispatch, Flex, backend_extension};

@@ -1,4 +1,4 @@
-//! Layer norm, computed on slices, in one pass forward and one pass backward.
+//! Layer norm, computed on slices, row by row.
 //!
 //! With `deviation = sqrt(variance + epsilon)`, `h = (x - mean) / deviation` and `g = dy gamma`,
 //! the gradients are `dx = (g - mean(g) - h mean(g h)) / deviation`, `dgamma = Σ dy h` and

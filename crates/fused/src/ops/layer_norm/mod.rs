@@ -82,7 +82,7 @@ pub(super) fn layer_norm_with(
     beta: Tensor<1>,
     statistics: Statistics,
 ) -> Tensor<2> {
-    // Without a gradient, Burn's own operation is as fast.
+    // Without autodiff, Burn's own layer norm is as fast.
     #[cfg(all(feature = "flex", feature = "autodiff"))]
     if x.device().is_autodiff()
         && crate::backend::flex::takes(&x)

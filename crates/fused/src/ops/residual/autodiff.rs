@@ -119,8 +119,9 @@ impl Backward<Flex, 4> for ResidualAndNorm {
             }
             [Some(sum_grad), None] => {
                 let y_grad = dropped(sum_grad.clone(), dropout);
-                // If another operation computed gamma or beta, the node of that operation waits for
-                // a gradient. Gamma and beta therefore get gradients of zeros.
+                // If another operation computed gamma or beta, Burn also runs the backward pass of
+                // that operation, which needs a gradient. Gamma and beta therefore get gradients of
+                // zeros.
                 let dtype = gamma.dtype().into();
                 let zeros = Flex::float_zeros(gamma.shape(), &gamma.device(), dtype);
                 [sum_grad, y_grad, zeros.clone(), zeros]

@@ -1,5 +1,4 @@
-//! Residual connections with dropout, `x + dropout(y)`, optionally followed by layer norm, in one
-//! pass.
+//! Residual connections with dropout, `x + dropout(y)`, optionally followed by layer norm.
 
 #[cfg(all(feature = "flex", feature = "autodiff"))]
 mod autodiff;

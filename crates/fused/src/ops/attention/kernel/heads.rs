@@ -5,7 +5,7 @@ use crate::parallel::*;
 use crate::simd::matmul::matrix::Matrix;
 use crate::simd::transpose::copy_transposed;
 
-/// Number of queries in a block. With this number, the weights of a block stay in the CPU cache.
+/// Number of queries in a block. The weights of so few queries usually stay in the CPU cache.
 pub(super) const BLOCK: usize = 64;
 
 /// Number of multiply-adds below which a second thread costs more than it saves.
@@ -71,9 +71,9 @@ pub(in super::super) struct Attention<'a> {
 /// Memory that a thread reuses from head to head.
 #[derive(Default)]
 pub(super) struct Scratch {
-    /// Weights of a block, `[BLOCK, S]`.
+    /// Weights of a block, at most `[BLOCK, S]`.
     pub(super) weights: Vec<f32>,
-    /// Gradients of the weights, `[BLOCK, S]`.
+    /// Gradients of the weights, at most `[BLOCK, S]`.
     #[cfg(feature = "autodiff")]
     pub(super) gradients: Vec<f32>,
     /// Transposed keys, `[K, S]`.

@@ -206,7 +206,7 @@ impl<B: Backend> Attention<B> {
         let [output, grad] = [output, grad].map(|x| split::<B>(x, n_heads));
         let sums = B::float_sum_dim(B::float_mul(grad.clone(), output), 3);
         // The scale factors of dropout and of the scores are applied to tensors `[.., K]`, which
-        // have fewer elements than the weights.
+        // usually have fewer elements than the weights.
         let grad = scale::<B>(grad, self.masks.dropout.probability());
         let key = B::float_mul_scalar(self.key.clone(), self.form.scale.into());
         let (mut query_grads, mut bias_grads) = (Vec::new(), Vec::new());
