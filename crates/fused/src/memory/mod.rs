@@ -1,6 +1,6 @@
 //! Memory for results, reused from step to step.
 //!
-//! A training step allocates tensors of the same sizes as the step before. A general allocator
+//! A training step often allocates tensors of the same sizes as earlier steps. A general allocator
 //! usually returns large blocks to the operating system. New blocks from the system are then filled
 //! with zeros, although results overwrite them. The [`arena`] reuses freed blocks without clearing
 //! them. One arena serves the whole process, since any thread may drop a tensor.
