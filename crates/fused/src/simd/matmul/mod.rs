@@ -8,8 +8,8 @@
 //! three paths for a part:
 //!
 //! - [`columns`] transposes blocks of `W` in registers. With AVX2 or better, parts with at most 8
-//!   rows take this path if the columns of `W` and the rows of `x` are contiguous in memory, and the
-//!   column stride of `W` is at least its number of rows.
+//!   rows take this path if the columns of `W` and the rows of `x` are contiguous in memory, and
+//!   the column stride of `W` is at least its number of rows.
 //! - [`direct`] reads `W` in place. Parts with at most 16 rows take this path if the rows of `W`
 //!   are contiguous in memory, and the rows or the columns of `x` are, too.
 //! - [`packed`] copies pieces of `W` into the order in which it reads them. All other parts take
