@@ -66,7 +66,7 @@
 //!
 //! # Numerics
 //!
-//! On the fast paths of flex:
+//! On the fast paths of flex in f32:
 //!
 //! - A result does not depend on the number of threads: a long sum is split into pieces of a fixed
 //!   size, and the sums of the pieces are added in order.
@@ -86,11 +86,11 @@
 //!
 //! # Memory and unsafe code
 //!
-//! Results of 4,096 elements or more that fast paths on flex do not compute in place are stored in
-//! an arena. It keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The
-//! arena and its casts to bytes are unsafe code (`memory/`), as are calls of instructions that
-//! `pulp` does not have (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request
-//! to use AMX (`simd/level.rs`). Other vector code calls safe functions of `pulp`.
+//! Results of 4,096 elements or more that kernels do not compute in place are stored in an arena. It
+//! keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and its
+//! casts to bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does not
+//! have (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
+//! (`simd/level.rs`). Other vector code calls safe functions of `pulp`.
 //!
 //! # Settings
 //!
