@@ -86,10 +86,10 @@
 //!
 //! # Memory and unsafe code
 //!
-//! Results of 4,096 elements or more that kernels do not compute in place are stored in an arena. It
-//! keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and its
-//! casts to bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does not
-//! have (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
+//! Results of 4,096 elements or more that kernels do not compute in place are stored in an arena.
+//! It keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and
+//! its casts to bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does
+//! not have (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
 //! (`simd/level.rs`). Other vector code calls safe functions of `pulp`.
 //!
 //! # Settings
