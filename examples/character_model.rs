@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
     }
 
-    // Continue a text, with characters drawn from the model's distribution.
+    // Continue a text, with characters drawn from the model's distribution at temperature 0.5.
     let prompt = "The model ";
     let search = GenerateConfig::new(0, 120).with_method(Method::Sample {
         temperature: 0.5,

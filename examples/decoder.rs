@@ -33,7 +33,8 @@ fn main() -> Result<(), transformer::ConfigError> {
         );
     }
 
-    // Decoding one token per step with the cache gives the same logits as the single pass above.
+    // Decoding one token per step with the cache gives the logits of the single pass above, up to
+    // rounding.
     let mut cache = decoder.new_cache_with_capacity(1, 15);
     for step in 0..15 {
         let next = decoder.forward(target.clone().narrow(1, step, 1), &memory, &mut cache);

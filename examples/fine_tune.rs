@@ -1,11 +1,12 @@
 //! Fine-tunes a model from a Hugging Face folder on pairs of texts, writes the model as a folder
-//! that `from_pretrained` loads, and reads this folder again. Without arguments, the model is a
-//! tiny one with random parameters, from this project's tests, which learns to copy the first word
-//! of a text.
+//! that `from_pretrained` loads, reads this folder again and deletes it. Without arguments, the
+//! model is a tiny one with random parameters, from this project's tests, which learns to copy the
+//! first word of a text.
 //!
 //!     cargo run --release -p examples --example fine_tune -- [FOLDER PAIRS.tsv]
 //!
-//! `train fit --from FOLDER --train PAIRS.tsv` does the same, with an evaluation and a dashboard.
+//! `train fit --from FOLDER --train PAIRS.tsv` fine-tunes such a model, too, with a dashboard and
+//! an evaluation at the end.
 
 use std::error::Error;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Translates or summarises texts with a pretrained model, read from its Hugging Face folder: T5,
 //! BART, mBART, M2M100, NLLB, Pegasus or Marian. The folder needs `config.json`, the weights and
-//! `tokenizer.json`. Without arguments, the program uses a tiny model with random parameters, from
-//! this project's tests.
+//! `tokenizer.json`, and the languages are those that its files set. Without arguments, the program
+//! uses a tiny model with random parameters, from this project's tests.
 //!
 //!     cargo run --release -p examples --example hugging_face -- FOLDER [TEXT ...]
 

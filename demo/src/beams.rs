@@ -49,7 +49,7 @@ pub struct Found {
     pub probabilities: Vec<f32>,
     /// Score by which targets are ranked: the log-probability divided by the length penalty.
     pub score: f64,
-    /// The likeliest tokens at each position of `written`, the likeliest first.
+    /// The likeliest tokens after each token of `read`, the likeliest first.
     pub likely: Vec<Vec<Likely>>,
     /// Attention weights of every layer and head for this target.
     pub maps: Maps,

@@ -1,4 +1,4 @@
-//! The functions that JavaScript calls. Results are JSON, and errors are messages.
+//! The functions that JavaScript calls. Results of methods are JSON, and errors are messages.
 
 use serde::Serialize;
 use wasm_bindgen::prelude::wasm_bindgen;

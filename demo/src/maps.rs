@@ -41,7 +41,7 @@ impl Maps {
     }
 }
 
-/// Returns the weights of each head of a layer. `weights` is `[B, H, T, S]`.
+/// Returns the weights of each head of a layer for the first sequence. `weights` is `[B, H, T, S]`.
 fn heads(weights: &Tensor<4>) -> Vec<Map> {
     let [_, n_heads, queries, keys] = weights.dims();
     let all: Vec<f32> = weights.to_data().iter::<f32>().collect();

@@ -19,7 +19,8 @@ pub struct Step {
     pub learning_rate: f64,
     /// Number of target tokens, without padding.
     pub tokens: usize,
-    /// Whether an evaluation is due after this step.
+    /// Whether `step` is a multiple of the setting `evaluation.every`, so that an evaluation is
+    /// due.
     pub is_evaluated: bool,
 }
 
@@ -44,8 +45,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If `settings` is not JSON, or a setting is not valid. The message names the setting, such as
-    /// `model.n_heads`.
+    /// If `settings` is not JSON, a setting is not valid, or the task reads files. The message
+    /// names a setting that is not valid, such as `model.n_heads`.
     pub fn new(settings: &str) -> Result<Self> {
         let settings: Value = serde_json::from_str(settings)?;
         let mut config = file::over_defaults(settings).map_err(|what| anyhow!(what))?;
@@ -100,7 +101,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// If the source cannot be used; see [`Look::of`].
+    /// If the source cannot be used, or the logits are not finite; see [`Look::of`].
     pub fn look(&self, source: &str) -> Result<Look> {
         let model = self.stepper.model();
         Look::of(

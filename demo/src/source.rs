@@ -19,8 +19,8 @@ use crate::maps::Maps;
 pub struct Compared {
     /// The token that the model wrote; empty if the output is too short.
     pub text: String,
-    /// The correct token; empty if the output is too long, `None` if the correct output is not
-    /// known.
+    /// The correct token; empty if the output is too long, `None` for tasks other than copy,
+    /// reverse and sort.
     pub correct: Option<String>,
 }
 
@@ -132,7 +132,7 @@ pub fn device() -> Device {
     Device::flex()
 }
 
-/// Returns the correct output for a source; `None` if it does not follow from the source alone.
+/// Returns the correct output for a source; `None` for tasks other than copy, reverse and sort.
 fn correct(config: &RunConfig, source: &[u32]) -> Option<Vec<u32>> {
     let rule = match config.data {
         DataConfig::Copy(_) => Rule::Copy,

@@ -1,5 +1,5 @@
 //! Reads arbitrary bytes as the training state of a checkpoint (with a matching checksum), as its
-//! manifest, and as the other files of a run. Nothing may panic.
+//! manifest, and as the settings and records of a run. Nothing may panic.
 #![no_main]
 
 #[path = "files.rs"]

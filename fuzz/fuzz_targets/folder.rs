@@ -1,5 +1,5 @@
 //! Replaces a JSON file of a Hugging Face folder by arbitrary bytes. Opening the folder must give a
-//! valid model or an error.
+//! valid configuration or an error.
 #![no_main]
 
 #[path = "files.rs"]
@@ -14,7 +14,7 @@ const FAMILIES: [&str; 3] = ["bart", "m2m_100", "t5"];
 
 const FILES: [&str; 3] = ["config.json", "generation_config.json", "tokenizer.json"];
 
-/// Copies the folders of the fixtures into a temporary folder, and returns the path of that folder.
+/// Copies the folders of `FAMILIES` into a temporary folder, and returns the path of that folder.
 fn scene() -> PathBuf {
     let fixtures = concat!(
         env!("CARGO_MANIFEST_DIR"),

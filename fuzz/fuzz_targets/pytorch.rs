@@ -1,4 +1,5 @@
-//! Reads arbitrary bytes as a PyTorch checkpoint: as a whole file, and as the pickle in an archive.
+//! Reads arbitrary bytes as a PyTorch checkpoint: as a whole file and, if they begin like a pickle,
+//! as the pickle in an archive.
 #![no_main]
 
 #[path = "read.rs"]

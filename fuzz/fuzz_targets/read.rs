@@ -1,4 +1,4 @@
-//! Imports arbitrary bytes, for all fuzz targets.
+//! Imports arbitrary bytes, for the fuzz targets `pytorch` and `safetensors`.
 
 use transformer::weights::{ImportOptions, WeightsFile, import, recognise};
 

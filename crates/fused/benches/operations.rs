@@ -1,6 +1,7 @@
-//! Measures each operation on its fast path and in plain Burn, with the backward pass of operations
-//! that have one: `cargo bench -p fused --bench operations`. The shapes are those of the base model
-//! of Vaswani et al. (2017), with a vocabulary of 10,000 tokens and 16 sequences of 64 tokens.
+//! Measures operations on their fast paths and in plain Burn, with the backward pass of operations
+//! that have one: `cargo bench -p fused --bench operations`. Most shapes are those of the base
+//! model of Vaswani et al. (2017), with a vocabulary of 10,000 tokens and 16 sequences of 64
+//! tokens.
 #![allow(missing_docs)] // Criterion's macros create public functions.
 
 use std::cell::RefCell;

@@ -6,8 +6,8 @@ use crate::variable::EnvironmentError;
 
 /// Checks the environment variables of this crate, `FUSED_SIMD` and `FUSED_FAST_PATHS`.
 ///
-/// A program can call this function at its start to report an invalid value. The first operation
-/// that reads an invalid value panics.
+/// A program can call this function at its start to report an invalid value. Every operation that
+/// reads an invalid value panics.
 ///
 /// # Errors
 ///

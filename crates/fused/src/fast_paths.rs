@@ -33,8 +33,12 @@ pub(crate) fn default() -> Result<bool, EnvironmentError> {
 /// useful for comparisons, and to work around a defect of a fast path.
 ///
 /// The setting holds for the calling thread and for operations that it runs through
-/// [`in_pool`](crate::in_pool), on any thread of the pool. A backward pass takes the same path as
-/// the forward pass that recorded it.
+/// [`in_pool`](crate::in_pool), whichever thread of the pool calls them. A backward pass takes the
+/// same path as the forward pass that recorded it.
+///
+/// # Panics
+///
+/// If `FUSED_FAST_PATHS` has a value other than `on` and `off`.
 ///
 /// ```
 /// let before = fused::has_fast_paths();
@@ -53,6 +57,10 @@ pub fn fast_paths(is_enabled: bool) -> FastPaths {
 }
 
 /// Returns whether the fast paths of the calling thread are on.
+///
+/// # Panics
+///
+/// If `FUSED_FAST_PATHS` has a value other than `on` and `off`.
 pub fn has_fast_paths() -> bool {
     IS_ENABLED.get()
 }

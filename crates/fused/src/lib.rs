@@ -3,13 +3,13 @@
 //!
 //! # Purpose
 //!
-//! Burn composes layer norm, attention, cross-entropy, dropout and Adam from small operations. On a
-//! CPU, each small operation reads and writes whole tensors, on one thread, in new memory that the
-//! system has just cleared. In training, the autodiff graph keeps many of these tensors for the
-//! backward pass. This crate has one function each for layer norm, attention and so on. Where
-//! possible, the function takes a *fast path*: it makes one pass over the data, has a hand-written
-//! backward pass, and keeps no tensor that the backward pass can cheaply compute again. Otherwise,
-//! the function computes the same formula in plain Burn.
+//! In training, Burn composes layer norm, attention, cross-entropy, dropout and Adam from small
+//! operations. On a CPU, most of these read and write whole tensors on one thread, often in new
+//! memory that the system has just cleared. The autodiff graph keeps many of these tensors for the
+//! backward pass. This crate has its own functions for layer norm, attention and so on. Where
+//! possible, a function takes a *fast path*. In f32 on flex, this is a kernel that makes few passes
+//! over the data. Backward passes of fast paths are written by hand, and need fewer tensors to be
+//! kept. Otherwise, most functions compute the same formula in plain Burn.
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -33,12 +33,15 @@
 //! | f32 on flex, without autodiff | `flex` | kernels of this crate |
 //! | f32 on flex, with autodiff | `flex`, `autodiff` | the same, with backward passes of this crate |
 //! | on ndarray, wgpu, Vulkan, Metal, CUDA, ROCm, or flex in another precision, with autodiff | the backend's own, `autodiff` | *portable*: Burn's operations, with hand-written backward passes |
+//! | 8-bit integers on flex, without autodiff | `flex` | kernels of this crate, for [`linear`], [`linear_transposed`] and [`embedding`] |
 //! | any other tensor, and every tensor while [`fast_paths`] are off | | plain Burn |
 //!
 //! [`self_attention`], [`cross_attention`] and [`attention_step`] have no fallback in plain Burn:
 //! without a fast path they return `None`, and the caller computes attention itself.
 //! [`linear`], [`dropout`] and [`Adam`] have no portable path, since Burn's own operations are as
-//! good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff.
+//! good. For the same reason, [`layer_norm`] on flex has a fast path only with autodiff, and
+//! [`embedding`] only for 8-bit integers. Tensors without elements have no portable path, nor has
+//! flex in a build for WebAssembly with no other backend.
 //!
 //! # How a call is dispatched
 //!
@@ -56,33 +59,37 @@
 //! ```
 //!
 //! Burn's `#[backend_extension]` adds the methods of a trait to `Dispatch`, which chooses the
-//! backend at run time. Each operation has one trait for flex and one for its portable path.
-//! Backward passes on flex are plain functions. They need no dispatch, since the trait is
-//! implemented for `Autodiff<Flex>` itself and not for every autodiff backend.
+//! backend at run time. An operation with a backward pass has one trait for flex, and one for its
+//! portable path if it has such a path. Backward passes on flex are not in the trait. They need no
+//! dispatch, since the trait is implemented for `Autodiff<Flex>` itself and not for every autodiff
+//! backend.
 //!
 //! # Numerics
 //!
-//! - On flex, a result does not depend on the number of threads: a long sum is split into pieces of
-//!   a fixed size, and the sums of the pieces are added in order.
-//! - On flex, each output row of [`linear`] has the same bits, whatever the other rows of the batch
-//!   are. With [`bf16_matmuls`], this holds among batches of more than 16 rows, since smaller
-//!   batches are computed in f32.
-//! - On flex and without dropout, masked padding keys at the end of a sequence change no bit of the
-//!   outputs of [`self_attention`] for the tokens before them.
-//! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN.
+//! On the fast paths of flex in f32:
+//!
+//! - A result does not depend on the number of threads: a long sum is split into pieces of a fixed
+//!   size, and the sums of the pieces are added in order.
+//! - Each output row of [`linear`] has the same bits, whatever the other rows of the batch are.
+//!   With [`bf16_matmuls`], this holds among batches of more than 16 rows, since smaller batches
+//!   are computed in f32.
+//! - Without dropout, masked padding keys at the end of a sequence change no bit of the outputs of
+//!   [`self_attention`] for the tokens before them, if the values of these keys are finite.
+//! - NaN is not hidden: an output that depends on NaN is NaN. Only [`log_sum_exp`] skips NaN, and
+//!   [`attention_step`] skips values whose weight is rounded to 0.
 //! - A query whose keys are all masked has an output and a gradient of zeros.
-//! - Results are reproducible within one instruction-set level (AMX, AVX-512, AVX2, NEON or scalar
-//!   code). The level is the best that the CPU supports; the environment variable `FUSED_SIMD`
-//!   (`scalar`, `avx2`, `avx512`, `amx`, `neon`) forces another level for tests, and
-//!   [`simd_levels`] lists the levels that the CPU supports. The level holds for the whole process,
-//!   since all threads must use the same level.
+//! - On one machine, results are reproducible within one instruction-set level (AMX, AVX-512, AVX2,
+//!   NEON, SIMD128 or scalar code). The level is the best that the CPU and the system support; the
+//!   environment variable `FUSED_SIMD` (`scalar`, `avx2`, `avx512`, `amx`, `neon`) forces another
+//!   level for tests, and [`simd_levels`] lists the supported levels. The level holds for the whole
+//!   process, since all threads must use the same level.
 //!
 //! # Memory and unsafe code
 //!
-//! Results of 4,096 elements or more on flex are stored in an arena, which keeps freed memory for
-//! later results; [`free_buffers`] returns this memory to the system. The arena and its casts to
-//! bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does not have
-//! (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
+//! Results of 4,096 elements or more that kernels do not compute in place are stored in an arena.
+//! It keeps freed memory for later results; [`free_buffers`] frees its unused slabs. The arena and
+//! its casts to bytes are unsafe code (`memory/`), as are calls of instructions that `pulp` does
+//! not have (`simd/int8/`, `simd/matmul/bf16.rs`, `simd/matmul/amx.rs`) and the request to use AMX
 //! (`simd/level.rs`). Other vector code calls safe functions of `pulp`.
 //!
 //! # Settings
@@ -98,7 +105,7 @@
 //! |---|---|
 //! | `ops/<operation>/` | one folder for each operation, with the files of the next table |
 //! | `backend/` | tensors of flex as slices; which tensors take the portable path; nodes of the autodiff graph |
-//! | `simd/` | instruction-set level, matmul, transposition, exponentials, dot products |
+//! | `simd/` | instruction-set level, matmul of floats and of 8-bit integers, transposition, exponentials, dot products |
 //! | `memory/` | the arena and its buffers |
 //! | `threads.rs` | [`in_pool`] |
 //! | `parallel.rs` | parallel iterators, which are sequential in WebAssembly |
@@ -142,8 +149,8 @@
 //!    }
 //!    ```
 //!
-//! 2. `flex.rs`, the same computation on tensors. `with_mut` works in place if the tensor has a
-//!    single owner:
+//! 2. `flex.rs`, the same computation on tensors. `with_mut` works in place if the tensor is
+//!    contiguous and has a single owner:
 //!
 //!    ```ignore
 //!    //! Squares on tensors of flex.
@@ -186,7 +193,7 @@
 //!    ```
 //!
 //! 3. `autodiff.rs`, the node of the autodiff graph. `checkpoint` keeps an input for the backward
-//!    pass. The state holds everything that the backward pass reads:
+//!    pass and returns its id. The state holds what the backward pass needs, here this id:
 //!
 //!    ```ignore
 //!    //! The gradient of the square: `dx = 2 x dy`.
@@ -257,7 +264,7 @@
 //!
 //! To work on several threads, split the slices into pieces of a fixed size, never by the number of
 //! threads, so that results do not depend on this number. Take memory for results from
-//! `Buffer::arbitrary`, which does not clear the memory.
+//! `Buffer::arbitrary`, which does not clear large buffers.
 
 #![recursion_limit = "256"]
 

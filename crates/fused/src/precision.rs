@@ -13,8 +13,9 @@ thread_local! {
 /// off by default.
 ///
 /// A bfloat16 matmul rounds its inputs to bfloat16 and sums the products in f32. All tensors stay
-/// f32. Each input keeps 8 significant bits, which is a relative error of at most 1/256. A product
-/// therefore has a relative error of at most about 1/128.
+/// f32. Each input keeps 8 significant bits, which is a relative error of at most 1/256, unless it
+/// is subnormal or rounded to infinity. A product therefore has a relative error of at most about
+/// 1/128.
 ///
 /// The setting holds for matmuls of f32 tensors on flex, forward and backward, in
 /// [`linear`](crate::linear()), [`linear_transposed`](crate::linear_transposed()) and

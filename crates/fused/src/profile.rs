@@ -13,12 +13,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Times>> = const { RefCell::new(None) };
 }
 
-/// Measures the time of the calling thread's fast paths, forward and backward, until the profile is
-/// dropped.
+/// Measures the time of the calling thread's fast paths on flex in f32, forward and backward, until
+/// the profile is dropped. [`attention_step`](crate::attention_step) is not measured.
 ///
 /// The profile also measures operations that the thread runs through
-/// [`in_pool`](crate::in_pool), on any thread of the pool. While a profile is alive, earlier
-/// profiles of the same thread pause.
+/// [`in_pool`](crate::in_pool), whichever thread of the pool calls them. While a profile is alive,
+/// earlier profiles of the same thread pause.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

@@ -43,7 +43,7 @@ mod awake {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::time::{Duration, Instant};
 
-    /// Number of spin-loop pauses between two checks for work. Together, they take about a
+    /// Number of spin-loop pauses between two checks for work. Together, they take at most about a
     /// microsecond.
     const PAUSES: usize = 20;
 

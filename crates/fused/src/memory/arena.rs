@@ -16,8 +16,7 @@ const FIRST: usize = 1 << 18;
 pub(super) struct Arena {
     /// Total number of elements handed out since the start of the process.
     pub(super) taken: usize,
-    /// All slabs. A slab that was returned to the system leaves `None`, so that later slabs keep
-    /// their index.
+    /// All slabs. A slab that was freed leaves `None`, so that later slabs keep their index.
     slabs: Vec<Option<Slab>>,
     /// Lengths of the free pieces, by slab index and first element. Neighbouring free pieces are
     /// joined.
@@ -30,7 +29,7 @@ struct Slab {
 }
 
 /// Exclusive access to a part of a slab. A piece must be returned to the arena that handed it out,
-/// and must not outlive this arena. This crate has a single arena, which is never dropped.
+/// and must not outlive this arena. Outside tests, there is one arena, which is never dropped.
 pub(super) struct Piece {
     slab: usize,
     first: usize,
@@ -56,7 +55,7 @@ impl Arena {
 
     /// Takes a piece of at least `len` elements with arbitrary values. Its length is a whole number
     /// of cache lines. The first free piece that is large enough is used, so that memory at the end
-    /// of a slab is not touched before it is needed.
+    /// of a slab is used only when it is needed.
     pub(super) fn take(&mut self, len: usize) -> Piece {
         let len = len.max(1).next_multiple_of(CACHE_LINE);
         self.taken += len;
@@ -114,8 +113,8 @@ impl Arena {
     }
 
     /// Adds a slab of at least `len` free elements. Returns the slab's index and the position of
-    /// its first free element, which is always 0. The system provides the memory pages of the slab
-    /// when they are first touched.
+    /// its first free element, which is always 0. The allocator clears the slab. Some allocators do
+    /// so without touching its memory pages, which the system then provides when they are used.
     fn grow(&mut self, len: usize) -> (usize, usize) {
         let held: usize = self.slabs.iter().flatten().map(|slab| slab.len).sum();
         // If there is not enough memory for a larger slab, the slab has only `len` elements.

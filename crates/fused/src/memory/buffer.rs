@@ -20,11 +20,10 @@ fn arena() -> MutexGuard<'static, Arena> {
     ARENA.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns unused memory of earlier results to the system.
+/// Frees unused memory of earlier large results on flex: returns it to the program's allocator.
 ///
-/// Without this call, the fast paths keep at least as much memory for later results as they ever
-/// needed at once. Memory is returned in whole slabs: a slab in which any result is still alive is
-/// kept.
+/// Without this call, all memory that large results have ever needed at once is kept for later
+/// results. Memory is freed in whole slabs: a slab in which any result is still alive is kept.
 ///
 /// ```
 /// fused::free_buffers();

@@ -1,21 +1,20 @@
 //! Memory for results, reused from step to step.
 //!
-//! A training step allocates tensors of the same sizes as the step before. A general allocator
+//! A training step often allocates tensors of the same sizes as earlier steps. A general allocator
 //! usually returns large blocks to the operating system. New blocks from the system are then filled
 //! with zeros, although results overwrite them. The [`arena`] reuses freed blocks without clearing
 //! them. One arena serves the whole process, since any thread may drop a tensor.
 //!
 //! # What the unsafe code relies on
 //!
-//! Each entry names an assumption of the unsafe code, and the tests that fail if it is wrong.
-//! `.ci/deep` runs the tests under AddressSanitizer, ThreadSanitizer and valgrind.
+//! Each entry names an assumption of the unsafe code, and most name a test that fails if it is
+//! wrong. `.ci/deep` runs the tests under AddressSanitizer, ThreadSanitizer and valgrind.
 //!
 //! - `Slab: Send`: a slab is plain memory, which any thread may free. Test:
 //!   `threads_share_the_arena` under ThreadSanitizer.
 //! - `Piece: Send`: pieces do not overlap, so a piece is the only access to its elements. Test:
 //!   `pieces_never_overlap_and_all_join_again`.
-//! - `Piece: Sync`: a shared piece is only read, since `elements_mut` needs `&mut`. Test:
-//!   `threads_share_the_arena` under ThreadSanitizer.
+//! - `Piece: Sync`: a shared piece is only read, since `elements_mut` needs `&mut`.
 //! - `Arena::take`, the address of a piece: the free list has only ranges inside a slab. Test:
 //!   `pieces_never_overlap_and_all_join_again`, which also fills every piece under
 //!   AddressSanitizer.

@@ -1,11 +1,12 @@
 //! Chooses the instruction-set level of all vector code.
 //!
-//! By default, the level is the best that the CPU supports, chosen at the first use. The
-//! environment variable `FUSED_SIMD` forces a lower one, so that tests can run all code paths on
-//! one machine. Its values are `scalar`, on x86-64 also `avx2`, `avx512` and `amx`, and on aarch64
-//! also `neon`. The level `amx` is `avx512` with matmuls of bfloat16 elements in AMX's tiles.
+//! By default, the level is the best that the CPU and the system support, chosen at the first use.
+//! The environment variable `FUSED_SIMD` forces a lower one, so that tests can run the code of all
+//! levels that a machine supports. Its values are `scalar`, on x86-64 also `avx2`, `avx512` and
+//! `amx`, and on aarch64 also `neon`. The level `amx` is `avx512` with matmuls of bfloat16 elements
+//! in AMX's tiles.
 //!
-//! WebAssembly has no environment: the level is `simd128` if the module was built with these
+//! In WebAssembly, the build decides: the level is `simd128` if the module was built with these
 //! instructions, else `scalar`.
 //!
 //! The level holds for the whole process. All threads must use the same one, since results are
@@ -30,7 +31,8 @@ static LEVEL: LazyLock<Result<Level, EnvironmentError>> = LazyLock::new(|| {
     Ok(read(VARIABLE, &choices)?.unwrap_or(best))
 });
 
-/// Returns the names of the instruction-set levels that this CPU has, the best one last.
+/// Returns the names of the instruction-set levels that the CPU and the system support, the best
+/// one last.
 ///
 /// ```
 /// assert_eq!(fused::simd_levels()[0], "scalar");
@@ -98,7 +100,7 @@ pub(crate) fn check() -> Result<(), EnvironmentError> {
 ///
 /// # Panics
 ///
-/// If the environment variable `FUSED_SIMD` has a value that is not in [`simd_levels`].
+/// On x86-64, if the environment variable `FUSED_SIMD` has a value that is not in [`simd_levels`].
 #[must_use]
 pub fn has_bf16_instructions() -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -120,7 +122,7 @@ pub(crate) fn avx2() -> Option<pulp::x86::V3> {
     }
 }
 
-/// Returns the levels that this CPU has, the best one last.
+/// Returns the levels that the CPU and the system support, the best one last.
 fn available() -> Vec<Level> {
     let all = [
         ("scalar", Some(Arch::Scalar)),

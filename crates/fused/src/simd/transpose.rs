@@ -1,5 +1,5 @@
-//! Copies the transpose of a matrix. With AVX2, the copy is made in blocks of eight rows and
-//! columns.
+//! Copies the transpose of a matrix. With AVX2, a matrix of at least eight rows and columns is
+//! copied in blocks of eight rows and columns.
 
 /// Sets `to[column * to_stride + row] = from[row * from_stride + column]` for all rows and columns.
 pub(crate) fn copy_transposed(

@@ -81,8 +81,8 @@ fn matmul_by(kernel: Kernel, x: &[f32], w: &Int8Matrix<'_>, bias: Option<&[f32]>
     };
     let mut rows = ROWS.take();
     rows.quantise(x, k, w.block, threads > 1);
-    // If there are more threads than panels (groups of `PANEL` columns), the rows are split as
-    // well.
+    // If there are at least twice as many threads as panels (groups of `PANEL` columns), more than
+    // `ROWS_OF_PART` rows are split as well.
     let wide = threads.min(n.div_ceil(PANEL));
     let high = (threads / wide).min(m.div_ceil(ROWS_OF_PART));
     let height = m.div_ceil(high);

@@ -18,7 +18,8 @@ pub(super) struct Group(pub [u32; PANEL]);
 /// Distance, in rows, from the rows that are being packed to the rows that are prefetched.
 const AHEAD: usize = 32;
 
-/// Asks the processor to load the cache line of element `index`, if the index is in bounds.
+/// On x86-64, asks the processor to load the cache line of element `index`, if the index is in
+/// bounds.
 #[inline(always)]
 #[allow(unsafe_code)] // This instruction cannot fail.
 fn prefetch(data: &[i8], index: usize) {
@@ -131,8 +132,8 @@ impl Int8Matrix<'_> {
                 .first_chunk()
                 .expect("the row has enough columns")
         });
-        // The rows are far apart in memory, and processors do not prefetch such cache lines by
-        // themselves.
+        // The rows of a wide matrix are far apart in memory, and processors do not prefetch such
+        // cache lines by themselves.
         for i in 0..4 {
             let ahead = row + AHEAD + i;
             let (row, column) = match ahead < self.rows {

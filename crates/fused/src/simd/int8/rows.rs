@@ -36,7 +36,7 @@ impl Rows {
         let n = x.len() / block;
         self.words.resize(n * words_per_block, [0; 4]);
         self.scales.resize(n, (0.0, 0));
-        // On several threads, a piece has 16 rows, which is enough work for a task.
+        // On several threads, a piece has at most 16 rows, which is enough work for a task.
         let piece = if parallel { n_blocks * 16 } else { n.max(1) };
         let pieces = self
             .words

@@ -90,7 +90,7 @@ fn by_blocks(mut part: Part<'_, '_, '_>, multiply: impl Fn(&[Tile], &[Tile]) -> 
 
 impl Part<'_, '_, '_> {
     /// Packs `columns` of `x` into tiles. The rows of a block have two tiles for every 16 words.
-    /// Rows beyond the end of `x` are arbitrary, and words beyond the last column are zeros.
+    /// Rows beyond the part's last one are arbitrary, and words beyond the last column are zeros.
     /// `scratch` has room for the rows of a block.
     #[inline(always)]
     fn pack_x_tiles(

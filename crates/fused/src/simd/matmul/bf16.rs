@@ -107,8 +107,8 @@ impl Part<'_, '_, '_> {
     }
 
     /// Packs `rows` and `columns` of `W` into panels `[words, panel]`. Each panel has `panel`
-    /// columns of `words` words. Words beyond the last row are zeros. In the last panel, words
-    /// beyond the last column are arbitrary. `scratch` has room for a panel.
+    /// columns of `words` words. Words beyond the last row are zeros, and words beyond the last
+    /// column are arbitrary. `scratch` has room for a panel.
     #[inline(always)]
     pub(super) fn pack_w_words(
         &self,

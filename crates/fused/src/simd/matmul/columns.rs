@@ -8,7 +8,7 @@ use pulp::{NullaryFnOnce, Simd, cast};
 use super::part::{Part, Start};
 use crate::simd::transpose::avx2::{BLOCK, transpose};
 
-/// Maximum number of rows of `x` on this path. For more rows, packing `W` is faster.
+/// Maximum number of rows of a part on this path. For more rows, packing `W` is faster.
 const FEW: usize = 8;
 
 /// Number of blocks of columns that are computed at the same time, so that a multiply-add need not

@@ -6,7 +6,7 @@ use pulp::Simd;
 use super::packed::PACK_COLUMNS;
 use super::part::{At, Part, ROWS, VECTORS, has_16_registers, load_vectors};
 
-/// Maximum number of rows of `x` for which `W` is read in place. For more rows, `W` is packed.
+/// Maximum number of rows of a part for which `W` is read in place. For more rows, `W` is packed.
 pub(super) const FEW: usize = 16;
 
 /// Maximum number of rows of a part that is computed in low tiles. These tiles have fewer rows than

@@ -1,6 +1,6 @@
 //! A view of a matrix.
 
-/// A view of a matrix in memory, with any strides except 0.
+/// A view of a matrix in memory. A matrix that has elements may have any strides except 0.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     /// The elements in memory. The first one is in row 0 and column 0.

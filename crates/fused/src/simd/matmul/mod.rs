@@ -8,7 +8,8 @@
 //! three paths for a part:
 //!
 //! - [`columns`] transposes blocks of `W` in registers. With AVX2 or better, parts with at most 8
-//!   rows take this path if the columns of `W` and the rows of `x` are contiguous in memory.
+//!   rows take this path if the columns of `W` and the rows of `x` are contiguous in memory, and
+//!   the column stride of `W` is at least its number of rows.
 //! - [`direct`] reads `W` in place. Parts with at most 16 rows take this path if the rows of `W`
 //!   are contiguous in memory, and the rows or the columns of `x` are, too.
 //! - [`packed`] copies pieces of `W` into the order in which it reads them. All other parts take
@@ -161,7 +162,7 @@ fn fill(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [f32], sums: Opt
         false => (1, threads),
     };
     let height = m.div_ceil(high).next_multiple_of(ROWS);
-    // The width of a share is a whole number of cache lines.
+    // The width of each share but the last is a whole number of cache lines.
     let width = n.div_ceil(wide).next_multiple_of(CACHE_LINE);
     let mut parts: Vec<Share<'_>> = Vec::with_capacity(threads);
     for (y, first_row) in y.chunks_mut(height * n).zip((0..).step_by(height)) {

@@ -1,5 +1,6 @@
-//! The matmul path for many rows of `x`, which packs the matrix `W` piece by piece. Packed elements
-//! are stored in *words* of 32 bits: one f32 element, or two bfloat16 elements.
+//! The matmul path for many rows of `x`, and for matrices that no other path can read. It packs the
+//! matrix `W` piece by piece. Packed elements are stored in *words* of 32 bits: one f32 element, or
+//! two bfloat16 elements.
 
 use std::ops::Range;
 
@@ -10,8 +11,8 @@ use super::part::{At, Part, ROWS, VECTORS, has_16_registers};
 use crate::memory::arena::CACHE_LINE;
 
 /// Maximum number of words in each column of a packed piece of `W`. With this many words and
-/// [`PACK_COLUMNS`] columns, a piece fits in the L2 cache. With fewer words, sums would be stored
-/// and loaded more often.
+/// [`PACK_COLUMNS`] columns, a piece has 384 KiB, which fit in the L2 cache of most recent
+/// processors. With fewer words, sums would be stored and loaded more often.
 const PACK_WORDS: usize = 512;
 
 /// Maximum number of columns of `W` in a packed piece.
@@ -19,12 +20,12 @@ pub(super) const PACK_COLUMNS: usize = 192;
 
 /// A tile of `x`: `ROWS` rows, packed or read in place.
 trait Tile: Copy {
-    /// Checks that each row has `depth` elements, which shows the compiler that no index is out of
+    /// Checks that each row has `depth` words, which shows the compiler that no index is out of
     /// bounds.
     ///
     /// # Panics
     ///
-    /// If a row has a different number of elements.
+    /// If a row has a different number of words.
     fn check(self, depth: usize);
 
     fn at(self, row: usize, column: usize) -> f32;
@@ -168,7 +169,7 @@ impl Part<'_, '_, '_> {
         }
     }
 
-    /// Adds the product of all rows of `x` and a piece of `W` to the output. Each tile of rows is
+    /// Adds the product of the part's rows of `x` and a piece of `W` to the output. Each tile is
     /// multiplied by all panels before the next tile. The tile is thus read once from memory, and
     /// the piece from the L2 cache. The first `in_place` rows are read in place, and all later rows
     /// from `packed_x`.

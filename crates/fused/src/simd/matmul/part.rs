@@ -30,9 +30,9 @@ pub(super) struct Part<'a, 'y, 'z> {
     pub sums: Sums<'z>,
 }
 
-/// The column sums of `W` that a part computes, in pieces of several columns. Each entry holds the
-/// first column of a piece, counted from the part's first column, and the memory to which the sums
-/// of the piece are added.
+/// The column sums of `W` that a part computes, in pieces of at most `PACK_COLUMNS` columns. Each
+/// entry holds the first column of a piece, counted from the part's first column, and the memory to
+/// which the sums of the piece are added.
 pub(super) type Sums<'a> = Vec<(usize, &'a mut [f32])>;
 
 /// The values to which `x W` is added.
@@ -117,8 +117,8 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Returns the elements of `x` from the start of the part's row `row` on, up to the end of `x`.
-    /// The column stride of `x` must be 1.
+    /// Returns the data of `x` from the start of the part's row `row` on. The column stride of `x`
+    /// must be 1.
     #[inline(always)]
     pub(super) fn x_row(&self, row: usize) -> &'a [f32] {
         &self.x.data[(self.first_row + row) * self.x.row_stride..]

@@ -173,7 +173,7 @@ fn sums_of_rows_are_accurate_and_do_not_depend_on_the_path() {
             .collect();
         let mut of_one_row = None;
         // These numbers of rows of `x` cover all paths: few rows, one thread, threads that split
-        // the columns, and threads that split the rows.
+        // the columns, and, with at most 16 threads, threads that split the rows.
         for m in [1, 3, 16, 20, 150, 300, 1030] {
             let x = elements(m * k, 3);
             for is_transposed in [false, true] {
@@ -232,7 +232,7 @@ fn bf16_rounds_both_factors_and_nothing_else() {
         let all = elements(200 * k, 3);
         let mut first = None;
         // With at most 16 rows, matmuls stay in f32. The other numbers cover threads that split
-        // columns, and threads that split rows.
+        // columns, and, with two or three threads, threads that split rows.
         for m in [1, 16, 17, 24, 40, 130, 200] {
             let x = &all[..m * k];
             let exact = run(x, &w, k, n, Some(&bias), false);

@@ -107,7 +107,7 @@ fn blocks_of_every_shape_and_layout_have_exact_sums() {
     }
 }
 
-/// Compares AMX's instructions with plain code. At levels other than `amx`, the test does nothing.
+/// Compares AMX's instructions with plain code. At levels other than `amx`, it compares nothing.
 #[test]
 fn instructions_multiply_as_plain_code_does() {
     let Some(amx) = Amx::of_level() else {
