@@ -63,8 +63,9 @@ impl InputLayer {
         Self {
             embedding: vocab_size.map(|n| {
                 // Embeddings that are not multiplied by `sqrt(D)`, as in T5, begin with variance 1,
-                // because smaller embeddings would slow training down. The exception is a table
-                // that a generator shares without `scale_logits`: the logits would be too large.
+                // because smaller embeddings would slow training down. The exceptions are models
+                // whose generator shares a table without `scale_logits`: with variance 1, the
+                // logits would be too large.
                 let is_shared = config.weight_tying.shares_generator();
                 let is_unit = !config.scale_embeddings && (config.scale_logits || !is_shared);
                 init.embedding(n, config.d_model, is_unit)

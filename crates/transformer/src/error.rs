@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-/// Returns the digits of a number for a [`ConfigError`].
+/// Returns a number as text for a [`ConfigError`].
 pub(crate) fn number(value: f64) -> String {
     let text = value.to_string();
     match text.len() {
@@ -33,8 +33,9 @@ pub(crate) fn number(value: f64) -> String {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
-    /// Name of the setting: a field of [`TransformerConfig`](crate::TransformerConfig) or
-    /// [`GenerateConfig`](crate::generate::GenerateConfig), or an argument such as
+    /// Name of the setting, for example of a field of
+    /// [`TransformerConfig`](crate::TransformerConfig) or
+    /// [`GenerateConfig`](crate::generate::GenerateConfig), or of an argument such as
     /// `label_smoothing`.
     pub field: &'static str,
     /// Invalid value of the setting.

@@ -79,8 +79,8 @@ impl Generator {
         }
     }
 
-    /// Computes `states W + b` as one matmul of all states. `linear(x, b)` returns `x W + b`, where
-    /// `x` is `[B * T, D]`.
+    /// Computes the logits of all states in one matmul. `linear(x, b)` returns `x W + b`, where `x`
+    /// is `[B * T, D]`.
     fn project(
         &self,
         states: Tensor<3>,

@@ -41,8 +41,9 @@ impl<'a> Init<'a> {
 
     /// Creates an initialiser that draws nothing: matrices and biases are zeros.
     ///
-    /// Use it for parameters that will be replaced. They take almost no memory, because each is one
-    /// stored zero that is expanded to the shape of the parameter.
+    /// Use it for parameters that will be replaced. Each is one stored zero that is expanded to the
+    /// shape of the parameter. They take almost no memory on backends that expand without a copy,
+    /// such as flex.
     pub fn zeros(device: &'a Device) -> Self {
         Self {
             device,

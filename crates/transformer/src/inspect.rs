@@ -25,8 +25,9 @@ impl Transformer {
     /// Returns the attention weights of every layer and head, the input of every feed-forward
     /// network, the memory and the logits.
     ///
-    /// The logits equal the output of [`forward`](Transformer::forward) only up to rounding: fused
-    /// attention does not return weights, so this method computes attention with Burn's operations.
+    /// Without dropout, the logits equal the output of [`forward`](Transformer::forward) up to
+    /// rounding: fused attention does not return weights, so this method computes attention with
+    /// Burn's operations.
     ///
     /// # Shapes
     ///
@@ -35,7 +36,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If `S` or `T` exceeds `max_len`.
+    /// If `S` or `T` exceeds `max_len`, or `source` and `target` differ in `B`.
     pub fn inspect(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Inspection {
         let mask = self.source_mask(&source);
         let (memory, encoder) = self

@@ -5,7 +5,7 @@
 //! (the output layer). It also has the label-smoothed loss, generation by greedy decoding, sampling
 //! and beam search, and the import and export of PyTorch weights. Encoder and decoder can also be
 //! used alone, or inside a module of your own. One [`TransformerConfig`] describes a model; its
-//! defaults are the paper's base model.
+//! default sizes are those of the paper's base model.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -33,22 +33,22 @@
 //!
 //! # Related libraries
 //!
-//! **burn-nn** has encoder and decoder stacks. This crate adds the other parts of a model:
-//! embeddings, positions, generator, loss and search. It also reads and writes the weights of other
+//! **burn-nn** has encoder and decoder stacks, and modules for embeddings, positions and losses.
+//! This crate has whole models, and the search. It also reads and writes the weights of other
 //! implementations. The decoder cache of this crate holds only keys and values, in buffers that are
-//! written in place. The hypotheses of a beam share cached keys and values instead of copying them.
-//! By default, each stack of this crate ends with a layer norm, which pre-norm stacks need. The
-//! operations of the `fused` crate make training and inference fast on CPU backends.
+//! written in place. The hypotheses of a beam share cached keys and values. By default, each stack
+//! of this crate ends with a layer norm, which pre-norm stacks need. The operations of the `fused`
+//! crate make training and inference fast on Burn's CPU backend flex.
 //!
 //! **PyTorch's `nn.Transformer`** computes the same values: outputs, losses and gradients are
-//! tested against it. The interface of this crate differs in these points:
+//! tested against PyTorch's. The interface of this crate differs in these points:
 //!
 //! - All tensors are batch-first.
 //! - [`Transformer::forward`] takes no masks. Source padding is masked by its token id, and the
 //!   decoder builds the causal mask.
 //! - Weights of linear layers are `[in, out]`. Cross-attention has one packed matrix for keys and
 //!   values, and a separate matrix for queries.
-//! - A query whose keys are all masked gets a zero vector instead of NaN.
+//! - If all keys of a query are masked, its attention weights are zeros. PyTorch may return NaN.
 //!
 //! The module [`weights`] converts weights between PyTorch's layout and this crate's layout.
 //!
@@ -61,12 +61,12 @@
 //! - **Padding** is at the end of a sequence. [`pad_sequences`] adds it.
 //! - **Labels** are what the decoder should predict: the target shifted by one token, up to and
 //!   including the end symbol.
-//! - **Dropout** is active on devices with autodiff (`device.autodiff()`). `model.valid()` returns
-//!   the model without autodiff and dropout.
+//! - **Dropout** is active on devices with autodiff (`device.autodiff()`), except in frozen
+//!   modules. `model.valid()` returns the model without autodiff and dropout.
 //! - **Random numbers**: [`TransformerConfig::init_seeded`] returns the same parameters on every
 //!   backend. Dropout draws from the device's generator, which `device.seed(..)` seeds.
 //! - **Errors**: functions that check settings, token ids or files return a `Result`. Tensors of
-//!   wrong shapes cause a panic.
+//!   wrong shapes cause a panic, and on a CPU also ids outside the vocabulary.
 //! - **Backends**: the crate enables no backend by default. Choose one by a feature (`flex`,
 //!   `ndarray`, `wgpu`, `vulkan`, `metal`, `cuda`, `rocm`) or by your own dependency on `burn`.
 //!

@@ -70,7 +70,8 @@ impl CrossEntropy {
     ///
     /// # Panics
     ///
-    /// If `logits` and `labels` differ in `B` or `T`.
+    /// If `logits` and `labels` differ in `B` or `T`. A label that is not below `V` may also cause
+    /// a panic.
     pub fn forward(&self, logits: Tensor<3>, labels: Tensor<2, Int>) -> Tensor<1> {
         self.sum(logits, labels).mean()
     }
@@ -84,7 +85,8 @@ impl CrossEntropy {
     ///
     /// # Panics
     ///
-    /// If `logits` and `labels` differ in `B` or `T`.
+    /// If `logits` and `labels` differ in `B` or `T`. A label that is not below `V` may also cause
+    /// a panic.
     pub fn sum(&self, logits: Tensor<3>, labels: Tensor<2, Int>) -> LossSum {
         let [batch, length, vocab_size] = logits.dims();
         assert_eq!(
@@ -106,11 +108,12 @@ impl CrossEntropy {
 
     /// Computes the sum of the loss from decoder states, without holding all logits at once.
     ///
-    /// The decoder's generator computes the logits of `rows_at_a_time` tokens at a time. This
-    /// avoids a tensor of `B * T * V` elements, but costs one more matmul in the backward pass,
-    /// which computes the logits again. Without a fast path of `fused`, all logits are held at
-    /// once. With autodiff, there is a fast path on every backend that this crate has a feature
-    /// for. Without autodiff, there is a fast path only on flex in f32.
+    /// The decoder's generator computes the logits of at most `rows_at_a_time` tokens at a time.
+    /// This avoids a tensor of `B * T * V` elements, but costs one more matmul in the backward
+    /// pass, which computes the logits again. Without a fast path of `fused`, all logits are held
+    /// at once. Unless fast paths are off, there is one with autodiff on every backend that this
+    /// crate has a feature for (in WebAssembly, on flex only in f32), and without autodiff only on
+    /// flex in f32.
     ///
     /// # Shapes
     ///
@@ -119,7 +122,8 @@ impl CrossEntropy {
     ///
     /// # Panics
     ///
-    /// If `states` and `labels` differ in `B` or `T`, or `rows_at_a_time` is 0.
+    /// If `states` and `labels` differ in `B` or `T`, or `rows_at_a_time` is 0. A label that is not
+    /// below `V` may also cause a panic.
     pub fn sum_in_chunks(
         &self,
         decoder: &Decoder,
@@ -164,8 +168,8 @@ impl Transformer {
     ///
     /// If `chunk` is given, the logits of at most `chunk` tokens are held at a time; see
     /// [`CrossEntropy::sum_in_chunks`]. If `chunk` is `None`, all logits are held at once. A model
-    /// in half precision or with quantised weights ignores `chunk`: it computes the loss in f32
-    /// from all logits at once.
+    /// in half precision or with a quantised weight of the generator ignores `chunk`: it computes
+    /// the loss in f32 from all logits at once.
     ///
     /// ```
     /// use burn::tensor::Device;
@@ -200,7 +204,8 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If the shapes do not fit together, `S` or `T` exceeds `max_len`, or `chunk` is 0.
+    /// If the shapes do not fit together, `S` or `T` exceeds `max_len`, or `chunk` is 0 and not
+    /// ignored. A label that is not below `V` may also cause a panic.
     pub fn loss(
         &self,
         source: Tensor<2, Int>,

@@ -10,7 +10,7 @@ use burn::tensor::{Bool, Device, Int, Tensor};
 /// A mask of the keys to which each query must not attend.
 ///
 /// The mask is a Boolean tensor `[B or 1, H or 1, T or 1, S or 1]` in which `true` blocks a key.
-/// If all keys of a query are blocked, attention returns a zero vector for it, never NaN.
+/// If all keys of a query are blocked, all its attention weights are 0.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor};

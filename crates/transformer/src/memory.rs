@@ -109,8 +109,9 @@ pub struct DecoderCache {
 }
 
 impl DecoderCache {
-    /// Returns an empty cache for `n_layers` layers. The first append to a layer allocates
-    /// space for `max_rows` targets of `max_length` tokens; with 0, the cache grows as needed.
+    /// Returns an empty cache for `n_layers` layers. The first append to a layer makes its buffer
+    /// large enough for `max_rows` targets of `max_length` tokens; beyond that, the cache grows as
+    /// needed.
     pub(crate) fn new(n_layers: usize, max_rows: usize, max_length: usize) -> Self {
         let layer = LayerCache {
             self_attention: KeyValueCache::with_capacity(max_rows, max_length),
@@ -139,11 +140,13 @@ impl DecoderCache {
     /// previous step.
     ///
     /// Before the first step, target `i` belongs to source `parents[i]` instead. A target may have
-    /// several continuations, or none. No keys or values are copied.
+    /// several continuations, or none. No keys or values are copied. Call this function at most
+    /// once before each step.
     ///
     /// # Panics
     ///
-    /// If a parent target does not exist. If a parent source does not exist, the next step panics.
+    /// If a parent target does not exist. If a parent source does not exist, the next step may
+    /// panic.
     pub fn branch(&mut self, parents: &[usize]) {
         let targets = self.targets;
         assert!(
@@ -173,6 +176,10 @@ impl DecoderCache {
 
     /// Records `length` more tokens for each of `targets` targets. Returns the cache row of each
     /// token and the source of each target.
+    ///
+    /// # Panics
+    ///
+    /// If the last call of [`branch`](Self::branch) had another number of targets.
     pub(crate) fn extend(
         &mut self,
         targets: usize,

@@ -26,9 +26,9 @@ impl TransformerConfig {
         Ok(Transformer::build(self, &mut Init::new(device)))
     }
 
-    /// Builds a model whose parameters depend only on `seed`.
+    /// Builds a model whose parameters depend only on the configuration and `seed`.
     ///
-    /// The parameters have the same bits on every backend.
+    /// In f32, the parameters have the same bits on every backend.
     ///
     /// # Errors
     ///
@@ -41,8 +41,8 @@ impl TransformerConfig {
     /// Builds a model whose matrices and biases are zeros.
     ///
     /// Use it for a model whose parameters will be replaced by
-    /// [`with_parameters`](crate::weights::with_parameters()), because zeros take less time and
-    /// memory than random parameters.
+    /// [`with_parameters`](crate::weights::with_parameters()), because zeros take less time and, on
+    /// most backends, less memory than random parameters.
     ///
     /// # Errors
     ///
@@ -77,7 +77,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If the encoder's `d_model` differs from the decoder's.
+    /// If the encoder's `d_model` differs from the decoder's, or a stack has no layers.
     pub fn from_parts(encoder: Encoder, decoder: Decoder, pad_id: u32) -> Self {
         let width = |norm: &LayerNorm| norm.gamma.dims()[0];
         let encoder_width = width(&encoder.layers[0].self_attention_residual.norm);
@@ -103,7 +103,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If `S` or `T` exceeds `max_len`.
+    /// If `S` or `T` exceeds `max_len`, or `source` and `target` differ in `B`.
     pub fn forward(&self, source: Tensor<2, Int>, target: Tensor<2, Int>) -> Tensor<3> {
         let memory = self.encode(source);
         self.decode(target, &memory, &mut self.new_cache())
@@ -142,7 +142,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// If the number of tokens in the cache plus `T` exceeds `max_len`.
+    /// In the same cases as [`Decoder::forward`].
     pub fn decode(
         &self,
         target: Tensor<2, Int>,
@@ -152,7 +152,7 @@ impl Transformer {
         self.decoder.forward(target, memory, cache)
     }
 
-    /// Returns the decoder's states after the final norm, before the generator.
+    /// Returns the decoder's states, which are the input of the generator.
     ///
     /// [`Decoder::logits`] turns these states into the logits that [`decode`](Self::decode)
     /// returns.
@@ -165,7 +165,7 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// In the same cases as [`decode`](Self::decode).
+    /// In the same cases as [`Decoder::forward`].
     pub fn decode_states(
         &self,
         target: Tensor<2, Int>,

@@ -49,8 +49,8 @@ impl Residual {
 
     /// Runs `sublayer` inside the block.
     ///
-    /// A pre-norm block returns its output as a sum that has not been computed yet. The next layer
-    /// norm computes the sum and normalises it in one operation.
+    /// A pre-norm block returns its output as a sum that has not been computed yet, so that the
+    /// next layer norm can compute the sum and normalise it in one operation.
     pub(crate) fn run(
         &self,
         stream: Stream,

@@ -38,7 +38,8 @@ pub fn pad_sequences(
 
 /// Checks that a model can process token ids, for example ids that a user supplies.
 ///
-/// Backends do not check ids: they may return arbitrary embeddings for ids outside the vocabulary.
+/// For ids outside the vocabulary, CPU backends panic, and other backends may return arbitrary
+/// embeddings.
 ///
 /// # Errors
 ///

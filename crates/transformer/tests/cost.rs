@@ -18,7 +18,7 @@ const D_MODEL: usize = 64;
 const LENGTHS: [usize; 3] = [64, 256, 1024];
 
 /// Returns the number of bytes that the steps at the three `LENGTHS` allocate. A step has `width`
-/// targets, and `parents(step)` returns their parents.
+/// targets. From the second step on, `parents(step)` returns their parents.
 fn bytes(width: usize, parents: impl Fn(usize) -> Vec<usize>) -> [usize; 3] {
     let device = Device::flex();
     device.seed(1);
@@ -71,7 +71,7 @@ fn a_step_allocates_as_much_at_1024_tokens_as_at_64() {
     assert!(at_256 < past);
 
     // When targets branch, a step also allocates the cache index, with 4 bytes for each token of 5
-    // targets, in three copies.
+    // targets, in at most three copies.
     let branch = |step: usize| (0..5).map(|row| (row * step) % 5).collect();
     let rows = |length: usize| 3 * 5 * 4 * length;
     let [at_64, at_256, at_1024] = bytes(5, branch);

@@ -54,7 +54,7 @@ fn logits_and_gradients_are_those_of_transformers() {
             let [source, target] = ["source", "target"]
                 .map(|what| expected.int::<2>(&format!("input.{what}"), device));
             // The parameters of the fixtures are large, and so are the outputs. The tolerance is
-            // therefore relative to the largest element.
+            // therefore relative to the largest element if this is above 1.
             let tolerance = |reference: &TensorData| {
                 let size = |largest: f32, x: f32| largest.max(x.abs());
                 backend.output * reference.iter::<f32>().fold(1.0, size)
@@ -293,7 +293,7 @@ fn tensors_that_transformers_ignores_are_ignored() {
         write(&tensors);
         assert_eq!(import().unwrap().parameters, imported(family).parameters);
         if family != "t5" {
-            // `BartModel` writes the names without `model.`.
+            // `BartModel` and `M2M100Model` write the names without `model.`.
             let name = |name: String| name.strip_prefix("model.").unwrap_or(&name).to_string();
             let tensors = tensors.clone().into_iter();
             write(

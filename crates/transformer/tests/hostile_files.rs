@@ -1,6 +1,6 @@
 //! Tests that reading damaged or malicious files of weights never panics.
 //!
-//! The folder `fuzz` has the same checks for a fuzzer.
+//! The folder `fuzz` has similar checks for a fuzzer.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! Tests of properties that a model has with any parameters.
 //!
 //! Later tokens do not affect earlier outputs, padding does not affect outputs, and the order of
-//! tokens matters only through positions.
+//! source tokens matters only through positions.
 
 mod common;
 

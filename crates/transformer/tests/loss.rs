@@ -1,5 +1,5 @@
-//! Tests that `Transformer::loss` equals the loss of the logits that `forward` returns, whether it
-//! computes all logits at once or in chunks.
+//! Tests that `Transformer::loss` is the loss of the logits that `forward` returns: to the last bit
+//! if it computes all logits at once, and up to rounding if it computes them in chunks.
 
 mod common;
 

@@ -17,7 +17,7 @@ fn listing<M: Module>(module: &M) -> Vec<String> {
     parameters(module).into_iter().map(line).collect()
 }
 
-/// Returns the configuration of the paper's base model, with small vocabularies.
+/// Returns the default configuration, with small vocabularies.
 fn base() -> TransformerConfig {
     TransformerConfig::new(37, 41)
 }

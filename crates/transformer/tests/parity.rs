@@ -1,4 +1,4 @@
-//! Tests that outputs and gradients agree with PyTorch's on every backend of the build.
+//! Tests that outputs and gradients agree with PyTorch's on every backend under test.
 //!
 //! The tolerances are in `common::backends`. On the CPU backends, an output may differ by 1e-5, and
 //! a gradient by 1e-4 of the largest element of its tensor.
@@ -22,7 +22,7 @@ use transformer::{
 
 const PAD: u32 = 0;
 
-/// Returns the configuration of the models in the fixtures.
+/// Returns the configuration from which those of most models in the fixtures are derived.
 fn config() -> TransformerConfig {
     TransformerConfig::new(17, 19)
         .with_d_model(33)

@@ -162,7 +162,7 @@ fn small() -> TransformerConfig {
         .with_dropout(0.0)
 }
 
-/// Returns configurations of models that the Python classes of a layout can compute.
+/// Returns configurations of models that a layout can represent.
 fn configs(layout: Layout) -> Vec<TransformerConfig> {
     let base = match layout {
         Layout::Labml => small().with_norm_placement(NormPlacement::Pre),
@@ -236,8 +236,8 @@ fn configs(layout: Layout) -> Vec<TransformerConfig> {
     all
 }
 
-/// Returns import options with the hyper-parameters of `config` that an import cannot infer from
-/// the weights.
+/// Returns import options with the hyper-parameters of `config` that not every layout shows in its
+/// weights.
 fn told(config: &TransformerConfig) -> ImportOptions {
     ImportOptions {
         n_heads: Some(config.n_heads),
@@ -673,8 +673,8 @@ fn huge_pickles_are_rejected_before_they_are_read() {
         error
     };
     let gigabytes = 10 << 30;
-    // `long` claims a string of 8 GiB and `short` one of 2 GiB. `line` has a line without an end,
-    // and `lists` has 3 million empty lists.
+    // `long` claims a byte string of 8 GiB and `short` one of 2 GiB. `line` has a line without an
+    // end, and `lists` has 3 million empty lists.
     let long = [&[0x80, 4, 0x8e][..], &(1u64 << 33).to_le_bytes()].concat();
     let short = [&[0x80, 2, b'B'][..], &(1u32 << 31).to_le_bytes()].concat();
     let line = [0x80, 2, b'V'];

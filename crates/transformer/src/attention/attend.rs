@@ -8,7 +8,8 @@
 //! - `fused::cross_attention`, for cross-attention with one target per source.
 //!
 //! No fast path is taken if the attention weights are to be returned. A fast path returns `None`
-//! for backends, precisions, masks and score terms (bias and scale) that it does not support.
+//! while fast paths are off, and for backends, precisions, masks and biases that it does not
+//! support.
 //!
 //! Burn's operations need the keys and values of target `i` in row `i` of a tensor. If they are in
 //! other rows of a cache or of a memory, they are copied, with one exception. In cross-attention

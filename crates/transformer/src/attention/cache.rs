@@ -5,10 +5,10 @@ use burn::tensor::{Tensor, s};
 /// The keys and values of one attention layer for all tokens decoded so far.
 ///
 /// Keys and values are in a buffer `[N, C, 2 G, K]` of `N` rows and `C` positions, with `G` heads
-/// of keys before `G` heads of values. The buffer is written in place. With a sufficient capacity,
-/// it is allocated once. A full buffer at least doubles `C`, as a `Vec` does. The first append to a
-/// cache without capacity keeps the given tensor as the buffer: training, which appends only once,
-/// needs no copy.
+/// of keys before `G` heads of values. The buffer is written in place if nothing else holds it.
+/// With a sufficient capacity, it is allocated once. A full buffer at least doubles `C`, as a `Vec`
+/// does. The first append to a cache without capacity keeps the given tensor as the buffer:
+/// training, which appends only once, needs no copy.
 #[derive(Clone, Debug, Default)]
 pub struct KeyValueCache {
     buffer: Option<Tensor<4>>,
@@ -18,8 +18,8 @@ pub struct KeyValueCache {
 }
 
 impl KeyValueCache {
-    /// Returns an empty cache whose first append allocates the buffer for `max_rows` targets of
-    /// `max_length` tokens.
+    /// Returns an empty cache whose first append makes the buffer large enough for `max_rows`
+    /// targets of `max_length` tokens.
     pub fn with_capacity(max_rows: usize, max_length: usize) -> Self {
         Self {
             max_rows,

@@ -246,7 +246,7 @@ impl CrossAttention {
 }
 
 /// Returns the gain of the initial `W^Q`: 1, or `1 / sqrt(K)` if scores are not divided by
-/// `sqrt(K)`. The initial scores have the same variance in both cases.
+/// `sqrt(K)`. Without biases, the initial scores have the same variance in both cases.
 fn query_gain(config: &TransformerConfig) -> f64 {
     match config.scale_attention {
         true => 1.0,

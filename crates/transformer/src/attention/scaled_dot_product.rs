@@ -49,7 +49,7 @@ pub(super) fn attention_with(
     terms: &ScoreTerms,
 ) -> Tensor<4> {
     // Burn's fused operation has no backward pass of its own. The gradient that autodiff derives
-    // for it is NaN for a query whose keys are all masked.
+    // for it may be NaN for a query whose keys are all masked.
     if query.is_autodiff() {
         return weights_with(query, key, mask, terms).matmul(value);
     }

@@ -28,7 +28,7 @@ choices!(NormPlacement, "norm_placement", {
 pub enum Activation {
     /// `max(0, x)`, as in the paper.
     Relu,
-    /// `x Φ(x)`, computed exactly with the error function.
+    /// `x Φ(x)`, computed with the error function.
     Gelu,
     /// Approximate GELU, `x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2`.
     GeluTanh,
@@ -106,7 +106,7 @@ choices!(NormVariance, "norm_variance", {
 pub enum Positions {
     /// Fixed, alternating sines and cosines, added to the embeddings, as in the paper.
     Sinusoidal,
-    /// Fixed sines and cosines, all sines before all cosines, as in tensor2tensor and Marian.
+    /// Fixed sines and cosines, all sines before all cosines, as in Hugging Face's Marian models.
     ///
     /// `d_model` must be even.
     SinusoidalHalves,

@@ -11,9 +11,9 @@ use crate::error::{ConfigError, number};
 
 /// Hyper-parameters of a model.
 ///
-/// The defaults are the paper's base model (table 3), except for two settings that follow
-/// `torch.nn.Transformer`: each stack ends with a layer norm, and no vocabulary matrices are
-/// shared.
+/// The default sizes and the default dropout probability are those of the paper's base model (table
+/// 3). Unlike in the paper, each stack ends with a layer norm by default, as in
+/// `torch.nn.Transformer`, and no vocabulary matrices are shared.
 ///
 /// ```
 /// use transformer::{NormPlacement, TransformerConfig};
@@ -83,7 +83,7 @@ pub struct TransformerConfig {
     /// Whether the input layer of each stack normalises its vectors, as in BART.
     #[config(default = false)]
     pub embedding_norm: bool,
-    /// Whether the linear layers of the stacks add a bias.
+    /// Whether the linear layers of attention and feed-forward networks add a bias.
     #[config(default = true)]
     pub biases: bool,
     /// `true` if the generator has a bias, which is added to the logits. M2M100 and T5 have none.
@@ -105,8 +105,8 @@ pub struct TransformerConfig {
     /// Number of buckets into which relative positions sort distances; even and at least 4.
     #[config(default = 32)]
     pub relative_buckets: usize,
-    /// Distance in tokens from which on all distances share the last bucket of relative positions;
-    /// more than `relative_buckets / 2`.
+    /// Distance in tokens from which on all distances in one direction share the last bucket of
+    /// relative positions; more than `relative_buckets / 2`.
     #[config(default = 128)]
     pub relative_max_distance: usize,
     /// Whether embeddings are multiplied by `sqrt(d_model)` (paper, section 3.4).
@@ -133,11 +133,12 @@ pub struct TransformerConfig {
 const MAX_SIZE: usize = 1 << 24;
 
 impl TransformerConfig {
-    /// Checks every field and the relations between fields.
+    /// Checks the fields and the relations between fields. The fields of relative positions are
+    /// checked only if the configuration has relative positions.
     ///
     /// # Errors
     ///
-    /// A field is not valid; the error names the first such field.
+    /// A field is not valid; the error names the first such field that is found.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (field, value) in [
             ("source_vocab_size", self.source_vocab_size),
@@ -279,6 +280,10 @@ impl TransformerConfig {
     }
 
     /// Returns the width `K` of one attention head.
+    ///
+    /// # Panics
+    ///
+    /// If `n_heads` is 0.
     pub fn d_head(&self) -> usize {
         self.d_kv.unwrap_or(self.d_model / self.n_heads)
     }

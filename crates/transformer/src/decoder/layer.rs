@@ -79,7 +79,8 @@ impl DecoderLayer {
     ///
     /// # Panics
     ///
-    /// If a layer with cross-attention gets no memory, or a layer without it gets a memory.
+    /// If a layer with cross-attention gets no memory, or a layer without it gets a memory, or the
+    /// memory is of another number of sources than `B`.
     pub fn forward<'a>(
         &self,
         x: Tensor<3>,

@@ -40,7 +40,7 @@ impl TransformerConfig {
 }
 
 /// A stack of decoder layers that predicts the next target token from the previous target tokens
-/// and the memory.
+/// and, with cross-attention, the memory.
 #[derive(Module, Debug)]
 pub struct Decoder {
     /// Embedding and positional encoding.
@@ -138,7 +138,9 @@ impl Decoder {
     ///
     /// If the number of tokens in the cache plus `T` exceeds `max_len`, or the cache belongs to a
     /// decoder with another number of layers. If a decoder with cross-attention gets no memory, or
-    /// a decoder without it gets a memory.
+    /// a decoder without it gets a memory. If the memory has another shape than the memory of
+    /// earlier calls with the cache. If `B` is not the number of branched targets or, before
+    /// [`DecoderCache::branch`], the number of sources in the memory.
     pub fn forward<'a>(
         &self,
         ids: Tensor<2, Int>,
@@ -148,7 +150,7 @@ impl Decoder {
         self.logits(self.forward_states(ids, memory, cache))
     }
 
-    /// Returns the decoder's states after the final norm, before the generator.
+    /// Returns the decoder's states, which are the input of the generator.
     ///
     /// [`logits`](Self::logits) turns these states into the logits that [`forward`](Self::forward)
     /// returns.

@@ -45,7 +45,7 @@ impl PositionEncoding {
     ///
     /// # Panics
     ///
-    /// If `offset + length` exceeds `max_len`.
+    /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         match self {
             Self::Sinusoidal(encoding) => encoding.forward(offset, length),
@@ -61,7 +61,7 @@ impl PositionEncoding {
     /// # Shapes
     ///
     /// - ids: `[B, T]`
-    /// - output: `[B, T, D]`, or `[1, T, D]` if the rows are equal
+    /// - output: `[B, T, D]`, or `[1, T, D]` if positions count every token
     pub(crate) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
         match self {
             Self::Sinusoidal(encoding) => encoding.of_tokens(ids, offset),

@@ -38,7 +38,7 @@ impl AttentionPosition {
     ///
     /// # Panics
     ///
-    /// If positions are rotary and `past + length` exceeds `max_len`.
+    /// If positions are rotary, and `past + length` exceeds `max_len` or `length` is 0.
     pub(crate) fn forward(&self, past: usize, length: usize) -> PositionTerm {
         match self {
             Self::Rotary(rotary) => PositionTerm::Rotation(rotary.forward(past, length)),

@@ -29,7 +29,7 @@ impl LearnedEncoding {
     ///
     /// # Panics
     ///
-    /// If `offset + length` exceeds `max_len`.
+    /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         rows(self.weight.val(), offset, length)
     }

@@ -56,7 +56,7 @@ impl RotaryEncoding {
     ///
     /// # Panics
     ///
-    /// If `offset + length` exceeds `max_len`.
+    /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Rotation {
         Rotation {
             cos: rows(self.cos.clone(), offset, length).unsqueeze(),

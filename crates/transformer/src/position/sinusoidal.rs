@@ -63,7 +63,7 @@ impl SinusoidalEncoding {
     ///
     /// # Panics
     ///
-    /// If `offset + length` exceeds `max_len`.
+    /// If `offset + length` exceeds `max_len`, or `length` is 0.
     pub fn forward(&self, offset: usize, length: usize) -> Tensor<2> {
         rows(self.table.clone(), offset, length)
     }
@@ -73,11 +73,11 @@ impl SinusoidalEncoding {
     /// # Shapes
     ///
     /// - ids: `[B, T]`
-    /// - output: `[B, T, D]`, or `[1, T, D]` if the rows are equal
+    /// - output: `[B, T, D]`, or `[1, T, D]` if positions count every token
     ///
     /// # Panics
     ///
-    /// If `offset + T` exceeds `max_len`.
+    /// If `offset + T` exceeds `max_len`, or `T` is 0.
     pub(super) fn of_tokens(&self, ids: Tensor<2, Int>, offset: usize) -> Tensor<3> {
         let (length, device) = (ids.dims()[1], ids.device());
         let all = self.forward(offset, length);
@@ -85,11 +85,12 @@ impl SinusoidalEncoding {
             return all.unsqueeze();
         };
         let is_padding = ids.equal_elem(pad_id);
-        // In row i and column j of a causal mask, a blocked key says that token j comes after token i.
+        // In row i and column j of a causal mask, a blocked key says that token j comes after
+        // token i.
         let comes_after = AttentionMask::causal(length, &device);
         let comes_after = comes_after.blocked().clone().reshape([length, length]);
         let counted = is_padding.clone().bool_not();
-        // In float32 on every device: bfloat16 is exact up to 256 only.
+        // Tokens are counted in float32 on every device, since bfloat16 is exact only up to 256.
         let [counted, comes_after] =
             [counted, comes_after].map(|each| each.float().cast(FloatDType::F32));
         let index = counted.matmul(comes_after).int();

@@ -6,7 +6,7 @@ use burn::tensor::Tensor;
 ///
 /// # Panics
 ///
-/// If `offset + length` exceeds the number of rows.
+/// If `offset + length` exceeds the number of rows, or `length` is 0.
 pub(super) fn rows(table: Tensor<2>, offset: usize, length: usize) -> Tensor<2> {
     let [max_len, _] = table.dims();
     assert!(

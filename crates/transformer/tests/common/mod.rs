@@ -14,14 +14,15 @@ use transformer::weights::{MapNamed, VisitNamed, map_named, visit_named};
 pub struct Backend {
     pub name: &'static str,
     pub device: Device,
-    /// Maximum absolute difference of an output from the reference.
+    /// Maximum absolute difference of an output from the reference. In `families.rs`, it is
+    /// relative to the largest element of the reference if this is above 1.
     pub output: f32,
     /// Maximum difference of a gradient from the reference, relative to the largest element of the
-    /// reference.
+    /// reference. In `families.rs`, it is relative to 0.1 if all elements are smaller.
     pub gradient: f32,
 }
 
-/// Returns every backend of this build, with autodiff.
+/// Returns the backends under test, with autodiff: the CPU backends, and wgpu if the build has it.
 pub fn backends() -> Vec<Backend> {
     // The tolerances allow for rounding: products in f32 are summed in a different order than in
     // PyTorch.
