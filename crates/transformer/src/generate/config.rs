@@ -17,11 +17,11 @@ pub enum Method {
         /// Divisor of the logits, above 0. A value below 1 favours likely tokens, a value above 1
         /// unlikely tokens.
         temperature: f64,
-        /// Number of likeliest tokens to draw from, at least 1. `None` draws from all tokens.
+        /// Number of likeliest tokens to draw from, at least 1; `None` sets no limit.
         top_k: Option<usize>,
         /// Total probability, in `(0, 1]`. Tokens are drawn from the smallest set of likeliest
         /// tokens with at least this probability in total (nucleus sampling, Holtzman et al.
-        /// 2020). `None` draws from all tokens.
+        /// 2020). `None` sets no limit.
         top_p: Option<f64>,
         /// Seed. The random draws for source `i` depend only on `seed` and `first_source + i`.
         seed: u64,
@@ -32,8 +32,8 @@ pub enum Method {
     /// Beam search: keeps the `width` likeliest targets of each source (paper, section 6.1).
     ///
     /// A target is finished when its end symbol is among the best `width` continuations of its
-    /// source. [`EarlyStopping`] says when the search for a source ends. A beam of width 1 is
-    /// greedy decoding: it ends at the first end symbol, whatever the length penalty.
+    /// source. [`EarlyStopping`] says when the search for a source ends. A beam of width 1 decodes
+    /// greedily: it ends at the first end symbol, whatever the length penalty.
     Beam {
         /// Number of targets that are kept per source, at least 1.
         width: usize,
@@ -51,14 +51,14 @@ pub enum Method {
 pub enum LengthPenalty {
     /// The divisor is 1: the score is the log-probability.
     None,
-    /// The divisor is the length: the score is the mean log-probability per token.
+    /// The divisor is the length, at least 1: the score is the mean log-probability per token.
     Average,
     /// The divisor is `((5 + length) / 6)^alpha` (GNMT, Wu et al. 2016, equation 14).
     Gnmt {
         /// Exponent, from 0 to 10. The Transformer paper uses 0.6.
         alpha: f64,
     },
-    /// The divisor is `length^alpha`, as in Hugging Face transformers.
+    /// The divisor is `length^alpha`, as in Hugging Face transformers. A length of 0 counts as 1.
     Power {
         /// Exponent, from 0 to 10.
         alpha: f64,
@@ -88,6 +88,7 @@ impl LengthPenalty {
 }
 
 /// When a beam search ends for a source: the option `early_stopping` of Hugging Face transformers.
+/// A beam of width 1 always ends at the first end symbol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EarlyStopping {
@@ -137,7 +138,7 @@ pub struct GenerateConfig {
     /// Id of the begin symbol, the token that precedes every target.
     pub bos_id: u32,
     /// Id of the end symbol, the token that ends a target. With `None`, the default, targets end at
-    /// their maximum length.
+    /// their maximum length, or earlier if every next token is banned.
     pub eos_id: Option<u32>,
     /// Maximum number of tokens in a target, including the end symbol.
     pub max_length: usize,
@@ -148,7 +149,7 @@ pub struct GenerateConfig {
     /// Decoding method.
     #[config(default = "Method::Greedy")]
     pub method: Method,
-    /// Number of targets to return per source: the best targets of a beam, or all samples.
+    /// Maximum number of targets to return per source: the best targets of a beam, or all samples.
     #[config(default = 1)]
     pub n_best: usize,
     /// Divisor of the positive logits of tokens that the target already has, and factor of their
@@ -160,10 +161,10 @@ pub struct GenerateConfig {
     /// target may repeat anything. In fairseq and Hugging Face transformers, this is
     /// `no_repeat_ngram_size`.
     ///
-    /// The begin symbol and a forced prefix count as part of the target. The prefix itself may
-    /// repeat n-grams, and the end symbol is always allowed from `min_length` on. If every next
-    /// token of a target is banned, the target ends there unfinished, even before `min_length`. A
-    /// beam search drops such a target if another target of its source can be continued.
+    /// The begin symbol and a forced prefix count as part of the target. The setting bans neither
+    /// tokens of the prefix nor the end symbol. If every next token of a target is banned, the
+    /// target ends there unfinished, even before `min_length`. A beam search drops such a target if
+    /// another target of its source has a next token.
     #[config(default = 0)]
     pub no_repeat_ngram: usize,
     /// Token ids that are never generated, except in a forced prefix or by `force_end`.
@@ -172,14 +173,15 @@ pub struct GenerateConfig {
     /// When a beam search ends for a source.
     #[config(default = "EarlyStopping::Never")]
     pub early_stopping: EarlyStopping,
-    /// Whether the last token that fits into a target is always the end symbol, with probability 1:
-    /// `forced_eos_token_id` in Hugging Face transformers.
+    /// Whether the last token that fits into a target is the end symbol, with probability 1, unless
+    /// a forced prefix has a token there: `forced_eos_token_id` in Hugging Face transformers. The
+    /// setting has no effect without `eos_id`.
     #[config(default = false)]
     pub force_end: bool,
     /// Whether a beam search normalises the logits before the constraints change them, as in
-    /// Hugging Face transformers. The probabilities of the allowed tokens then sum to less than 1
-    /// if tokens are banned, and the tokens of a forced prefix have probability 1. Otherwise, as in
-    /// CTranslate2, the probabilities of the allowed tokens sum to 1.
+    /// Hugging Face transformers. The probabilities of the allowed tokens then need not sum to 1,
+    /// and the tokens of a forced prefix have probability 1. Otherwise, as in CTranslate2, the
+    /// probabilities of the allowed tokens sum to 1.
     #[config(default = false)]
     pub normalize_first: bool,
     /// Limit of the target length that depends on the source length, in addition to `max_length`.

@@ -41,8 +41,8 @@ pub(super) fn constrain(
 /// Bans the tokens that would repeat an n-gram of the target. The begin symbol counts as the
 /// target's first token.
 ///
-/// The end symbol is never banned. It ends the target, so an n-gram that ends with it occurs at
-/// most once.
+/// This ban never applies to the end symbol, even if it is also the begin symbol or occurs in a
+/// forced prefix.
 fn ban_repeated(logits: &mut [f32], target: &[u32], config: &GenerateConfig) {
     let n = config.no_repeat_ngram;
     // With fewer than `n` tokens, including the begin symbol, there is no n-gram to repeat.

@@ -16,8 +16,8 @@ pub struct Hypothesis {
     pub log_probability: f64,
     /// `log_probability` divided by the length penalty. Hypotheses are sorted by their scores.
     pub score: f64,
-    /// Whether the target ends with the end symbol. Otherwise it reached its maximum length, every
-    /// next token was banned, or the search was stopped.
+    /// Whether the end symbol ended the target. Otherwise, the target reached its maximum length,
+    /// every next token was banned, or the search was stopped.
     pub is_finished: bool,
 }
 
@@ -29,8 +29,8 @@ pub struct Hypothesis {
 pub struct StepToken {
     /// Index of the source in the batch, from 0.
     pub source: usize,
-    /// Index, from 0, of the row that this row continues, among all rows that remained after the
-    /// previous step.
+    /// Index, from 0, of the row that this row continues, among all unfinished rows before this
+    /// step. Before the first step, there is one row per source.
     pub parent: usize,
     /// The new token, which may be the end symbol.
     pub token: u32,

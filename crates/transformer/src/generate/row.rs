@@ -8,8 +8,8 @@ use super::hypothesis::Hypothesis;
 pub(super) struct Row {
     /// Index of the source, from 0.
     pub source: usize,
-    /// Index, from 0, of the row that this row continues, among all rows that remained after the
-    /// previous step.
+    /// Index, from 0, of the row that this row continues, among all rows before the latest step.
+    /// Before the first step, it is the index of the source.
     pub parent: usize,
     /// Tokens so far, without the begin symbol.
     pub tokens: Vec<u32>,

@@ -161,7 +161,7 @@ impl Transformer {
     /// Checks the targets and returns the decoder's inputs: the begin symbol and each target.
     ///
     /// If `with_end` is false, the decoder need not predict the end symbol that follows a target.
-    /// The last token of each target is then omitted.
+    /// The last token of each input is then omitted.
     fn shifted(
         &self,
         sources: &[impl AsRef<[u32]>],

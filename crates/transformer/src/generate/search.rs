@@ -19,8 +19,9 @@ use crate::sequence::check_sequences;
 ///
 /// Each step yields the new tokens. You can stop the generation after any step.
 ///
-/// If the model returns logits that are not finite, the step is an error, and the search ends. A
-/// logit of minus infinity is valid for some tokens of a row, but not for all of them.
+/// If the model returns logits that are not finite, the step is an error, and the search ends and
+/// drops all unfinished targets. A logit of minus infinity is valid for some tokens of a row, but
+/// not for all of them.
 ///
 /// ```
 /// use transformer::generate::{Autoregressive, GenerateConfig, Search};
@@ -144,6 +145,10 @@ impl<M: Autoregressive> Search<M> {
     /// # Errors
     ///
     /// The model returns logits that are not finite.
+    ///
+    /// # Panics
+    ///
+    /// If the model does not return one logit per row and token of its vocabulary.
     pub fn run(mut self) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
         for step in self.by_ref() {
             step?;
@@ -172,8 +177,8 @@ impl<M: Autoregressive> Search<M> {
         self.sources[source].record(hypothesis, self.config.n_kept());
     }
 
-    /// Extends the rows of one source by one token each. `begin` is the index of `rows[0]` among
-    /// the rows of all sources.
+    /// Advances the search for one source by one token. `begin` is the index of `rows[0]` among the
+    /// rows of all sources.
     fn advance(&mut self, begin: usize, rows: &[Row], logits: &mut [f32]) {
         let vocab_size = self.model.vocab_size();
         let length = rows[0].tokens.len();
@@ -338,7 +343,12 @@ impl<M: Autoregressive> Search<M> {
 impl<M: Autoregressive> Iterator for Search<M> {
     type Item = Result<Vec<StepToken>, GenerateError>;
 
-    /// Advances all unfinished targets by one token. Returns `None` if no target is unfinished.
+    /// Advances all unfinished targets by one token. Returns `None` if no target is unfinished, and
+    /// after an error.
+    ///
+    /// # Panics
+    ///
+    /// If the model does not return one logit per row and token of its vocabulary.
     fn next(&mut self) -> Option<Self::Item> {
         if self.rows.is_empty() {
             return None;

@@ -28,8 +28,8 @@ pub struct DecoderSession<'a> {
 impl<'a> DecoderSession<'a> {
     /// Creates a session with an empty cache.
     ///
-    /// `memory` is `None` for a decoder without cross-attention. The cache allocates its buffers
-    /// once, for `max_rows` targets of `max_length` tokens each.
+    /// `memory` is `None` for a decoder without cross-attention. The first step allocates the
+    /// cache's buffers for `max_rows` targets of `max_length` tokens each. They grow if needed.
     pub fn new(
         decoder: &'a Decoder,
         memory: Option<Memory>,
@@ -174,7 +174,7 @@ impl Transformer {
     /// let config = TransformerConfig::new(20, 20).with_d_model(16).with_n_heads(2);
     /// let model = config.init_seeded(1, &Device::flex())?;
     ///
-    /// // Targets begin after token 1, end with token 2 and have at most 12 tokens.
+    /// // Targets begin after token 1, and end with token 2 or at their maximum length.
     /// let beam = Method::Beam { width: 4, length_penalty: LengthPenalty::Gnmt { alpha: 0.6 } };
     /// let config = GenerateConfig::new(1, 12).with_eos_id(Some(2)).with_method(beam);
     /// let hypotheses = model.generate(&[vec![5, 6, 7], vec![8, 9]], &config)?;

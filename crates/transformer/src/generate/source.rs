@@ -31,7 +31,7 @@ impl Source {
     /// `likeliest` is the likeliest continuation of `rows` whose token is not the end symbol. The
     /// hypotheses are final if there are `n_kept` of them and `likeliest` is not expected to end
     /// with a better score than the worst one. If `early_stopping` is `Full` or the beam has width
-    /// 1, only the number of hypotheses matters.
+    /// 1, the score does not matter. If `likeliest` is `None`, the result is false.
     pub fn is_decided(
         &self,
         config: &GenerateConfig,

@@ -12,7 +12,7 @@ pub(super) struct Scored {
 
 /// The best `k` candidates, sorted from best to worst.
 ///
-/// Candidates of equal value are sorted by row, then by token id.
+/// Candidates of equal value are in the order in which they were offered.
 pub(super) struct Top {
     best: Vec<Scored>,
     k: usize,
@@ -33,7 +33,7 @@ impl Top {
     pub fn offer(&mut self, row: usize, logits: &[f32], offset: f64) {
         const CHUNK: usize = 64;
         for (chunk, begin) in logits.chunks(CHUNK).zip((0..).step_by(CHUNK)) {
-            // This vectorised test skips nearly all chunks, because they have no token to keep.
+            // Of a large vocabulary, most chunks have no token to keep, and this test skips them.
             let largest = chunk.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
             if !self.takes(f64::from(largest) + offset) {
                 continue;

@@ -31,7 +31,7 @@ impl Recognised {
     /// # Errors
     ///
     /// The number of attention heads is not known, the metadata is damaged, or metadata and tensors
-    /// contradict each other.
+    /// contradict each other about `final_norm`.
     pub(super) fn config(
         &self,
         file: &WeightsFile,
@@ -138,7 +138,8 @@ impl Recognised {
         Ok(config)
     }
 
-    /// Checks the shapes and element types of all tensors without reading their elements.
+    /// Checks the shapes and element types of the model's tensors, except position tables, without
+    /// reading their elements.
     pub(super) fn check_shapes(
         &self,
         file: &WeightsFile,

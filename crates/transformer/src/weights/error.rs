@@ -9,16 +9,16 @@ use crate::error::ConfigError;
 /// `NAME: is empty`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WeightsError {
-    /// The bytes are not a safetensors file, or are truncated.
+    /// The bytes are not a whole safetensors file.
     #[error("is not a whole safetensors file ({0})")]
     NotSafetensors(String),
-    /// The file is not a PyTorch checkpoint, or is damaged.
+    /// The file is not a PyTorch checkpoint, is damaged, or is larger than a limit allows.
     #[error("is not a PyTorch checkpoint that can be read ({0})")]
     PyTorch(String),
     /// Any other error of a file, described by this message.
     #[error("{0}")]
     File(String),
-    /// A checkpoint refers to Python objects other than tensors and plain containers.
+    /// A checkpoint refers to Python objects other than tensors and plain data.
     #[error("refers to {class} at {path}{}, but only tensors and plain containers are read; nothing was executed", and_more(*.others))]
     Foreign {
         /// Keys and list indices that lead to the first foreign object, joined by dots.
@@ -71,19 +71,19 @@ pub enum WeightsError {
         /// The supported element types.
         expected: &'static str,
     },
-    /// A tensor has elements that are infinite or NaN.
+    /// A tensor has elements that are infinite or NaN, or scales that are too large.
     #[error(
         "tensor {name} has {count} of {total} elements that are not finite: the model has diverged, or the file is damaged"
     )]
     NotFinite {
         /// Name of the tensor.
         name: String,
-        /// Number of elements that are infinite or NaN.
+        /// Number of these elements or scales.
         count: usize,
         /// Number of all elements of the tensor.
         total: usize,
     },
-    /// A parameter of the module is missing.
+    /// A tensor is missing in the file or in the given parameters.
     #[error("has no tensor {name}{}", and_more(*.others))]
     Missing {
         /// Names of the first missing tensors, at most three, joined by commas.

@@ -60,8 +60,7 @@ impl WeightsFile {
     ///
     /// # Errors
     ///
-    /// The file cannot be read, has neither format, or has a header that does not match its
-    /// contents.
+    /// The file cannot be read, has neither format, is damaged, or has a header that is too large.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
         let about = std::fs::metadata(path).map_err(|error| WeightsError::io(&error))?;
@@ -205,12 +204,13 @@ impl WeightsFile {
         &self.tensors
     }
 
-    /// Returns the metadata of a safetensors file. Files of other formats have no metadata.
+    /// Returns the metadata of a safetensors file, or of the first shard. Files of other formats
+    /// have no metadata.
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
-    /// Returns the objects in the file that are neither tensors nor plain containers.
+    /// Returns the Python objects in the file that are neither tensors nor plain data.
     pub fn foreign_objects(&self) -> &[ForeignObject] {
         &self.foreign
     }
@@ -222,8 +222,8 @@ impl WeightsFile {
     ///
     /// # Errors
     ///
-    /// The file has no such tensor, its elements are neither floating-point numbers nor a quantised
-    /// matrix, or the file cannot be read.
+    /// The file has no such tensor, the tensor is neither f16, bf16, f32 or f64 nor a valid
+    /// quantised matrix, or the file cannot be read.
     pub fn read(&self, name: &str) -> Result<TensorData, WeightsError> {
         let size = self
             .tensors
@@ -240,8 +240,8 @@ impl WeightsFile {
     /// Reads a tensor as f32, and passes it to `each`, some rows of `width` elements at a time.
     /// `each` gets the index of the first of these rows, and the elements of the rows.
     ///
-    /// From a safetensors file, at most `CHUNK` bytes or one row are in memory at a time, unless
-    /// the tensor is quantised.
+    /// From a safetensors file, at most `CHUNK` bytes or one row are read at a time, unless the
+    /// tensor is quantised.
     ///
     /// # Errors
     ///
@@ -305,7 +305,7 @@ fn is_pytorch(start: &[u8]) -> bool {
     start.starts_with(b"PK\x03\x04") || matches!(start, [0x80, 2..=5, ..])
 }
 
-/// Checks that a tensor has floating-point elements or is a quantised matrix.
+/// Checks that a tensor has a supported floating-point type or is a quantised matrix.
 pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
     match dtype {
         "f64" | "f32" | "f16" | "bf16" | INT8 => Ok(()),
@@ -321,7 +321,7 @@ pub(super) fn check_float(name: &str, dtype: &str) -> Result<(), WeightsError> {
 ///
 /// # Panics
 ///
-/// If `dtype` is not a floating-point type.
+/// If `dtype` is not f16, bf16, f32 or f64.
 fn size_of_element(dtype: &str) -> usize {
     match dtype {
         "f32" => 4,
@@ -335,7 +335,7 @@ fn size_of_element(dtype: &str) -> usize {
 ///
 /// # Panics
 ///
-/// If `dtype` is not a floating-point type.
+/// If `dtype` is not f16, bf16, f32 or f64.
 fn extend_f32(all: &mut Vec<f32>, dtype: &str, bytes: &[u8]) {
     fn extend<const N: usize>(all: &mut Vec<f32>, bytes: &[u8], from: impl Fn([u8; N]) -> f32) {
         all.extend(bytes.as_chunks().0.iter().map(|&x| from(x)));

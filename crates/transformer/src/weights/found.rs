@@ -15,7 +15,7 @@ const MAX_LAYERS: usize = 1000;
 /// The structure of a file, as the names of its tensors show it.
 pub(super) struct Found {
     pub contents: Contents,
-    /// Prefix of the layout's names in this file.
+    /// Prefix of the layout's names in this file: see [`Recognised`](super::Recognised).
     pub prefix: String,
     /// Numbers of encoder and decoder layers.
     pub n_layers: [usize; 2],
@@ -25,8 +25,8 @@ pub(super) struct Found {
 
 /// Returns the structure of a file, if it has the given layout.
 ///
-/// The structure is recognised by the names of the self-attention weights. Returns `None` if the
-/// file has no such names.
+/// The layout is recognised by the names of the self-attention weights of the first layer. Returns
+/// `None` if the file has no such names.
 pub(super) fn find(layout: Layout, names: &Names) -> Option<Found> {
     let first = |is_bare| -> [String; 2] {
         let rules = layout::expand(layout, [1, 1], is_bare);

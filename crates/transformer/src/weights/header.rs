@@ -17,7 +17,7 @@ pub struct TensorInfo {
     pub group: Option<String>,
 }
 
-/// An object in a file that is neither a tensor nor a plain container. It is never executed.
+/// A Python object in a file that is neither a tensor nor plain data. It is never executed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ForeignObject {
     /// Keys and list indices that lead to the object, joined by dots, such as `training.scheduler`.

@@ -33,7 +33,7 @@ pub struct Imported {
     /// Parameters with the names that they have in a whole model, even if the file holds a single
     /// stack.
     pub parameters: Parameters,
-    /// Messages for the user about skipped tensors and objects, and about missing biases.
+    /// Messages for the user about skipped tensors, objects and settings, and about missing biases.
     pub warnings: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// The file holds a decoder alone.
+    /// The file holds a decoder alone, or its tensors do not fit the configuration.
     pub fn encoder(self, device: &Device) -> Result<Encoder, WeightsError> {
         let own = self.stack("encoder.", Contents::Decoder)?;
         let has_table = own.contains_key("input.embedding.weight");
@@ -76,7 +76,7 @@ impl Imported {
     ///
     /// # Errors
     ///
-    /// The file holds an encoder alone.
+    /// The file holds an encoder alone, or its tensors do not fit the configuration.
     pub fn decoder(self, device: &Device) -> Result<Decoder, WeightsError> {
         let own = self.stack("decoder.", Contents::Encoder)?;
         let decoder = Decoder::build(&self.config, true, &mut Init::zeros(device));
@@ -142,10 +142,12 @@ const NO_BIASES: &str = "the layers have no biases: zeros are used";
 ///
 /// # Errors
 ///
-/// The names match no layout, the number of heads is not known, the configuration of the model is
-/// not valid, or the file holds objects other than tensors and plain containers. A tensor is
-/// missing or unused, has a wrong shape, or has elements that are infinite or NaN. With
-/// `allow_unused`, such objects and unused tensors are skipped.
+/// The errors of [`recognise`](super::recognise()). The file cannot be read, has changed since it
+/// was opened, or contradicts its metadata or the options. The number of heads is not known, the
+/// configuration of the model is not valid, or the file holds Python objects other than tensors and
+/// plain data. A tensor is missing or unused, has a wrong shape or element type, has elements that
+/// are infinite or NaN, or differs from another tensor for the same parameter. With `allow_unused`,
+/// such objects and unused tensors are skipped.
 pub fn import(file: &WeightsFile, options: &ImportOptions) -> Result<Imported, WeightsError> {
     if let Some(foreign) = file.foreign.first()
         && !options.allow_unused

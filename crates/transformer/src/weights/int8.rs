@@ -29,7 +29,8 @@ pub(super) fn axis(name: &str) -> Option<usize> {
     }
 }
 
-/// The data of a matrix that [`quantize_int8`](super::quantize_int8()) has quantised.
+/// The data of a matrix that is quantised in blocks, as [`quantize_int8`](super::quantize_int8())
+/// does on flex.
 pub(super) struct Int8<'a> {
     /// Integers in row-major order.
     pub integers: &'a [u8],
@@ -102,7 +103,7 @@ impl<'a> Int8<'a> {
 /// Returns the transpose of a matrix in row-major order.
 pub(super) fn transpose<T: Copy + Default>(matrix: &[T], [rows, columns]: [usize; 2]) -> Vec<T> {
     let mut transposed = vec![T::default(); matrix.len()];
-    // Several rows at once fill whole cache lines.
+    // Several rows at once fill a larger part of each cache line.
     for start in (0..rows).step_by(16) {
         let end = rows.min(start + 16);
         for column in 0..columns {
@@ -114,7 +115,8 @@ pub(super) fn transpose<T: Copy + Default>(matrix: &[T], [rows, columns]: [usize
     transposed
 }
 
-/// Returns the elements in f32 if `data` is a quantised matrix, or `data` itself otherwise.
+/// Returns the elements in f32 if `data` is a matrix that is quantised in blocks, as
+/// [`quantize_int8`](super::quantize_int8()) does on flex, or `data` itself otherwise.
 pub fn dequantize(data: &TensorData) -> Cow<'_, TensorData> {
     match Int8::of(data) {
         Some(matrix) => Cow::Owned(matrix.dequantized()),

@@ -1,4 +1,4 @@
-//! The model's configuration, which a file in the native layout stores in its metadata.
+//! The model's configuration, which a file in the native layout may have in its metadata.
 
 use std::collections::BTreeMap;
 
@@ -23,8 +23,8 @@ pub fn metadata(config: &TransformerConfig) -> BTreeMap<String, String> {
 ///
 /// # Errors
 ///
-/// The configuration is not valid JSON, lacks a field that is not in `ADDED`, or is under a key
-/// other than `config`.
+/// The configuration is not valid JSON, has a field with an invalid value, lacks a field that is
+/// not in `ADDED`, or is under a key other than `config`.
 pub(super) fn config(
     metadata: &BTreeMap<String, String>,
 ) -> Result<Option<TransformerConfig>, WeightsError> {

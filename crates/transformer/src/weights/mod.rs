@@ -1,9 +1,9 @@
 //! Weights: the parameters of a module by name, and the files that hold them.
 //!
-//! This crate's own files are safetensors with the names that [`parameters`] returns. The same
-//! parameters always give the same bytes. [`import`] also reads the files of other
-//! implementations, including PyTorch checkpoints, and [`export`] returns parameters in their
-//! layouts. [`Layout`] lists the layouts.
+//! This crate's own files are safetensors with the names that [`parameters`] returns. For the same
+//! parameters, [`to_bytes`] always returns the same bytes. [`import`] also reads the files of other
+//! implementations, including PyTorch checkpoints with the feature `pytorch`, and [`export`]
+//! returns parameters in their layouts. [`Layout`] lists the layouts.
 //!
 //! ```
 //! use burn::tensor::Device;

@@ -1,4 +1,4 @@
-//! Visitors and mappers that receive the name of each parameter of a module.
+//! Visitors and mappers that receive the name of each floating-point parameter of a module.
 //!
 //! The name is the path of the parameter in the module, such as `decoder.final_norm.gamma`.
 
@@ -17,7 +17,7 @@ pub trait MapNamed {
     fn map<const D: usize>(&mut self, name: String, param: Param<Tensor<D>>) -> Param<Tensor<D>>;
 }
 
-/// Visits all parameters of a module, in the order of its fields.
+/// Visits all floating-point parameters of a module, in the order of its fields.
 pub fn visit_named<M: Module>(module: &M, visitor: &mut impl VisitNamed) {
     let path = Vec::new();
     module.visit(&mut Named {
@@ -26,7 +26,7 @@ pub fn visit_named<M: Module>(module: &M, visitor: &mut impl VisitNamed) {
     });
 }
 
-/// Replaces all parameters of a module, in the order of its fields.
+/// Replaces all floating-point parameters of a module, in the order of its fields.
 pub fn map_named<M: Module>(module: M, mapper: &mut impl MapNamed) -> M {
     let path = Vec::new();
     module.map(&mut Named {

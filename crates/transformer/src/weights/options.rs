@@ -6,9 +6,9 @@ use crate::config::{Activation, NormPlacement, NormVariance, Positions, WeightTy
 /// Options of an import: hyper-parameters that weights do not show, and how to read the file.
 ///
 /// The import determines sizes and numbers of layers from the shapes and names of the tensors. You
-/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()) or a table
-/// of relative positions. If another hyper-parameter is `None`, it is taken from the file; if the
-/// file does not show it, it has the layout's usual value.
+/// must set `n_heads` unless the file has this crate's [`metadata`](super::metadata()) or is a file
+/// of T5, whose table of relative positions shows it. If another hyper-parameter is `None`, it is
+/// taken from the file; if the file does not show it, it has the layout's usual value.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[allow(missing_docs)] // fields without docs are those of `TransformerConfig` with the same names
 pub struct ImportOptions {
@@ -28,16 +28,19 @@ pub struct ImportOptions {
     pub scale_logits: Option<bool>,
     pub relative_max_distance: Option<usize>,
     /// Entry of the file's outermost dictionary that holds the weights. With `None`, the import
-    /// chooses the entry, and fails if several entries are possible.
+    /// chooses the entry. It fails if several entries are possible and none has a usual name, such
+    /// as `model`.
     pub entry: Option<String>,
     /// Tensors to rename: pairs of a name in the file and the name in the layout. The name in the
-    /// file may begin with the name of its entry. If it does not, the tensors of that name in all
-    /// entries are renamed. The name in the layout never begins with the name of an entry.
+    /// file is the whole name of one tensor, which begins with the name of its entry if it has one,
+    /// or a name within an entry. The latter renames the tensors of this name in all entries. The
+    /// name in the layout never begins with the name of an entry.
     pub rename: Vec<(String, String)>,
-    /// Whether to skip tensors that the model does not have and objects that are not tensors,
-    /// instead of rejecting the file.
+    /// Whether to skip tensors that the model does not have, and Python objects that are neither
+    /// tensors nor plain data, instead of rejecting the file. Tensors in other entries than the
+    /// weights are always skipped.
     pub allow_unused: bool,
-    /// Whether to quantise each matrix as soon as it is read, as
+    /// Whether to quantise matrices while the file is read, as
     /// [`quantize_int8`](super::quantize_int8()) does on flex.
     pub int8: bool,
 }

@@ -13,7 +13,8 @@ use super::named::{MapNamed, VisitNamed, map_named, visit_named};
 /// Parameters by name, in alphabetical order.
 pub type Parameters = BTreeMap<String, TensorData>;
 
-/// Returns the parameters of a module. The name of a parameter is its path in the module.
+/// Returns the floating-point parameters of a module. The name of a parameter is its path in the
+/// module.
 pub fn parameters<M: Module>(module: &M) -> Parameters {
     struct Values(Parameters);
     impl VisitNamed for Values {
@@ -29,8 +30,9 @@ pub fn parameters<M: Module>(module: &M) -> Parameters {
 /// Returns a copy of `module` with the given parameters, on the module's device and in its
 /// precision.
 ///
-/// A quantised matrix stays quantised on devices without autodiff for which [`fused::takes_int8`]
-/// is true. Elsewhere, it is dequantised.
+/// A matrix that is quantised in blocks stays quantised on devices without autodiff for which
+/// [`fused::takes_int8`] is true, if its blocks have the direction that
+/// [`quantize_int8`](super::quantize_int8()) gives them. Otherwise, it is dequantised.
 ///
 /// # Errors
 ///
@@ -94,8 +96,8 @@ impl MapNamed for Replace {
     }
 }
 
-/// Returns the shapes of a module's parameters by name, without copying their elements from the
-/// device.
+/// Returns the shapes of a module's floating-point parameters by name, without copying their
+/// elements from the device.
 pub fn shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usize>> {
     struct Shapes(BTreeMap<String, Vec<usize>>);
     impl VisitNamed for Shapes {

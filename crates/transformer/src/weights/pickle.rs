@@ -27,8 +27,8 @@ const LEGACY: [u8; 10] = [0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 
 ///
 /// # Errors
 ///
-/// The file is not a checkpoint, or its pickles exceed `MAX_OPERATIONS`, `MAX_BYTES` or
-/// `MAX_ARGUMENT`.
+/// The file cannot be read, its archive is damaged or has no pickle, or its pickles are truncated
+/// or exceed `MAX_OPERATIONS`, `MAX_BYTES` or `MAX_ARGUMENT`.
 pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
     let wrong = |what: String| WeightsError::PyTorch(what);
     let io = |error: std::io::Error| wrong(error.to_string());

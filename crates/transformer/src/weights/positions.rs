@@ -16,8 +16,8 @@ impl Recognised {
     ///
     /// # Errors
     ///
-    /// A table has the wrong shape, the tables are of different kinds, or a table contradicts the
-    /// options.
+    /// A table cannot be read, or has the wrong shape or elements that are not finite. The tables
+    /// are of different kinds, or a table contradicts the options.
     pub(super) fn positions(
         &self,
         file: &WeightsFile,

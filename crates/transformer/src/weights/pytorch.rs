@@ -1,8 +1,8 @@
 //! PyTorch checkpoints, as `torch.save` writes them: a pickle of objects, and the elements of the
 //! tensors.
 //!
-//! The pickle is read, never executed. Tensors and plain containers are read. Other objects are
-//! only listed, with the class to which they refer.
+//! The pickle is read, never executed. Tensors and plain data are read. Other objects are only
+//! listed, with the class to which they refer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;

@@ -18,8 +18,9 @@ use super::named::{MapNamed, map_named};
 /// Without fast paths ([`fused::has_fast_paths`]), a quantised matrix would have to be dequantised
 /// at each use. The elements are therefore rounded in the same way, but stored in f32.
 ///
-/// On other backends, Burn's quantiser scales each weight of a linear layer by its largest absolute
-/// element, and embedding tables are not quantised. The speed depends on the backend's operations.
+/// On other backends with fast paths, Burn's quantiser quantises the weights of linear layers with
+/// the scheme of the device's settings, by default with one scale per weight. Embedding tables are
+/// not quantised. The speed depends on the backend's operations.
 pub fn quantize_int8<M: Module>(module: M, device: &Device) -> M {
     if fused::takes_int8(device) {
         return map_named(module, &mut Int8 { stays: true });
@@ -115,7 +116,7 @@ mod tests {
     #[test]
     fn logits_of_a_large_model_are_close() {
         let device = Device::flex();
-        // This is the paper's base model with a smaller vocabulary.
+        // The configuration is the default one with a small vocabulary.
         let model = TransformerConfig::new(500, 500)
             .init_seeded(1, &device)
             .unwrap();

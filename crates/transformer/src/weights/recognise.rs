@@ -18,14 +18,17 @@ pub struct Recognised {
     pub layout: Layout,
     /// The part of a model that the file holds.
     pub contents: Contents,
-    /// Prefix of the layout's names in this file, such as `module.`.
+    /// Prefix of the layout's names in this file, such as `module.`. For
+    /// [`TorchNn`](Layout::TorchNn), it is the prefix of the names inside the
+    /// `torch.nn.Transformer`, such as `module.transformer.`.
     pub prefix: String,
     /// Entry of the file's outermost dictionary that holds the weights. `None` if no single entry
     /// holds them.
     pub group: Option<String>,
     /// Names that the layout requires and the file lacks.
     pub missing: Vec<String>,
-    /// Names of tensors in `group` that the layout does not have.
+    /// Names of tensors in `group` that the layout does not have, except tensors that the library
+    /// `transformers` ignores.
     pub unused: Vec<String>,
     /// Names of the tensors outside `group`, such as the tensors of an optimiser.
     pub beside: Vec<String>,
@@ -43,8 +46,9 @@ const USUAL: [&str; 3] = ["model", "state_dict", "model_state_dict"];
 ///
 /// # Errors
 ///
-/// The file has no tensors, the names match no layout, several entries of the file hold weights, or
-/// an entry or a tensor that `options` names is not in the file.
+/// The file has no tensors, the names do not match the requested layout or any layout, or several
+/// entries of the file hold weights and none has a usual name. An entry or a tensor that `options`
+/// names is not in the file, or the new name of a tensor is already that of another one.
 pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognised, WeightsError> {
     if file.tensors.is_empty() {
         return Err(WeightsError::File("has no tensors".into()));
@@ -210,8 +214,9 @@ impl Entries {
     }
 }
 
-/// Adds the prefix `model.` to the names if the layout has this prefix and the file lacks it. Files
-/// of `BartModel` lack the prefix, and files of `BartForConditionalGeneration` have it.
+/// Adds the prefix `model.` to the names if the layout has this prefix and the file has a tensor
+/// `shared.weight` without it. Files of `BartModel` lack the prefix, and files of
+/// `BartForConditionalGeneration` have it.
 fn with_model(layout: Layout, names: &Names) -> Names {
     let has_model = matches!(layout, Layout::Bart | Layout::M2m100 | Layout::Marian);
     let is_without = names.contains_key("shared.weight") && has_model;

@@ -17,7 +17,8 @@ use super::parameters::Parameters;
 pub(super) use open::SafetensorsFile;
 pub use write::{Dtype, to_bytes, to_bytes_with, write};
 
-/// Maximum number of bytes of a tensor that are read at a time, unless a single row is larger.
+/// Maximum number of bytes of a tensor that are read at a time, unless a single row is larger or
+/// the tensor is a quantised matrix.
 pub(super) const CHUNK: usize = 1 << 19;
 
 /// Reads the parameters of a safetensors file, one after the other, without having the file in
@@ -26,7 +27,7 @@ pub(super) const CHUNK: usize = 1 << 19;
 /// # Errors
 ///
 /// The file cannot be read, is not a safetensors file, is truncated, or has a tensor that is
-/// neither f32 nor a quantised matrix.
+/// neither f32 nor a valid quantised matrix.
 pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
     let io = |error: std::io::Error| WeightsError::io(&error);
     let bytes = file.metadata().map_err(io)?.len();
@@ -55,7 +56,7 @@ pub fn read_file(file: &File) -> Result<Parameters, WeightsError> {
 /// # Errors
 ///
 /// The bytes are not a safetensors file, are truncated, or have a tensor that is neither f32 nor a
-/// quantised matrix.
+/// valid quantised matrix.
 pub fn from_bytes(bytes: &[u8]) -> Result<Parameters, WeightsError> {
     let file = SafeTensors::deserialize(bytes).map_err(self::file)?;
     let mut views: BTreeMap<String, TensorView<'_>> = file.tensors().into_iter().collect();
@@ -116,7 +117,7 @@ fn not_f32(name: &str, dtype: &str) -> WeightsError {
     }
 }
 
-/// Converts an error of the format's reader or writer.
+/// Converts an error of the format's reader.
 fn file(error: ::safetensors::SafeTensorError) -> WeightsError {
     WeightsError::NotSafetensors(error.to_string())
 }

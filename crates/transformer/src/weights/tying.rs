@@ -1,5 +1,5 @@
-//! Weight tying (paper, section 3.4): vocabulary matrices that are equal in a file become one
-//! parameter.
+//! Weight tying (paper, section 3.4): vocabulary matrices of a file that equal its target embedding
+//! become one parameter with it, unless the options ask for separate ones.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ enum Matrix {
     Other(TensorData),
 }
 
-/// The vocabulary matrices of a file. Equal matrices are in memory once.
+/// The vocabulary matrices of a file. Copies of the target embedding are not kept.
 pub(super) struct Vocabulary {
     /// The target embedding; `None` in the file of an encoder alone.
     table: Option<TensorData>,
@@ -46,7 +46,8 @@ impl Vocabulary {
     ///
     /// # Errors
     ///
-    /// A tensor cannot be read, or has elements that are not finite.
+    /// A tensor cannot be read, has elements that are not finite, or differs from another tensor
+    /// for the same matrix.
     pub fn read(
         file: &WeightsFile,
         pieces: &BTreeMap<&str, Pieces<'_>>,
@@ -82,11 +83,12 @@ impl Vocabulary {
     }
 
     /// Puts the matrices that are parameters of the model into `parameters`, and returns which ones
-    /// the model shares. A matrix that the file lacks is taken from the target embedding.
+    /// the model shares. A generator that the file lacks is taken from the target embedding. So is
+    /// a source embedding, if the model can share it.
     ///
     /// # Errors
     ///
-    /// A matrix is missing, or the requested tying does not fit the matrices.
+    /// The source embedding is missing, or the requested tying does not fit the matrices.
     pub fn tie(
         self,
         parameters: &mut Parameters,

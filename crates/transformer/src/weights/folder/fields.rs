@@ -1,5 +1,5 @@
 //! The fields of a `config.json`. Each is used, must have one supported value, is known to be
-//! neutral, or is reported.
+//! neutral, is `null`, `false` or empty, or is reported.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::json::{CONFIG, read_json};
 use crate::weights::error::WeightsError;
 
-/// Fields that do not change what a model computes: names, labels, settings of training, and
-/// settings of generation, which the caller reads separately.
+/// Fields that do not change how this crate computes a model: names, labels, element types,
+/// settings of training, fields that repeat others, and settings of generation, which the caller
+/// reads separately.
 const NEUTRAL: &[&str] = &[
     "_name_or_path",
     "_num_labels",

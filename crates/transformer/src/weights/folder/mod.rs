@@ -49,7 +49,7 @@ pub struct ModelFolder {
     /// Import options that follow from `config.json`. The caller may change them.
     pub options: ImportOptions,
     /// Settings of `config.json` that this crate does not know, each with its value. The import
-    /// ignores them.
+    /// ignores them. Unknown settings that are `null`, `false` or empty are not listed.
     pub unknown: Vec<String>,
     sizes: Sizes,
 }
@@ -62,7 +62,7 @@ impl ModelFolder {
     /// # Errors
     ///
     /// A file is missing or damaged, a shard is outside the folder, or the configuration is of an
-    /// unknown family or has a setting that this crate does not support.
+    /// unknown family, lacks a setting or has one that this crate does not support.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
         let path = path.as_ref();
         let config = match path.is_dir() {

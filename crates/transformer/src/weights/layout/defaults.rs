@@ -152,7 +152,7 @@ impl Layout {
         if config.activation.is_gated() != usual.activation.is_gated() {
             return Some(("activation", value(&config.activation)));
         }
-        // The library `transformers` has no names for these two activations.
+        // This crate knows no names for these two activations in the `config.json` of T5.
         let is_t5 = matches!(self, Self::T5 | Self::T5Gated);
         if matches!(config.activation, Activation::Glu | Activation::Geglu) && is_t5 {
             return Some(("activation", value(&config.activation)));

@@ -1,4 +1,4 @@
-//! Expansion of a layout's rules to one rule per tensor of a model.
+//! Expansion of a layout's rules to the stacks and layers of a model.
 
 use super::name::Layout;
 use super::rule::{CORE, Rule};

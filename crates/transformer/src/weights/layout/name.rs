@@ -50,9 +50,9 @@ choices!(Layout, "layout", {
 });
 
 impl Layout {
-    /// Returns the end of a tensor name that every file of this layout has, and that no file of a
-    /// later layout in [`Choice::ALL`](crate::Choice::ALL) has. `None` if the names of
-    /// self-attention weights are enough to recognise the layout.
+    /// Returns the end of a tensor name that every whole model of this layout has, and that no file
+    /// of a later layout in [`Choice::ALL`](crate::Choice::ALL) has. `None` if the names of
+    /// self-attention weights are enough to tell the layout from the later ones.
     pub(in crate::weights) fn mark(self) -> Option<&'static str> {
         match self {
             Self::Bart => Some("coder.layernorm_embedding.weight"),

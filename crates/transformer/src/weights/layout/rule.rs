@@ -4,7 +4,7 @@
 /// another prefix.
 pub(in crate::weights) const CORE: &str = "transformer.";
 
-/// Number of f32 elements in a cache line.
+/// Number of f32 elements in a cache line of 64 bytes.
 const LINE: usize = 16;
 
 /// Consecutive parts of a packed parameter.
@@ -94,8 +94,8 @@ impl Rule {
         shape
     }
 
-    /// Returns whether the layout's tensor has the same elements, in the same order, as the whole
-    /// parameter of this crate.
+    /// Returns whether the rule has the kind `Same`, and applies to the whole tensor and the whole
+    /// parameter.
     pub fn is_identity(&self) -> bool {
         self.kind == Kind::Same && self.their_part == Part::WHOLE && self.our_part == Part::WHOLE
     }
@@ -152,8 +152,8 @@ impl Rule {
             }
             return;
         }
-        // Each row of the layout's tensor becomes a column of the parameter. Copying several columns
-        // at once fills whole cache lines.
+        // Each row of the layout's tensor becomes a column of the parameter. Copying several
+        // columns at once fills whole cache lines.
         let n_rows = rows.len() / their_width;
         let meant = theirs.max(first)..(theirs + count).min(first + n_rows);
         for start in meant.clone().step_by(LINE) {

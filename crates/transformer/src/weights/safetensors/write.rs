@@ -21,7 +21,7 @@ pub enum Dtype {
     /// Elements are written exactly.
     #[default]
     F32,
-    /// Elements are rounded to half precision; values beyond 65,504 become infinite.
+    /// Elements are rounded to half precision; absolute values from 65,520 on become infinite.
     F16,
     /// Elements are rounded to bfloat16, which has the exponent of f32 and 8 bits of precision.
     BF16,
@@ -45,7 +45,8 @@ choices!(Dtype, "dtype", {
 ///
 /// # Errors
 ///
-/// A parameter is neither f32 nor quantised by [`quantize_int8`](crate::weights::quantize_int8()).
+/// A parameter is neither f32 nor quantised as [`quantize_int8`](crate::weights::quantize_int8())
+/// does on flex.
 pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
     to_bytes_with(parameters, Dtype::F32, &BTreeMap::new())
 }
@@ -57,7 +58,13 @@ pub fn to_bytes(parameters: &Parameters) -> Result<Vec<u8>, WeightsError> {
 ///
 /// # Errors
 ///
-/// A parameter is neither f32 nor quantised by [`quantize_int8`](crate::weights::quantize_int8()).
+/// A parameter is neither f32 nor quantised as [`quantize_int8`](crate::weights::quantize_int8())
+/// does on flex.
+///
+/// # Panics
+///
+/// With [`Dtype::Int8`], if the weight of a linear layer or an embedding table does not have two
+/// axes.
 pub fn to_bytes_with(
     parameters: &Parameters,
     dtype: Dtype,
@@ -73,6 +80,10 @@ pub fn to_bytes_with(
 /// # Errors
 ///
 /// In the case of [`to_bytes_with`], or if `to` cannot be written.
+///
+/// # Panics
+///
+/// In the case of [`to_bytes_with`].
 pub fn write(
     to: &mut impl Write,
     parameters: &Parameters,

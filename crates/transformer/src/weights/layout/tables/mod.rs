@@ -1,4 +1,4 @@
-//! The tables of rules, one function per layout.
+//! The tables of rules of the layouts.
 
 mod hugging_face;
 mod table;

@@ -2,7 +2,7 @@
 
 use crate::weights::layout::rule::{Kind, Part, Rule};
 
-/// Returns the part with the index `first`, from 0, of a packed projection of `of` equal parts.
+/// Returns the part with the index `first`, from 0, of a packed parameter of `of` equal parts.
 pub(super) const fn part(first: usize, of: usize) -> Part {
     Part {
         first,
