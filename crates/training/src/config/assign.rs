@@ -59,9 +59,9 @@ const CONCERNS: [&str; 7] = [
 const NEAREST: usize = 3;
 
 impl RunConfig {
-    /// Returns the configuration with one setting changed. `text` is a JSON value, or a word
-    /// without quotation marks. A setting that would make the changed setting ineffective (see
-    /// [`replaced_by`]) becomes null.
+    /// Returns the configuration with one setting, or a whole group of settings, changed. `text` is
+    /// a JSON value, or a word without quotation marks. A setting that would make the changed
+    /// setting ineffective (see [`replaced_by`]) becomes null.
     ///
     /// ```
     /// use training::config::RunConfig;
@@ -203,7 +203,8 @@ fn collect(value: &Value, path: String, settings: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Returns the message for a path that is not a setting. It names the most similar paths.
+/// Returns the message for a path that is not a setting. It names the most similar paths or, if no
+/// path is similar, the top-level keys.
 fn not_a_setting(config: &Value, path: &str) -> String {
     let mut settings = Vec::new();
     collect(config, String::new(), &mut settings);
