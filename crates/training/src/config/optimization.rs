@@ -69,7 +69,7 @@ pub struct OptimizerConfig {
     /// divided.
     pub epsilon: f32,
     /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Vectors, such as
-    /// the parameters of norms, are not decayed. Adam ignores this setting.
+    /// biases and the parameters of norms, are not decayed. Adam ignores this setting.
     pub weight_decay: f32,
     /// Maximum global gradient norm, to which larger gradients are scaled; `None` for no maximum.
     pub clip_norm: Option<f32>,

@@ -31,8 +31,8 @@ const READ: &[&str] = &[
     "suppress_tokens",
 ];
 
-/// Settings that are ignored, because they do not change the outputs. They concern sampling, the
-/// way of computation, or further results.
+/// Settings that are ignored. They concern sampling, padding, the way of computation and its
+/// maximum time, further results, or the file itself.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
     "cache_implementation",
@@ -110,7 +110,8 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or has a setting that is not supported.
+    /// If a file cannot be read, has a setting that is wrong or not supported, or lacks the start
+    /// token.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let config = object(&folder.join("config.json"))?;
         let path = folder.join("generation_config.json");
