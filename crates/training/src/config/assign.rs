@@ -10,7 +10,7 @@ use crate::error::UsageError;
 pub(super) const TASK: &str = "data.task";
 
 /// Paths of settings, and of groups of settings, that cannot be set, because they follow from the
-/// data.
+/// data or from a pretrained model.
 const DERIVED: [&str; 12] = [
     "data.tokenizer_sha256",
     "data.data",
@@ -26,7 +26,7 @@ const DERIVED: [&str; 12] = [
     "model.pad_id",
 ];
 
-/// Returns whether a setting follows from the data.
+/// Returns whether a setting follows from the data or from a pretrained model.
 pub(super) fn is_derived(path: &str) -> bool {
     DERIVED.iter().any(|&derived| {
         let rest = path.strip_prefix(derived);
@@ -143,7 +143,7 @@ impl RunConfig {
     }
 
     /// Returns the path and the value of each setting, in the order of the configuration's
-    /// sections. Skips settings that follow from the data.
+    /// sections. Skips settings that follow from the data or from a pretrained model.
     pub fn settings(&self) -> Vec<(String, Value)> {
         let mut settings = Vec::new();
         collect(&self.to_json(), String::new(), &mut settings);

@@ -13,8 +13,8 @@ use crate::data::{DataConfig, SYNTHETIC_TASKS};
 pub type Settings = BTreeMap<String, Value>;
 
 /// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
-/// from the data, settings that another setting makes ineffective (see [`replaced_by`]), and
-/// settings that are `null`, which count as missing.
+/// from the data or from a pretrained model, settings that another setting makes ineffective (see
+/// [`replaced_by`]), and settings that are `null`, which count as missing.
 pub fn settings(config: &Value) -> Settings {
     let mut found = flat(config);
     let all = found.clone();

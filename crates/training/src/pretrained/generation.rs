@@ -67,8 +67,8 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("penalty_alpha", 0.0),
 ];
 
-/// Settings of generation that are not supported. They are rejected in a `config.json`, too, where
-/// other unknown names are settings of the model.
+/// Settings of generation that are not supported. If there is no `generation_config.json`, they are
+/// rejected in the `config.json`, where other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
     "begin_suppress_tokens",
     "constraints",
