@@ -1,5 +1,5 @@
-//! Writes files and folders whole or not at all: no process sees an incomplete file or folder, even
-//! after a crash of the machine. Reads files and lines of limited size.
+//! Writes files and folders whole or not at all: no process sees an incomplete file or folder under
+//! its final name, even after a crash of the machine. Reads files and lines of limited size.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,12 +13,13 @@ pub use lines::LineReader;
 mod lines;
 
 /// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it. A symbolic
-/// link is followed. A path that is not a regular file, such as a pipe, is written directly.
+/// link is followed if its target exists, and replaced if not. Something that is neither a file nor
+/// a folder, such as a pipe, is written directly.
 ///
 /// # Errors
 ///
-/// If the file cannot be written; an existing file at `path` is then unchanged. Also if the file is
-/// in place, but its folder cannot be synced to the disk.
+/// If the file cannot be written; an existing regular file at `path` is then unchanged. Also if the
+/// file is in place, but its folder cannot be synced to the disk.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_whole_by(path, |mut file| file.write_all(bytes))
 }
@@ -57,7 +58,7 @@ pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::
     write_whole(path, &json)
 }
 
-/// Writes a file and waits until it is on the disk.
+/// Writes a file and waits until its content is on the disk.
 pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     write_through_by(path, |mut file| file.write_all(bytes))
 }
@@ -138,11 +139,11 @@ impl TemporaryFolder {
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
     /// Replaces a folder that is at `path`. Until the replaced folder is removed, it has the
-    /// temporary name with the extension `old` instead of `tmp`.
+    /// temporary name with the extension `old`.
     ///
     /// # Errors
     ///
-    /// If a folder cannot be renamed, or if the new names cannot be written to the disk.
+    /// If a folder cannot be renamed or removed, or if the new names cannot be written to the disk.
     pub(crate) fn becomes(self, path: &Path) -> io::Result<()> {
         sync_folder(&self.path)?;
         let replaced = self.path.with_extension("old");

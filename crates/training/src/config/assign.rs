@@ -10,7 +10,7 @@ use crate::error::UsageError;
 pub(super) const TASK: &str = "data.task";
 
 /// Paths of settings, and of groups of settings, that cannot be set, because they follow from the
-/// data.
+/// data or from a pretrained model.
 const DERIVED: [&str; 12] = [
     "data.tokenizer_sha256",
     "data.data",
@@ -26,7 +26,7 @@ const DERIVED: [&str; 12] = [
     "model.pad_id",
 ];
 
-/// Returns whether a setting follows from the data.
+/// Returns whether a setting follows from the data or from a pretrained model.
 pub(super) fn is_derived(path: &str) -> bool {
     DERIVED.iter().any(|&derived| {
         let rest = path.strip_prefix(derived);
@@ -59,9 +59,9 @@ const CONCERNS: [&str; 7] = [
 const NEAREST: usize = 3;
 
 impl RunConfig {
-    /// Returns the configuration with one setting changed. `text` is a JSON value, or a word
-    /// without quotation marks. A setting that would make the changed setting ineffective (see
-    /// [`replaced_by`]) becomes null.
+    /// Returns the configuration with one setting, or a whole group of settings, changed. `text` is
+    /// a JSON value, or a word without quotation marks. A setting that would make the changed
+    /// setting ineffective (see [`replaced_by`]) becomes null.
     ///
     /// ```
     /// use training::config::RunConfig;
@@ -143,7 +143,7 @@ impl RunConfig {
     }
 
     /// Returns the path and the value of each setting, in the order of the configuration's
-    /// sections. Skips settings that follow from the data.
+    /// sections. Skips settings that follow from the data or from a pretrained model.
     pub fn settings(&self) -> Vec<(String, Value)> {
         let mut settings = Vec::new();
         collect(&self.to_json(), String::new(), &mut settings);
@@ -203,7 +203,8 @@ fn collect(value: &Value, path: String, settings: &mut Vec<(String, Value)>) {
     }
 }
 
-/// Returns the message for a path that is not a setting. It names the most similar paths.
+/// Returns the message for a path that is not a setting. It names the most similar paths or, if no
+/// path is similar, the top-level keys.
 fn not_a_setting(config: &Value, path: &str) -> String {
     let mut settings = Vec::new();
     collect(config, String::new(), &mut settings);

@@ -11,14 +11,16 @@ use crate::error::UsageError;
 pub struct CheckpointingConfig {
     /// Interval of regular checkpoints, in steps; `None` for no regular checkpoints.
     pub every: Option<usize>,
-    /// Maximum time between checkpoints, in seconds; `None` for no maximum.
+    /// Number of seconds after the last checkpoint, from which the end of a step writes another
+    /// one; `None` for no such checkpoints.
     pub seconds: Option<f64>,
     /// Number of newest checkpoints that are kept, in addition to the best one.
     pub keep: usize,
 }
 
 impl Default for CheckpointingConfig {
-    /// Returns settings that write a checkpoint every ten minutes and keep the newest three.
+    /// Returns settings that write a checkpoint after ten minutes without one, and keep the newest
+    /// three.
     fn default() -> Self {
         Self {
             every: None,

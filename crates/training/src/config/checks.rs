@@ -2,7 +2,7 @@
 
 use crate::error::UsageError;
 
-/// Maximum value of counts that have no natural limit.
+/// Maximum value of counts that have no limit of their own.
 pub(super) const MANY: usize = 1_000_000_000;
 
 pub(super) const POSITIVE: &str = "must be a positive number";

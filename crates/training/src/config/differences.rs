@@ -13,8 +13,8 @@ use crate::data::{DataConfig, SYNTHETIC_TASKS};
 pub type Settings = BTreeMap<String, Value>;
 
 /// Returns the settings in the JSON of a `config.json`, by their paths. Skips settings that follow
-/// from the data or have no effect, and settings that are `null`, which mean the same as missing
-/// settings.
+/// from the data or from a pretrained model, settings that another setting makes ineffective (see
+/// [`replaced_by`]), and settings that are `null`, which count as missing.
 pub fn settings(config: &Value) -> Settings {
     let mut found = flat(config);
     let all = found.clone();
@@ -94,10 +94,10 @@ fn unchanged(config: &Value) -> Option<RunConfig> {
 /// Compares the JSON of a `config.json` with the presets of its task. For a pretrained model, the
 /// only preset is [`FINE_TUNING`]. Returns the name of the most similar preset, and the settings in
 /// which `config` differs from this preset. The values are those in `config`, or `null` if only the
-/// preset has the setting. Returns `None` for a task without presets, and for a damaged `config` of
-/// a pretrained model.
+/// preset has the setting. Returns `None` for a task without presets, for a `config` without a
+/// task, and for a damaged `config` of a pretrained model.
 ///
-/// Ignores the corpora, the folder of caches and the backend, because no preset has them.
+/// Ignores the corpora, the folder of caches and the backend, which no preset chooses.
 pub fn from_preset(config: &Value) -> Option<(&'static str, Settings)> {
     let own = settings(config);
     let presets: Vec<(&'static str, RunConfig)> = match config["data"]["task"].as_str()? {

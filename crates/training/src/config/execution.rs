@@ -15,12 +15,12 @@ pub struct ExecutionConfig {
     pub backend: String,
     /// Number format of the model's computations. Parameters and optimizer moments stay f32.
     pub precision: Precision,
-    /// Whether the backward pass computes activations again instead of keeping them in memory.
+    /// Whether the backward pass computes some activations again instead of keeping them in memory.
     pub gradient_checkpointing: bool,
     /// Whether operations use the fast paths of the crate `fused`, on backends that have them.
     pub fused: bool,
     /// Number of tokens whose logits are held in memory at a time during training; `None` for a
-    /// whole batch.
+    /// whole batch. Has no effect unless `fused` is set.
     pub loss_chunk: Option<usize>,
 }
 
@@ -71,8 +71,8 @@ impl ExecutionConfig {
         fused::fast_paths(self.fused)
     }
 
-    /// Returns whether the model's tensors have 16 bits. In bf16 with fast paths on flex, all
-    /// tensors stay f32, and matmuls round their inputs to bf16.
+    /// Returns whether the model computes with tensors of 16 bits. In bf16 with fast paths on flex,
+    /// all tensors stay f32, and only matmuls may use bf16.
     pub fn has_16_bit_tensors(&self) -> bool {
         match self.precision {
             Precision::F32 => false,

@@ -14,12 +14,13 @@ use crate::files::read_regular;
 const LARGEST: u64 = 16;
 
 /// Reads a configuration file, such as a run's `config.json`. Missing settings get the defaults of
-/// the file's task.
+/// the file's task, which is `copy` if the file has none. Bounds of values are not checked.
 ///
 /// # Errors
 ///
-/// If the file cannot be read, or has an unknown key or a wrong value. The message names the key by
-/// its path.
+/// If the file cannot be read, is not a configuration of a built-in task, has an unknown key or a
+/// value of the wrong type, or contradicts a value that follows from the data. A message about a
+/// key has its path, or only `data` for some values of this section.
 pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let wrong = |what: String| UsageError::setting("config", path.display(), what);
     let bytes = read_regular(path, LARGEST);
@@ -50,7 +51,7 @@ fn not_toml(text: &str, error: &toml::de::Error) -> String {
 }
 
 /// Rejects a file in which a setting of the model differs from the value that follows from the
-/// data.
+/// data. Does nothing for data sets that are read from files, because their values are not known.
 fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
     let mut checked = config.clone();
     if checked.check().is_err() {
@@ -74,11 +75,13 @@ fn check_derived(file: &Value, config: &RunConfig) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the configuration of a file, with the defaults of its task for missing settings.
+/// Returns the configuration of a file, with the defaults of its task for missing settings. Without
+/// a task, it is `copy`.
 ///
 /// # Errors
 ///
-/// If a key is unknown or a value is wrong. The message names the key by its path.
+/// If `file` is not a configuration of a built-in task, or has an unknown key or a value of the
+/// wrong type. A message about a key has its path, or only `data` for some values of this section.
 pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let Value::Object(file) = file else {
         return Err("must be an object with the keys of a run's config.json".into());

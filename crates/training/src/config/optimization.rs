@@ -68,8 +68,8 @@ pub struct OptimizerConfig {
     /// Small number that is added to the square root of the second moment, by which the update is
     /// divided.
     pub epsilon: f32,
-    /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Biases and norms
-    /// are not decayed. Adam ignores this setting.
+    /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Vectors, such as
+    /// biases and the parameters of norms, are not decayed. Adam ignores this setting.
     pub weight_decay: f32,
     /// Maximum global gradient norm, to which larger gradients are scaled; `None` for no maximum.
     pub clip_norm: Option<f32>,

@@ -1,4 +1,4 @@
-//! Presets: settings that solve each task on two CPU cores, and settings of published models.
+//! Presets: settings that solve each synthetic task on two CPU cores, and settings for texts.
 
 use transformer::{NormPlacement, TransformerConfig};
 
@@ -17,7 +17,8 @@ pub enum TextSize {
     Tiny,
     /// For tens of thousands of sentence pairs: `d_model` 256, 3 encoder and 3 decoder layers.
     Small,
-    /// The base model of Vaswani et al. 2017: `d_model` 512, 6 encoder and 6 decoder layers.
+    /// The size of the base model of Vaswani et al. 2017: `d_model` 512, 6 encoder and 6 decoder
+    /// layers.
     Base,
 }
 
@@ -67,8 +68,8 @@ impl Preset {
 }
 
 impl RunConfig {
-    /// Returns the default settings of the task that has this name in `config.json`; `None` if
-    /// there is no such task.
+    /// Returns the default settings of the task that has this name in `config.json`; `None` for
+    /// `custom` and for a name without a task.
     pub fn of_task(name: &str) -> Option<Self> {
         if name == "text" {
             return Some(Self::text(TextSize::Small));
@@ -137,7 +138,7 @@ impl RunConfig {
     }
 
     /// Returns settings for the translation of texts. The paths of the corpora are empty, and the
-    /// caller must set them.
+    /// caller must set those of the training corpus.
     pub fn text(size: TextSize) -> Self {
         let (d_model, n_heads, layers, d_ff) = match size {
             TextSize::Tiny => (128, 4, 2, 256),
@@ -165,8 +166,8 @@ impl RunConfig {
     }
 
     /// Returns settings that fine-tune a pretrained model on texts, with about a tenth of the usual
-    /// learning rates. `text` names the model's tokeniser. The caller must set the paths of the
-    /// corpora.
+    /// learning rates. `text` names the model's tokeniser. If `text` has no training corpus, the
+    /// caller must set its paths.
     pub fn fine_tuning(text: TextConfig, model: TransformerConfig) -> Self {
         let mut config = Self::text(TextSize::Small);
         config.data = DataConfig::Text(Box::new(text));

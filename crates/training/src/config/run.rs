@@ -29,7 +29,8 @@ pub struct RunConfig {
     pub seed: u64,
     /// Data set and its settings.
     pub data: DataConfig,
-    /// Model hyper-parameters. Vocabulary sizes, `pad_id` and `max_len` follow from the data set.
+    /// Model hyper-parameters. Vocabulary sizes and `pad_id` follow from the data set, and so does
+    /// `max_len` unless the model is pretrained.
     pub model: TransformerConfig,
     /// Settings of the parameter updates.
     pub optimization: OptimizationConfig,
@@ -42,9 +43,9 @@ pub struct RunConfig {
 }
 
 impl RunConfig {
-    /// Checks all settings that can be checked without reading a file. If the data set needs no
-    /// file, also fits the model to the data set, and returns the data set. Returns `None` if the
-    /// data set is read from files.
+    /// Checks the settings. If the data set needs no file, also fits the model to the data set, and
+    /// returns the data set. Returns `None` if the data set is read from files; only
+    /// [`fit_to`](Self::fit_to) then checks the model.
     ///
     /// # Errors
     ///
@@ -58,8 +59,8 @@ impl RunConfig {
         Ok(dataset)
     }
 
-    /// Checks all settings. Fits the model's vocabularies and maximum length, and the number of
-    /// steps, to a data set.
+    /// Fits the model's vocabulary sizes, `pad_id` and maximum length, and the number of steps, to
+    /// a data set. Checks all settings that do not belong to the data set.
     ///
     /// # Errors
     ///
@@ -111,9 +112,10 @@ impl RunConfig {
         self.execution.check()
     }
 
-    /// Rejects models of more than about 4e9 parameters, and batches whose largest activation has
-    /// more than 4e9 elements, before memory runs out. `batch_tokens` is the maximum number of source tokens in a batch, and also the maximum
-    /// number of target tokens; `None` if batches are limited by their number of sequences.
+    /// Rejects models of more than about 4e9 parameters, and batches whose hidden states or logits
+    /// can have more than 4e9 elements, before memory runs out. `batch_tokens` is the maximum
+    /// number of source tokens in a batch, and also the maximum number of target tokens; `None` if
+    /// batches are limited by their number of sequences.
     fn check_size(&self, batch_tokens: Option<usize>) -> Result<(), UsageError> {
         const MOST: f64 = 4e9;
         let model = &self.model;

@@ -10,7 +10,8 @@ use crate::error::UsageError;
 #[serde(rename_all = "snake_case")]
 pub enum ScheduleKind {
     /// The learning rate falls with the inverse square root of the step (Vaswani et al. 2017,
-    /// equation 3): `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
+    /// equation 3). Unless the schedule sets the peak as its `learning_rate`, it is
+    /// `factor * d_model^-0.5 * min(step^-0.5, step * warmup^-1.5)`.
     Noam,
     /// The learning rate falls linearly to almost 0 at the last step. The warm-up and the peak are
     /// those of `Noam`.

@@ -6,9 +6,9 @@ use crate::error::quote;
 /// Sizes and special tokens of the source and target vocabularies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vocabularies {
-    /// Size of the source vocabulary: the largest token id plus 1.
+    /// Size of the source vocabulary. All token ids are less than this number.
     pub source_size: usize,
-    /// Size of the target vocabulary: the largest token id plus 1.
+    /// Size of the target vocabulary. All token ids are less than this number.
     pub target_size: usize,
     /// Ids of the padding tokens of sources and targets.
     pub pad_ids: Sides<u32>,
@@ -43,14 +43,14 @@ pub trait Codec: Send + Sync {
     ///
     /// # Errors
     ///
-    /// If a word is not a symbol of the source vocabulary. The error names the first such word.
+    /// If a word cannot be translated into token ids. The error names the first such word.
     fn encode_source(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
 
     /// Returns the token ids of a target text, without begin and end symbol.
     ///
     /// # Errors
     ///
-    /// If a word is not a symbol of the target vocabulary. The error names the first such word.
+    /// If a word cannot be translated into token ids. The error names the first such word.
     fn encode_target(&self, text: &str) -> Result<Vec<u32>, EncodeError>;
 
     /// Returns the text of source token ids, as a person would write it.

@@ -23,13 +23,13 @@ macro_rules! data_config {
             /// A data set that your own program defines. `config.json` has only its name, so other
             /// programs cannot create the data set.
             Custom {
-                /// Name of the task, with which the names of its run folders begin.
+                /// Name of the task, with which the default names of its run folders begin.
                 title: String,
             },
         }
 
         impl DataConfig {
-            /// Returns the task's name, with which the names of its run folders begin.
+            /// Returns the task's name, with which the default names of its run folders begin.
             pub fn name(&self) -> &str {
                 match self {
                     $(Self::$task(_) => $entry.name,)*

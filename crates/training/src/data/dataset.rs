@@ -12,7 +12,7 @@ use super::{Codec, Decoded, Example, Split};
 /// Limits on the lengths of sequences and texts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// Maximum number of tokens of a source, with its end symbol if it has one.
+    /// Maximum number of tokens of a source, with the special tokens around it if it has any.
     pub source: usize,
     /// Maximum number of tokens of a target, with its begin symbol and, if it has one, its end
     /// symbol.
@@ -31,7 +31,7 @@ impl Limits {
     }
 }
 
-/// Settings of generation that come with a model. The flags of a program override them.
+/// Settings of generation that come with a model. Flags of a program may override some of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchDefaults {

@@ -35,8 +35,8 @@ pub enum Purpose<'a> {
     },
 }
 
-/// Prepares the data set that `config` names. For a new run on texts, makes the paths in `config`
-/// absolute, and adds the hashes of tokenisers and corpora to `config`.
+/// Prepares the data set that `config` names. For a new run on texts, makes the paths of corpora,
+/// tokeniser files and caches in `config` absolute, and adds the hashes of tokenisers and corpora.
 ///
 /// ```
 /// use training::data::{DataConfig, Purpose, Split, prepare};
@@ -52,8 +52,8 @@ pub enum Purpose<'a> {
 ///
 /// # Errors
 ///
-/// If a setting is wrong, a corpus or tokeniser cannot be used, a corpus has changed since the run
-/// began, or a folder cannot be written.
+/// If a setting is wrong, the data set belongs to another program, a corpus or tokeniser cannot be
+/// used, a corpus has changed since the run began, or a folder cannot be written.
 pub fn prepare(config: &mut DataConfig, purpose: Purpose<'_>) -> Result<Box<dyn Dataset>> {
     let DataConfig::Text(text) = config else {
         let dataset = config.check()?;

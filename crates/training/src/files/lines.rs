@@ -27,8 +27,9 @@ impl<R: BufRead> LineReader<R> {
         self.number
     }
 
-    /// Reads a line without the `\n` or `\r\n` at its end, and without a byte order mark at the
-    /// start of the text. Returns `None` at the end of the text.
+    /// Reads a line without its line break, and without a byte order mark at the start of the text.
+    /// A line break is `\n` or `\r\n` or, at the end of the text, `\r`. Returns `None` if there are
+    /// no more lines.
     ///
     /// # Errors
     ///

@@ -31,8 +31,8 @@ const READ: &[&str] = &[
     "suppress_tokens",
 ];
 
-/// Settings that are ignored, because they do not change the outputs. They concern sampling, the
-/// way of computation, or further results.
+/// Settings that are ignored. They concern sampling, padding, the way of computation and its
+/// maximum time, further results, or the file itself.
 const NEUTRAL: &[&str] = &[
     "_from_model_config",
     "cache_implementation",
@@ -67,8 +67,8 @@ const WITHOUT_EFFECT: &[(&str, f64)] = &[
     ("penalty_alpha", 0.0),
 ];
 
-/// Settings of generation that are not supported. They are rejected in a `config.json`, too, where
-/// other unknown names are settings of the model.
+/// Settings of generation that are not supported. If there is no `generation_config.json`, they are
+/// rejected in the `config.json`, where other unknown names are settings of the model.
 const UNSUPPORTED: &[&str] = &[
     "begin_suppress_tokens",
     "constraints",
@@ -110,7 +110,8 @@ impl Generation {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or has a setting that is not supported.
+    /// If a file cannot be read, has a setting that is wrong or not supported, or lacks the start
+    /// token.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let config = object(&folder.join("config.json"))?;
         let path = folder.join("generation_config.json");

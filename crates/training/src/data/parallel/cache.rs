@@ -1,5 +1,5 @@
 //! Tokenised corpora in files that are mapped into memory. The files may be larger than memory, and
-//! a resumed run need not tokenise its corpora again.
+//! a resumed run need not tokenise its training corpus again.
 //!
 //! - `tokens` has the ids of one sequence after the other, without begin and end symbol. An id has
 //!   two bytes, or four if a vocabulary has more than 65,536 tokens.
@@ -78,7 +78,8 @@ impl TokenCache {
     ///
     /// # Errors
     ///
-    /// If the corpus cannot be read, or the folder cannot be written.
+    /// If the corpus cannot be read, the folder cannot be written, or the new cache cannot be
+    /// opened.
     pub fn open_or_make(
         caches: &Path,
         corpus: &Corpus,
@@ -105,8 +106,8 @@ impl TokenCache {
         )
     }
 
-    /// Opens the cache in the folder `path`. Returns `None` if there is no manifest, and an error
-    /// if the cache is damaged.
+    /// Opens the cache in the folder `path`. Returns `None` if the manifest cannot be read, and an
+    /// error if the cache is damaged.
     fn open(path: &Path, origin: &Origin, tokenizers: [&Tokenizer; 2]) -> Result<Option<Self>> {
         let Ok(manifest) = fs::read(path.join(MANIFEST)) else {
             return Ok(None);

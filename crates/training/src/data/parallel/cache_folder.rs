@@ -24,7 +24,7 @@ const TEMPORARY: [&str; 2] = [".tmp", ".old"];
 ///
 /// # Errors
 ///
-/// If `make` fails, or a folder cannot be written.
+/// If `make` fails, a folder cannot be written, or the new cache cannot be opened.
 pub(super) fn open_or_make<T>(
     caches: &Path,
     name: &str,
@@ -58,7 +58,7 @@ pub(super) fn open_or_make<T>(
 ///
 /// # Errors
 ///
-/// If the folder cannot be written.
+/// If the folder cannot be written or read, or waiting for the lock fails.
 pub(super) fn lock(folder: &Path) -> Result<File> {
     let cannot = || format!("cannot write {}", folder.display());
     let created = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));

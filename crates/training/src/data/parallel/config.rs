@@ -64,9 +64,10 @@ pub struct TextConfig {
     /// run's folder.
     pub cache: Option<PathBuf>,
     /// SHA-256 of the tokeniser of sources and of the tokeniser of targets, in hexadecimal digits;
-    /// `None` before a run begins.
+    /// `None` before the tokenisers are trained or read.
     pub tokenizer_sha256: Option<[String; 2]>,
-    /// Hash of the training corpus and hash of the validation pairs; `None` before a run begins.
+    /// Hash of the training corpus and hash of the validation pairs; `None` before the corpora are
+    /// read.
     pub data: Option<[String; 2]>,
 }
 
@@ -132,7 +133,8 @@ impl TextConfig {
         ids.iter().zip(limits).any(|(ids, most)| ids.len() > most)
     }
 
-    /// Makes all paths absolute, so that a run can be resumed from any folder.
+    /// Makes the paths of corpora, tokeniser files and caches absolute, so that a run can be
+    /// resumed from any folder.
     ///
     /// # Errors
     ///

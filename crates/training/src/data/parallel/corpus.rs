@@ -105,7 +105,7 @@ impl Corpus {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read.
+    /// If a file cannot be read, or is not a regular file.
     pub fn fingerprints(&self) -> Result<Vec<Fingerprint>, UsageError> {
         self.files().map(Fingerprint::of).collect()
     }

@@ -30,7 +30,7 @@ pub(super) struct Corpora {
     pub(super) cache: TokenCache,
     pub(super) plan: BatchPlan,
     pub(super) validation: Vec<Example>,
-    /// Target texts of the examples in `validation`, as they are in the file.
+    /// Target texts of the examples in `validation`, as they were read from the file.
     pub(super) references: Vec<String>,
     /// Seed, number and order of the epoch that was used last.
     pub(super) epoch: Mutex<Option<(u64, u64, Arc<EpochOrder>)>>,
@@ -104,9 +104,9 @@ impl Dataset for ParallelDataset {
         plan.batch(&epoch, index).iter().map(example).collect()
     }
 
-    /// Returns the first `n` validation examples, whichever split is asked for, because there are
-    /// no other held-out examples. A data set that was opened for inference reads the examples from
-    /// their files, and returns fewer if it cannot read the files.
+    /// Returns the first validation examples, at most `n`, whichever split is asked for, because
+    /// there are no other held-out examples. A data set that was opened for inference reads the
+    /// examples from their files, and returns fewer if it cannot read the files.
     fn held_out(&self, _: u64, _: Split, n: usize) -> Vec<Example> {
         match &self.corpora {
             Some(corpora) => corpora.validation.iter().take(n).cloned().collect(),

@@ -21,8 +21,9 @@ use crate::notes;
 
 impl ParallelDataset {
     /// Makes the data set of a new run: trains or reads its tokenisers, tokenises its corpora, and
-    /// plans its batches. Tokenisers and tokenised corpora are kept in the folder `caches`, unless
-    /// the settings name another folder. `eval_size` limits the number of pairs for validation.
+    /// plans its batches. Trained tokenisers and the tokenised training corpus are kept in the
+    /// folder `caches`, unless the settings name another folder. `eval_size` limits the number of
+    /// pairs for validation.
     ///
     /// # Errors
     ///
@@ -59,7 +60,7 @@ impl ParallelDataset {
     ///
     /// # Errors
     ///
-    /// If a tokeniser does not exist, or is not the one that the model was trained with.
+    /// If a tokeniser cannot be used, or is not the one that the model was trained with.
     pub fn open(run: &Path, config: &TextConfig) -> Result<Self, UsageError> {
         let tokenizers = TokenizerPair::of_run(run, config)?;
         Ok(Self::new(config, tokenizers))
@@ -69,7 +70,8 @@ impl ParallelDataset {
     ///
     /// # Errors
     ///
-    /// If [`prepare`](Self::prepare) would fail, or a corpus has changed since the run began.
+    /// If a corpus cannot be used or has changed since the run began, if a folder cannot be
+    /// written, or if the run was imported and has no corpora.
     pub fn reload(&mut self, caches: &Path, eval_size: usize) -> Result<()> {
         let loaded = self.load_again(caches, eval_size);
         loaded.map_err(|error| name_file(&self.config, error))
@@ -175,7 +177,7 @@ impl ParallelDataset {
         Ok(())
     }
 
-    /// Returns the first `n` examples for validation; fewer if their files cannot be read.
+    /// Returns the first examples for validation, at most `n`; fewer if their files cannot be read.
     pub(super) fn read_validation(&self, n: usize) -> Vec<Example> {
         let options = self.config.read_options();
         let Ok(pairs) = ValidationPairs::of_run(&self.config, options) else {
@@ -189,7 +191,7 @@ impl ParallelDataset {
         examples.take(n).collect()
     }
 
-    /// Returns the first `n` examples for validation, and the texts of their targets.
+    /// Returns the first examples for validation, at most `n`, and the texts of their targets.
     fn validation(
         &self,
         n: usize,
@@ -272,8 +274,8 @@ impl Fingerprints {
     }
 }
 
-/// Returns the error for a corpus in which every pair has a source or target of more than `most`
-/// tokens. `purpose` ends the message.
+/// Returns the error for a corpus of which no pair can be used, because sources or targets have
+/// more than `most` tokens. `purpose` ends the message.
 fn too_long(corpus: &Corpus, most: Sides<usize>, purpose: &str) -> UsageError {
     if most.source == most.target {
         let most = most.source;

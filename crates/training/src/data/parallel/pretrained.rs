@@ -31,6 +31,7 @@ pub struct PretrainedConfig {
     pub source_language: Option<String>,
     /// Language of targets; `None` for the language in the model's files, if they name one.
     pub target_language: Option<String>,
-    /// Settings of generation in the model's files.
+    /// Settings of generation in the model's files. If `target_language` is set, the prefix depends
+    /// on it instead.
     pub search: SearchDefaults,
 }

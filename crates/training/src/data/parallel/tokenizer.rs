@@ -36,7 +36,8 @@ use untrained::{SPECIAL, untrained};
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
     inner: Arc<Inner>,
-    /// Size of the vocabulary: the largest token id plus 1.
+    /// Size of the vocabulary: the largest token id plus 1 or, with the tokeniser of a pretrained
+    /// model, the size of the model's vocabulary.
     pub vocab_size: usize,
     /// Id of the padding token.
     pub pad_id: u32,
@@ -45,10 +46,11 @@ pub struct Tokenizer {
     /// Id of the end symbol, the last token of every target. Sources end with
     /// [`suffix`](Tokenizer::suffix).
     pub eos_id: u32,
-    /// Id of the unknown token, which stands for everything outside the vocabulary; `None` if the
-    /// tokeniser has no such token.
+    /// Id of the unknown token, which stands for everything outside the vocabulary; `None` if no
+    /// token has one of the names in `UNK`.
     unk_id: Option<u32>,
-    /// Whether tokens are whole words. Decoding then attaches punctuation to words.
+    /// Whether decoding attaches punctuation to words, because tokens are whole words and the
+    /// `tokenizer.json` has no decoder.
     is_words: bool,
     /// Special tokens that a pretrained model needs around texts; `None` if texts have only begin
     /// and end symbols.
@@ -67,7 +69,8 @@ const EOS: [&str; 5] = [Vocabulary::EOS, "</s>", "[EOS]", "[SEP]", "<|endoftext|
 const UNK: [&str; 3] = [Vocabulary::UNK, "[UNK]", "<|unk|>"];
 
 /// Texts with words and characters that most vocabularies lack. A tokeniser must be able to encode
-/// them, by bytes or by an unknown token. Otherwise, it is rejected.
+/// them, by bytes or by an unknown token. Otherwise, it is rejected, unless it belongs to a
+/// pretrained model.
 const STRANGE: [&str; 4] = ["\u{10fffd}", "qxzjkv", "猫 ʭ ꙮ", "~ \u{e000} 7"];
 
 /// Maximum size of a `tokenizer.json`, in MiB.
@@ -81,7 +84,8 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// If `texts` returns an error, or the vocabulary size is too large or too small for the texts.
+    /// If `texts` returns an error, if the vocabulary size is too large or too small for the texts,
+    /// or if the tokeniser would have no tokens or could not encode every text.
     pub fn train(
         config: &TokenizerConfig,
         side: Texts,
@@ -122,11 +126,12 @@ impl Tokenizer {
         Self::from_json(json.into_bytes(), Path::new("of the corpus"))
     }
 
-    /// Reads a `tokenizer.json` and adds missing special tokens.
+    /// Reads a `tokenizer.json`. Adds tokens for padding, begin and end if they are missing.
     ///
     /// # Errors
     ///
-    /// If the file is not a `tokenizer.json`, or its tokeniser cannot encode every text.
+    /// If the file cannot be read, is not a `tokenizer.json`, or needs too much memory, if its
+    /// tokeniser cannot encode every text, or if a missing token cannot be added.
     pub fn read(path: &Path) -> Result<Self, UsageError> {
         Self::from_json(read_json(path)?, path)
     }
@@ -213,7 +218,7 @@ impl Tokenizer {
             let with_added = inner.to_string(false).expect("it is plain data");
             json = with_added.into_bytes();
         }
-        // A tokeniser without an unknown token fails for words that are not in its vocabulary.
+        // A tokeniser without an unknown token may fail for words that are not in its vocabulary.
         for text in STRANGE {
             inner.encode_fast(text, false).map_err(|error| {
                 let names = UNK.join(", ");
@@ -264,9 +269,9 @@ impl Tokenizer {
         texts.par_iter().map(encode).collect()
     }
 
-    /// Returns the ids of an encoding, without special tokens. A unigram model encodes the text
-    /// `<eos>` as the end symbol, although the text must not end a sequence. Such a token is
-    /// replaced by the unknown token, or removed if there is no unknown token.
+    /// Returns the ids of an encoding, without padding, begin and end symbols. A unigram model
+    /// encodes the text `<eos>` as the end symbol, although the text must not end a sequence. Such
+    /// a token is replaced by the unknown token, or removed if there is no unknown token.
     fn ids(&self, encoding: &Encoding) -> Vec<u32> {
         let special = [self.pad_id, self.bos_id, self.eos_id];
         let ids = encoding.get_ids().iter().copied();
@@ -277,7 +282,8 @@ impl Tokenizer {
         .collect()
     }
 
-    /// Returns the text of token ids, as one line. Skips padding, begin and end symbols.
+    /// Returns the text of token ids, as one line. Skips padding, begin and end symbols or, with
+    /// the tokeniser of a pretrained model, the special tokens of its `tokenizer.json`.
     pub fn decode(&self, ids: &[u32]) -> String {
         let text = match self.template {
             Some(_) => self.decoded(ids),
@@ -297,8 +303,8 @@ impl Tokenizer {
         }
     }
 
-    /// Returns unique names for all tokens. The name is [`token`](Self::token) if that is unique
-    /// and has no blanks, else the name in the vocabulary.
+    /// Returns unique names for all tokens. The name is [`token`](Self::token) if [`Pieces::new`]
+    /// accepts it as a readable name, else the name in the vocabulary.
     pub fn pieces(&self) -> Pieces {
         let own = |id| self.inner.id_to_token(id).unwrap_or_default();
         Pieces::new((0..self.vocab_size as u32).map(|id| [self.token(id), own(id)]))

@@ -77,7 +77,7 @@ impl TokenizerPair {
     ///
     /// # Errors
     ///
-    /// If a file does not exist, or its tokeniser does not have the expected hash.
+    /// If a file cannot be read, its tokeniser cannot be used, or its hash is not the expected one.
     pub fn open(run: &Path, sha256: Option<&[String; 2]>) -> Result<Self, UsageError> {
         let is_joint = match sha256 {
             Some([source, target]) => source == target,

@@ -23,8 +23,9 @@ use crate::notes;
 const HASH: &str = "sha256";
 
 /// Returns the tokenisers of a new run. A tokeniser is read from the folder of the pretrained model
-/// or from the file that the settings name. If they name neither, the tokeniser is read from the
-/// folder `caches`, or trained on the training corpus if that folder lacks it.
+/// or from the file that the settings name. If they name neither, or only one file for a joint
+/// tokeniser, the tokeniser is read from the folder `caches`, or trained on the training corpus if
+/// that folder lacks it.
 ///
 /// `fingerprints` identify the files of the training corpus. Pairs in `held_out` are not trained
 /// on.

@@ -10,8 +10,8 @@ pub(super) const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 /// three bytes of `▁`, once or twice.
 const LARGEST: u64 = 1000;
 
-/// The parts of a `tokenizer.json` that replace texts. Other parts, such as the vocabulary, are not
-/// kept.
+/// The parts of a `tokenizer.json` that are checked, because they can replace texts. Other parts,
+/// such as the vocabulary, are not kept.
 #[derive(Deserialize)]
 struct Replacing {
     #[serde(default)]
@@ -41,7 +41,7 @@ pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the maximum factor by which the replacements in `part`, a part of a `tokenizer.json`,
+/// Estimates the maximum factor by which the replacements in `part`, a part of a `tokenizer.json`,
 /// can lengthen a text.
 fn growth(part: &Value) -> u64 {
     match part {
@@ -67,8 +67,8 @@ fn growth(part: &Value) -> u64 {
 }
 
 /// Returns whether `part`, a part of a `tokenizer.json`, has a SentencePiece table whose header
-/// states a size that is larger than the table. The tokenizers library would allocate memory of the
-/// stated size.
+/// cannot be read, or states a size that is larger than the table in base64. The tokenizers library
+/// would allocate memory of the stated size.
 fn has_wrong_table(part: &Value) -> bool {
     match part {
         Value::Array(parts) => parts.iter().any(has_wrong_table),
@@ -83,8 +83,8 @@ fn has_wrong_table(part: &Value) -> bool {
 }
 
 /// Returns the size in bytes that the header of a SentencePiece table states; `None` if the table
-/// is too short or not base64. The header is the first four bytes, in little-endian order. In
-/// base64, each character stands for six bits.
+/// is too short, or its header is not base64. The header is the first four bytes, in little-endian
+/// order. In base64, each character stands for six bits.
 fn table_size(base64: &str) -> Option<u64> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let first = base64.as_bytes().get(..6)?;

@@ -52,7 +52,8 @@ pub enum Normalization {
     Nfkd,
 }
 
-/// Settings of the tokenisers of sources and targets.
+/// Settings of the tokenisers of sources and targets. The settings other than the paths of files
+/// are for tokenisers that are trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenizerConfig {
@@ -63,7 +64,8 @@ pub struct TokenizerConfig {
     /// Whether a vocabulary may have fewer than `vocab_size` tokens if the corpus does not have
     /// enough. Otherwise, such a corpus is an error.
     pub or_fewer: Sides<bool>,
-    /// Whether sources and targets share one vocabulary.
+    /// Whether a single tokeniser is trained for sources and targets. A path of only one file has
+    /// no effect then.
     pub joint: bool,
     /// Whether texts are converted to lower case.
     pub lower_case: bool,

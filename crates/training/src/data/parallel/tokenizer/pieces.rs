@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// The names of all tokens of a vocabulary, each different from the others and without blanks.
+/// The names of all tokens of a vocabulary, each different from the others. Names have no blanks,
+/// unless those in the vocabulary have some.
 #[derive(Clone, Debug)]
 pub struct Pieces {
     names: Vec<String>,
@@ -12,8 +13,8 @@ pub struct Pieces {
 impl Pieces {
     /// Chooses the names of tokens with the ids 0, 1 and so on. `tokens` has two names for each
     /// token: a readable name, and the name in the vocabulary. A token gets the readable name if
-    /// this name has no blanks and no other token has it. Otherwise, the token gets the name in the
-    /// vocabulary.
+    /// this name is not empty, has no blanks, is not the name of another token in the vocabulary,
+    /// and was not given to an earlier token. Otherwise, the token gets the name in the vocabulary.
     pub fn new(tokens: impl Iterator<Item = [String; 2]>) -> Self {
         let tokens: Vec<[String; 2]> = tokens.collect();
         let own: HashMap<&str, usize> = (tokens.iter().enumerate())

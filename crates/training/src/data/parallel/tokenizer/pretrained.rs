@@ -20,8 +20,9 @@ impl Tokenizer {
     ///
     /// # Errors
     ///
-    /// If the tokeniser has tokens that the model does not have, pads or ends texts with other
-    /// tokens than the model, or lacks the language of the texts.
+    /// If the tokeniser cannot encode a text, has tokens that the model does not have, lacks the
+    /// model's padding token or end symbol, pads or ends texts with other tokens than the model, or
+    /// lacks the language of the texts.
     pub fn pretrained(
         parsed: &PretrainedTokenizer,
         path: &Path,
@@ -95,7 +96,7 @@ impl PretrainedTokenizer {
     ///
     /// # Errors
     ///
-    /// If `json` is not a `tokenizer.json`.
+    /// If `json` is not a `tokenizer.json`, or could need too much memory.
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         check_bounds(&json).map_err(wrong)?;
