@@ -19,8 +19,9 @@ pub enum Subject {
 /// Error that the user can correct. It says which setting, file or line is wrong, what its value
 /// is, and what is expected instead.
 ///
-/// It is displayed as `SUBJECT VALUE: EXPECTED`, with settings named by their paths. A program with
-/// flags for the settings calls [`describe`](Self::describe) to name the flags instead.
+/// It is displayed as `SUBJECT VALUE: EXPECTED` or, without a value, as `SUBJECT: EXPECTED`.
+/// Settings are named by their paths, and a long message is [shortened]. A program with flags for
+/// the settings calls [`describe`](Self::describe) to name the flags instead.
 ///
 /// ```
 /// use training::error::UsageError;
@@ -37,7 +38,7 @@ pub struct UsageError {
     pub subject: Subject,
     /// The value that was given; empty if there is none.
     pub value: String,
-    /// What is expected instead. Each `{}` stands for one of `settings`, in their order.
+    /// What is expected instead. The first `{}` stand for `settings`, in their order.
     pub expected: String,
     /// Paths of other settings that `expected` mentions.
     pub settings: Vec<String>,
@@ -161,7 +162,7 @@ pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::E
     }
 }
 
-/// Replaces each `{}` in a text by the name of the next setting.
+/// Replaces each `{}` in a text by the name of the next setting, as long as there is one.
 fn fill<'a>(
     text: &'a str,
     settings: &'a [String],

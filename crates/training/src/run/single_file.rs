@@ -23,7 +23,8 @@ const RUN: &str = "run";
 ///
 /// # Errors
 ///
-/// If the run's data set is read from other files, which the single file would not have.
+/// If the run's data set is read from other files, which the single file would not have, or belongs
+/// to another program, or if a setting of the data set is wrong.
 pub fn to_bytes(config: &RunConfig, model: &Transformer) -> Result<Vec<u8>> {
     if config.data.check()?.is_none() {
         let expected =

@@ -26,7 +26,7 @@ pub enum Status {
     Finished,
     /// The loss, a gradient, a parameter or an output was not finite.
     Diverged,
-    /// Another error ended the run. The run can be resumed from its last checkpoint.
+    /// Another error ended the run. The run can be resumed from its last checkpoint, if it has one.
     Failed,
     /// The process ended without recording why: it was killed, or the machine failed. The run can
     /// be resumed. `status.json` never has this status, but [`read_status`] derives it.
