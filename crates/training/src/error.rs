@@ -10,7 +10,8 @@ use transformer::ConfigError;
 /// Subject of a [`UsageError`]: what the error is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`.
+    /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`, or
+    /// an argument of a program, by its name, such as `run`.
     Setting(String),
     /// Anything else, in words, such as `line 3`, `corpus` or a flag of a program.
     Other(String),

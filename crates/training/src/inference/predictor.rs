@@ -249,7 +249,7 @@ impl<'a> Predictor<'a> {
         else {
             return 0;
         };
-        // Without an end symbol, outputs end only at their maximum length, so `extends` is ignored.
+        // Without an end symbol, the model cannot end an output, so `extends` is ignored.
         match *extends && config.eos_id.is_some() {
             true => {
                 let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
