@@ -20,7 +20,7 @@ pub enum Status {
     /// A process trains or tests the model.
     Running,
     /// A user stopped the run, or the run has imported weights and was not trained yet. The run can
-    /// be resumed.
+    /// be resumed, unless it was imported without corpora.
     Stopped,
     /// Training has ended, and the results are in `summary.json`.
     Finished,
