@@ -79,8 +79,8 @@ pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usi
 }
 
 impl TrainingMemory {
-    /// Estimates the memory of each of the `processes` processes of a run, which divide the batches.
-    /// `limits` are the limits of the run's data set.
+    /// Estimates the memory of each of the `processes` processes of a run, which divide the
+    /// batches. `limits` are the limits of the run's data set.
     pub fn of(config: &RunConfig, limits: &Limits, processes: usize) -> Self {
         let (model, optimization) = (&config.model, &config.optimization);
         let [d, d_ff] = [model.d_model, model.d_ff].map(|n| n as f64);

@@ -69,8 +69,8 @@ impl SingleFileRun {
     ///
     /// # Errors
     ///
-    /// If the bytes are not those of a file from [`to_bytes`]. The message does not name the file, so
-    /// that the caller can put a name before it, as in `NAME: is empty`.
+    /// If the bytes are not those of a file from [`to_bytes`]. The message does not name the file,
+    /// so that the caller can put a name before it, as in `NAME: is empty`.
     pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self> {
         if bytes.is_empty() {
             bail!("is empty");
