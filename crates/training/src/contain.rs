@@ -12,8 +12,9 @@ pub fn is_contained() -> bool {
     RUNNING.load(Ordering::Relaxed) > 0
 }
 
-/// Calls a function of a dependency, and returns the first line of the panic message if it panics.
-/// After a panic, do not use anything that the function may have changed.
+/// Calls a function of a dependency. If it panics, returns the first line of the panic message, or
+/// `it panicked` if there is none. After a panic, do not use anything that the function may have
+/// changed.
 pub(crate) fn contain<T>(call: impl FnOnce() -> T) -> Result<T, String> {
     RUNNING.fetch_add(1, Ordering::Relaxed);
     let caught = catch_unwind(AssertUnwindSafe(call));

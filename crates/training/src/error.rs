@@ -10,7 +10,8 @@ use transformer::ConfigError;
 /// Subject of a [`UsageError`]: what the error is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`.
+    /// A setting, by its path in a run's `config.json`, such as `optimization.schedule.warmup`, or
+    /// an argument of a program, by its name, such as `run`.
     Setting(String),
     /// Anything else, in words, such as `line 3`, `corpus` or a flag of a program.
     Other(String),
@@ -19,8 +20,9 @@ pub enum Subject {
 /// Error that the user can correct. It says which setting, file or line is wrong, what its value
 /// is, and what is expected instead.
 ///
-/// It is displayed as `SUBJECT VALUE: EXPECTED`, with settings named by their paths. A program with
-/// flags for the settings calls [`describe`](Self::describe) to name the flags instead.
+/// It is displayed as `SUBJECT VALUE: EXPECTED` or, without a value, as `SUBJECT: EXPECTED`.
+/// Settings are named by their paths, and a long message is [shortened]. A program with flags for
+/// the settings calls [`describe`](Self::describe) to name the flags instead.
 ///
 /// ```
 /// use training::error::UsageError;
@@ -37,7 +39,7 @@ pub struct UsageError {
     pub subject: Subject,
     /// The value that was given; empty if there is none.
     pub value: String,
-    /// What is expected instead. Each `{}` stands for one of `settings`, in their order.
+    /// What is expected instead. The first `{}` stand for `settings`, in their order.
     pub expected: String,
     /// Paths of other settings that `expected` mentions.
     pub settings: Vec<String>,
@@ -161,7 +163,7 @@ pub fn unwritable(path: &Path, error: io::Error, usage: UsageError) -> anyhow::E
     }
 }
 
-/// Replaces each `{}` in a text by the name of the next setting.
+/// Replaces each `{}` in a text by the name of the next setting, as long as there is one.
 fn fill<'a>(
     text: &'a str,
     settings: &'a [String],

@@ -4,21 +4,22 @@
 //! The program `train` is the command-line interface of this library. The library itself prints
 //! nothing, parses no arguments and draws no plots. It reports what happens in a run to an
 //! [`Observer`](trainer::Observer). Messages for the user are events of `tracing` (see [`notes`]).
-//! A mistake of the user is returned as a [`UsageError`](error::UsageError), which names the wrong
-//! setting by its path.
+//! A mistake of the user is returned as an error, mostly as a [`UsageError`](error::UsageError),
+//! which names the wrong setting, file or line. Settings are named by their paths.
 //!
 //! Three promises hold for every run:
 //!
-//! - **The seed determines all random numbers.** Initial parameters, batches and dropout depend
-//!   only on the configuration, its seed and the step. On a CPU backend, two runs with the same
-//!   configuration on the same machine have the same losses, bit for bit, if they use the same
-//!   number of threads and processes.
+//! - **The seed determines all random numbers.** Random initial parameters, batches and dropout
+//!   depend only on the configuration, its seed, the step and the rank of the process. On a CPU
+//!   backend, two runs with the same configuration, data and initial parameters on the same machine
+//!   have the same losses, bit for bit, if they use the same number of threads and processes.
 //! - **A run is a folder that explains itself.** `config.json` has the settings to repeat the run,
 //!   `metrics.jsonl` has a line for each step, and `summary.json` has the result.
-//!   `checkpoints/step-N/` has all that is needed to continue.
-//! - **A killed run loses only the steps since its last checkpoint.** Files and checkpoints appear
-//!   whole or not at all. On CPU backends, a resumed run gives the same results as an
-//!   uninterrupted one, to the last bit.
+//!   `checkpoints/step-N/` has the parameters and the state from which training continues.
+//! - **A killed run loses only the steps since its last checkpoint.** Checkpoints and all files but
+//!   growing logs appear whole or not at all. On a CPU backend, a run that is resumed with the same
+//!   number of threads and processes gives the same results as an uninterrupted one, to the last
+//!   bit.
 //!
 //! # A task of your own
 //!
@@ -79,9 +80,8 @@
 //!
 //! # Modules
 //!
-//! Apart from its tests, each module imports only from modules above it in this table. The
-//! exceptions are `config::Schedule` and `config::ScheduleKind`, which synthetic tasks in `data`
-//! use, and a constant of `pretrained`, which `config` uses.
+//! Apart from its tests, each module imports only from modules above it in this table. The only
+//! exception is `config::Schedule`, which synthetic tasks in `data` use.
 //!
 //! | module | contents |
 //! |---|---|
@@ -99,7 +99,7 @@
 //! | [`run`] | the run folder, its records and checkpoints |
 //! | [`trainer`] | the training loop, one training step, the optimizer |
 //! | [`pretrained`] | pretrained models in folders of the Hugging Face format |
-//! | [`inference`] | a finished run as a predictor of lines |
+//! | [`inference`] | a trained run as a predictor of lines |
 
 #![recursion_limit = "256"]
 

@@ -6,20 +6,21 @@ use crate::config::{LoraConfig, RunConfig};
 use crate::data::{DataConfig, Limits};
 use crate::error::UsageError;
 
-/// Returns the maximum resident memory of this process so far, in bytes; `None` on systems other
-/// than Linux.
+/// Returns the maximum resident memory of this process so far, or since the last
+/// [`reset_peak_rss`], in bytes; `None` on systems other than Linux.
 pub fn peak_rss_bytes() -> Option<u64> {
     kibibytes("/proc/self/status", "VmHWM:")
 }
 
 /// Resets the maximum that [`peak_rss_bytes`] returns to the memory in use now. Does nothing on
-/// systems other than Linux.
+/// systems other than Linux, or if the system does not allow the reset.
 pub fn reset_peak_rss() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }
 
 /// Finds the first line of `file` that begins with `name`, such as `VmHWM: 12 kB`, and returns its
-/// value, converted to bytes. Returns `None` if the file cannot be read or has no such line.
+/// value, converted to bytes. Returns `None` if the file cannot be read or has no such line, or if
+/// the value is not a number of kB.
 fn kibibytes(file: &str, name: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -63,22 +64,23 @@ impl MachineMemory {
 /// allocations, so it is about the minimum that training takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TrainingMemory {
-    /// Parameters, gradients, moments of the optimizer, and the average of the parameters if there
-    /// is one.
+    /// Parameters, gradients, moments of the optimizer, the average of the parameters if there is
+    /// one, and the sums `W + alpha / rank * A B` of LoRA.
     pub state: u64,
-    /// Activations and logits of a batch.
+    /// Activations of the process's share of a batch, unless the backward pass computes them again,
+    /// and logits.
     pub batch: u64,
 }
 
-/// Returns the size of a run's state in bytes: `parameters` values in f32 and, for each of the
-/// `trained` ones among them, a gradient, two moments and, if the run has one, a moving average.
+/// Estimates the size of a run's state in bytes: `parameters` values in f32 and, for each of
+/// `trained` trained parameters, a gradient, two moments and, if the run has one, a moving average.
 pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usize {
     4 * (parameters + trained * (3 + usize::from(config.optimization.ema.is_some())))
 }
 
 impl TrainingMemory {
-    /// Estimates the memory of each of the `processes` processes of a run, which divide the batches.
-    /// `limits` are the limits of the run's data set.
+    /// Estimates the memory of each of the `processes` processes of a run, which divide the
+    /// batches. `limits` are the limits of the run's data set.
     pub fn of(config: &RunConfig, limits: &Limits, processes: usize) -> Self {
         let (model, optimization) = (&config.model, &config.optimization);
         let [d, d_ff] = [model.d_model, model.d_ff].map(|n| n as f64);

@@ -18,7 +18,8 @@ pub trait SequenceModel: Module + Sync {
     fn logits(&self, batch: &Batch) -> Tensor<3>;
 
     /// Returns the sum of the losses of all labels that are not padding, `[1]`. `chunk` is the
-    /// number of tokens whose logits are held in memory at a time; `None` for all tokens.
+    /// number of tokens whose logits are held in memory at a time; `None` for all tokens. A model
+    /// that cannot divide the logits may ignore `chunk`.
     fn loss(&self, batch: Batch, criterion: &CrossEntropy, chunk: Option<usize>) -> Tensor<1>;
 
     /// Returns the hypotheses for each source, the best first. Each begins with the token ids
@@ -26,8 +27,8 @@ pub trait SequenceModel: Module + Sync {
     ///
     /// # Errors
     ///
-    /// If the model cannot process a source or `prefix`, if a setting is not valid, or if the
-    /// logits are not finite.
+    /// If there is no source, if the model cannot process a source or `prefix`, if a setting is not
+    /// valid, or if the logits are not finite.
     fn generate(
         &self,
         sources: &[&[u32]],

@@ -17,8 +17,9 @@ pub fn max_tokens(config: &TransformerConfig) -> usize {
     }
 }
 
-/// Returns the model with positions for at least `tokens` tokens. A model with learned positions is
-/// returned unchanged, because its table cannot grow. `config` is the model's configuration.
+/// Returns the model with positions for at least `tokens` tokens, except that a model with learned
+/// positions is returned unchanged, because its table cannot grow. `config` is the model's
+/// configuration.
 pub fn with_room<'a>(
     model: &'a Transformer,
     config: &TransformerConfig,
@@ -31,7 +32,7 @@ pub fn with_room<'a>(
 }
 
 /// Returns the maximum number of tokens of an output for a source of `source_len` tokens. This is
-/// `max_length` if the source is at most as long as those of training. For a longer source, it is
+/// `max_length` if `source_len + 2` is at most `limits.sequence()`. For a longer source, it is
 /// `max_length` or `source_len + 1`, whichever is larger, but at most the model's [`max_tokens`].
 pub fn max_output(
     source_len: usize,

@@ -69,7 +69,7 @@ pub trait Collective {
 }
 
 impl dyn Collective + '_ {
-    /// Returns whether this is rank 0, the process that writes files and prints.
+    /// Returns whether this is rank 0, the process that writes the run folder and prints results.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
     }

@@ -36,7 +36,7 @@ impl Mpi {
     ///
     /// # Panics
     ///
-    /// If MPI has already been initialised.
+    /// If a launcher has started the process, and MPI has already been initialised.
     pub fn join() -> Option<Self> {
         let is_launched = OF_LAUNCHERS.iter().any(|name| env::var_os(name).is_some());
         if !is_launched {

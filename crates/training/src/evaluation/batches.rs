@@ -7,7 +7,7 @@ use crate::data::Example;
 /// They take 64 MiB in f32.
 const LOGITS: usize = 1 << 24;
 
-/// Maximum number of sequences in one forward pass if no batch size is given.
+/// Maximum number of examples in a batch if no batch size is given.
 pub(super) const ROWS: usize = 250;
 
 /// Returns the indices of the examples, in batches of at most `size` examples of similar lengths.
@@ -34,7 +34,8 @@ pub(super) fn batches(
 }
 
 /// Returns the batches that this process of a group computes. The processes take batches in turn.
-/// Consecutive batches have similar lengths, so each process has about the same work.
+/// Consecutive batches have similar lengths, so the processes have about the same work if there are
+/// many batches.
 pub(super) fn own(
     batches: Vec<Vec<usize>>,
     group: &dyn Collective,

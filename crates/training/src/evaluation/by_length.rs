@@ -110,6 +110,10 @@ impl<'a> ByLength<'a> {
     }
 
     /// Decodes and scores sequences of one length.
+    ///
+    /// # Errors
+    ///
+    /// If a setting does not fit the model, or if the logits are not finite.
     pub fn of_length(
         &self,
         length: usize,

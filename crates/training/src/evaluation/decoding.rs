@@ -121,7 +121,7 @@ pub fn decode<M: SequenceModel>(
 ///
 /// # Errors
 ///
-/// If a source does not fit the model, or if the logits are not finite.
+/// The same as those of [`decode`].
 pub fn decode_greedily<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

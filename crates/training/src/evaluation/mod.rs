@@ -1,8 +1,8 @@
 //! Evaluation of models on held-out examples.
 //!
 //! [`teacher_forced`] scores predictions of each token from the correct tokens before it.
-//! [`decode`] lets the model generate the whole output. [`test()`] does both on the test split of a
-//! finished run, and [`ByLength`] does both on sequences of chosen lengths.
+//! [`decode`] lets the model generate the whole output. [`test()`] does both with the trained model
+//! at the end of a run, and [`ByLength`] does both on sequences of chosen lengths.
 
 mod batches;
 mod by_length;

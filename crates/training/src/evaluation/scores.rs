@@ -26,6 +26,10 @@ impl Scores {
     /// held-out examples of a split, because the reference texts are found by the examples'
     /// indices. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is
     /// the group of a single process.
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`decode`](super::decode).
     pub fn of<M: SequenceModel>(
         model: &M,
         dataset: &dyn Dataset,

@@ -27,8 +27,12 @@ pub struct TestResult {
 }
 
 /// Evaluates a trained model on the test split of its run, and measures its loss on the validation
-/// split. The processes of `group` divide the work; [`Alone`](crate::collective::Alone) is the
-/// group of a single process.
+/// split. A data set without a test split is evaluated on its validation split. The processes of
+/// `group` divide the work; [`Alone`](crate::collective::Alone) is the group of a single process.
+///
+/// # Errors
+///
+/// The same as those of [`decode`](super::decode).
 pub fn test<M: SequenceModel>(
     model: &M,
     dataset: &dyn Dataset,

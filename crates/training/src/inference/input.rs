@@ -50,7 +50,7 @@ impl Input {
     ///
     /// # Errors
     ///
-    /// If the file cannot be read.
+    /// If the file cannot be opened.
     pub fn open(path: &Path) -> Result<Self, UsageError> {
         let is_stdin = path == Path::new("-");
         let reader: Box<dyn BufRead> = match is_stdin {

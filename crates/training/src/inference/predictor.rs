@@ -249,8 +249,7 @@ impl<'a> Predictor<'a> {
         else {
             return 0;
         };
-        // Without an end symbol, every output has exactly `max_length` tokens, so `extends` is
-        // ignored.
+        // Without an end symbol, the model cannot end an output, so `extends` is ignored.
         match *extends && config.eos_id.is_some() {
             true => {
                 let (limits, model) = (self.run.dataset.limits(), &self.run.config.model);
@@ -261,7 +260,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// Returns the model, with enough positions for the sources and targets of `requests` and for
-    /// outputs of `max_length` tokens.
+    /// outputs of `max_length` tokens, unless its positions are learned.
     fn model(&self, requests: &[Request], max_length: usize) -> Cow<'_, Transformer> {
         // The decoder reads the begin symbol before the target.
         let tokens = |request: &Request| request.source.len().max(request.target.len() + 1);
@@ -320,8 +319,8 @@ fn sources(requests: &[Request]) -> Vec<&[u32]> {
     requests.iter().map(|request| &request.source[..]).collect()
 }
 
-/// Converts an error of the model, so that it names the wrong setting or the line of `requests`
-/// whose output is not finite.
+/// Converts an error of the model. An error about a setting then names the setting by its path, and
+/// an error about an output that is not finite names the line of `requests`, unless this is empty.
 fn error_of(requests: &[Request], error: GenerateError) -> anyhow::Error {
     let line = match (&error, requests) {
         (GenerateError::NotFinite { sequence, .. }, [_, ..]) => Some(requests[*sequence].line),

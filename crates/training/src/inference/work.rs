@@ -21,8 +21,8 @@ pub struct Generation {
     pub prefix: Vec<u32>,
     /// Whether JSON results include the cross-attention weights of each token.
     pub alignments: bool,
-    /// Whether a source that is longer than the training sources may have an output of more than
-    /// `config.max_length` tokens. Ignored if outputs have no end symbol.
+    /// Whether a long source may have an output of more than `config.max_length` tokens; see
+    /// [`max_output`](crate::positions::max_output). Ignored if outputs have no end symbol.
     pub extends: bool,
 }
 

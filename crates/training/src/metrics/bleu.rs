@@ -1,6 +1,6 @@
 //! BLEU (Papineni et al. 2002) of a corpus, as sacreBLEU computes it (Post 2018). It counts n-grams
-//! of up to four tokens. Exponential smoothing replaces the precision of an n-gram order without a
-//! match.
+//! of up to four tokens. Exponential smoothing replaces the precision of an n-gram order whose
+//! n-grams have no match, unless no order has a match.
 
 use super::counts::Counts;
 use super::text::{matches, merge_largest, n_grams};
@@ -20,11 +20,11 @@ pub struct BleuCounts {
 /// The BLEU score of a corpus and its parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bleu {
-    /// `100 BP exp(mean of ln precision)`, from 0 to 100.
+    /// `BP exp(mean of ln p)` from 0 to 100, where `p` are the `precisions` in percent.
     pub score: f64,
     /// Percentage of the hypotheses' n-grams that also occur in a reference, for n from 1 to 4. An
     /// n without a match has a smoothed value. The value is 0 if no n has a match, or if the
-    /// hypotheses have no n-grams.
+    /// hypotheses have no n-grams of this n.
     pub precisions: [f64; ORDER],
     /// Brevity penalty `BP`: below 1 if the hypotheses have fewer tokens in total than the
     /// references.

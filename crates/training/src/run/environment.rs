@@ -25,7 +25,7 @@ pub struct Environment {
     /// Working directory of the process; `None` if it was removed or cannot be read.
     pub directory: Option<String>,
     /// Git revision of the working directory, followed by `-dirty` if tracked files were changed;
-    /// `None` without git, or if the directory is not in a repository.
+    /// `None` without git, or if the directory is not in a repository with a commit.
     pub git_revision: Option<String>,
     /// Number of threads of the CPU backend.
     pub threads: usize,
@@ -91,7 +91,7 @@ pub(super) fn add_environment(
 }
 
 /// Returns the git revision of the working directory; `None` without git, or if the directory is
-/// not in a repository.
+/// not in a repository with a commit.
 fn git_revision() -> Option<String> {
     let output = Command::new("git")
         .args([

@@ -26,7 +26,7 @@ const RUN: &str = "run";
 const CANNOT_LOG: &str = "cannot write metrics.jsonl";
 
 /// A run folder that this process has opened. Until the `RunFolder` is dropped, no other process
-/// can open the folder.
+/// can open the folder, unless the file system does not support locks.
 ///
 /// As an [`Observer`], it writes the metrics of steps and evaluations to `metrics.jsonl`.
 ///
@@ -114,7 +114,8 @@ impl RunFolder {
     }
 
     /// Rejects a `run_dir` that equals `caches`, the folder of cached corpora, or that exists and
-    /// is not an empty folder. Call this function before a long preparation of data, to fail early.
+    /// is not an empty folder. Files of a process that was killed before it wrote `config.json` do
+    /// not count. Call this function before a long preparation of data, to fail early.
     ///
     /// # Errors
     ///
@@ -172,7 +173,7 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// If the file cannot be written.
+    /// If the file cannot be read or written.
     pub fn rewind(&mut self, position: &MetricsPosition, step: usize) -> Result<()> {
         self.files.as_mut().map_or(Ok(()), |files| {
             files.metrics.rewind(position, step).context(CANNOT_LOG)

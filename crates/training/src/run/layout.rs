@@ -29,7 +29,7 @@ pub const CHECKPOINTS: &str = "checkpoints";
 /// File that is locked while a process trains in the folder.
 pub(super) const LOCK: &str = "lock";
 
-/// Maximum size of a JSON file of a run, in MiB. Metrics have no maximum.
+/// Maximum size of a JSON file in a run folder, in MiB. Metrics and checkpoints have no maximum.
 pub(super) const LARGEST: u64 = 64;
 
 /// Returns the error that a run's file or folder, `path`, cannot be used. `what` says why. The

@@ -113,8 +113,8 @@ fn method_name(method: Method) -> String {
     }
 }
 
-/// Writes the scores by length of a finished run to its `lengths.json`. Scores of other lengths
-/// that were measured with the same settings stay in the file.
+/// Writes the scores by length that a run measures at its end to its `lengths.json`. Scores of
+/// other lengths that were measured with the same settings stay in the file.
 ///
 /// # Errors
 ///
@@ -134,7 +134,7 @@ pub fn save_lengths(folder: &Path, of: LengthsOf, scores: Vec<LengthScore>) -> R
 ///
 /// `is_last` says whether the model is the run's newest checkpoint. `is_own` says whether the run
 /// itself made the evaluation in `lengths.json`, after its training. If `is_last` and not `is_own`,
-/// the scores replace those of an earlier step in `lengths.json`.
+/// the scores replace those of an earlier step in `lengths.json` with otherwise the same settings.
 ///
 /// # Errors
 ///

@@ -33,7 +33,8 @@ impl LockedFolder {
         &self.path
     }
 
-    /// Checks that the path still names the locked folder.
+    /// Checks that the path still names the locked folder. On systems other than Unix, only checks
+    /// that it names a folder with a lock file.
     ///
     /// # Errors
     ///
@@ -89,9 +90,9 @@ impl LockedFolder {
     }
 }
 
-/// Locks a folder against other processes until the result is dropped. The system unlocks the
-/// folder when the process ends, even if the process is killed. Errors name `argument`, the
-/// argument for the folder.
+/// Locks a folder against other processes until the result is dropped, if the file system supports
+/// locks. The system unlocks the folder when the process ends, even if the process is killed.
+/// Errors name `argument`, the argument for the folder.
 pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
     let file = lock_file(folder, argument)?;
     let path = folder.into();

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 /// Factor that the loss is multiplied by, so that small gradients do not vanish in f16.
 ///
-/// The factor doubles after 2,000 steps with finite gradients. After a step with gradients that are
-/// not finite, a factor above 1 halves, and the step does not update the parameters.
+/// The factor doubles after 2,000 successive steps with finite gradients. After a step with
+/// gradients that are not finite, a factor above 1 halves, and the step does not update the
+/// parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LossScale {
     /// Factor of the loss, a power of two.
@@ -14,7 +15,7 @@ pub struct LossScale {
     pub steps: usize,
 }
 
-/// Number of steps with finite gradients after which the factor doubles.
+/// Number of successive steps with finite gradients after which the factor doubles.
 const STEPS: usize = 2000;
 
 impl Default for LossScale {

@@ -81,8 +81,8 @@ impl MetricsLog {
     /// Truncates the file to its position at the checkpoint after `step` steps.
     ///
     /// If the bytes up to that position differ from those at the checkpoint, the file is damaged.
-    /// It is then kept as `metrics.damaged.jsonl`. The undamaged lines up to `step` are written
-    /// again, and a warning says what is missing.
+    /// It is then kept as `metrics.damaged.jsonl`, unless it is empty. The undamaged lines up to
+    /// `step` are written again, and a warning says what is missing.
     pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
         let mut hash = Sha256::new();
         let start = BufReader::new(File::open(&self.path)?).take(position.bytes);

@@ -11,7 +11,8 @@ use crate::error::UsageError;
 /// Name of the argument for the folder of a new run, as errors show it.
 pub(super) const RUN_DIR: &str = "run_dir";
 
-/// Creates the folder `path` if it does not exist, and rejects a folder that is not empty.
+/// Creates the folder `path` if it does not exist, and rejects a folder that is not empty. Files
+/// that a killed process may have left do not count.
 pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
     let mut entries = entries(path)?;
     // Files that `is_left` accepts do not count, because a process that was killed before it wrote

@@ -58,7 +58,8 @@ pub enum Event<'a> {
         /// Why training ended.
         reason: &'a EndReason,
     },
-    /// Training has ended, was stopped or has failed. This is the last event.
+    /// Training has ended, was stopped or has failed. This is the last event. A run that fails
+    /// before it begins to take steps does not have this event.
     End,
 }
 

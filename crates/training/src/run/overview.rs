@@ -25,7 +25,8 @@ pub struct Overview {
     pub step: usize,
     /// Total number of steps; `None` if neither `status.json` nor `config.json` has it.
     pub steps: Option<usize>,
-    /// Best evaluation by the metric `evaluation.best_by`; `None` if there was no evaluation.
+    /// Best evaluation by the metric `evaluation.best_by`; `None` if there was no evaluation with
+    /// a value of this metric.
     pub best: Option<BestMetric>,
     /// Seconds of training; `None` if no file records them.
     pub seconds: Option<f64>,
@@ -160,8 +161,8 @@ fn read_summary(folder: &Path) -> Result<Map<String, Value>, UsageError> {
     serde_json::from_slice(&json).map_err(|error| wrong(format!("is damaged ({error})")))
 }
 
-/// Returns the best evaluation; `None` if there was no evaluation. If several evaluations are
-/// equally good, returns the first of them.
+/// Returns the best evaluation; `None` if there was no evaluation with a value of the metric. If
+/// several evaluations are equally good, returns the first of them.
 fn best(config: &Value, lines: &[MetricsLine]) -> Option<BestMetric> {
     let by = config["evaluation"]["best_by"].clone();
     let by: BestBy = serde_json::from_value(by).unwrap_or_default();

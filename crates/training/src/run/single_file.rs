@@ -23,7 +23,8 @@ const RUN: &str = "run";
 ///
 /// # Errors
 ///
-/// If the run's data set is read from other files, which the single file would not have.
+/// If the run's data set is read from other files, which the single file would not have, or belongs
+/// to another program, or if a setting of the data set is wrong.
 pub fn to_bytes(config: &RunConfig, model: &Transformer) -> Result<Vec<u8>> {
     if config.data.check()?.is_none() {
         let expected =
@@ -68,8 +69,8 @@ impl SingleFileRun {
     ///
     /// # Errors
     ///
-    /// If the bytes are not those of a file from [`to_bytes`]. The message does not name the file, so
-    /// that the caller can put a name before it, as in `NAME: is empty`.
+    /// If the bytes are not those of a file from [`to_bytes`]. The message does not name the file,
+    /// so that the caller can put a name before it, as in `NAME: is empty`.
     pub fn from_bytes(bytes: &[u8], device: &Device) -> Result<Self> {
         if bytes.is_empty() {
             bail!("is empty");

@@ -20,13 +20,13 @@ pub enum Status {
     /// A process trains or tests the model.
     Running,
     /// A user stopped the run, or the run has imported weights and was not trained yet. The run can
-    /// be resumed.
+    /// be resumed, unless it was imported without corpora.
     Stopped,
     /// Training has ended, and the results are in `summary.json`.
     Finished,
     /// The loss, a gradient, a parameter or an output was not finite.
     Diverged,
-    /// Another error ended the run. The run can be resumed from its last checkpoint.
+    /// Another error ended the run. The run can be resumed from its last checkpoint, if it has one.
     Failed,
     /// The process ended without recording why: it was killed, or the machine failed. The run can
     /// be resumed. `status.json` never has this status, but [`read_status`] derives it.

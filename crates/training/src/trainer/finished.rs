@@ -18,7 +18,7 @@ pub enum Ending<M> {
     /// The observer stopped the run, which can be resumed from `checkpoint`.
     Stopped {
         /// Cause that the observer returned, such as `SIGINT`. In a group, the observer of another
-        /// process may have returned it.
+        /// process may have returned it. It is `another process` if that cause is not a signal.
         by: &'static str,
         /// Number of steps taken.
         step: usize,

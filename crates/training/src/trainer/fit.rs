@@ -24,7 +24,8 @@ const EVALUATE_EVERY: usize = 100;
 /// Maximum default number of steps between two evaluations, for data sets with epochs.
 const LONGEST_EPOCH: usize = 5000;
 
-/// Number of steps between two readings of losses. Each reading makes the host wait for the device.
+/// Maximum number of steps between two readings of losses. Each reading makes the host wait for the
+/// device.
 const READ_EVERY: usize = 10;
 
 /// Seconds of training after which losses are read even if fewer steps were taken.
@@ -35,9 +36,10 @@ type Stop = (&'static str, PathBuf);
 
 /// Trains a model and writes everything about the run to its folder.
 ///
-/// Parameters, batches and dropout depend only on the configuration, its seed and the step. On a
-/// CPU backend, a run with the same configuration and the same number of threads and processes
-/// therefore has the same losses, bit for bit, however often it is stopped and resumed.
+/// Batches, dropout and the initial parameters of [`new`](Trainer::new) depend only on the
+/// configuration, its seed, the step and the rank of the process. On a CPU backend, a run with the
+/// same configuration, data, initial parameters and number of threads and processes on the same
+/// machine therefore has the same losses, bit for bit, however often it is stopped and resumed.
 ///
 /// ```
 /// use burn::tensor::Device;
@@ -188,7 +190,8 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     /// # Errors
     ///
     /// If the loss, the gradient, a parameter or an output is not finite
-    /// ([`DivergedError`](crate::error::DivergedError)), if the folder cannot be written, or if the
+    /// ([`DivergedError`](crate::error::DivergedError)), if a validation example does not fit the
+    /// model, if the processes of a group differ, if the folder cannot be written, or if the
     /// observer returns an error.
     pub fn train(mut self, observer: &mut dyn Observer) -> Result<Ending<M>> {
         let fast_paths = self.config.execution.fast_paths();

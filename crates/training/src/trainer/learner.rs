@@ -21,7 +21,7 @@ pub struct Learner<M> {
     /// Model in training. It is `None` only during an update, so that its tensors have a single
     /// owner and can be updated in place.
     pub(super) model: Option<M>,
-    /// Optimizer, with the moments of all parameters.
+    /// Optimizer, with the moments of the trained parameters.
     pub optimizer: Optimizer,
     /// Moving average of the parameters; `None` if the run has no moving average.
     pub(super) average: Option<MovingAverage>,
@@ -91,6 +91,10 @@ impl<M: SequenceModel> Learner<M> {
     /// Takes step number `step`, counted from 1. The gradients of all batches are summed, which
     /// gives the gradients of one large batch. `scale` is the loss scale of f16; `None` in other
     /// precisions.
+    ///
+    /// # Panics
+    ///
+    /// If `batches` is empty.
     pub fn step(
         &mut self,
         step: usize,
@@ -152,7 +156,7 @@ impl<M: SequenceModel> Learner<M> {
     }
 
     /// Runs the forward pass of a batch and returns the sum of its losses divided by `tokens`,
-    /// `[1]`. `tokens` is the number of tokens in all batches of the step.
+    /// `[1]`. `tokens` is the number of tokens in all batches of the step, in all processes.
     pub fn loss(&self, batch: Batch, tokens: usize) -> Tensor<1> {
         fused::in_pool(&batch.source.device(), || {
             let _format = self.mixed.matmuls();
@@ -175,7 +179,7 @@ impl<M: SequenceModel> Learner<M> {
     ///
     /// # Panics
     ///
-    /// If no process has a loss.
+    /// If the group is a single process and `loss` is `None`.
     pub fn exchange(
         &mut self,
         gradients: GradientsParams,
@@ -189,8 +193,8 @@ impl<M: SequenceModel> Learner<M> {
         reduce(group, model, gradients, loss, &mut self.traffic)
     }
 
-    /// Updates all parameters and returns the global gradient norm before clipping. See
-    /// [`Optimizer::step`] for the arguments.
+    /// Updates all parameters that have a gradient, and returns the global gradient norm before
+    /// clipping. See [`Optimizer::step`] for the arguments and panics.
     pub fn update(
         &mut self,
         learning_rate: f64,

@@ -1,4 +1,5 @@
-//! Reads losses from the device, some steps after they were computed, and ends runs that diverge.
+//! Reads losses from the device, often some steps after they were computed, and ends runs that
+//! diverge.
 
 use std::time::Instant;
 
@@ -53,7 +54,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
     }
 
     /// Returns the error of a run that cannot continue because `what` happened. The error names the
-    /// newest checkpoint whose parameters gave a finite loss, if one is known.
+    /// newest checkpoint whose parameters gave a finite loss, if one is known. This checkpoint may
+    /// have been removed since.
     pub(super) fn diverged(&self, what: String) -> anyhow::Error {
         let last = match (self.saved, self.proven) {
             (None, _) => "there is no checkpoint".into(),

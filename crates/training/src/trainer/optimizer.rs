@@ -1,5 +1,5 @@
-//! Adam (Vaswani et al. 2017, section 5.3) and AdamW for all parameters of a model, with clipping
-//! of the global gradient norm.
+//! Adam (Vaswani et al. 2017, section 5.3) and AdamW for the trained parameters of a model, with
+//! clipping of the global gradient norm.
 //!
 //! [`fused::Adam`] updates a single tensor. The moments are kept here by parameter name, so that a
 //! checkpoint holds them in a fixed order.
@@ -17,7 +17,7 @@ use transformer::weights::{
 use super::restore::take;
 use crate::config::{OptimizerConfig, OptimizerKind};
 
-/// Adam or AdamW, with the moments of all parameters.
+/// Adam or AdamW, with the moments of the parameters that it has updated.
 #[derive(Clone)]
 pub struct Optimizer {
     config: OptimizerConfig,
@@ -43,11 +43,16 @@ impl Optimizer {
         }
     }
 
-    /// Updates all parameters and returns the global gradient norm before clipping, `[1]`.
+    /// Updates all parameters that have a gradient, and returns the global gradient norm before
+    /// clipping, `[1]`.
     ///
     /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
     /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping, and
     /// with a `loss_scale` of 1, `norm` is ignored: the update computes the norm in the same pass.
+    ///
+    /// # Panics
+    ///
+    /// If no parameter has a gradient, unless `norm` is given and not ignored.
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
@@ -80,8 +85,8 @@ impl Optimizer {
         )
     }
 
-    /// Returns the moments of all parameters, flattened to `[n]`. The moments of the parameter
-    /// `NAME` have the names `moment_1.NAME` and `moment_2.NAME`.
+    /// Returns the moments of all parameters that were updated, flattened to `[n]`. The moments of
+    /// the parameter `NAME` have the names `moment_1.NAME` and `moment_2.NAME`.
     pub fn state(&self) -> Parameters {
         let both = |(name, moments): (&String, &Moments)| {
             [("moment_1", &moments.first), ("moment_2", &moments.second)]
@@ -91,7 +96,7 @@ impl Optimizer {
     }
 
     /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates. `shapes`
-    /// has the shape of each parameter of the model by its name.
+    /// has the shape of each trained parameter of the model by its name.
     ///
     /// # Errors
     ///
@@ -181,7 +186,7 @@ struct Update<'a> {
     learning_rate: f64,
     gradients: GradientsParams,
     /// Factor that the gradients are multiplied by, `[1]`. If it is `None`, the gradients are not
-    /// scaled, and the update adds their squares to `squares`.
+    /// scaled, and the update adds the sum of their squares to `squares`.
     scale: Option<Tensor<1>>,
     squares: Sum,
 }
@@ -228,8 +233,8 @@ impl Update<'_> {
             beta_1: config.beta_1,
             beta_2: config.beta_2,
             epsilon: config.epsilon,
-            // Weight decay excludes parameters of rank 1, which are biases and layer-norm
-            // parameters.
+            // Weight decay excludes parameters of rank 1. In a `Transformer`, these are the biases
+            // and the parameters of norms.
             weight_decay: match config.kind {
                 OptimizerKind::AdamW if rank > 1 => config.weight_decay,
                 _ => 0.0,

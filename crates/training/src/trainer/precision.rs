@@ -2,8 +2,9 @@
 //!
 //! Parameters and moments stay in f32 (Micikevicius et al. 2018), and the loss is computed in f32.
 //!
-//! On the backend flex with fast paths (the kernels of `fused`), bf16 is a format of matmuls: they
-//! round their inputs to bf16 and sum in f32, and all tensors stay f32 ([`fused::bf16_matmuls`]).
+//! On the backend flex with fast paths (the kernels of `fused`), bf16 is a format of matmuls, and
+//! all tensors stay f32 ([`fused::bf16_matmuls`]). If the CPU has bf16 instructions, large matmuls
+//! outside attention round their inputs to bf16 and sum in f32.
 //! In f16, and in bf16 on other backends or without fast paths, the model's tensors have 16 bits.
 //! Each step casts the parameters, and the cast's backward pass returns the gradients in f32. In
 //! f16, small gradients would be rounded to 0. The loss is therefore multiplied by a factor that is
@@ -20,7 +21,7 @@ use crate::error::UsageError;
 pub(super) enum Mixed {
     /// Everything is f32.
     No,
-    /// Tensors are f32, and matmuls round their inputs to bf16.
+    /// Tensors are f32, and [`fused::bf16_matmuls`] are on.
     Matmuls,
     /// Tensors have 16 bits.
     Tensors(FloatDType),
@@ -51,8 +52,8 @@ impl Mixed {
         }
     }
 
-    /// Returns a copy of `master` in the precision of the forward pass. Gradients reach the
-    /// parameters of `master` through the cast.
+    /// Returns a copy of `master` in the precision of the forward pass. If the copy has 16 bits,
+    /// gradients reach the parameters of `master` through the cast.
     pub fn computing<M: Module>(self, master: &M) -> M {
         match self {
             Self::No | Self::Matmuls => master.clone(),
@@ -64,12 +65,12 @@ impl Mixed {
 /// Sets the default precision of a device to that of the model's tensors, if they have 16 bits.
 /// Call this function before any tensor is on the device.
 ///
-/// In f32, this function does nothing. In bf16, it does nothing where the fast paths of the calling
-/// thread compute matmuls in bf16, because tensors then stay f32.
+/// In f32, this function does nothing. In bf16, it does nothing on flex if the calling thread has
+/// fast paths, because tensors then stay f32.
 ///
 /// # Errors
 ///
-/// If the device does not support the precision.
+/// If the device does not support the precision, or has been used or configured before.
 pub fn configure(precision: Precision, device: &mut Device) -> Result<(), UsageError> {
     let Mixed::Tensors(dtype) = Mixed::of(precision, device) else {
         return Ok(());

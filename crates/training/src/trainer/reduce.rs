@@ -8,14 +8,14 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 
 use crate::collective::Collective;
 
-/// Minimum number of elements of a gradient that is sent in a message of its own. Smaller gradients
-/// share one message, because each message waits for all processes.
+/// Minimum number of elements of a gradient that is summed by its own call of [`Collective::sum`].
+/// Smaller gradients share one call, because each call waits for all processes.
 const LARGE: usize = 1 << 18;
 
 /// How much data a process sends to the others in a step, and how long the exchanges took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Bytes of one step: the gradients, the loss, and a flag for each parameter.
+    /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter.
     pub bytes_per_step: usize,
     /// Seconds, over all steps, in which the process exchanged gradients or waited for others to do
     /// so.

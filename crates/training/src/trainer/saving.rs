@@ -23,8 +23,8 @@ impl<M: SequenceModel> Trainer<'_, M> {
     ///
     /// # Errors
     ///
-    /// If the checkpoint does not fit the configuration or the model, or if the folder cannot be
-    /// written. In the first case, the folder is unchanged.
+    /// If the checkpoint is damaged, or does not fit the configuration or the model, or if the
+    /// folder cannot be written. In the first two cases, the folder is unchanged.
     pub fn resume(&mut self, files: &LoadedCheckpoint) -> Result<()> {
         let state = checkpoint::read_state(files)?;
         checkpoint::check_config(files, self.config)?;

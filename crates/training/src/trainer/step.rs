@@ -1,5 +1,5 @@
 //! One training step of a run: its batches, random numbers and learning rate, all functions of the
-//! configuration, its seed and the step.
+//! configuration, its seed, the step, and the process's place in its group.
 
 use anyhow::Result;
 use burn::tensor::Device;

@@ -1,4 +1,4 @@
-//! Training in memory, one step per call: without a run folder, threads or a clock.
+//! Training in memory, one step per call: without a run folder, a prefetcher or a clock.
 
 use anyhow::{Context, Result};
 use burn::tensor::Device;
@@ -16,7 +16,7 @@ use crate::run::loss_scale::LossScale;
 /// Trains the model of a synthetic task, one step per call.
 ///
 /// A stepper takes the same steps as a [`Trainer`](super::Trainer) with the same configuration. It
-/// writes no files, starts no threads and reads no clock, so it also works in a browser.
+/// writes no files, starts no threads of its own and reads no clock, so it also works in a browser.
 ///
 /// ```
 /// use burn::tensor::Device;

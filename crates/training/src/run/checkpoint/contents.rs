@@ -33,7 +33,7 @@ pub const STATE: &str = "state.json";
 ///
 /// # Errors
 ///
-/// If no checkpoint can be used.
+/// If no checkpoint can be used, or if a newer version of this program wrote one of a later step.
 pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), UsageError> {
     let found = checkpoints.newest(check_files);
     let (step, files, skipped) = found.map_err(|error| match &error {
@@ -49,8 +49,8 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     Ok((step, files))
 }
 
-/// Rejects a checkpoint that lacks a required file, or whose state is of a different step than the
-/// name of its folder says.
+/// Rejects a checkpoint that lacks a required file, or whose state is damaged or of a different
+/// step than the name of its folder says.
 fn check_files(step: usize, files: &LoadedCheckpoint) -> Result<(), CheckpointError> {
     files.get(CONFIG)?;
     files.open(MODEL)?;
@@ -88,7 +88,8 @@ pub(super) fn at_step(
 ///
 /// # Errors
 ///
-/// If a fixed setting differs; the error names the first one.
+/// If a fixed setting differs (the error names the first one), or if the checkpoint's configuration
+/// cannot be used.
 pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
     const FIXED: [&str; 11] = [
         "data",
@@ -180,7 +181,8 @@ fn parse<T: DeserializeOwned>(
 ///
 /// # Errors
 ///
-/// If the checkpoint has no such file, or it is not a safetensors file.
+/// If the checkpoint has no such file, or it is not a safetensors file of f32 tensors and quantised
+/// matrices.
 pub fn read_parameters(files: &LoadedCheckpoint, name: &str) -> Result<Parameters, UsageError> {
     weights::read_file(files.open(name)?)
         .map_err(|error| unusable(&files.path(name), error.to_string()))

@@ -1,5 +1,5 @@
-//! Stores checkpoints in folders `checkpoints/step-N`. A folder is written whole or not at all, and
-//! has a checksum of each file.
+//! Stores checkpoints in folders `checkpoints/step-N`. A folder is written whole or not at all. Its
+//! manifest has a checksum of each other file.
 
 mod manifest;
 
@@ -39,9 +39,9 @@ pub enum CheckpointError {
     /// A file is missing or differs from what was written. Other checkpoints may be undamaged.
     #[error("{path}: {what}")]
     Damaged {
-        /// Path of the damaged file.
+        /// Path of the damaged file, or of a folder without an undamaged checkpoint.
         path: String,
-        /// What is wrong with the file.
+        /// What is wrong with the file or folder.
         what: String,
     },
     /// A newer version of this program wrote the checkpoint.
@@ -105,7 +105,7 @@ impl Checkpoints {
         self.folder.join(format!("step-{step}"))
     }
 
-    /// Returns whether no checkpoint has been written yet.
+    /// Returns whether the folder of checkpoints does not exist or is empty.
     ///
     /// # Errors
     ///
@@ -118,7 +118,8 @@ impl Checkpoints {
         }
     }
 
-    /// Returns the steps that have a checkpoint, in increasing order.
+    /// Returns the steps that have a folder `step-N`, in increasing order. The checkpoints in these
+    /// folders may be damaged.
     pub fn steps(&self) -> Vec<usize> {
         let step = |entry: fs::DirEntry| {
             let name = entry.file_name();
@@ -135,7 +136,8 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If the checkpoint cannot be written. An older checkpoint of the same step is then kept.
+    /// If the checkpoint cannot be written. An older checkpoint of the same step is then kept,
+    /// unless the new one is already in place.
     pub fn save(&self, step: usize, files: &[(&str, Content<'_>)]) -> Result<PathBuf> {
         let path = self.path(step);
         let write = || -> Result<()> {
@@ -243,7 +245,8 @@ impl Checkpoints {
     ///
     /// # Errors
     ///
-    /// If no checkpoint can be used, or if a newer version of this program wrote one.
+    /// If no checkpoint can be used, or if a newer version of this program wrote one of a later
+    /// step.
     pub fn newest(
         &self,
         check: impl Fn(usize, &LoadedCheckpoint) -> Result<(), CheckpointError>,
@@ -300,7 +303,7 @@ impl Checkpoints {
 
     fn remove(&self, step: usize) -> Result<()> {
         let path = self.path(step);
-        // The manifest is removed first, so that a half-removed folder is not a checkpoint.
+        // The manifest is removed first, so that a half-removed checkpoint counts as damaged.
         let removed = remove_file(&path.join(MANIFEST)).and_then(|()| remove_folder(&path));
         removed.with_context(|| format!("cannot remove {}", path.display()))
     }
@@ -364,7 +367,7 @@ impl LoadedCheckpoint {
     ///
     /// # Errors
     ///
-    /// If the checkpoint has no such file.
+    /// If the checkpoint has no such file, or if it is not a file of weights.
     pub fn open(&self, name: &str) -> Result<&File, CheckpointError> {
         match self.files.get(name) {
             Some(Loaded::Open(file)) => Ok(file),
@@ -376,7 +379,7 @@ impl LoadedCheckpoint {
         CheckpointError::damaged(&self.path(name), MISSING)
     }
 
-    /// Returns whether the checkpoint has the file `name`.
+    /// Returns whether the checkpoint has the file `name`, and the file was kept when it was read.
     pub fn has(&self, name: &str) -> bool {
         self.files.contains_key(name)
     }

@@ -48,8 +48,8 @@ impl TrainedRun {
     ///
     /// # Errors
     ///
-    /// If the folder is not a run's, or if one of its files cannot be used. The message names the
-    /// path.
+    /// If the folder is not a run's, if it has no such checkpoint, or if one of its files cannot be
+    /// used. The message names the path.
     pub fn load_selected(
         folder: &Path,
         selector: CheckpointSelector,
@@ -75,7 +75,8 @@ impl TrainedRun {
 ///
 /// # Errors
 ///
-/// If a file cannot be used. The message names the path.
+/// If there is no such checkpoint, or if a file cannot be used, for example because its settings
+/// differ from `config`. The message names the path.
 pub fn load_model(
     folder: &Path,
     config: &RunConfig,

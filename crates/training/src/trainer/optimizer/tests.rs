@@ -99,7 +99,7 @@ fn check_scaled(
         }
     }
     // If all gradients were multiplied by a wrong factor, Adam's updates would hardly change, but
-    // the moments would. The moments are therefore checked, too.
+    // the moments would. The first moments are therefore checked, too.
     for (name, expected) in [("weight", &by_hand.m[..2]), ("bias", &by_hand.m[2..])] {
         let found: Vec<f64> = optimizer.moments[name].first.to_data().iter().collect();
         for (found, expected) in found.iter().zip(expected) {
