@@ -24,7 +24,7 @@ use crate::terminal::{Paint, measure_text, output};
 const SHOWN: usize = 5;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
-/// evaluates by length, and plots curves and attention.
+/// evaluates by length if `by_length` is given, and plots curves and attention.
 ///
 /// # Errors
 ///
