@@ -5,18 +5,19 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Makes the allocator keep freed pages, because the next step needs all of them again. Otherwise
-/// the kernel would have to clear each page again. The environment variable `MIMALLOC_PURGE_DELAY`
+/// Makes the allocator keep freed pages, because later steps use them again. Otherwise the
+/// kernel would have to clear each page again. The environment variable `MIMALLOC_PURGE_DELAY`
 /// takes precedence.
 pub fn keep_freed_pages() {
     set_purge_delay(-1);
 }
 
 /// Makes the allocator return freed pages at once, until the result is dropped. Memory that only
-/// loading a model needs is then not kept beside the model.
+/// loading a model needs is then not kept beside the model. The environment variable
+/// `MIMALLOC_PURGE_DELAY` takes precedence.
 ///
-/// Until the result is dropped, the kernel also gives no huge pages. A huge page that is used only
-/// in part takes memory as a whole, which costs 4 % of a model of 2.5 GB.
+/// Until the result is dropped, Linux also gives no huge pages. A huge page that is used only in
+/// part takes memory as a whole, which costs 4 % of a model of 2.5 GB.
 pub fn return_freed_pages() -> ReturnsPages {
     set_purge_delay(0);
     ReturnsPages {
@@ -36,11 +37,12 @@ impl Drop for ReturnsPages {
     }
 }
 
-/// Allows or forbids huge pages in this process, and returns whether they were allowed before.
+/// Allows or forbids huge pages in this process, and returns whether they were allowed before, or
+/// false if the kernel does not say.
 #[cfg(target_os = "linux")]
 fn enable_huge_pages(enable: bool) -> bool {
     use rustix::thread::{disable_transparent_huge_pages, transparent_huge_pages_are_disabled};
-    // Both calls fail only where the kernel has no huge pages.
+    // A kernel that does not know these calls keeps its setting.
     let could = !transparent_huge_pages_are_disabled().unwrap_or(true);
     let _ = disable_transparent_huge_pages(!enable);
     could

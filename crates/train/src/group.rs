@@ -94,7 +94,8 @@ impl Group {
         &Alone
     }
 
-    /// Returns whether this process has rank 0, which alone writes files and prints results.
+    /// Returns whether this process has rank 0, which alone writes the run folder and prints
+    /// results.
     pub fn is_first(&self) -> bool {
         self.collective().is_first()
     }

@@ -12,6 +12,7 @@
 //!
 //! | module | contents |
 //! |---|---|
+//! | [`allocator`] | the memory allocator |
 //! | [`args`] | the flags of each command and their values, and the map from settings to flags |
 //! | [`commands`] | the code of each command; `fit` and `resume` share `commands/train.rs` |
 //! | [`device`] | the backends of this build, and the choice of one of them |

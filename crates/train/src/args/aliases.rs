@@ -1,9 +1,9 @@
 //! Names that other programs (PyTorch's examples, fairseq, Joey NMT, Hugging Face) use for flags
-//! and commands of `train`. The program does not accept these names, but its error messages suggest
-//! the flag or command of `train`.
+//! and commands of `train`. If a command does not know such a name, the error message suggests the
+//! flag or command of `train`.
 
-/// Flags of `train`, each with its names in other programs, without dashes. If several flags list
-/// the same name, the first one that the command has is suggested.
+/// Flags of `train`, each with its names in other programs, without leading dashes. If several
+/// flags list the same name, the first one that the command has is suggested.
 const FLAGS: &[(&str, &str)] = &[
     ("--learning-rate", "lr peak-lr max-lr learningrate base-lr"),
     ("--weight-decay", "wd decay l2"),
@@ -215,8 +215,8 @@ const COMMANDS: &[(&str, &str)] = &[
 ];
 
 /// Returns the flag of `train` that corresponds to the flag `name` of another program; `None` if
-/// there is none. `name` has no dashes. The result includes a value if the flag needs a certain
-/// one, as in `--precision f16`. `is_known` says whether the command has a flag.
+/// there is none. `name` has no leading dashes. The result includes a value if the flag needs a
+/// certain one, as in `--precision f16`. `is_known` says whether the command has a flag.
 pub fn flag(name: &str, is_known: impl Fn(&str) -> bool) -> Option<&'static str> {
     let found = FLAGS.iter().filter(|(_, names)| has(names, name));
     let flag_of = |flag: &'static str| flag.split(' ').next().unwrap_or(flag);

@@ -19,7 +19,8 @@ impl BackendArgs {
     ///
     /// # Errors
     ///
-    /// A backend that is unknown or not in this build, or a build without backends.
+    /// A backend that is unknown or not in this build, an index that is not valid, or a build
+    /// without backends.
     pub fn choose(&self) -> Result<DeviceName, UsageError> {
         DeviceName::choose(self.backend.as_deref())
     }

@@ -16,8 +16,8 @@ pub fn reject(flag: &str, value: Option<impl Display>, expected: &str) -> Result
     value.map_or(Ok(()), |value| Err(UsageError::new(flag, value, expected)))
 }
 
-/// Rejects `flag` if it is given without the flag `other`, because it would have no effect.
-/// `is_given` says whether `other` is given.
+/// Rejects `flag` if it is given without what it needs, because it would have no effect. `other`
+/// names what it needs, such as `--beam` or `a RUN`, and `is_given` says whether that is given.
 pub fn needs(
     flag: &str,
     value: Option<impl Display>,

@@ -66,7 +66,7 @@ pub enum Command {
     Score(ScoreArgs),
     /// Turn lines of text into tokens by a run's tokeniser, and back
     Tokenize(TokenizeArgs),
-    /// Plot a run's curves and attention, as SVG and PNG
+    /// Plot the curves and the attention of runs, as SVG and, with --png, as PNG
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, settings
     Report(ReportArgs),
@@ -111,9 +111,9 @@ impl Cli {
     }
 }
 
-/// Inserts `fit` into a command line without a command, unless it asks for help or the version.
-/// Turns `help COMMAND` into `COMMAND --help`. Returns the words and the index of the command among
-/// them.
+/// Inserts `fit` into a command line that has a flag, or nothing, in place of a command, unless
+/// this flag asks for help or the version. Turns `help COMMAND` into `COMMAND --help`. Returns the
+/// words and the index of the command among them.
 pub(super) fn complete(words: &[OsString]) -> (Vec<OsString>, usize) {
     let mut words = words.to_vec();
     let at = leading_global_flags(&words);

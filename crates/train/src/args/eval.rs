@@ -37,8 +37,8 @@ pub struct EvalArgs {
     /// How translations are compared with references.
     #[command(flatten)]
     pub metric: MetricArgs,
-    /// Split to decode; without --eval-lengths, as many sequences as in the run's own evaluation
-    /// [default: test; text: validation, the only one]
+    /// Split to decode; without --eval-lengths, as many sequences as in the run's own evaluation,
+    /// and for text all pairs [default: test; text: validation, the only one]
     #[arg(long, value_parser = listed::<Split>(HELD_OUT), conflicts_with_all = ["source", "pairs"])]
     pub split: Option<Split>,
     /// Sequences in a batch [default: as at the end of training]
@@ -51,7 +51,7 @@ pub struct EvalArgs {
     #[arg(long, value_name = "N", conflicts_with = "eval_lengths", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub no_repeat_ngram: Option<usize>,
     /// Write the outputs to this file, one per line in the order of the split. If the name ends with
-    /// .jsonl, each line is a JSON object with source, reference and hypothesis
+    /// .jsonl, .ndjson or .json, each line is a JSON object with source, reference and hypothesis
     #[arg(long, value_name = "FILE", conflicts_with = "eval_lengths")]
     pub hypotheses: Option<PathBuf>,
     /// Evaluation by length, instead of on the split.

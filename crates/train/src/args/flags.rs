@@ -121,7 +121,7 @@ const FLAGS: &[(&str, &str)] = &[
 ];
 
 /// Settings that have a flag in `import`, but not in `fit`. On the command line of `fit`, `--set`
-/// sets them.
+/// sets those that do not follow from the data.
 const OF_IMPORT: &[&str] = &[
     "model.max_len",
     "model.norm_epsilon",
@@ -140,9 +140,9 @@ const OTHERS: &[(&str, &str)] = &[
     ("data.tokenizer.target_file", "--tokenizer-file"),
 ];
 
-/// Returns the flag that sets the setting at a path; `None` if there is no such flag. If several
-/// flags set it, returns the one on the command line of this process, or the one in [`FLAGS`] if
-/// none of them is given.
+/// Returns the flag or flags that set the setting at a path; `None` if there are none, or if only
+/// `import` has a flag and `--set` is given instead. If there are alternatives, returns the one on
+/// the command line of this process, or the one in [`FLAGS`] if none of them is given.
 pub fn flag_of(path: &str) -> Option<&str> {
     let given: Vec<_> = std::env::args_os().skip(1).collect();
     flag_among(&given, path)
@@ -167,7 +167,8 @@ fn flag_among<'a>(given: &[OsString], path: &'a str) -> Option<&'a str> {
         let mut words = given.iter().map(|word| word.to_string_lossy());
         words.any(|word| word.trim_start_matches("--set=").split('=').next() == Some(name))
     };
-    // `--set PATH=VALUE` of `fit` sets the settings that have a flag in `import` only.
+    // On the command line of `fit`, a setting that only `import` has a flag for is given by `--set
+    // PATH=VALUE`.
     if OF_IMPORT.contains(&path) && is_given(path) {
         return None;
     }

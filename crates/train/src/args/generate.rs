@@ -42,7 +42,8 @@ pub struct GenerateArgs {
     /// File of sources, - for standard input
     #[arg(long, help_heading = "Input", value_name = "FILE", default_value = "-")]
     pub input: PathBuf,
-    /// Lines in a batch [default: 64]; always 1 at a terminal
+    /// Lines in a batch [default: 64, or fewer if these would need too much memory]; always 1 at a
+    /// terminal
     #[arg(long, help_heading = "Input", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,
     /// Report a wrong line on stderr, print a blank line for it (with --json, an object with its
@@ -69,15 +70,18 @@ pub struct GenerateArgs {
     /// Seed of the samples, together with the number of the line; needs --sample [default: 0]
     #[arg(long, help_heading = "Sampling", value_name = "N", allow_negative_numbers = true, value_parser = seed)]
     pub seed: Option<u64>,
-    /// Minimum number of symbols of a target, without its end symbol [default: 0]
+    /// Minimum number of symbols of a target, without its end symbol [default: 0, or what the files
+    /// of a pretrained model say]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub min_length: Option<usize>,
     /// Maximum number of symbols of a target, its end symbol included [default: the longest of the
-    /// task; for text, three times the length of the source plus 20]
+    /// task, or more for a source longer than in training; for text, at most three times the length
+    /// of the source plus 20; or what the files of a pretrained model say]
     #[arg(long, help_heading = "Constraints", value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_length: Option<usize>,
-    /// Divisor of the logits of symbols that the target already has: above 1 discourages repetition
-    /// [default: 1]
+    /// Divisor of positive logits, and factor of negative ones, of symbols that the target already
+    /// has: above 1 discourages repetition [default: 1, or what the files of a pretrained model
+    /// say]
     #[arg(long, help_heading = "Constraints", value_name = "X", allow_negative_numbers = true, value_parser = number::<f64>(POSITIVE))]
     pub repetition_penalty: Option<f64>,
     /// Never repeat N tokens in a row within a target; 0 allows it. A target for which every token

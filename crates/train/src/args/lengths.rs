@@ -11,7 +11,7 @@ use super::check::needs;
 use super::parse::whole_number;
 use super::search::check_generation;
 
-/// Number of sequences of each length if `--sequences` is not given.
+/// Default of `--sequences`. `eval` prefers the number of the run, if it has one.
 const SEQUENCES: usize = 250;
 
 /// Flags of an evaluation by length.
@@ -21,8 +21,8 @@ pub struct LengthArgs {
     /// beyond those of training; `add` counts the digits of the longer number
     #[arg(long, value_name = "LENGTHS", allow_negative_numbers = true, value_parser = lengths)]
     pub eval_lengths: Option<Box<[usize]>>,
-    /// Number of different sequences of each length; needs --eval-lengths [default: 250; eval: the
-    /// run's own number]
+    /// Maximum number of different sequences of each length; needs --eval-lengths [default: 250;
+    /// eval: the run's own number, if it has one]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub sequences: Option<usize>,
 }
@@ -53,7 +53,8 @@ impl LengthArgs {
 ///
 /// # Errors
 ///
-/// A data set that is read from files instead of generated, or a search that needs too much memory.
+/// A data set that is not a synthetic task, a search that is not valid, or one that needs too much
+/// memory.
 pub fn length_settings(
     asked: &LengthsConfig,
     run: &RunConfig,

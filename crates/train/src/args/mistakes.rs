@@ -10,8 +10,8 @@ use training::error::shortened;
 use super::aliases;
 use super::cli::{Cli, complete};
 
-/// Describes a mistake in a command line in one line: the mistake, a suggestion, and the help
-/// command to run. `words` is the command line without the program's name.
+/// Describes a mistake in a command line in one line: the mistake, a suggestion if there is one,
+/// and the help command to run. `words` is the command line without the program's name.
 pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let cli = Cli::command();
     let (words, at) = complete(words);
@@ -27,7 +27,7 @@ pub fn describe(error: &clap::Error, words: &[OsString]) -> String {
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
     let mut parts: Vec<String> = lines.map(String::from).collect();
     if let Some(hint) = hint(error, &cli, command, &words) {
-        // The hint replaces clap's suggestions, which only compare spellings.
+        // The hint replaces clap's suggestions, most of which only compare spellings.
         parts.retain(|part| !part.starts_with("tip:"));
         parts.push(hint);
     }
@@ -82,8 +82,9 @@ fn hint(
     }
 }
 
-/// Returns the flag of `train` that differs from the unknown flag `given` only in case, dashes, `_`
-/// or `.`, or that corresponds to this flag of another program; `None` if there is none.
+/// Returns the flag of the command that differs from the unknown flag `given` only in case, in its
+/// leading dashes, or in `_` or `.` for `-`, or else the one that corresponds to this flag of
+/// another program; `None` if there is none.
 fn known_flag(
     given: &str,
     cli: &Command,

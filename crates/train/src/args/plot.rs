@@ -14,7 +14,7 @@ use crate::plot::{CurveOptions, Progress, RunPlot};
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
 pub struct PlotArgs {
-    /// Folder of a run, or `latest`; the plots of several runs have a line for each run
+    /// Folder of a run, or `latest`; several runs are drawn in the same plots
     #[arg(value_name = "RUN", value_parser = run_folder())]
     pub runs: Vec<PathBuf>,
     /// Draw only these plots of the run [default: all that it has data for, except perplexity]
@@ -28,7 +28,7 @@ pub struct PlotArgs {
     #[arg(long)]
     pub each_seed: bool,
     /// Source whose attention is drawn, such as "3 1 4" [default: among the first 8 sources of the
-    /// test split, the longest that has at most 32 tokens]
+    /// test split (text: validation), the longest that has at most 32 tokens, else the shortest]
     #[arg(long, value_name = "TEXT")]
     pub source: Option<String>,
     /// Draw the attention of these layers only, such as 1,6 [default: all]
@@ -40,7 +40,7 @@ pub struct PlotArgs {
     /// Draw dimensions 4 to 7 of a sinusoidal positional encoding with 20 dimensions; needs no run
     #[arg(long)]
     pub positional_encoding: bool,
-    /// Draw the paper's learning rate for two model widths and two warm-ups; needs no run
+    /// Draw the paper's learning rate for three pairs of model width and warm-up; needs no run
     #[arg(long)]
     pub warmup: bool,
     /// Write a PNG file beside each SVG file

@@ -21,8 +21,8 @@ pub struct ReportArgs {
     /// File of the page [default: RUN/report.html, or report.html for several runs]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Number of validation examples that the model decodes, and whose attention is shown; 0 loads
-    /// no model
+    /// Number of validation examples that the model decodes; the attention of some is shown; 0
+    /// loads no model
     #[arg(long, value_name = "N", default_value = "24", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub examples: usize,
     /// Checkpoint that decodes the examples: last, best, the number of a step, or average:K for the

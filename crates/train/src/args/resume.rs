@@ -10,7 +10,8 @@ use super::run_folder::run_folder;
 /// Flags of `resume`.
 #[derive(Clone, Debug, Args)]
 pub struct ResumeArgs {
-    /// Folder of the run, or `latest`; training resumes from the newest undamaged checkpoint
+    /// Folder of the run, or `latest`; training resumes from the newest undamaged checkpoint, or
+    /// begins again if none was written yet
     #[arg(value_parser = run_folder())]
     pub run: PathBuf,
     /// Training steps in total [default: as in the run's config.json]

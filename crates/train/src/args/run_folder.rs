@@ -10,7 +10,8 @@ use training::run::layout::{CHECKPOINTS, CONFIG};
 
 /// Returns the parser of an argument for the folder of a run. The name `latest` becomes the path of
 /// the most recently changed run in the folder `runs`, unless a file or folder has this name. The
-/// parser rejects the folder of a checkpoint, and does not check other paths.
+/// parser rejects an empty path, the folder of a checkpoint, and `latest` if there is no run. It
+/// does not check other paths.
 pub fn run_folder() -> impl TypedValueParser<Value = PathBuf> {
     RunFolderParser
 }

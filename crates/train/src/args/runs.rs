@@ -15,7 +15,7 @@ pub struct RunsArgs {
     /// Column that decides the order
     #[arg(long, value_name = "COLUMN", value_enum, default_value_t = Column::Changed)]
     pub sort: Column,
-    /// Print one JSON object per run, with all settings that differ
+    /// Print one JSON object per run, with the settings that differ from the preset
     #[arg(long)]
     pub json: bool,
 }

@@ -102,11 +102,11 @@ pub fn check_batch_size(batch_size: Option<usize>) -> Result<(), UsageError> {
     reject("--batch-size", zero, "must be at least 1")
 }
 
-/// Returns the maximum number of targets that are generated at once. More would need too much memory
-/// for the decoder cache, or for the logits.
+/// Returns the maximum number of targets that are generated at once, at least 1. More would need
+/// too much memory for the decoder cache, or for the logits.
 fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
-    /// Maximum number of elements of a decoder cache, and of logits. In f32, each takes at most
-    /// 16 GB.
+    /// Maximum number of elements of a decoder cache, and of logits, for more than one target. In
+    /// f32, they take 16 GB.
     const MOST: usize = 4_000_000_000;
     let length = model.max_len.max(config.max_length);
     let cache = 2 * model.n_decoder_layers * model.d_model * length;
@@ -114,7 +114,7 @@ fn max_rows(config: &GenerateConfig, model: &TransformerConfig) -> usize {
 }
 
 /// Returns `default`, or the largest batch size that [`check_generation`] accepts if that is
-/// smaller.
+/// smaller. If it accepts none, returns 1.
 pub fn usual_batch_size(
     config: &GenerateConfig,
     model: &TransformerConfig,

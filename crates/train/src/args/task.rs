@@ -11,16 +11,17 @@ use super::parse::{task, whole_number};
 /// The task and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TaskArgs {
-    /// Task to learn [default: copy]
+    /// Task to learn [default: that of --preset or --config; without these, text if a corpus or a
+    /// model of Hugging Face is given, else copy]
     #[arg(long, value_name = "TASK", value_parser = task())]
     pub task: Option<String>,
-    /// Length of the shortest sequence (not for add or text)
+    /// Length of the shortest sequence (not for add, annotated-copy or text)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub min_length: Option<usize>,
-    /// Length of the longest sequence; for text, in tokens (not for add)
+    /// Length of the longest sequence; for text, in tokens (not for add or annotated-copy)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_length: Option<usize>,
-    /// Number of different symbols (not for add or text)
+    /// Number of different symbols (not for add, annotated-copy or text)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub symbols: Option<usize>,
     /// Maximum digits of a number (add only)

@@ -18,10 +18,12 @@ use super::task::TaskArgs;
 /// Flags about the names of tensors in a file.
 #[derive(Clone, Debug, Default, Args)]
 pub struct NameArgs {
-    /// Layout of the file [default: recognised by the names of its tensors]
+    /// Layout of the file [default: that of its config.json (import only), else recognised by the
+    /// names of its tensors]
     #[arg(long, value_parser = named::<Layout>())]
     pub layout: Option<Layout>,
-    /// Entry of the checkpoint to read, needed if several entries hold weights
+    /// Entry of the checkpoint to read, needed if several entries hold weights and none of them is
+    /// called model, state_dict or model_state_dict
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// Read the tensor FROM as if it were called TO; may be given several times
@@ -51,37 +53,46 @@ fn rename(text: &str) -> Result<(String, String), String> {
 /// Hyper-parameters that do not follow from the weights.
 #[derive(Clone, Debug, Default, Args)]
 pub struct ModelArgs {
-    /// Number of attention heads, which must divide the width; required unless the file or its `config.json` has it
+    /// Number of attention heads; required unless the file or its `config.json` has it
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub heads: Option<usize>,
-    /// Placement of layer normalisation [default: the layout's; paper, torch-nn: post]
+    /// Placement of layer normalisation [default: that of the file or its config.json, else the
+    /// layout's; paper, torch-nn: post]
     #[arg(long, value_parser = named::<NormPlacement>())]
     pub norm: Option<NormPlacement>,
-    /// Activation function of the feed-forward networks [default: the file's; if it has none, relu; bart: gelu; marian: swish; t5-gated: geglu-tanh]
+    /// Activation function of the feed-forward networks [default: that of the file or its
+    /// config.json, else relu; bart: gelu; marian: swish; t5-gated: geglu-tanh]
     #[arg(long, value_parser = named::<Activation>())]
     pub activation: Option<Activation>,
-    /// Positional encoding [default: recognised from the file's tables, else sinusoidal]
+    /// Positional encoding [default: recognised from the file's tables, else that of the file or
+    /// its config.json, else the layout's]
     #[arg(long, value_parser = named::<Positions>())]
     pub positions: Option<Positions>,
-    /// Maximum tokens of a sequence [default: the length of the file's tables, else 5000]
+    /// Maximum tokens of a sequence [default: that of the file or its config.json, else 5000;
+    /// m2m100: 1024]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub max_len: Option<usize>,
-    /// Epsilon of the layer norms [default: 1e-5; annotated: 2e-6]
+    /// Epsilon of the layer norms [default: that of the file or its config.json, else 1e-5;
+    /// annotated: 2e-6; t5, t5-gated: 1e-6]
     #[arg(long, value_name = "EPSILON", allow_negative_numbers = true, value_parser = number::<f64>("a number above 0, such as 1e-5"))]
     pub norm_epsilon: Option<f64>,
-    /// Divisor of the layer norms' variance [default: biased; annotated: unbiased]
+    /// Divisor of the layer norms' variance [default: that of the file, else biased; annotated:
+    /// unbiased]
     #[arg(long, value_parser = named::<NormVariance>())]
     pub norm_variance: Option<NormVariance>,
-    /// Whether embeddings are multiplied by the square root of the width [default: true]
+    /// Whether embeddings are multiplied by the square root of the width [default: as in the file
+    /// or its config.json, else true; bart, t5, t5-gated: false]
     #[arg(long, value_name = "BOOL")]
     pub scale_embeddings: Option<bool>,
-    /// Id of the padding token [default: 0; marian: the last]
+    /// Id of the padding token [default: that of the file or its config.json, else 0; bart, m2m100:
+    /// 1; marian: the last]
     #[arg(long, allow_negative_numbers = true, value_parser = whole_number::<u32>)]
     pub pad_id: Option<u32>,
-    /// Dropout probability for further training [default: 0]
+    /// Dropout probability for further training [default: that of the file or its config.json, else
+    /// 0]
     #[arg(long, value_name = "P", allow_negative_numbers = true, value_parser = number::<f64>(FRACTION))]
     pub dropout: Option<f64>,
-    /// Vocabulary matrices that are shared [default: those that are equal]
+    /// Vocabulary matrices that are shared [default: those that are equal, or that the file lacks]
     #[arg(long, value_parser = named::<WeightTying>())]
     pub weight_tying: Option<WeightTying>,
     /// Skip tensors and other objects that the model does not have
@@ -152,7 +163,8 @@ impl ImportArgs {
         is_pretrained(&self.file) && !is_other && self.task.given().next().is_none()
     }
 
-    /// Rejects an import that writes nothing, and flags of a task without `--run-dir`.
+    /// Rejects an import that writes nothing, flags of a task without `--run-dir`, and languages
+    /// for a model that is not one of texts.
     ///
     /// # Errors
     ///

@@ -11,11 +11,12 @@ use training::run::checkpoint::TrainedRun;
 use crate::args::GenerateArgs;
 use crate::terminal::{Prompt, Reply, output};
 
-/// Asks for lines, and prints the result of each line until the user ends the input.
+/// Asks for lines, and prints the result of each line until the user ends the input or stdout is
+/// closed.
 ///
 /// # Errors
 ///
-/// A terminal that cannot be used, or a stdout that cannot be written.
+/// A terminal that cannot be used, a model that fails, or a stdout that cannot be written.
 pub(super) fn run(args: &GenerateArgs, run: &TrainedRun, predictor: &Predictor) -> Result<()> {
     let mut prompt = Prompt::open()?;
     output::note(&hint(args, run));

@@ -25,7 +25,7 @@ const STEPS: usize = 3;
 ///
 /// # Errors
 ///
-/// A model that cannot be built, or a device that fails.
+/// A model that cannot be built, a device that fails, or a stdout that cannot be written.
 pub(super) fn run(config: &RunConfig, dataset: &dyn Dataset, device: &Device) -> Result<()> {
     let _fast_paths = fused::fast_paths(config.execution.fused);
     let optimization = &config.optimization;

@@ -37,7 +37,8 @@ struct Evaluation {
 ///
 /// # Errors
 ///
-/// Wrong flags, a run that cannot be read, or a device that cannot be used.
+/// Wrong flags, a run or a corpus that cannot be read, a device that cannot be used, outputs that
+/// are not finite, or a file or a stdout that cannot be written.
 pub(super) fn run(args: &EvalArgs, group: &Group) -> Result<()> {
     check_batch_size(args.batch_size)?;
     let mut by_length = args.lengths.config()?;

@@ -17,8 +17,8 @@ use crate::terminal::{end_progress, output};
 ///
 /// # Errors
 ///
-/// Wrong flags, a device that cannot be used, a folder that cannot be written, or a loss that is
-/// not finite.
+/// Wrong flags, files that cannot be used, a device that cannot be used, a run that does not fit
+/// into memory, a folder that cannot be written, or a loss or an output that is not finite.
 pub(super) fn run(args: &FitArgs, group: &Group) -> Result<Exit> {
     if let Some(run) = &args.run.resume {
         return resume::run(&args.resume_args(run)?, group);

@@ -15,15 +15,16 @@ use crate::args::{GenerateArgs, usual_batch_size};
 use crate::group::Group;
 use crate::terminal::{LineProgress, output};
 
-/// Default number of lines in a batch. At a terminal and with `--stream`, the default is 1.
+/// Default number of lines in a batch, unless these would need too much memory. At a terminal and
+/// with `--stream`, the default is 1.
 const BATCH_SIZE: usize = 64;
 
 /// Runs the command.
 ///
 /// # Errors
 ///
-/// Wrong flags, a run that cannot be read, a device that cannot be used, wrong lines, or a stdout
-/// that cannot be written.
+/// Wrong flags, a run or an input that cannot be read, a device that cannot be used, wrong lines,
+/// outputs that are not finite, or a stdout that cannot be written.
 pub(super) fn run(args: &GenerateArgs, group: &Group) -> Result<()> {
     args.check()?;
     let languages = Languages {
@@ -131,7 +132,7 @@ enum Entry {
 #[derive(Default)]
 struct Batch {
     entries: Vec<Entry>,
-    /// Number of wrong lines.
+    /// Number of wrong lines among `entries`.
     wrong: usize,
     /// How reading ended: `Ok` at the end of the input, or the error that stopped it. `None` while
     /// there may be more lines.
@@ -178,8 +179,8 @@ fn predict_all(
     Ok(())
 }
 
-/// Reads up to `size` lines. Stops at the first wrong line. If `keep_going` is true, prints the
-/// error of a wrong line instead, and continues.
+/// Reads up to `size` lines. Stops if the input cannot be read, and at the first wrong line. If
+/// `keep_going` is true, prints the error of a wrong line instead, and continues.
 fn read(input: &mut Input, predictor: &Predictor, size: usize, keep_going: bool) -> Result<Batch> {
     let mut batch = Batch::default();
     while batch.entries.len() < size && batch.end.is_none() {

@@ -24,7 +24,7 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<()> {
     output::result(script.trim_end())
 }
 
-/// Writes the manual pages, one for each command.
+/// Writes the manual pages: one for the program, and one for each command that is not hidden.
 ///
 /// # Errors
 ///

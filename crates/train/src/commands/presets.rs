@@ -8,7 +8,8 @@ use crate::args::PresetsArgs;
 use crate::args::flags::{fit_words, flag_of};
 use crate::terminal::output;
 
-/// Prints a table of the settings that differ between presets, or all settings of a preset.
+/// Prints tables of the settings that differ between presets, or all settings of a preset. As JSON,
+/// prints all settings of every preset, or of one.
 ///
 /// # Errors
 ///
@@ -31,8 +32,8 @@ fn config(name: &str) -> RunConfig {
     RunConfig::of_preset(name).expect("the parser knows presets only")
 }
 
-/// Prints a line for each setting: its path, its value, and the flag of `fit` that sets it, if
-/// there is one besides `--set`.
+/// Prints a line for each setting: its path, its value, and what sets it on the command line of
+/// `fit`, as far as [`fit_words`] knows.
 fn print_one(config: &RunConfig) -> Result<()> {
     let settings = config.settings();
     let width = |column: fn(&(String, Value)) -> usize| settings.iter().map(column).max();
@@ -107,7 +108,7 @@ fn value<'a>(rows: &'a Rows, label: &str) -> &'a str {
 
 /// Prints a table with a column for each of `presets`, and a line for each setting whose value is
 /// not the same in all of `presets` and `others`. `others` are the presets of the other table;
-/// those that lack a setting do not count.
+/// those without a value for a setting do not count.
 fn print_table(title: &str, presets: &[&(&str, Rows)], others: &[&(&str, Rows)]) -> Result<()> {
     let mut labels: Vec<&str> = Vec::new();
     for (label, _) in presets.iter().flat_map(|(_, rows)| rows) {

@@ -24,7 +24,7 @@ use crate::terminal::{Paint, measure_text, output};
 const SHOWN: usize = 5;
 
 /// Reports a finished run: prints some outputs (unless the program is quiet) and the scores,
-/// evaluates by length, and plots curves and attention.
+/// evaluates by length if `by_length` is given, and plots curves and attention.
 ///
 /// # Errors
 ///
@@ -129,7 +129,8 @@ fn print_decoded(dataset: &dyn Dataset, index: usize, decoded: &Decoded) -> Resu
     print_sample(dataset, index, decoded, &mark)
 }
 
-/// Prints the source, the reference and the output of held-out example `index`.
+/// Prints the source, the reference and the output of an example. `index` is its index in the
+/// split, which only the references of texts need.
 fn print_sample(dataset: &dyn Dataset, index: usize, decoded: &Decoded, mark: &str) -> Result<()> {
     let source = dataset.codec().decode_source(&decoded.example.source);
     output::result(&format!("source   {source}"))?;

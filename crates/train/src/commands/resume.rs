@@ -74,7 +74,7 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     train(&config, dataset, &device, folder, begin, shown, group)
 }
 
-/// Rejects a run that has no steps left to train.
+/// Rejects a run that has ended or is past its last step, unless `--steps` asks for more.
 fn check_steps(
     args: &ResumeArgs,
     steps: usize,
@@ -93,8 +93,9 @@ fn check_steps(
     Err(unusable(&args.run, what))
 }
 
-/// Returns a warning if the learning rate more than doubles after `step`. This happens if the rate
-/// had fallen towards the last step of the `earlier` settings, and `--steps` has moved that step.
+/// Returns a warning if the learning rate more than doubles after `step`, when the warm-up is over.
+/// This happens if the rate had fallen towards the last step of the `earlier` settings, and
+/// `--steps` has moved that step.
 fn warm_restart(config: &RunConfig, earlier: &OptimizationConfig, step: usize) -> Option<String> {
     let (schedule, d_model) = (earlier.schedule, config.model.d_model);
     let rate = |step: usize, steps| schedule.learning_rate(step.max(1), steps, d_model);

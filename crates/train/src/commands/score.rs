@@ -52,7 +52,8 @@ struct Resampled {
 ///
 /// # Errors
 ///
-/// Wrong flags, files that cannot be read, or files with different numbers of lines.
+/// Wrong flags, files that cannot be read, an empty file of references, files with different
+/// numbers of lines, or a stdout that cannot be written.
 pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     let bootstrap = args.bootstrap()?;
     let files = iter::once(("HYPOTHESES", &args.hypotheses));
@@ -77,7 +78,7 @@ pub(super) fn run(args: &ScoreArgs) -> Result<()> {
     }
 }
 
-/// Reads the files of references, and checks that they have the same number of lines.
+/// Reads the files of references, and checks that they have the same number of lines, at least 1.
 fn read_all(files: &[PathBuf]) -> Result<Vec<Vec<String>>, UsageError> {
     let mut references: Vec<Vec<String>> = Vec::with_capacity(files.len());
     for file in files {

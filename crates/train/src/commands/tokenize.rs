@@ -23,8 +23,8 @@ const LONGEST: usize = 1 << 20;
 ///
 /// # Errors
 ///
-/// A folder or file that has no tokeniser, a line that cannot be converted, or a stdout that cannot
-/// be written.
+/// A folder or file that has no tokeniser, an input that cannot be read, a line that cannot be
+/// converted, or a stdout that cannot be written.
 pub(super) fn run(args: &TokenizeArgs) -> Result<()> {
     let vocabulary = Vocabulary::open(args)?;
     let pieces = vocabulary.pieces();
@@ -145,7 +145,9 @@ impl Vocabulary {
         }
     }
 
-    /// Returns the token ids of a text, without begin and end symbol.
+    /// Returns the token ids of a text, without begin and end symbol. With the tokeniser of a
+    /// pretrained model, the ids begin with the special tokens that its template puts before a
+    /// text.
     fn encode(&self, line: &Line) -> Result<Vec<u32>, UsageError> {
         match self {
             Self::Tokenizer(tokenizer) => Ok(tokenizer.encode(&line.text)),

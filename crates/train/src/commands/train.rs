@@ -57,8 +57,8 @@ pub(super) fn check_lengths(
     length_settings(asked, config, dataset, Split::Test, Method::Greedy, None).map(Some)
 }
 
-/// Checks that training fits into the machine's memory, if the backend runs on the CPU. Prints a
-/// warning if too little memory is free.
+/// Checks that training fits into the machine's memory, if the backend runs on the CPU and the
+/// system is Linux. Prints a warning if too little memory is free.
 ///
 /// # Errors
 ///
@@ -173,8 +173,8 @@ pub(super) fn begin_with(
 ///
 /// # Errors
 ///
-/// A loss that is not finite, a checkpoint that does not match the run, or a folder that cannot be
-/// written.
+/// A loss or an output that is not finite, a checkpoint that does not match the run, or a folder or
+/// a stdout that cannot be written.
 pub(super) fn train(
     config: &RunConfig,
     dataset: &dyn Dataset,

@@ -14,7 +14,7 @@ use crate::args::TrainedArgs;
 use crate::device::DeviceName;
 use crate::group::Group;
 
-/// A trained model and the name of its device.
+/// A trained model, and the backend and device that the flags choose.
 pub(super) struct Trained {
     pub(super) run: TrainedRun,
     pub(super) backend: DeviceName,
@@ -41,7 +41,8 @@ pub(super) fn load(args: &TrainedArgs, int8: bool, group: &Group) -> Result<Trai
 ///
 /// # Errors
 ///
-/// In the cases of [`load`], or if the folder cannot be used.
+/// In the cases of [`load`], if the folder cannot be used, or if `--checkpoint` is given with such
+/// a folder.
 pub(super) fn load_any(
     args: &TrainedArgs,
     languages: &Languages,

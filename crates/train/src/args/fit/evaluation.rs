@@ -35,7 +35,8 @@ impl EvaluationArgs {
     ///
     /// # Errors
     ///
-    /// A number that is out of range, or a flag that the task does not have.
+    /// `--target` for texts, a number of sequences that is out of range, or `--sequences` without
+    /// `--eval-lengths`.
     pub fn apply(
         &self,
         evaluation: &mut EvaluationConfig,

@@ -36,8 +36,8 @@ use tokenizer::TokenizerArgs;
 pub const HINT: &str = "\
 Defaults that depend on the task are listed by `train presets`. Settings without a flag are changed by --set or --config.";
 
-/// Flags of `fit`, in the groups of its help. A setting whose flag is not given has the default of
-/// the preset or the task.
+/// Flags of `fit`, in the groups of its help. A setting whose flag is not given comes from the file
+/// of `--config`, the model of `--from`, the preset or the task.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 #[command(after_help = HINT)]
 pub struct FitArgs {
@@ -81,12 +81,12 @@ pub struct FitArgs {
 
 impl FitArgs {
     /// Returns the settings of the run that the flags describe, and the pretrained model if it
-    /// had to be opened for the settings. The settings are not checked yet.
+    /// had to be opened for the settings. The caller must check the settings.
     ///
     /// # Errors
     ///
-    /// A file or a folder that cannot be read, a backend that cannot be used, or flags that cannot
-    /// be combined.
+    /// A file or a folder that cannot be used, a backend that cannot be used, a value that is not
+    /// valid, or flags that cannot be combined with each other or with the task.
     pub fn config(&self) -> Result<(RunConfig, Option<PretrainedModel>), UsageError> {
         let file = self.settings.config.as_ref();
         let file = file.map(|path| file::read(path)).transpose()?;
@@ -163,7 +163,8 @@ impl FitArgs {
     ///
     /// # Errors
     ///
-    /// A flag that cannot be combined with `--resume`, because a resumed run keeps its settings.
+    /// A flag that cannot be combined with `--resume`, such as one for a setting, because a resumed
+    /// run keeps its settings.
     pub fn resume_args(&self, run: &Path) -> Result<ResumeArgs, UsageError> {
         let mut allowed = Self::default();
         allowed.run.resume.clone_from(&self.run.resume);

@@ -17,7 +17,7 @@ pub struct HyperParameterArgs {
     /// Width of the model
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub d_model: Option<usize>,
-    /// Number of attention heads, which must divide the width
+    /// Number of attention heads, which must divide the width unless model.d_kv is set
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub heads: Option<usize>,
     /// Number of layers in the encoder, and in the decoder

@@ -21,7 +21,7 @@ pub struct OptimizationArgs {
     /// Sequences in a batch (not for text)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_size: Option<usize>,
-    /// Maximum tokens of each side of a batch, padding included (text only)
+    /// Maximum tokens of each side of a batch of several pairs, padding included (text only)
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub batch_tokens: Option<usize>,
     /// Number of batches in a step, whose gradients are added up [default: 1]

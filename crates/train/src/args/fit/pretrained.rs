@@ -46,7 +46,8 @@ impl PretrainedArgs {
     ///
     /// # Errors
     ///
-    /// A folder that cannot be used, or languages without a folder.
+    /// A folder that cannot be used, languages without a folder, or a language that its tokeniser
+    /// does not have.
     pub fn open(&self, file: Option<&RunConfig>) -> Result<Option<PretrainedModel>, UsageError> {
         let of_file = file.and_then(pretrained_of);
         let asked = [

@@ -8,7 +8,8 @@ use training::error::{Subject, UsageError};
 
 use crate::args::parse::assignment;
 
-/// Error for `--set` with a path that ends in `lr`, the usual abbreviation of the learning rate.
+/// Error for `--set` with a wrong path whose last part is `lr`, the usual abbreviation of the
+/// learning rate.
 const LEARNING_RATE: &str =
     "is not a setting; use --learning-rate, or set optimization.schedule.learning_rate";
 
@@ -18,7 +19,7 @@ pub struct SettingsArgs {
     /// File of settings, JSON or TOML, such as a run's config.json; other flags override it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "task"])]
     pub config: Option<PathBuf>,
-    /// Set any setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, after
+    /// Set a setting by its path in config.json, such as optimization.optimizer.beta_2=0.99, after
     /// all other flags; may be given several times
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     pub set: Vec<(String, String)>,
@@ -38,7 +39,8 @@ impl SettingsArgs {
     ///
     /// # Errors
     ///
-    /// The first assignment whose path does not name a setting or whose value has the wrong type.
+    /// The first assignment whose path does not name a setting that can be set, or whose value has
+    /// the wrong type.
     pub fn apply(&self, config: &mut RunConfig) -> Result<(), UsageError> {
         for (path, value) in &self.set {
             *config = config.with(path, value).map_err(|error| UsageError {

@@ -35,7 +35,7 @@ pub struct TextArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_source", "valid_target"])]
     pub valid: Option<PathBuf>,
     /// Share of the training pairs that is held out for validation if no validation files are
-    /// given: at least one pair, at most 2,000 [default: 0.01]
+    /// given: at least one pair, at most 2,000 different ones [default: 0.01]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, conflicts_with_all = ["valid_source", "valid"], value_parser = number::<f64>("a share above 0 and at most 0.5, such as 0.01"))]
     pub valid_share: Option<f64>,
     /// Fields of source and target in JSON Lines, such as translation.de,translation.en [default:
@@ -51,10 +51,11 @@ pub struct TextArgs {
     /// Maximum tokens of a target [default: --max-length]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub target_max_length: Option<usize>,
-    /// Treatment of pairs with a side longer than --max-length [default: drop]
+    /// Treatment of pairs with a side longer than its maximum [default: drop]
     #[arg(long, value_name = "WHAT", value_parser = listed::<Overlong>(OVERLONG))]
     pub overlong: Option<Overlong>,
-    /// Folder for tokenised corpora [default: `cache` beside the run's folder]
+    /// Folder for trained tokenisers and tokenised corpora [default: `cache` beside the run's
+    /// folder]
     #[arg(long, value_name = "FOLDER")]
     pub cache: Option<PathBuf>,
 }
@@ -78,7 +79,7 @@ impl TextArgs {
     ///
     /// # Errors
     ///
-    /// A path that cannot be made absolute, or `--fields` for a file that is not JSON Lines.
+    /// A path that cannot be made absolute, or `--fields` without a file of JSON Lines.
     pub fn apply(&self, config: &mut TextConfig) -> Result<(), UsageError> {
         let train = [&self.train_source, &self.train_target, &self.train];
         let valid = [&self.valid_source, &self.valid_target, &self.valid];

@@ -64,8 +64,8 @@ impl TokenizerArgs {
     ///
     /// # Errors
     ///
-    /// A path that cannot be made absolute, or a flag that has no effect because a tokeniser comes
-    /// from a file.
+    /// A path that is not valid UTF-8 or cannot be made absolute, or a flag that has no effect
+    /// because a tokeniser comes from a file.
     pub fn apply(&self, tokenizer: &mut TokenizerConfig) -> Result<(), UsageError> {
         set(&mut tokenizer.kind, self.tokenizer);
         let sizes = &mut tokenizer.vocab_size;

@@ -33,7 +33,7 @@ pub fn run(args: &BenchArgs, group: &Group) -> Result<()> {
         Measured::Train => train::HEADER,
     }));
     let shapes = args.shape.map_or(Shape::USUAL.to_vec(), |only| vec![only]);
-    // A wrong size of any shape is reported before the first measurement.
+    // A batch with too many tokens, of any shape, is reported before the first measurement.
     for &shape in &shapes {
         sizes(args, shape)?;
     }

@@ -22,7 +22,7 @@ use crate::terminal::table::{Align, Table, stdout_width};
 struct Listed {
     run: Overview,
     /// The most similar preset of the run's task, and the settings that differ from it; `None` for
-    /// a task without presets.
+    /// a task without presets, and for damaged settings of a pretrained model.
     from_preset: Option<(&'static str, Settings)>,
 }
 
@@ -206,7 +206,7 @@ impl Listed {
             preset if self.run.task() == "text" => words.push(format!("--preset {preset}")),
             _ => {}
         }
-        // The flag `--layers` sets two settings, but is listed once.
+        // The flag `--layers` sets two settings, but is listed once if both have the same value.
         for (path, value) in changed {
             let word = shown::setting(path, value);
             if !words.contains(&word) {

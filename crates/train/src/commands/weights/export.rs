@@ -29,8 +29,8 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// A run that cannot be read, a model that the layout cannot represent, or a file that cannot be
-/// written.
+/// Wrong flags, a run that cannot be read, a model that the layout cannot represent, or a file that
+/// cannot be written.
 pub fn run(args: &ExportArgs) -> Result<()> {
     if args.web {
         return web::run(args);
@@ -115,7 +115,7 @@ pub fn run(args: &ExportArgs) -> Result<()> {
 }
 
 /// Returns the path of the file of weights: `--output`, or a file in `--folder`. Rejects a path
-/// that cannot be written.
+/// that is of the wrong kind or already used, and flags that do not go with `--folder`.
 fn output_of(args: &ExportArgs) -> Result<PathBuf, UsageError> {
     let Some(folder) = &args.folder else {
         let output = args.output.clone().unwrap_or_default();
@@ -181,7 +181,7 @@ fn able(config: &TransformerConfig, is_folder: bool) -> String {
     }
 }
 
-/// Converts an error about a setting that the layout cannot represent. The message names the
+/// Converts an error of an export. If the layout cannot represent a setting, the message names the
 /// setting by its flag, or by its path if `fit` has no flag for it, and ends with `able`.
 fn unrepresentable(error: WeightsError, able: String) -> UsageError {
     let WeightsError::Layout {

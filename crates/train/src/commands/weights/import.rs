@@ -27,7 +27,8 @@ use crate::terminal::output;
 ///
 /// # Errors
 ///
-/// Wrong flags, a file that cannot be read or imported, or a folder that cannot be written.
+/// Wrong flags, a file that cannot be read or imported, or a file or a folder that cannot be
+/// written.
 pub fn run(args: &ImportArgs) -> Result<()> {
     args.check()?;
     let _pages = return_freed_pages();
@@ -101,7 +102,8 @@ fn read(path: &Path, options: ImportOptions) -> Result<Imported, WeightsError> {
     folder.import()
 }
 
-/// Prints the contents of the file, and the settings that do not follow from the weights.
+/// Prints the warnings of the import, the contents of the file, and the settings that do not follow
+/// from the weights.
 fn describe(imported: &Imported) {
     for warning in &imported.warnings {
         output::warn(&shown(warning));
@@ -125,7 +127,8 @@ fn describe(imported: &Imported) {
     output::note(&format!("taken to be: {}", flags_of(config)));
 }
 
-/// Returns the flags of `import` for the settings that do not follow from the weights.
+/// Returns the flags of `import` for the settings that do not follow from the weights, except
+/// `--heads` and `--dropout`.
 pub(super) fn flags_of(config: &TransformerConfig) -> String {
     format!(
         "--norm {} --norm-epsilon {} --norm-variance {} --activation {} --positions {} --max-len {} --scale-embeddings {} --weight-tying {} --pad-id {}",
@@ -141,8 +144,8 @@ pub(super) fn flags_of(config: &TransformerConfig) -> String {
     )
 }
 
-/// Returns the settings of the run that is created. Rejects a model that does not fit the sequences
-/// of the task.
+/// Returns the settings of the run that is created. Rejects a single stack, and a model that does
+/// not fit the sequences of the task.
 fn run_of(args: &ImportArgs, imported: &Imported) -> Result<RunConfig, UsageError> {
     let reject = |what: String| Err(UsageError::new("--run-dir", "", what));
     if imported.contents != Contents::Model {

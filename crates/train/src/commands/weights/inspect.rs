@@ -28,7 +28,8 @@ struct Report<'a> {
     /// Names of tensors outside `group`, such as those of an optimizer.
     beside: &'a [String],
     other_objects: Vec<Object<'a>>,
-    /// Names of the entries that hold weights, if there are several; `--entry` selects one.
+    /// Names of the entries that hold weights, if several do and none has a usual name; `--entry`
+    /// selects one.
     several: Option<String>,
     metadata: &'a std::collections::BTreeMap<String, String>,
 }
@@ -50,7 +51,7 @@ struct Object<'a> {
 ///
 /// # Errors
 ///
-/// A file that cannot be read.
+/// A file that cannot be read, or a flag that names something that the file does not have.
 pub fn run(args: &InspectArgs) -> Result<()> {
     let unfit = |error| wrong(&args.file, error);
     let file = WeightsFile::open(&args.file).map_err(unfit)?;

@@ -14,7 +14,8 @@ use transformer::weights::{self, Dtype, Parameters, dequantize};
 
 use crate::terminal::output;
 
-/// Rejects a path that cannot be written. Also rejects an existing file unless `force` is true.
+/// Rejects a path that is not that of a regular file, or whose folder does not exist. Also rejects
+/// an existing file unless `force` is true.
 pub(super) fn check_output(path: &Path, force: bool) -> Result<(), UsageError> {
     let reject = |what: &str| Err(UsageError::new("--output", path.display(), what));
     if path.is_dir() {

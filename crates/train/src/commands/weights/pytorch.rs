@@ -18,7 +18,7 @@ pub(super) struct Exported<'a> {
     pub(super) layout: Layout,
     /// Special tokens of the model; `None` if they are not known.
     pub(super) vocabularies: Option<Vocabularies>,
-    /// Whether the file has tables of sines and cosines.
+    /// Whether the file has tables of sines and cosines, if its layout has such tables.
     pub(super) has_positions: bool,
     pub(super) path: &'a Path,
 }
@@ -232,7 +232,8 @@ impl Exported<'_> {
         Some(format!(
             "model = AutoModelForSeq2SeqLM.from_config(AutoConfig.for_model({model_type}, {}))\n{untie}{}",
             fields.collect::<Vec<_>>().join(", "),
-            // The file has shared matrices only once, so `load_state_dict` cannot be strict.
+            // The file may lack tables of positions that the class has, so `load_state_dict` is not
+            // strict.
             self.load(false)
         ))
     }
