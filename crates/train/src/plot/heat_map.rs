@@ -208,8 +208,8 @@ impl Plot for AttentionMaps {
         (width, (lower + LABEL).max(scale) + GAP)
     }
 
-    /// Draws a row of maps for each layer, with a column for each head or one column for the mean of
-    /// the heads.
+    /// Draws a row of maps for each layer, with a column for each head or one column for their
+    /// mean.
     fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
         let at = |x: f64, y: f64| ((x * scale).round() as i32, (y * scale).round() as i32);
         let widest = self.size().0 - LEFT - 12.0;
