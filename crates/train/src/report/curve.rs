@@ -19,7 +19,7 @@ pub struct Curve {
     /// Values; NaN, which is null in JSON, leaves a gap.
     y: Vec<f64>,
     /// Means of the ranges of a thinned curve. The page computes the smoothed curve from these
-    /// means. `None` if the curve has all its points or is [`increasing`](Self::increasing).
+    /// means. `None` if the curve has all its points or is [`increasing`](Curve::increasing).
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Box<Curve>>,
 }
