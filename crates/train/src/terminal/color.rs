@@ -11,7 +11,7 @@ use super::capability::{is_dumb, variable};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
     /// Nowhere if NO_COLOR is set; else everywhere if CLICOLOR_FORCE is set; else on terminals,
-    /// unless CLICOLOR is 0 or TERM is dumb
+    /// unless CLICOLOR is 0 or the terminal is dumb
     #[default]
     Auto,
     /// Everywhere
