@@ -1,6 +1,7 @@
 //! Attacks on the program: kills, damaged files, a full disk, random command lines, hostile files.
 //!
-//! An attack depends only on its test, a seed and its number, so each attack can be repeated alone:
+//! The random choices of an attack depend only on its test, a seed and its number, so each attack
+//! can be repeated alone:
 //!
 //! - `ATTACK_ROUNDS=10` makes ten times as many attacks (the default 1 takes about three
 //!   minutes);
@@ -9,8 +10,8 @@
 //!
 //! A test runs all its attacks, and then lists all findings with the variables that repeat them.
 //!
-//! The program runs under `prlimit` of util-linux, which limits its memory and the size of its
-//! files.
+//! Most attacks run the program under `prlimit` of util-linux, which limits its memory and the size
+//! of its files.
 #![cfg(target_os = "linux")]
 
 #[path = "attacks/answer.rs"]

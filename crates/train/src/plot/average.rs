@@ -1,4 +1,5 @@
-//! Computes means of curves: over neighbouring steps, and over runs that differ only in their seed.
+//! Computes means of curves: over neighbouring points, and over runs that differ only in their
+//! seed.
 
 use std::collections::BTreeMap;
 

@@ -72,8 +72,8 @@ impl DrawingBackend for Bitmap<'_> {
         let em = style.size() / font::EM;
         let anchor = style.anchor();
         // Distance in ems from the anchor down to the baseline at which the SVG backend draws the
-        // letters. The x-height (ex) of the font is 0.547 em. The bitmap backend would draw the
-        // letters half a line below the anchor, so the text is moved by the difference.
+        // letters. The x-height (ex) of the font is 0.547 em. The bitmap backend puts the baseline
+        // half a line below the anchor, so the text is moved by the difference.
         let baseline = match anchor.v_pos {
             VPos::Top => 0.76,
             VPos::Center => 0.5 * 0.547,

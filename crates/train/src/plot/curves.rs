@@ -30,8 +30,8 @@ impl RunPlot {
         let chosen: Vec<Chosen> = chosen.collect();
         let with_data: Vec<&Group> = chosen.iter().map(|(group, _)| *group).collect();
         with_data.first()?;
-        // If all groups were trained on the same lengths, the chart shades these lengths. Otherwise
-        // the labels of the lines name the lengths.
+        // If all groups were trained on the same lengths, a chart by length shades these lengths.
+        // Otherwise the labels of the lines name the lengths that are known.
         let band = band(&with_data).filter(|_| self == Self::Lengths);
         let mut title = title(what, &with_data);
         let series = if let [group] = with_data[..] {
@@ -49,7 +49,8 @@ impl RunPlot {
         };
         let points = || series.iter().flat_map(|series| &series.points);
         // The lower end of a spread (mean minus one standard deviation) can be near 0 or negative,
-        // which a logarithmic axis cannot show. So only the upper ends determine the axis.
+        // which a logarithmic axis cannot show. So only the upper ends and the points determine the
+        // axis.
         let highest = series.iter().flat_map(|series| &series.spread);
         let highest = highest.map(|bounds| bounds.1);
         let values: Vec<f64> = points().map(|point| point.1).chain(highest).collect();
@@ -90,9 +91,10 @@ impl RunPlot {
         series
     }
 
-    /// Returns a line for each group. Groups with equal curves share a line. The label of a line is
-    /// the group's label, followed by the group's entry in `texts` unless the entry is empty. In a
-    /// plot by length without a band, the lengths that the group was trained on follow.
+    /// Returns a line for each group. Groups with equal curves share a line. The label of a line
+    /// begins with the group's label, followed by the group's entry in `texts` without the part in
+    /// parentheses, unless the entry is empty. In a plot by length without a band, the lengths that
+    /// the group was trained on follow, if they are known.
     fn one_curve_each(
         self,
         chosen: &[Chosen],
@@ -110,8 +112,8 @@ impl RunPlot {
             if let Some((from, to)) = trained {
                 label += &format!(", trained on {from} to {to}");
             }
-            // Only the last line of each group is drawn. If there is a running mean, the line
-            // before it has the raw values, which would hide the lines of other runs.
+            // Only the last line of each group is drawn. If there is a line before it, that line
+            // has the raw values, which would hide the lines of other runs.
             let line = self.lines(group, curve, label, index, options).pop();
             let Some(line) = line else { continue };
             // Equal curves, such as learning rates, share one line.

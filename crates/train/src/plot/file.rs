@@ -58,8 +58,8 @@ pub trait Plot {
             area.present()?;
         }
         // The <svg> element of the backend is replaced, because it has another size and no title.
-        // Attributes with default values, which every element repeats, are removed. This leaves
-        // texts unchanged, because quotation marks are escaped in texts.
+        // Attributes that repeat a default value, or the font of the <svg> element, are removed.
+        // This leaves texts unchanged, because quotation marks are escaped in texts.
         let (_, body) = svg.split_once('\n').unwrap_or_default();
         let family = format!(" font-family=\"{}\"", font::FAMILY);
         let body = body.replace(&family, "");
@@ -74,7 +74,7 @@ pub trait Plot {
             height / SVG_SCALE,
             self.title().replace('&', "&amp;").replace('<', "&lt;"),
         );
-        // XML does not allow control characters.
+        // XML does not allow most control characters.
         Ok(svg.replace(|c: char| c.is_control() && c != '\n', "\u{fffd}"))
     }
 
@@ -217,7 +217,8 @@ pub(crate) mod tests {
         format!("stroke=\"#{red:02X}{green:02X}{blue:02X}\"")
     }
 
-    /// Returns whether all texts, lines and rectangles of an SVG file are inside its borders.
+    /// Returns whether the rectangles, the points of lines and polygons, and the anchors of texts
+    /// are inside the borders of an SVG file.
     pub fn is_inside(svg: &str) -> bool {
         let (head, body) = svg.split_once('\n').unwrap();
         let size = (number(head, "width"), number(head, "height"));
@@ -248,7 +249,7 @@ pub(crate) mod tests {
 
     const BLUE: RGBColor = RGBColor(0, 0, 255);
 
-    /// A blue square and a text, on a white area.
+    /// A text on a white area, with a blue square if the size of the text is 5 pixels.
     struct Square {
         size: (f64, f64),
         text: &'static str,

@@ -7,7 +7,7 @@ use super::run::Run;
 /// Runs that share one line in a plot, and the label of the line.
 #[derive(Clone, Debug)]
 pub struct Group<'a> {
-    /// Label that tells the group apart from the others.
+    /// Label that tells the group apart from the others, unless the same folder is given twice.
     pub label: String,
     /// The runs; at least one.
     pub runs: Vec<&'a Run>,
@@ -33,7 +33,7 @@ pub fn groups(runs: &[Run], is_each_alone: bool) -> Vec<Group<'_>> {
         .collect()
 }
 
-/// Returns labels that tell runs apart: the positional encodings if all differ, else the names if
+/// Returns labels for runs: the positional encodings if all are known and differ, else the names if
 /// all differ, else the folders.
 fn labels(runs: &[&Run]) -> Vec<String> {
     let positions = |run: &&Run| Some(format!("{} positions", run.positions()?));

@@ -18,7 +18,7 @@ pub struct AttentionMaps {
     pub name: &'static str,
     /// Title above all maps.
     pub title: String,
-    /// Source and target, below the title.
+    /// Source and, in maps of the decoder, target. It is below the title.
     pub subtitle: String,
     /// Label of the rows, which are queries.
     pub row_label: &'static str,
@@ -208,7 +208,8 @@ impl Plot for AttentionMaps {
         (width, (lower + LABEL).max(scale) + GAP)
     }
 
-    /// Draws a row of maps for each layer, with a column for each head.
+    /// Draws a row of maps for each layer, with a column for each head or one column for their
+    /// mean.
     fn draw<B: DrawingBackend>(&self, area: &Area<B>, scale: f64) -> Drawn<B> {
         let at = |x: f64, y: f64| ((x * scale).round() as i32, (y * scale).round() as i32);
         let widest = self.size().0 - LEFT - 12.0;
@@ -277,8 +278,8 @@ fn draw_scale<B: DrawingBackend>(area: &Area<B>, scale: f64, weights: &Axis) -> 
 }
 
 /// Returns the colour for a weight, given as a fraction of the colour scale's largest weight. The
-/// colours go from white to blue to almost black. They change faster at small fractions, because
-/// most weights are small.
+/// colours go from white to dark blue. They change faster at small fractions, because most weights
+/// are small.
 fn ramp(fraction: f32) -> RGBColor {
     const STOPS: [[f32; 3]; 5] = [
         [255.0, 255.0, 255.0],

@@ -42,8 +42,8 @@ fn lengths_of(run: &Run) -> Option<(usize, usize)> {
 }
 
 /// Returns the shortest and the longest length of a task, from its settings `data`. `None` if the
-/// task is not synthetic, or if the settings are of another version of this program and cannot be
-/// read.
+/// task is not synthetic, or if the settings cannot be read, for example because another version of
+/// this program wrote them.
 fn configured(data: &Value) -> Option<(usize, usize)> {
     let data = DataConfig::deserialize(data).ok()?;
     let dataset = data.check().ok()??;

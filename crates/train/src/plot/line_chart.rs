@@ -1,4 +1,4 @@
-//! Line charts: title, legend, axes and lines, with nothing drawn over the data.
+//! Line charts: title, legend, axes and lines, with the legend outside the plot area.
 
 use plotters::backend::DrawingBackend;
 use plotters::chart::ChartBuilder;

@@ -12,10 +12,10 @@ use crate::number::grouped;
 /// Maximum number of points of a line with markers. A line with more points has no markers.
 const MAX_MARKERS: usize = 60;
 
-/// How the curves of several runs are drawn.
+/// How the curves of runs are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurveOptions {
-    /// Quantity of the horizontal axis.
+    /// Quantity of the horizontal axis. Plots by length ignore it.
     pub progress: Progress,
     /// Whether each run has its own line. Otherwise, runs that differ only in their seed share one
     /// line, which is their mean.

@@ -1,4 +1,5 @@
-//! Plots of runs, and two figures of the paper "Attention Is All You Need", as SVG and PNG files.
+//! Plots of runs, and of two formulas of the paper "Attention Is All You Need", as SVG and PNG
+//! files.
 
 mod average;
 mod axis;
@@ -37,7 +38,7 @@ pub use run_plot::{RunPlot, readings};
 ///
 /// # Errors
 ///
-/// The folder is not a run folder or is damaged, or a file cannot be written.
+/// The run cannot be read, or a file cannot be written.
 pub fn draw_run(folder: &Path) -> Result<()> {
     let run = [Run::read(folder)?];
     let kinds = RunPlot::value_variants().iter();

@@ -56,7 +56,8 @@ pub struct Run {
     pub folder: PathBuf,
     /// Contents of `lengths.json`, if there is one.
     pub lengths: Option<Vec<LengthScore>>,
-    /// Points of each field in [`METRICS`] that has values. The x value of a point is the step.
+    /// Points of each field in [`METRICS`] that has a finite value. The x value of a point is the
+    /// step.
     metrics: BTreeMap<&'static str, Vec<Point>>,
     /// Contents of `config.json`, which any version of this program may have written.
     config: Value,
@@ -67,7 +68,8 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// The folder is not a run folder, or its files are damaged. The message names the path.
+    /// The folder is not a run folder, it has no `metrics.jsonl`, or a file is damaged or cannot be
+    /// read. The message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         let json = read_config_json(folder)?;
         let config: Option<Value> = serde_json::from_slice(&json).ok();
@@ -109,7 +111,8 @@ impl Run {
         self.at(progress, f64::INFINITY).is_some()
     }
 
-    /// Returns the progress after a step; `None` if `metrics.jsonl` does not record it.
+    /// Returns the progress after a step, or after the last step before it that has a record in
+    /// `metrics.jsonl`; `None` if there is no such record.
     pub fn at(&self, progress: Progress, step: f64) -> Option<f64> {
         let curve = match progress {
             Progress::Steps => return Some(step),
@@ -182,8 +185,8 @@ pub fn differ_in_seed_only(one: &Value, other: &Value) -> bool {
     one["seed"] != other["seed"] && *one == same
 }
 
-/// Parses `metrics.jsonl`. If a step occurs twice, the later line counts. Unknown fields and an
-/// incomplete last line are skipped.
+/// Parses `metrics.jsonl`. If a field occurs twice for a step, the later line counts. Lines without
+/// a step, unknown fields and an incomplete last line are skipped.
 fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, String> {
     let mut curves: BTreeMap<&str, BTreeMap<u64, f64>> = BTreeMap::new();
     for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
@@ -204,7 +207,8 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
         for name in METRICS {
             let value = match object.get(name) {
                 Some(Value::Null) if name.ends_with("loss") => f64::NAN,
-                // In fields that are not losses, null means that the value was not measured.
+                // In other fields, null means that the value was not measured or, for a gradient
+                // norm, that it was not finite.
                 None | Some(Value::Null) => continue,
                 Some(value) => value.as_f64().ok_or_else(|| {
                     format!("line {number} is damaged: its {name} must be a number or null")

@@ -40,14 +40,14 @@ pub struct Curve {
     pub label: &'static str,
     /// Whether the field has a value for every step. Fields of evaluations and of lengths do not.
     pub is_per_step: bool,
-    /// Whether values of neighbouring steps differ by chance. If so, their running mean is drawn
-    /// over them.
+    /// Whether values of neighbouring steps differ by chance. If so, the running mean of a long
+    /// curve is drawn.
     pub is_noisy: bool,
 }
 
 impl Curve {
     /// Returns the noun for the points of the curve in a legend: `steps`, or `readings` for the
-    /// throughput, which is measured once for several steps.
+    /// throughput, which can be measured once for several steps.
     pub fn unit(&self) -> &'static str {
         match *self == SPEED {
             true => "readings",
@@ -103,9 +103,9 @@ impl RunPlot {
         self != Self::Perplexity
     }
 
-    /// Returns whether the user is told if the plot has no data for `runs`. Only runs on texts have
-    /// BLEU, only the other runs have scores by length, and runs of earlier versions of this program
-    /// have no throughput.
+    /// Returns whether the user is told, also without `--only`, if the plot has no data for `runs`.
+    /// Only runs on texts have BLEU, only the other runs have scores by length, and runs of earlier
+    /// versions of this program have no throughput.
     pub fn is_expected(self, runs: &[Run]) -> bool {
         match self {
             Self::Bleu | Self::Throughput => false,
@@ -130,10 +130,11 @@ impl RunPlot {
         }
     }
 
-    /// Returns the values of a curve by step or by length; empty without data. With label
-    /// smoothing, the smallest possible training loss is above 0. This minimum is subtracted from
-    /// the training loss, so that it can be compared with the validation loss, whose smallest
-    /// possible value is 0.
+    /// Returns the values of a curve by step or by length; empty without data, and for the
+    /// perplexity of training with label smoothing. With label smoothing, the smallest possible
+    /// training loss is above 0. If this minimum is known, it is subtracted from the training loss,
+    /// so that the loss can be compared with the validation loss, whose smallest possible value is
+    /// 0.
     pub fn points(self, run: &Run, curve: Curve) -> Vec<Point> {
         if self == Self::Lengths {
             let value = |score: &LengthScore| match curve.field {

@@ -27,8 +27,8 @@ pub struct Series {
     pub width: f64,
     /// Number of the dash pattern in [`DASHES`], counted from 1; 0 for a solid line.
     pub dash: usize,
-    /// Index of the shape in [`MARKERS`] that is drawn at each point; `None` for no markers.
-    /// Markers tell lines apart without colours.
+    /// Index of the shape that is drawn at each point, modulo the number of [`MARKERS`]; `None` for
+    /// no markers. Markers tell lines apart without colours.
     pub marker: Option<usize>,
     /// Point that has a ring around it, if any.
     pub ring: Option<Point>,
@@ -66,7 +66,8 @@ const MARKERS: [(u32, f64); 5] = [(24, 0.0), (4, 0.125), (3, 0.75), (4, 0.0), (3
 const DASHES: [(f64, f64); 3] = [(7.0, 4.0), (2.5, 3.0), (14.0, 4.0)];
 
 impl Series {
-    /// Draws a line through the points `line`, and a marker at each point of `marked`.
+    /// Draws a line through the points `line` and, if the line has markers, a marker at each point
+    /// of `marked`.
     ///
     /// # Errors
     ///

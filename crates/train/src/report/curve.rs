@@ -18,8 +18,8 @@ pub struct Curve {
     x: Vec<u64>,
     /// Values; NaN, which is null in JSON, leaves a gap.
     y: Vec<f64>,
-    /// Mean of each range of a thinned curve. The page computes the smoothed curve from these
-    /// means. `None` if the curve has all its points.
+    /// Means of the ranges of a thinned curve. The page computes the smoothed curve from these
+    /// means. `None` if the curve has all its points or is [`increasing`](Curve::increasing).
     #[serde(skip_serializing_if = "Option::is_none")]
     mean: Option<Box<Curve>>,
 }

@@ -77,7 +77,7 @@ impl Examined {
     /// # Errors
     ///
     /// A run that does not have the selected checkpoint, has no examples, or has files that cannot
-    /// be used.
+    /// be used, or an example that the model cannot decode.
     pub fn of(
         folder: &Path,
         selector: CheckpointSelector,

@@ -48,8 +48,8 @@ pub struct Score {
     /// Kind of score: `share` (0 to 1), `points` (0 to 100) or `loss`. The page formats the value
     /// by its kind.
     pub kind: &'static str,
-    /// Text that qualifies the score: the number of test sequences, or the step of the best
-    /// evaluation. Empty if the number of test sequences is unknown.
+    /// Text that qualifies the score: the number of sequences that were scored after training, or
+    /// the step of the best evaluation. Empty if the number of sequences is unknown.
     pub detail: String,
 }
 
@@ -62,7 +62,8 @@ const MEASURES: [(&str, &str, &str, bool); 4] = [
     ("valid_loss", "validation loss", "loss", false),
 ];
 
-/// Fields of `summary.json` that are not part of the environment; the page shows them elsewhere.
+/// Fields of `summary.json` that are not part of the environment. The page shows most of them
+/// elsewhere.
 const SHOWN: [&str; 14] = [
     "task",
     "backend",

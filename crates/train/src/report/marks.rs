@@ -18,7 +18,7 @@ fn as_digit<S: serde::Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S
 /// Returns the words of the reference and the words of the output. Words outside a longest common
 /// subsequence are marked: marked words of the reference are missing in the output, and marked
 /// words of the output are wrong. A correct output has no marks, even where it differs from the
-/// reference.
+/// reference. Texts with more than [`WORDS`] words are not compared.
 pub fn marked(reference: &str, output: &str, is_correct: bool) -> [Vec<Marked>; 2] {
     let words = |text: &str| -> Vec<String> { text.split_whitespace().map(Into::into).collect() };
     let (a, b) = (words(reference), words(output));

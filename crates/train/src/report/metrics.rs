@@ -21,7 +21,8 @@ impl Metrics {
     ///
     /// # Errors
     ///
-    /// A file that cannot be read, or a damaged line. The message names the file and the line.
+    /// A file that cannot be read, or a damaged line. The message names the file and the damaged
+    /// line.
     pub fn read(folder: &Path) -> Result<Option<Self>, UsageError> {
         let path = folder.join(METRICS);
         match fs::read(&path) {
@@ -33,8 +34,8 @@ impl Metrics {
         }
     }
 
-    /// Parses the lines of the file. If a step occurs twice, the later line counts. An incomplete
-    /// last line, as a killed process leaves it, is skipped.
+    /// Parses the lines of the file. If a field occurs twice for a step, the later line counts. An
+    /// incomplete last line, as a killed process leaves it, is skipped.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut fields: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
         for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {

@@ -3,8 +3,8 @@
 //! [`RunReport`] collects what the page shows of a run: curves, scores by length, attention
 //! weights, decoded examples and facts. [`settings`] compares the settings of all runs. [`page()`]
 //! writes these data as JSON into the page, together with the style and the scripts in the folder
-//! `page`, which draw the data. The scripts insert every text as a text node, so that no text of a
-//! run becomes markup.
+//! `page`, which draw the data. The scripts insert every text as a text node or as the value of an
+//! attribute, so that no text of a run becomes markup.
 
 mod curve;
 mod examples;

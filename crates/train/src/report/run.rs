@@ -66,7 +66,8 @@ impl RunReport {
     ///
     /// # Errors
     ///
-    /// The folder is not a run folder, or its files are damaged. The message names the path.
+    /// The folder is not a run folder, or its configuration, metrics, status or scores by length
+    /// cannot be read. The message names the path.
     pub fn read(folder: &Path) -> Result<Self, UsageError> {
         if is_pretrained(folder) {
             let what = "is a model of Hugging Face, not a run: `train import` makes a run of it";

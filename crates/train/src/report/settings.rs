@@ -21,7 +21,7 @@ const SECTIONS: [&str; 7] = [
     "execution",
 ];
 
-/// Settings that the user does not choose: they follow from the data or from the machine.
+/// Settings that follow from the data or from the machine, unless the user sets them.
 const DERIVED: [&str; 7] = [
     "data.data",
     "data.tokenizer_sha256",

@@ -67,7 +67,7 @@ impl About {
 /// Number of parameters in each part of the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Parts {
-    /// Embeddings, and positional encodings if they are learned.
+    /// Embeddings, their layer norms, and positional encodings if they are learned.
     embeddings: usize,
     encoder: usize,
     decoder: usize,

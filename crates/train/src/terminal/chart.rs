@@ -28,7 +28,7 @@ pub(super) struct Curve<'a> {
 /// Style of a curve. The styles also differ in shape, for terminals without colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// A thin line, for a value at every step.
+    /// A thin line, for values of training steps.
     Line,
     /// A dot for each value, for values at evaluations only.
     Dots,
@@ -191,7 +191,7 @@ impl Bounds {
             .flatten()
             .for_each(|value| widen(&mut y, value));
         // If the values are equal or almost equal, the bounds are widened. The curve is then a
-        // horizontal line in the middle of the chart.
+        // horizontal line between them.
         let room = if is_log {
             0.02
         } else {

@@ -10,7 +10,8 @@ use super::capability::{is_dumb, variable};
 /// Choices of `--color`, which says when output has colours.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ColorChoice {
-    /// Nowhere if NO_COLOR is set; else everywhere if CLICOLOR_FORCE is set; else on terminals
+    /// Nowhere if NO_COLOR is set; else everywhere if CLICOLOR_FORCE is set; else on terminals,
+    /// unless CLICOLOR is 0 or the terminal is dumb
     #[default]
     Auto,
     /// Everywhere

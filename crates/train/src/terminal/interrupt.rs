@@ -1,5 +1,5 @@
-//! Handles Ctrl-C, SIGTERM and SIGHUP. The first signal stops a run after the current step. The
-//! second signal stops it at once.
+//! Handles Ctrl-C, SIGTERM and SIGHUP. During training, the first signal stops a run after the
+//! current step, and the second signal stops it at once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -77,8 +77,8 @@ fn receive(signal: &'static str) {
 }
 
 /// Ends the process because of `by`, a signal or the dashboard. Before that, it restores the
-/// screen, prints the lines that were held back, and records in the run folder that the run was
-/// stopped.
+/// screen and prints the lines that were held back. If this process writes the run folder, it also
+/// records there that the run was stopped.
 ///
 /// Steps since the last checkpoint are lost. The last checkpoint is intact, because a checkpoint is
 /// written completely or not at all.
@@ -101,8 +101,8 @@ pub(super) fn stop_at_once(by: &str) -> ! {
 }
 
 /// Guard of a training loop. Until it is dropped, the first request waits for the end of the
-/// current step. Afterwards, every request ends the process at once. This loses nothing, because
-/// the trained model is already saved.
+/// current step. Afterwards, a request ends the process at once. This loses no training, because a
+/// trained model is already saved.
 pub(super) struct Listening;
 
 impl Drop for Listening {
@@ -133,9 +133,9 @@ mod signals {
     /// Starts a thread that calls `receive` with the name of every signal.
     pub fn listen(receive: fn(&'static str)) -> io::Result<()> {
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-        // Under `nohup`, SIGHUP stays ignored, so that a run continues when its terminal is closed.
-        // SIGINT is received even if a shell has set it to be ignored, as non-interactive shells do
-        // for background processes.
+        // Under `nohup` on Linux, SIGHUP stays ignored, so that a run continues when its terminal
+        // is closed. SIGINT is received even if a shell has set it to be ignored, as
+        // non-interactive shells do for background processes.
         let has_nohup = ignores(&status, SIGHUP);
         let heard = SIGNALS
             .iter()

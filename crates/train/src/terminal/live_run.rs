@@ -15,7 +15,7 @@ const SPEED_WINDOW: Duration = Duration::from_secs(2);
 pub(super) struct LiveRun {
     /// Last step before this process started; 0 for a new run.
     pub(super) first: usize,
-    /// Step after which training ends.
+    /// Step after which training ends at the latest.
     pub(super) steps: usize,
     /// Last step that was taken.
     pub(super) step: usize,
@@ -33,7 +33,8 @@ pub(super) struct LiveRun {
     /// The measure by which evaluations are compared, and the best evaluation. `None` before the
     /// first evaluation.
     pub(super) best: Option<(BestBy, Best)>,
-    /// Step of the last checkpoint, and when it was written; `None` before the first one.
+    /// Step of the last checkpoint, and when it was written; `None` before the first one of this
+    /// process.
     pub(super) checkpoint: Option<(usize, Instant)>,
     pub(super) curves: Curves,
 }

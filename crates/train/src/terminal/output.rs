@@ -17,7 +17,7 @@ use super::screen::{self, Stream};
 pub enum Verbosity {
     /// Errors only, because another process of the group prints everything else.
     Silent,
-    /// Only warnings, errors and the final result.
+    /// Only results, warnings and errors, without the evaluations during training.
     Quiet,
     /// Also progress and notes.
     #[default]
@@ -54,7 +54,7 @@ pub(super) fn verbosity() -> Verbosity {
     VERBOSITY.get().copied().unwrap_or_default()
 }
 
-/// Returns whether at most warnings, errors and the final result are printed.
+/// Returns whether progress and notes are not printed.
 pub fn is_quiet() -> bool {
     verbosity() <= Verbosity::Quiet
 }
@@ -89,7 +89,8 @@ pub fn json_or(json: bool, value: &impl Serialize, words: impl FnOnce() -> Strin
     }
 }
 
-/// Prints `text` at once, without adding a line break. Returns `Break` if stdout is closed.
+/// Prints `text` at once, without adding a line break, unless the program is silent. Returns
+/// `Break` if stdout is closed.
 ///
 /// # Errors
 ///
@@ -124,7 +125,7 @@ pub fn note(line: &str) {
     }
 }
 
-/// Prints a warning on stderr.
+/// Prints a warning on stderr, unless the program is silent.
 pub fn warn(line: &str) {
     if is_silent() {
         return;

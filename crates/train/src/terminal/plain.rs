@@ -93,7 +93,7 @@ mod tests {
         plain.loss = Some(0.123_45);
         let line = plain.line(25, 2.0);
         assert_eq!(line, "step 25/100, loss 0.1235, 1500 tokens/s, 0:06 left");
-        // The speed of a resumed run counts only the steps since it was resumed.
+        // The time left of a resumed run follows from the steps since it was resumed.
         plain.first = 75;
         let line = plain.line(80, 2.0);
         assert_eq!(line, "step 80/100, loss 0.1235, 1500 tokens/s, 0:08 left");

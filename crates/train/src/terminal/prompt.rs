@@ -32,7 +32,8 @@ pub struct Prompt {
     /// The line editor, which draws on stdout. It is `None` if stdout is not a terminal. In this
     /// case, only the line editing of the terminal itself is available.
     editor: Option<DefaultEditor>,
-    /// File of the history; `None` if there is no folder for it, or if it cannot be used.
+    /// File of the history; `None` without an editor, if there is no folder for the file, or if the
+    /// file cannot be used.
     history: Option<PathBuf>,
     /// Lines of a pasted text that [`Prompt::ask`] has not returned yet.
     pasted: VecDeque<String>,
@@ -69,7 +70,7 @@ impl Prompt {
         Ok(prompt)
     }
 
-    /// Shows `prompt` and waits for a line.
+    /// Shows `prompt` and waits for a line, unless a line of a pasted text is left.
     ///
     /// # Errors
     ///
@@ -136,7 +137,7 @@ fn ask_plainly(prompt: &str) -> Result<Reply> {
 }
 
 /// Returns the path of the history file, in the folder where the user's programs keep their state;
-/// `None` if there is no such folder.
+/// `None` if the environment does not name such a folder.
 fn history_file() -> Option<PathBuf> {
     let folder = |name| {
         let path = PathBuf::from(env::var_os(name)?);

@@ -76,7 +76,8 @@ impl RunView {
         Ok(())
     }
 
-    /// Prints charts of the run if stderr is a terminal that can show them.
+    /// Prints charts of the run if stderr is a terminal that can show them and the program is not
+    /// quiet.
     fn show_curves(&self) {
         let Some(run) = self.run.as_ref().filter(|_| capability::has_bar()) else {
             return;

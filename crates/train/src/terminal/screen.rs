@@ -24,8 +24,8 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// Lock that a thread holds while it restores the screen.
 static RESTORING: Mutex<()> = Mutex::new(());
 
-/// Maximum time that [`restore`] waits for a lock. A thread that writes to a suspended terminal
-/// keeps its lock, because the terminal accepts no output.
+/// Maximum time that [`restore`] waits for [`RESTORING`] and for [`WRITING`]. A thread that writes
+/// to a suspended terminal keeps its lock, because the terminal accepts no output.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of lines that are held back. With `RUST_LOG=debug` there would be millions.

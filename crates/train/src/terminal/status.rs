@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{capability, output};
 
-/// Time between two lines of progress if there is no progress bar.
+/// Minimum time between two lines of progress if there is no progress bar.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// A progress display. Dropping it removes the bar.

@@ -5,8 +5,8 @@ use console::{Term, measure_text_width, truncate_str};
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// Minimum width of a truncated table column, in terminal columns. A table column with less room
-/// is not shown.
+/// Minimum width of the table column that is truncated first, in terminal columns. With less room,
+/// it is not shown.
 const NARROWEST: usize = 8;
 
 /// Alignment of a column.

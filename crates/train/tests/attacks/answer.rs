@@ -40,8 +40,8 @@ impl Answer {
         self
     }
 
-    /// Rejects what a command must never do: panic, end by a signal, take too long, or end with an
-    /// exit code that the help does not list.
+    /// Rejects what a command must never do: panic, end by a signal, take too long, end with
+    /// another exit code than 0 to 3, or fail without a short message.
     ///
     /// # Errors
     ///

@@ -41,8 +41,8 @@ fn value(flag: &Flag, random: &mut Random) -> OsString {
         4 => "a\nb\t\u{1b}[31m".into(),
         _ => {
             let values: Vec<&str> = VALUES.split_whitespace().collect();
-            // In half of all cases, the value is one of the first 8, which are numbers that most
-            // flags accept.
+            // In at least half of these cases, the value is one of the first 8, which are numbers
+            // that most flags accept.
             let end = if random.random() { 8 } else { values.len() };
             values[random.random_range(0..end)].into()
         }
@@ -77,7 +77,8 @@ fn base(command: &CommandOf, random: &mut Random) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
-/// Flags of `fit` that make a run small. They are added unless the command line has them already.
+/// Flags of `fit` that make a run small. They are added unless the command line has them already
+/// or has the word `text`.
 const SIZES: [(&str, &str); 8] = [
     ("--d-model", "8"),
     ("--heads", "2"),

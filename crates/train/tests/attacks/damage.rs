@@ -1,5 +1,5 @@
 //! Damaged files. A command must give the result that it gives without the damage, or an error or a
-//! warning that names the file.
+//! warning that names the file. For the files in [`FREE`], some commands may give another result.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -42,8 +42,8 @@ struct Scene {
     results: Vec<Result>,
 }
 
-/// Everything that a command has written, without times: contents by file name. Standard output has
-/// the name `stdout`.
+/// What a command has written to its files or, if it writes none, to standard output, without
+/// times: contents by file name. Standard output has the name `stdout`.
 type Result = BTreeMap<String, Vec<u8>>;
 
 /// The commands of a scene, by their first word.

@@ -8,7 +8,7 @@ use super::program::Program;
 use super::rounds::{Random, make_attacks};
 use super::runs::{Kind, essence, files, renew, same};
 
-/// Number of times that a run is killed before it may run to its end.
+/// Maximum number of times that a run is killed. After that, it may run to its end.
 const KILLS: usize = 6;
 
 /// Flags of the runs. `--keep 100` keeps all checkpoints, so that all of them are compared.

@@ -93,7 +93,7 @@ pub fn renew(folder: &Path) {
     fs::create_dir(folder).unwrap();
 }
 
-/// Copies a folder with everything in it.
+/// Copies all files in a folder and its subfolders.
 pub fn copy(from: &Path, to: &Path) {
     for (name, path) in files(from) {
         let target = to.join(name);
@@ -103,8 +103,8 @@ pub fn copy(from: &Path, to: &Path) {
 }
 
 /// Returns the parts of a run that must be reproducible with the same seed, by their paths.
-/// Weights, optimizer moments, tokenisers and settings are returned byte for byte. Metrics, states
-/// and results are returned without times and machine-dependent fields.
+/// Weights, optimizer moments, tokenisers, settings, status and scores by length are returned byte
+/// for byte. Metrics, states and summaries are returned without times and machine-dependent fields.
 pub fn essence(run: &Path) -> BTreeMap<String, Vec<u8>> {
     let mut essence = BTreeMap::new();
     for (path, file) in files(run) {

@@ -1,4 +1,5 @@
-//! Hostile tokenisers: files in the format of Hugging Face whose parts contradict each other.
+//! Hostile tokenisers: mostly files in the format of Hugging Face with parts that are wrong or
+//! contradict each other.
 
 use std::fs;
 use std::path::Path;

@@ -459,7 +459,7 @@ fn a_wrong_line_is_named_and_the_lines_before_it_have_outputs() {
 #[test]
 fn targets_to_score_have_room_for_their_end() {
     assert_eq!(generate("--score", "1\t1 1 1 1 1 1\n").lines().count(), 1);
-    // This target needs more positions than training had. Sinusoidal positions have no limit.
+    // This target needs more positions than training had. Sinusoidal positions can be extended.
     assert_eq!(generate("--score", "1\t1 1 1 1 1 1 1\n").lines().count(), 1);
 }
 

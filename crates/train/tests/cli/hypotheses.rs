@@ -35,7 +35,7 @@ fn ngrams_are_not_repeated() {
     let flags = format!("{TINY} --symbols 9 --max-length 18 --run-dir run");
     run(folder, &flags);
     let input = "1 1 1 1\n2 3 2 3 2\n5\n7 8 9\n";
-    // Without `--no-repeat-ngram`, targets of this length repeat bigrams.
+    // Without `--no-repeat-ngram`, some targets of this length repeat bigrams.
     let long = "--min-length 16 --max-length 16 --forbid <unk> --forbid <pad> --forbid <bos>";
     assert!(
         generate(folder, long, input)

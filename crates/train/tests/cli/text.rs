@@ -174,7 +174,7 @@ fn a_run_on_texts_translates_and_is_scored() {
         assert!((loss - summary["valid_loss"].as_f64().unwrap()).abs() < 1e-4);
     }
 
-    // The only split of a text run is the validation split.
+    // The only held-out split of a text run is the validation split.
     let of_split = |split: &str| {
         let mut command = train(path);
         command.args(["eval", "run", "--split", split]);

@@ -1,5 +1,5 @@
-// A line chart with labels beside the lines. The pointer or the arrow keys choose the place on the
-// x axis whose values the chart shows.
+// A line chart with labels beside the lines or in a legend. The pointer or the arrow keys choose
+// the place on the x axis whose values the chart shows.
 
 // Dash patterns, so that lines can be told apart without their colours. The first line is solid.
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "14 4", "4 2 1 2 1 2"];
@@ -230,7 +230,8 @@ function lineChart(series, options) {
   return figure;
 }
 
-// Returns the path of a series, and its markers. A point between two gaps is a dot.
+// Returns the path of a series and, unless the series is faint, its markers. A point between two
+// gaps has a marker.
 function line(one, toX, toY, isLog) {
   let [path, isOn] = ["", false];
   const markers = [];

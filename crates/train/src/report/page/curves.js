@@ -93,7 +93,7 @@ function curvesPanel(data) {
     const group = [];
     const charts = [];
     const [only] = runs;
-    // All charts have the same x axis, so that a step is in the same place in each.
+    // All charts have the same x axis, so that they can be compared with each other.
     const ends = runs.flatMap((run) => Object.values(run.curves).map((curve) => over(run, { x: curve.x.slice(-1), y: [] }).x[0]));
     const xRange = [0, Math.max(...ends)];
     const xLabel = state.x === "step" ? "step" : "training time";
@@ -125,7 +125,7 @@ function curvesPanel(data) {
     const limits = [...clips].map((y) => ({ y, label: `clipped at ${y}${clipped(y)}` }));
     of("Gradient norm", [["gradient_norm", "gradient norm", true]]).map(([, s]) => ["Gradient norm", s]).forEach(add({ note: "Of all parameters together, before clipping", limits }));
     of("Throughput", [["tokens_per_second", "tokens per second", true]]).map(([, s]) => ["Throughput", s]).forEach(add({ note: "Target tokens per second of training, without padding" }));
-    // The loss chart of a single run is wide, and so is a last chart that is alone in its row.
+    // The first chart of a single run is wide, and so is a last chart that is alone in its row.
     if (isSingle) charts[0]?.classList.add("wide");
     if ((charts.length - (isSingle ? 1 : 0)) % 2 === 1) charts.at(-1)?.classList.add("wide");
     grid.replaceChildren(...charts);

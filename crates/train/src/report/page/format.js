@@ -17,8 +17,8 @@ function short(value, digits = 4) {
   return text.includes(".") ? text.replace(/\.?0+$/, "") : text;
 }
 
-// Returns the label of a tick. It has an exponent below 0.001, and on a logarithmic axis also above
-// 9,999.
+// Returns the label of a tick. It has an exponent between 0 and 0.001, and on a logarithmic axis
+// also above 9,999.
 function tickLabel(value, isLog) {
   const size = Math.abs(value);
   const isPower = size !== 0 && (size < 0.9995e-3 || (isLog && size > 9999.5));

@@ -22,7 +22,7 @@ use controls::{Controls, Request};
 /// Maximum time between a key and its effect, and minimum time between two frames.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Time between two frames while no key is pressed.
+/// Minimum time between two frames while no key is pressed.
 const FRAME: Duration = Duration::from_millis(250);
 
 /// Dashboard of a run. A separate thread draws it. Dropping the value restores the screen.

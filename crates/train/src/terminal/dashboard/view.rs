@@ -209,7 +209,8 @@ fn draw_charts(
     }
 }
 
-/// Returns the line that lists the keys that have an effect now.
+/// Returns the last line: the most important keys, or that the run is stopping. It is empty while
+/// the dialog shows its own keys.
 fn keys(controls: &Controls, has_dialog: bool, width: usize) -> Line<'static> {
     if controls.stops {
         let text = "stopping after this step, then a checkpoint is saved; Ctrl-C stops at once";
