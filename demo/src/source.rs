@@ -97,7 +97,7 @@ impl Look {
 /// If a word is not a symbol, or the source is empty or too long.
 pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
     let source = dataset.codec().encode_source(text)?;
-    let most = dataset.limits().target - 2;
+    let most = dataset.limits().source;
     if source.is_empty() {
         bail!("type at least one symbol");
     }

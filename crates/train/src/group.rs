@@ -64,13 +64,16 @@ impl Group {
             };
             return Err(UsageError::new("processes", started, what));
         }
-        let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
-        let all = group.gather_values(&words.join(" "));
+        let words: Vec<String> = words
+            .iter()
+            .map(|word| word.to_string_lossy().into())
+            .collect();
+        let all = group.gather_values(&words);
         let other = all.iter().enumerate().find(|(_, other)| **other != all[0]);
         other.map_or(Ok(()), |(rank, other)| {
+            let [other, first] = [other, &all[0]].map(|words| words.join(" "));
             let what = format!(
-                "rank {rank} has \"train {other}\", but rank 0 has \"train {}\"; all processes must have the same",
-                all[0]
+                "rank {rank} has \"train {other}\", but rank 0 has \"train {first}\"; all processes must have the same"
             );
             Err(UsageError::new("command line", "", what))
         })

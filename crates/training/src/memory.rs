@@ -72,10 +72,12 @@ pub struct TrainingMemory {
     pub batch: u64,
 }
 
-/// Estimates the size of a run's state in bytes: `parameters` values in f32 and, for each of
-/// `trained` trained parameters, a gradient, two moments and, if the run has one, a moving average.
+/// Estimates the size of a run's state in bytes: `parameters` values in f32, as many of their
+/// moving average if the run has one, and a gradient and two moments for each of `trained` trained
+/// parameters.
 pub fn state_bytes(config: &RunConfig, parameters: usize, trained: usize) -> usize {
-    4 * (parameters + trained * (3 + usize::from(config.optimization.ema.is_some())))
+    let copies = 1 + usize::from(config.optimization.ema.is_some());
+    4 * (copies * parameters + 3 * trained)
 }
 
 impl TrainingMemory {

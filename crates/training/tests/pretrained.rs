@@ -9,13 +9,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::tensor::Device;
+use serde_json::{Value, json};
 use training::collective::Alone;
 use training::data::Example;
 use training::evaluation::decode_greedily;
 use training::inference::{Generation, Line, Predictor, Work};
-use training::pretrained::{Languages, PretrainedModel, is_pretrained};
+use training::pretrained::{FolderFiles, Languages, PretrainedModel, is_pretrained, write_folder};
 use training::run::checkpoint::TrainedRun;
 use transformer::generate::{EarlyStopping, GenerateConfig, Method};
+use transformer::weights::Layout;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../transformer/tests/fixtures/families")
@@ -111,6 +113,47 @@ fn evaluations_decode_with_the_settings_of_the_folder() {
             .collect();
         assert!(wrong.len() <= 1, "{name}: {wrong:?}");
     }
+}
+
+#[test]
+fn special_tokens_have_their_names_in_files_and_labels() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(fixtures().join("bart")).unwrap() {
+        let path = entry.unwrap().path();
+        fs::copy(&path, folder.path().join(path.file_name().unwrap())).unwrap();
+    }
+    // The decoder of the real BART, which leaves out special tokens.
+    let path = folder.path().join("tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    tokenizer["decoder"] = json!({
+        "type": "ByteLevel",
+        "add_prefix_space": false,
+        "trim_offsets": true,
+        "use_regex": true
+    });
+    let tokenizer = tokenizer.to_string();
+    fs::write(&path, &tokenizer).unwrap();
+    let model = PretrainedModel::open(folder.path(), &Languages::default()).unwrap();
+    let run = model.run(&Device::flex()).unwrap();
+    let codec = run.dataset.codec();
+    let ids = [0, 1, 2, 3];
+    let names = ["<s>", "<pad>", "</s>", "<unk>"];
+    assert_eq!(ids.map(|id| codec.target_token(id)), names);
+    assert_eq!(ids.map(|id| codec.target_label(id)), names);
+    let written = tempfile::tempdir().unwrap();
+    let files = FolderFiles {
+        config: &run.config,
+        layout: Layout::Bart,
+        codec,
+        tokenizer: Some(tokenizer.as_bytes()),
+    };
+    write_folder(written.path(), &files).unwrap().unwrap();
+    let settings = fs::read(written.path().join("tokenizer_config.json")).unwrap();
+    let settings: Value = serde_json::from_slice(&settings).unwrap();
+    assert_eq!(
+        (&settings["eos_token"], &settings["pad_token"]),
+        (&json!("</s>"), &json!("<pad>"))
+    );
 }
 
 #[test]

@@ -705,6 +705,13 @@ fn invalid_settings_are_rejected() {
             config(5).with_method(beam(2, LengthPenalty::Gnmt { alpha: -1.0 })),
             "alpha is -1, but must be a number from 0 to 10",
         ),
+        (
+            config(5).with_length_limit(Some(LengthLimit {
+                per_token: f64::NAN,
+                more: 10,
+            })),
+            "length_limit is NaN, but must be a number of at least 0",
+        ),
         (config(5).with_n_best(0), "n_best is 0"),
         (
             config(5).with_n_best(2),

@@ -320,7 +320,7 @@ fn exported_weights_are_imported_to_the_last_bit() {
 fn exported_stacks_are_imported_to_the_last_bit() {
     for &layout in Layout::ALL {
         for config in configs(layout) {
-            if config.weight_tying != WeightTying::None && layout != Layout::Marian {
+            if config.weight_tying != WeightTying::None && !layout.is_hugging_face() {
                 continue;
             }
             let all = parameters(&model(&config));
@@ -731,6 +731,48 @@ fn heads_must_be_given() {
     let error = read("torch_nn.safetensors", &five).unwrap_err();
     assert!(
         error.ends_with("n_heads is 5, but must be a divisor of d_model (12)"),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_header_whose_length_begins_like_a_pickle_is_read() {
+    let config = small();
+    let tensors = parameters(&model(&config));
+    let bytes = to_bytes_with(&tensors, Dtype::F32, &metadata(&config)).unwrap();
+    let (length, rest) = bytes.split_at(8);
+    let length = u64::from_le_bytes(length.try_into().unwrap()) as usize;
+    let (header, data) = rest.split_at(length);
+    for start in [640, 896, 1152, 1408] {
+        let longer = (0..).map(|n| start + (n << 16)).find(|&n| n >= length);
+        let longer = longer.unwrap();
+        let mut padded = header.to_vec();
+        padded.resize(longer, b' ');
+        let all = [&(longer as u64).to_le_bytes(), &padded[..], data].concat();
+        assert!(matches!(all[..2], [0x80, 2..=5]));
+        let file = write(&all);
+        let file = WeightsFile::open(file.path()).unwrap();
+        let imported = import(&file, &ImportOptions::default()).unwrap();
+        assert!(imported.parameters == tensors);
+    }
+}
+
+#[test]
+fn parameters_of_another_type_are_not_exported() {
+    let config = small();
+    let mut all = parameters(&model(&config));
+    let name = "decoder.input.embedding.weight";
+    let table = all[name].clone();
+    all.insert(name.into(), table.clone().convert::<f64>());
+    let export = |all: &Parameters| export(&config, Contents::Model, all, Layout::Paper, false);
+    let error = export(&all).unwrap_err().to_string();
+    assert!(error.contains(name) && error.contains("f64"), "{error}");
+    let values = table.to_vec::<f32>().unwrap();
+    let length = values.len();
+    all.insert(name.into(), TensorData::new(values, [length]));
+    let error = export(&all).unwrap_err().to_string();
+    assert!(
+        error.contains(name) && error.contains(&length.to_string()),
         "{error}"
     );
 }

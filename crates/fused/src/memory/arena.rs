@@ -24,8 +24,11 @@ pub(super) struct Arena {
 }
 
 struct Slab {
+    /// First element, at the beginning of a cache line.
     memory: NonNull<f32>,
     len: usize,
+    /// Memory of the allocator, in which `memory` is.
+    allocated: NonNull<u8>,
 }
 
 /// Exclusive access to a part of a slab. A piece must be returned to the arena that handed it out,
@@ -136,15 +139,24 @@ impl Slab {
     /// not be 0.
     fn new(len: usize) -> Option<Self> {
         // SAFETY: the layout's size is not 0, since `len` is not 0.
-        let memory = unsafe { alloc_zeroed(Self::layout(len)) };
-        let memory = NonNull::new(memory.cast())?;
-        Some(Self { memory, len })
+        let allocated = NonNull::new(unsafe { alloc_zeroed(Self::layout(len)) })?;
+        let offset = allocated.align_offset(CACHE_LINE * size_of::<f32>());
+        // SAFETY: the layout has a cache line more than `len` elements, and the offset is less.
+        let memory = unsafe { allocated.add(offset) }.cast();
+        Some(Self {
+            memory,
+            len,
+            allocated,
+        })
     }
 
+    /// Returns the layout of `len` elements and of a cache line, in which their beginning is moved
+    /// to that of a cache line. For a larger alignment, the standard library writes the zeros
+    /// itself, and so makes the whole slab resident at once.
     fn layout(len: usize) -> Layout {
-        Layout::array::<f32>(len)
-            .and_then(|layout| layout.align_to(CACHE_LINE * size_of::<f32>()))
-            .expect("a slab is smaller than the address space")
+        let elements = len.checked_add(CACHE_LINE);
+        let layout = elements.map(Layout::array::<f32>).and_then(Result::ok);
+        layout.expect("a slab is smaller than the address space")
     }
 }
 
@@ -152,7 +164,7 @@ impl Drop for Slab {
     fn drop(&mut self) {
         // SAFETY: the memory was allocated with this layout. `shrink` drops only slabs without a
         // piece in use, and no arena with a piece in use is dropped.
-        unsafe { dealloc(self.memory.as_ptr().cast(), Self::layout(self.len)) };
+        unsafe { dealloc(self.allocated.as_ptr(), Self::layout(self.len)) };
     }
 }
 

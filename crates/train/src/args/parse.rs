@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::ValueEnum;
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use training::config::Preset;
@@ -152,6 +152,14 @@ pub fn given(group: &impl Serialize) -> Result<Vec<String>, UsageError> {
     let given = flags.as_object().into_iter().flatten();
     let given = given.filter(|(_, value)| !value.is_null() && **value != false);
     Ok(given.map(|(name, _)| format!("--{name}")).collect())
+}
+
+/// Returns a parser of paths that `config.json` records, which must be valid UTF-8.
+pub fn recorded_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.to_str() {
+        Some(_) => Ok(path),
+        None => Err("must be valid UTF-8, because config.json records it"),
+    })
 }
 
 /// Makes a path absolute, so that a run can be resumed from any folder.

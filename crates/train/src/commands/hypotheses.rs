@@ -46,6 +46,11 @@ impl HypothesesFile {
                 "must be a file, since standard output has the scores".into(),
             ));
         }
+        if path.extension().is_some_and(|extension| extension == "gz") {
+            return Err(wrong(
+                "must be a name without .gz, since the file is not compressed".into(),
+            ));
+        }
         if let Ok(path) = path.canonicalize() {
             let is_same = |input: &PathBuf| input.canonicalize().is_ok_and(|input| input == path);
             if inputs.into_iter().flatten().any(is_same) {

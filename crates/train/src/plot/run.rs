@@ -206,9 +206,9 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
         };
         for name in METRICS {
             let value = match object.get(name) {
-                Some(Value::Null) if name.ends_with("loss") => f64::NAN,
-                // In other fields, null means that the value was not measured or, for a gradient
-                // norm, that it was not finite.
+                // A loss or a gradient norm that was not finite.
+                Some(Value::Null) if name.ends_with("loss") || name == "gradient_norm" => f64::NAN,
+                // In other fields, null means that the value was not measured.
                 None | Some(Value::Null) => continue,
                 Some(value) => value.as_f64().ok_or_else(|| {
                     format!("line {number} is damaged: its {name} must be a number or null")

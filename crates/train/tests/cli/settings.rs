@@ -126,6 +126,42 @@ fn names_of_other_programs_lead_to_our_flags_and_commands() {
 }
 
 #[test]
+fn models_for_texts_are_checked_before_any_file_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    for (flags, expected) in [
+        ("--d-model 42 --heads 5", "--heads 5: must be a divisor"),
+        (
+            "--set model.norm=rms --set model.norm_variance=unbiased",
+            "--set model.norm_variance unbiased: must be biased",
+        ),
+    ] {
+        let line = format!("--task text --train nowhere.tsv {flags}");
+        let arguments: Vec<&str> = line.split(' ').collect();
+        refused(folder.path(), &arguments, &[expected]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn paths_that_no_configuration_can_record_are_rejected() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = std::ffi::OsStr::from_bytes(b"\xff.tsv");
+    for flag in ["--train", "--cache", "--from", "--tokenizer-file"] {
+        let mut command = train(folder.path());
+        command.args(["--task", "text", "--set", "seed=2", flag]);
+        let output = command.arg(path).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let stderr = text(&output.stderr);
+        assert!(
+            stderr.contains(flag) && stderr.contains("must be valid UTF-8"),
+            "{stderr}"
+        );
+    }
+}
+
+#[test]
 fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
     let folder = tempfile::tempdir().unwrap();
     for (line, expected) in [

@@ -92,7 +92,11 @@ impl RunConfig {
             let names: Vec<&str> = settings.keys().map(String::as_str).collect();
             let names = names.join(", ");
             let group = wrong("", format!("is a group of settings: {names}"));
-            *setting = serde_json::from_str(text).map_err(|_| group.clone())?;
+            let value: Value = serde_json::from_str(text).map_err(|_| group.clone())?;
+            if value.is_object() {
+                return Err(group);
+            }
+            *setting = value;
             return serde_json::from_value(config).map_err(|_| group);
         }
         let json = serde_json::from_str(text).ok();

@@ -44,6 +44,8 @@ pub enum BestBy {
 impl BestBy {
     /// Returns whether `value` is better than `best`.
     pub(crate) fn is_better(self, value: f64, best: f64) -> bool {
+        // Differences beyond nine decimal places do not count.
+        let [value, best] = [value, best].map(|x| (x * 1e9).round());
         match self {
             Self::Loss => value < best,
             Self::ExactMatch | Self::Bleu => value > best,

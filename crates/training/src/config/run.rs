@@ -54,7 +54,10 @@ impl RunConfig {
         let dataset = self.data.check()?;
         match &dataset {
             Some(dataset) => self.fit_to(dataset.as_ref())?,
-            None => self.check_settings()?,
+            None => {
+                self.check_settings()?;
+                self.check_sizes_of_layers()?;
+            }
         }
         Ok(dataset)
     }
@@ -96,6 +99,14 @@ impl RunConfig {
         };
         self.model.validate()?;
         self.check_size(dataset.batch_tokens())
+    }
+
+    /// Checks the model before its vocabularies are known.
+    fn check_sizes_of_layers(&self) -> Result<(), UsageError> {
+        let mut model = self.model.clone();
+        (model.source_vocab_size, model.target_vocab_size) = (1, 1);
+        (model.pad_id, model.max_len) = (0, 2);
+        Ok(model.validate()?)
     }
 
     fn check_settings(&self) -> Result<(), UsageError> {

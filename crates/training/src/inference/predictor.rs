@@ -192,7 +192,14 @@ impl<'a> Predictor<'a> {
             }
         }
         let text = self.codec().decode_target(&target);
-        let rest = text.strip_prefix(&printed).unwrap_or_default();
+        // A later token can change text that is printed, as `n't` joins the word before it. All of
+        // the text from the change on is then printed.
+        let pairs = text.char_indices().zip(printed.chars());
+        let mut changes = pairs.skip_while(|((_, new), old)| new == old);
+        let begin = changes
+            .next()
+            .map_or(printed.len(), |((index, _), _)| index);
+        let rest = text.get(begin..).unwrap_or_default();
         print(&format!("{rest}\n"))
     }
 

@@ -84,6 +84,10 @@ impl MetricsLog {
     /// It is then kept as `metrics.damaged.jsonl`, unless it is empty. The undamaged lines up to
     /// `step` are written again, and a warning says what is missing.
     pub(super) fn rewind(&mut self, position: &MetricsPosition, step: usize) -> io::Result<()> {
+        if position.bytes == 0 {
+            // The run begins here. An imported run has no hash.
+            return self.clear();
+        }
         let mut hash = Sha256::new();
         let start = BufReader::new(File::open(&self.path)?).take(position.bytes);
         let mut start = start;
@@ -158,6 +162,15 @@ mod tests {
         log.add(&line(4)).unwrap();
         log.flush().unwrap();
         (log, position, text)
+    }
+
+    #[test]
+    fn a_run_that_was_imported_begins_an_empty_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (mut log, _, _) = logged(folder.path());
+        log.rewind(&MetricsPosition::default(), 0).unwrap();
+        assert!(fs::read(folder.path().join(METRICS)).unwrap().is_empty());
+        assert!(!folder.path().join(DAMAGED).exists());
     }
 
     #[test]

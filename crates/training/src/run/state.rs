@@ -67,8 +67,6 @@ impl TrainingState {
     /// Records an evaluation, in which the metric `by` has the value `value`. Returns whether it is
     /// the best so far.
     pub fn evaluated(&mut self, by: BestBy, value: f64) -> bool {
-        // Differences beyond nine decimal places do not count as improvements.
-        let value = (value * 1e9).round() / 1e9;
         let is_best = match self.best {
             None => !value.is_nan(),
             Some(best) => by.is_better(value, best.value),

@@ -12,7 +12,7 @@ use super::checkpoint::{
 };
 use super::folder::RunFolder;
 use super::state::{Best, TrainingState};
-use crate::config::{Precision, RunConfig};
+use crate::config::{LoraConfig, Precision, RunConfig};
 
 fn save(config: &RunConfig, path: &Path, step: usize, seed: u64) {
     let model = config.model.init_seeded(seed, &Device::flex()).unwrap();
@@ -269,7 +269,7 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
             .map(|(step, _)| step)
             .map_err(|error| error.to_string())
     };
-    let changes: [(Change, &str); 11] = [
+    let changes: [(Change, &str); 12] = [
         (
             |config| config.data = RunConfig::annotated().data,
             "data.task \"copy\"",
@@ -295,6 +295,15 @@ fn settings_that_the_checkpoint_depends_on_are_fixed() {
         (
             |config| config.optimization.label_smoothing = 0.5,
             "optimization.label_smoothing 0.0",
+        ),
+        (
+            |config| {
+                config.optimization.lora = Some(LoraConfig {
+                    rank: 1,
+                    alpha: 1.0,
+                })
+            },
+            "optimization.lora null",
         ),
         (
             |config| config.execution.precision = Precision::Bf16,

@@ -8,6 +8,7 @@ use anyhow::Result;
 use super::fit::Trainer;
 use crate::error::DivergedError;
 use crate::model::SequenceModel;
+use crate::run::checkpoint::Checkpoints;
 use crate::run::{Event, Observer, StepMetrics};
 
 impl<M: SequenceModel> Trainer<'_, M> {
@@ -54,10 +55,11 @@ impl<M: SequenceModel> Trainer<'_, M> {
     }
 
     /// Returns the error of a run that cannot continue because `what` happened. The error names the
-    /// newest checkpoint whose parameters gave a finite loss, if one is known. This checkpoint may
-    /// have been removed since.
+    /// newest checkpoint whose parameters gave a finite loss, if one is known and was not removed.
     pub(super) fn diverged(&self, what: String) -> anyhow::Error {
-        let last = match (self.saved, self.proven) {
+        let kept = Checkpoints::of(self.folder.path()).steps();
+        let proven = self.proven.filter(|step| kept.contains(step));
+        let last = match (self.saved, proven) {
             (None, _) => "there is no checkpoint".into(),
             (Some(_), Some(step)) => {
                 format!("the last checkpoint with a finite loss is of step {step}")

@@ -96,11 +96,13 @@ impl Optimizer {
     }
 
     /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates. `shapes`
-    /// has the shape of each trained parameter of the model by its name.
+    /// has the shape of each trained parameter of the model by its name. A parameter that never had
+    /// a gradient has no moments.
     ///
     /// # Errors
     ///
-    /// If a moment is missing, unknown or of the wrong size.
+    /// If one of the two moments of a parameter is missing, or a moment is unknown or of the wrong
+    /// size.
     pub fn load_state(
         &mut self,
         mut state: Parameters,
@@ -110,13 +112,16 @@ impl Optimizer {
     ) -> Result<(), WeightsError> {
         let mut moments = BTreeMap::new();
         for (name, shape) in shapes {
+            let names = [1, 2].map(|number| format!("moment_{number}.{name}"));
+            if names.iter().all(|name| !state.contains_key(name)) {
+                continue;
+            }
             let size = [shape.iter().product()];
-            let mut moment =
-                |number: usize| take(&mut state, format!("moment_{number}.{name}"), &size, device);
+            let [first, second] = names.map(|name| take(&mut state, name, &size, device));
             let of_parameter = Moments {
                 time: steps,
-                first: moment(1)?,
-                second: moment(2)?,
+                first: first?,
+                second: second?,
             };
             moments.insert(name.clone(), of_parameter);
         }

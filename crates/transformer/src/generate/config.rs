@@ -215,6 +215,16 @@ impl GenerateConfig {
                 format!("at most {{max_length}} ({})", self.max_length),
             ));
         }
+        if let Some(limit) = self.length_limit
+            && !(limit.per_token >= 0.0 && limit.per_token.is_finite())
+        {
+            let value = number(limit.per_token);
+            return Err(ConfigError::new(
+                "length_limit",
+                value,
+                "a number of at least 0",
+            ));
+        }
         at_least_1("n_best", self.n_best)?;
         if !(1e-3..=1e3).contains(&self.repetition_penalty) {
             let expected = "a number from 0.001 to 1000; 1 changes nothing";

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use burn::tensor::TensorData;
+use burn::tensor::{DType, TensorData};
 
 use super::contents::Contents;
 use super::error::WeightsError;
@@ -55,6 +55,7 @@ pub fn export(
             value,
         });
     }
+    check_whole(config, contents, parameters)?;
     let [has_encoder, has_decoder] = contents.has();
     let n_layers = [
         if has_encoder {
@@ -101,11 +102,7 @@ pub fn export(
         }
         let data = dequantize(data);
         let shape = data.shape().to_vec();
-        let values = data.as_slice::<f32>().map_err(|_| WeightsError::Dtype {
-            name: rule.ours.clone(),
-            dtype: data.dtype().name().into(),
-            expected: "f32",
-        })?;
+        let values = data.as_slice::<f32>().expect("its type was checked");
         if let Kind::Positions(_) = rule.kind {
             let offset = layout.position_offset();
             let mut rows = vec![0.0; offset * config.d_model];
@@ -121,13 +118,12 @@ pub fn export(
         });
         rule.for_each_pair(&shape, |there, here| theirs[there] = values[here]);
     }
-    check_whole(config, contents, parameters)?;
     let tensor = |(name, (shape, values))| (name, TensorData::new(values, shape));
     quantized.extend(all.into_iter().map(tensor));
     Ok(quantized)
 }
 
-/// Checks that all parameters of the model are given and have the right shapes.
+/// Checks that all parameters of the model are given, and have the right shapes and types.
 fn check_whole(
     config: &TransformerConfig,
     contents: Contents,
@@ -143,6 +139,13 @@ fn check_whole(
                     name,
                     expected,
                     found: data.shape().to_vec(),
+                });
+            }
+            Some(data) if data.dtype() != DType::F32 && Int8::of(data).is_none() => {
+                return Err(WeightsError::Dtype {
+                    name,
+                    dtype: data.dtype().name().into(),
+                    expected: "f32",
                 });
             }
             Some(_) => {}

@@ -301,8 +301,10 @@ impl WeightsFile {
 
 /// Returns whether a file that begins with `start` is a PyTorch checkpoint.
 fn is_pytorch(start: &[u8]) -> bool {
-    // A checkpoint is a ZIP archive, or a pickle of protocol 2 to 5.
-    start.starts_with(b"PK\x03\x04") || matches!(start, [0x80, 2..=5, ..])
+    // A checkpoint is a ZIP archive, or a pickle of protocol 2 to 5. The length of a header of
+    // safetensors may begin like a pickle, but its header begins with `{`, at byte 8.
+    let is_pickle = matches!(start, [0x80, 2..=5, ..]) && start.get(8) != Some(&b'{');
+    is_pickle || start.starts_with(b"PK\x03\x04")
 }
 
 /// Checks that a tensor has a supported floating-point type or is a quantised matrix.

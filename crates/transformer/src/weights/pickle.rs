@@ -38,7 +38,7 @@ pub(super) fn check_file(path: &Path) -> Result<(), WeightsError> {
         // A legacy checkpoint has five pickles before the elements of the tensors. Any other file
         // that is not an archive has one pickle.
         let is_legacy = start
-            .get(..16)
+            .get(..start.len().min(64))
             .is_some_and(|start| start.windows(10).any(|x| x == LEGACY));
         let mut scan = Scan::new(&mut file);
         for _ in 0..if is_legacy { 5 } else { 1 } {

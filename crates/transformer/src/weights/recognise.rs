@@ -60,10 +60,13 @@ pub fn recognise(file: &WeightsFile, options: &ImportOptions) -> Result<Recognis
     let of = |group: Option<&Option<String>>| {
         let names = entries.names(group);
         layouts.iter().find_map(|&layout| {
-            if let Some(mark) = layout.mark()
-                && !names.keys().any(|name| name.ends_with(mark))
-            {
-                return None;
+            if let Some(mark) = layout.mark() {
+                // In a file of one stack, the name of the stack is missing.
+                let bare = mark.trim_start_matches("coder.");
+                let is_marked = |name: &String| name.ends_with(mark) || name == bare;
+                if !names.keys().any(is_marked) {
+                    return None;
+                }
             }
             let names = &with_model(layout, &names);
             let found = find(layout, names)?;

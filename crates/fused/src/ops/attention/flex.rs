@@ -105,6 +105,7 @@ pub(super) fn attention_step(
     let [query_stride, _, head_stride, 1] = *query.layout().strides() else {
         return None;
     };
+    let query_stride = usize::try_from(query_stride).ok()?;
     if head_stride != d_head as isize {
         return None;
     }
@@ -119,7 +120,7 @@ pub(super) fn attention_step(
     };
     let attention = CachedAttention {
         query: &query.storage()[query.layout().start_offset()..],
-        query_stride: query_stride as usize,
+        query_stride,
         packed: flex::slice(&packed),
         capacity,
         index,

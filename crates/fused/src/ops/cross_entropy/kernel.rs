@@ -57,7 +57,13 @@ pub(super) fn forward(settings: Settings, logits: &[f32], target: &[i64]) -> Buf
         // NaN.
         let mean = sum_of(logits) / vocab_size as f64;
         let target_logit = f64::from(logits[target]) * (1.0 - smoothing);
-        let loss = log_sum_exp(logits) - target_logit - mean * smoothing;
+        // Without smoothing, the mean may be minus infinity, since a logit of another id may be.
+        let smoothed = if smoothing > 0.0 {
+            mean * smoothing
+        } else {
+            0.0
+        };
+        let loss = log_sum_exp(logits) - target_logit - smoothed;
         if mean.is_nan() { f32::NAN } else { loss as f32 }
     };
     let rows = logits.par_chunks(vocab_size).zip(target);

@@ -11,7 +11,7 @@ use training::error::UsageError;
 use training::pretrained::{Languages, PretrainedModel};
 
 use crate::args::check::needs;
-use crate::args::parse::given;
+use crate::args::parse::{given, recorded_path};
 
 /// Maximum number of tokens of a source or a target, unless a flag sets another maximum.
 const MAX_LENGTH: usize = 256;
@@ -21,7 +21,7 @@ const MAX_LENGTH: usize = 256;
 #[serde(rename_all = "kebab-case")]
 pub struct PretrainedArgs {
     /// Train the model of this folder of Hugging Face further, with its tokeniser
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["preset", "config"])]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["preset", "config"], value_parser = recorded_path())]
     pub from: Option<PathBuf>,
     /// Language of sources, for a model of several languages, such as eng_Latn [default: that of --config, or the tokeniser's]
     #[arg(long, value_name = "CODE")]

@@ -8,7 +8,7 @@ use training::data::parallel::{Corpus, Overlong, TextConfig, is_json_lines};
 use training::error::UsageError;
 
 use crate::args::check::set;
-use crate::args::parse::{absolute, fields, given, listed, number, whole_number};
+use crate::args::parse::{absolute, fields, given, listed, number, recorded_path, whole_number};
 use crate::args::values::OVERLONG;
 
 /// Flags of `fit` about the corpora of texts.
@@ -16,23 +16,23 @@ use crate::args::values::OVERLONG;
 #[serde(rename_all = "kebab-case")]
 pub struct TextArgs {
     /// Source texts to train on, one per line; all corpora may be compressed by gzip
-    #[arg(long, value_name = "FILE", requires = "train_target")]
+    #[arg(long, value_name = "FILE", requires = "train_target", value_parser = recorded_path())]
     pub train_source: Option<PathBuf>,
     /// Translations of --train-source, line by line
-    #[arg(long, value_name = "FILE", requires = "train_source")]
+    #[arg(long, value_name = "FILE", requires = "train_source", value_parser = recorded_path())]
     pub train_target: Option<PathBuf>,
     /// Pairs to train on in one file: JSON Lines if its name ends with .jsonl, .ndjson or .json,
     /// otherwise lines `SOURCE<TAB>TARGET`
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["train_source", "train_target"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["train_source", "train_target"], value_parser = recorded_path())]
     pub train: Option<PathBuf>,
     /// Source texts of the validation split, in the format of --train-source
-    #[arg(long, value_name = "FILE", requires = "valid_target")]
+    #[arg(long, value_name = "FILE", requires = "valid_target", value_parser = recorded_path())]
     pub valid_source: Option<PathBuf>,
     /// Translations of --valid-source, line by line
-    #[arg(long, value_name = "FILE", requires = "valid_source")]
+    #[arg(long, value_name = "FILE", requires = "valid_source", value_parser = recorded_path())]
     pub valid_target: Option<PathBuf>,
     /// Pairs of the validation split in one file, in the format of --train
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_source", "valid_target"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["valid_source", "valid_target"], value_parser = recorded_path())]
     pub valid: Option<PathBuf>,
     /// Share of the training pairs that is held out for validation if no validation files are
     /// given: at least one pair, at most 2,000 different ones [default: 0.01]
@@ -56,7 +56,7 @@ pub struct TextArgs {
     pub overlong: Option<Overlong>,
     /// Folder for trained tokenisers and tokenised corpora [default: `cache` beside the run's
     /// folder]
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_parser = recorded_path())]
     pub cache: Option<PathBuf>,
 }
 

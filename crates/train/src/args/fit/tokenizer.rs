@@ -8,7 +8,7 @@ use training::data::parallel::{Normalization, TokenizerConfig, TokenizerKind};
 use training::error::UsageError;
 
 use crate::args::check::{reject, set};
-use crate::args::parse::{absolute, given, listed, whole_number};
+use crate::args::parse::{absolute, given, listed, recorded_path, whole_number};
 use crate::args::values::{NORMALIZATION, TOKENIZER};
 
 /// Flags of `fit` about tokenisers.
@@ -40,13 +40,13 @@ pub struct TokenizerArgs {
     #[arg(long, value_name = "FILE", conflicts_with_all = [
         "source_tokenizer_file", "target_tokenizer_file", "tokenizer", "vocab_size",
         "source_vocab_size", "target_vocab_size", "joint_vocabulary", "lower_case", "normalize",
-    ])]
+    ], value_parser = recorded_path())]
     pub tokenizer_file: Option<PathBuf>,
     /// A tokenizer.json for sources
-    #[arg(long, value_name = "FILE", conflicts_with = "joint_vocabulary")]
+    #[arg(long, value_name = "FILE", conflicts_with = "joint_vocabulary", value_parser = recorded_path())]
     pub source_tokenizer_file: Option<PathBuf>,
     /// A tokenizer.json for targets
-    #[arg(long, value_name = "FILE", conflicts_with = "joint_vocabulary")]
+    #[arg(long, value_name = "FILE", conflicts_with = "joint_vocabulary", value_parser = recorded_path())]
     pub target_tokenizer_file: Option<PathBuf>,
 }
 

@@ -123,6 +123,7 @@ impl Exported<'_> {
         let activation = match c.activation {
             Activation::Relu => "\"relu\"",
             Activation::Gelu => "\"gelu\"",
+            Activation::GeluTanh => "nn.GELU(approximate=\"tanh\")",
             // Export rejects gated activations, so this is Swish.
             _ => "nn.functional.silu",
         };
@@ -175,6 +176,7 @@ impl Exported<'_> {
         let activation = match c.activation {
             Activation::Relu => "nn.ReLU()",
             Activation::Gelu => "nn.GELU()",
+            Activation::GeluTanh => "nn.GELU(approximate=\"tanh\")",
             _ => "nn.SiLU()",
         };
         let attention = format!("MultiHeadAttention({}, {d}, {dropout})", c.n_heads);

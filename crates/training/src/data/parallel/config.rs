@@ -148,6 +148,7 @@ impl TextConfig {
             self.tokenizer.source_file.as_mut(),
             self.tokenizer.target_file.as_mut(),
             self.cache.as_mut(),
+            self.pretrained.as_mut().map(|model| &mut model.folder),
         ];
         for path in paths.into_iter().flatten() {
             if !path.as_os_str().is_empty() {

@@ -286,12 +286,12 @@ impl Tokenizer {
     /// the tokeniser of a pretrained model, the special tokens of its `tokenizer.json`.
     pub fn decode(&self, ids: &[u32]) -> String {
         let text = match self.template {
-            Some(_) => self.decoded(ids),
+            Some(_) => self.decoded(ids, true),
             None => {
                 let special = [self.pad_id, self.bos_id, self.eos_id];
                 let ids = ids.iter().copied().filter(|id| !special.contains(id));
                 let ids: Vec<u32> = ids.collect();
-                self.decoded(&ids)
+                self.decoded(&ids, false)
             }
         };
         // If the vocabulary consists of bytes, the text that a model generates can have line
@@ -318,7 +318,7 @@ impl Tokenizer {
         if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {
             return name;
         }
-        let text = self.decoded(&[id]);
+        let text = self.decoded(&[id], false);
         // A part of a character is decoded as a replacement character. Such a token keeps its name.
         match text.contains(char::REPLACEMENT_CHARACTER) {
             true => name,
@@ -326,10 +326,10 @@ impl Tokenizer {
         }
     }
 
-    /// Returns the text of token ids, as the tokenizers library decodes them. Skips the special
-    /// tokens of a pretrained model. The text is empty if the library fails.
-    fn decoded(&self, ids: &[u32]) -> String {
-        let text = contain(|| self.inner.decode(ids, self.template.is_some()));
+    /// Returns the text of token ids, as the tokenizers library decodes them, without special tokens
+    /// if `skips_special`. The text is empty if the library fails.
+    fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
+        let text = contain(|| self.inner.decode(ids, skips_special));
         text.ok().and_then(Result::ok).unwrap_or_default()
     }
 
@@ -347,7 +347,7 @@ impl Tokenizer {
         let Some(&before) = self.encode("a").last() else {
             return name;
         };
-        let decode = |ids: &[u32]| self.decoded(ids);
+        let decode = |ids: &[u32]| self.decoded(ids, false);
         let both = decode(&[before, id]);
         match both.strip_prefix(&decode(&[before])) {
             Some(text) if text.contains(char::REPLACEMENT_CHARACTER) => {

@@ -91,7 +91,7 @@ pub(super) fn at_step(
 /// If a fixed setting differs (the error names the first one), or if the checkpoint's configuration
 /// cannot be used.
 pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), UsageError> {
-    const FIXED: [&str; 11] = [
+    const FIXED: [&str; 12] = [
         "data",
         "model",
         "seed",
@@ -99,6 +99,7 @@ pub fn check_config(files: &LoadedCheckpoint, config: &RunConfig) -> Result<(), 
         "optimization.accumulate",
         "optimization.optimizer",
         "optimization.ema",
+        "optimization.lora",
         "optimization.label_smoothing",
         "execution.precision",
         "execution.fused",

@@ -175,6 +175,14 @@ fn a_reloaded_optimizer_continues_to_the_last_bit() {
         let mut less = state.clone();
         less.remove("moment_2.bias");
         assert_eq!(refused(less), "has no tensor moment_2.bias");
+        // A parameter that has had no gradient has no moments.
+        let mut one = state.clone();
+        one.retain(|name, _| name.ends_with("weight"));
+        let mut trained = Optimizer::new(&config);
+        trained
+            .load_state(one.clone(), 1, &shapes, &device)
+            .unwrap();
+        assert_eq!(trained.state(), one);
         let mut more = state;
         more.insert("moment_1.other".into(), TensorData::from([1.0f32]));
         assert!(refused(more).contains("has a tensor moment_1.other"));

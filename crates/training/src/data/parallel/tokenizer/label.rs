@@ -17,10 +17,15 @@ pub(super) fn of_text(text: &str) -> String {
     visible.collect()
 }
 
-/// Returns the label of a byte-level BPE token that is only a part of a character: its bytes in
-/// hexadecimal digits. `name` has one character of GPT-2's alphabet for each byte. Returns `None`
-/// if `name` has another character.
+/// Returns the label of a token that is only a part of a character: its bytes in hexadecimal
+/// digits. In a byte-level BPE, `name` has one character of GPT-2's alphabet for each byte. In a
+/// vocabulary with single bytes for unknown characters, it is a name such as `<0xE7>`. Returns
+/// `None` for other names.
 pub(super) fn of_bytes(name: &str) -> Option<String> {
+    let single = name.strip_prefix("<0x");
+    if let Some(digits) = single.and_then(|rest| rest.strip_suffix('>')) {
+        return Some(format!("0x{digits}"));
+    }
     let bytes: Option<Vec<u8>> = name.chars().map(byte).collect();
     let digits = bytes?.into_iter().map(|byte| format!("{byte:02X}"));
     Some(format!("0x{}", digits.collect::<String>()))
@@ -67,6 +72,7 @@ mod tests {
         assert_eq!(bytes, (0..=255).collect::<Vec<u8>>());
         assert_eq!(of_bytes("Ã"), Some("0xC3".into()));
         assert_eq!(of_bytes("âĸ"), Some("0xE296".into()));
+        assert_eq!(of_bytes("<0xE7>"), Some("0xE7".into()));
         assert_eq!(of_bytes("▁"), None);
     }
 }
