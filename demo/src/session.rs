@@ -178,4 +178,20 @@ mod tests {
         assert!(error("1 10").starts_with("\"10\" is not a symbol"));
         assert!(error("1 2 3 4 5 6").ends_with("the model has learned at most 5"));
     }
+
+    #[test]
+    fn both_numbers_of_an_addition_may_be_long() {
+        let sums = SMALL.replace(
+            r#""sort", "symbols": 9, "max_length": 5"#,
+            r#""add", "max_digits": 4"#,
+        );
+        let session = Session::new(&sums).unwrap();
+        assert!(session.look("1 2 3 4 + 5 6 7 8").is_ok());
+        let error = session.look("1 2 3 4 + 5 6 7 8 9").err().unwrap();
+        assert!(
+            error
+                .to_string()
+                .ends_with("the model has learned at most 9")
+        );
+    }
 }

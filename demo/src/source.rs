@@ -4,8 +4,8 @@ use anyhow::{Result, bail};
 use burn::tensor::{Device, Int, Tensor};
 use serde::Serialize;
 use training::config::RunConfig;
-use training::data::synthetic::Rule;
-use training::data::{DataConfig, Dataset};
+use training::data::synthetic::{Rule, examples_of_length};
+use training::data::{DataConfig, Dataset, Split};
 use training::evaluation::generate_config;
 use training::model::SequenceModel;
 use transformer::generate::Method;
@@ -97,7 +97,13 @@ impl Look {
 /// If a word is not a symbol, or the source is empty or too long.
 pub fn encode(dataset: &dyn Dataset, text: &str) -> Result<Vec<u32>> {
     let source = dataset.codec().encode_source(text)?;
-    let most = dataset.limits().source;
+    // The longest source that the task has: an addition has two numbers and a sign.
+    let longest = dataset.synthetic().and_then(|task| {
+        let length = *task.lengths().end();
+        examples_of_length(task, 0, Split::Train, length, 1).pop()
+    });
+    let limit = dataset.limits().source;
+    let most = longest.map_or(limit, |example| example.source.len());
     if source.is_empty() {
         bail!("type at least one symbol");
     }

@@ -32,7 +32,7 @@ pub fn with_room<'a>(
 }
 
 /// Returns the maximum number of tokens of an output for a source of `source_len` tokens. This is
-/// `max_length` if sources of training may be as long (`limits.source`). For a longer source, it is
+/// `max_length` if `source_len + 2` is at most `limits.sequence()`. For a longer source, it is
 /// `max_length` or `source_len + 1`, whichever is larger, but at most the model's [`max_tokens`].
 pub fn max_output(
     source_len: usize,
@@ -40,7 +40,8 @@ pub fn max_output(
     limits: &Limits,
     config: &TransformerConfig,
 ) -> usize {
-    match source_len > limits.source {
+    // A target as long as the source has `source_len + 2` tokens, with its begin and end symbol.
+    match source_len + 2 > limits.sequence() {
         true => max_length.max(source_len + 1).min(max_tokens(config)),
         false => max_length,
     }

@@ -79,3 +79,16 @@ fn scores_agree_with_sacrebleu() {
         }
     }
 }
+
+#[test]
+fn of_references_with_equal_scores_the_first_counts() {
+    // By sacreBLEU 2: `CHRF(word_order=0).corpus_score(hypotheses, references).score`.
+    for (first, second, expected) in [
+        ("cccccc", "dd", 38.96577755410166),
+        ("dd", "cccccc", 87.17547000895254),
+    ] {
+        let mut counts = ChrfCounts::of_segment("x", &[first, second]);
+        counts.add(&ChrfCounts::of_segment("ab cd", &["abcd"]));
+        assert!((counts.score() - expected).abs() < 1e-9);
+    }
+}

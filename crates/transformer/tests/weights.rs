@@ -767,7 +767,7 @@ fn parameters_of_another_type_are_not_exported() {
     let export = |all: &Parameters| export(&config, Contents::Model, all, Layout::Paper, false);
     let error = export(&all).unwrap_err().to_string();
     assert!(error.contains(name) && error.contains("f64"), "{error}");
-    let values = table.to_vec::<f32>().unwrap();
+    let values = table.try_to_vec::<f32>().unwrap();
     let length = values.len();
     all.insert(name.into(), TensorData::new(values, [length]));
     let error = export(&all).unwrap_err().to_string();

@@ -66,7 +66,7 @@ pub enum Command {
     Score(ScoreArgs),
     /// Turn lines of text into tokens by a run's tokeniser, and back
     Tokenize(TokenizeArgs),
-    /// Plot the curves and the attention of runs, as SVG and, with --png, as PNG
+    /// Plot the curves and the attention of runs, as SVG or also PNG
     Plot(PlotArgs),
     /// Write runs as one HTML page: curves, attention, settings
     Report(ReportArgs),

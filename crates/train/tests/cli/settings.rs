@@ -132,7 +132,7 @@ fn models_for_texts_are_checked_before_any_file_is_read() {
         ("--d-model 42 --heads 5", "--heads 5: must be a divisor"),
         (
             "--set model.norm=rms --set model.norm_variance=unbiased",
-            "--set model.norm_variance unbiased: must be biased",
+            "model.norm_variance unbiased: must be biased",
         ),
     ] {
         let line = format!("--task text --train nowhere.tsv {flags}");

@@ -56,7 +56,7 @@ impl RunConfig {
             Some(dataset) => self.fit_to(dataset.as_ref())?,
             None => {
                 self.check_settings()?;
-                self.check_sizes_of_layers()?;
+                self.check_layers()?;
             }
         }
         Ok(dataset)
@@ -101,8 +101,12 @@ impl RunConfig {
         self.check_size(dataset.batch_tokens())
     }
 
-    /// Checks the model before its vocabularies are known.
-    fn check_sizes_of_layers(&self) -> Result<(), UsageError> {
+    /// Checks the model of a text run before its vocabularies are known. The settings of a pretrained
+    /// model are compared with its folder later.
+    fn check_layers(&self) -> Result<(), UsageError> {
+        if matches!(&self.data, DataConfig::Text(text) if text.pretrained.is_some()) {
+            return Ok(());
+        }
         let mut model = self.model.clone();
         (model.source_vocab_size, model.target_vocab_size) = (1, 1);
         (model.pad_id, model.max_len) = (0, 2);

@@ -59,17 +59,18 @@ impl ChrfCounts {
         for n in 0..ORDER {
             let [hypothesis, reference, both] =
                 [self.hypothesis[n], self.reference[n], self.both[n]].map(|count| count as f64);
-            if hypothesis > 0.0 && reference > 0.0 {
+            // There are hypothesis n-grams only where there are reference n-grams.
+            if hypothesis > 0.0 {
                 precision += both / hypothesis;
                 recall += both / reference;
                 orders += 1.0;
             }
         }
-        if precision + recall == 0.0 {
+        if precision == 0.0 {
             return 0.0;
         }
         let [precision, recall] = [precision, recall].map(|sum| sum / orders);
-        let weight = BETA * BETA;
+        let weight = BETA.powi(2);
         100.0 * (1.0 + weight) * precision * recall / (weight * precision + recall)
     }
 }
