@@ -3,8 +3,8 @@
 //! Three modules handle an invocation. [`args`] parses the command line into the arguments of a
 //! command. The arguments of `fit` become a `training::config::RunConfig`, and those of `generate`
 //! a `GenerateConfig`. [`commands`] runs the command with the library. [`terminal`] prints results
-//! on stdout and everything else on stderr, so that `train generate RUN < lines > outputs` works as
-//! a pipe.
+//! on stdout, and messages and progress on stderr, so that `train generate RUN < lines > outputs`
+//! works as a pipe. The dashboard and the prompt, which need a terminal, use stdout, too.
 //!
 //! Errors are returned to `main`. An error about a wrong setting contains the path of the setting,
 //! such as `optimization.steps`, and [`args::flags`] replaces the path by the flag that sets it.

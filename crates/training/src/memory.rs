@@ -122,7 +122,7 @@ impl TrainingMemory {
             false => 4.0,
             true => 2.0,
         };
-        // Activations that the backward pass needs: the inputs of the matmuls and norms of a block.
+        // Activations of all layers that the backward pass needs: mainly inputs of matmuls and norms.
         let kept = match config.execution.gradient_checkpointing {
             true => 0.0,
             false => sources * encoder * (7.0 * d + inner) + targets * decoder * (11.0 * d + inner),

@@ -161,12 +161,12 @@ impl GenerateArgs {
         })
     }
 
-    /// Returns the generation settings for this data set and model. Checks that a batch of
-    /// `--batch-size` sources fits into memory.
+    /// Returns the generation settings for this data set and model. Rejects a `--batch-size` for
+    /// which the decoder's cache or the logits would have too many elements.
     ///
     /// # Errors
     ///
-    /// The first flag with a value that is not possible.
+    /// The first flag with a value that is not possible, or flags that cannot be combined.
     pub fn config(
         &self,
         dataset: &dyn Dataset,

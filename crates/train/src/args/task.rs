@@ -11,8 +11,8 @@ use super::parse::{task, whole_number};
 /// The task and its settings.
 #[derive(Clone, Debug, Default, PartialEq, Args)]
 pub struct TaskArgs {
-    /// Task to learn [default: that of --preset or --config; without these, text if a corpus or a
-    /// model of Hugging Face is given, else copy]
+    /// Task to learn [default: text if a corpus or a model of Hugging Face is given, else copy; fit:
+    /// that of --preset or --config]
     #[arg(long, value_name = "TASK", value_parser = task())]
     pub task: Option<String>,
     /// Length of the shortest sequence (not for add, annotated-copy or text)

@@ -156,8 +156,7 @@ pub struct ImportArgs {
 }
 
 impl ImportArgs {
-    /// Returns whether the run that `--run-dir` creates is one on texts, with the tokeniser of the
-    /// folder.
+    /// Returns whether `--run-dir` creates a run on texts, with the tokeniser of the folder `file`.
     pub fn is_text(&self) -> bool {
         let is_other = self.task.task.as_ref().is_some_and(|task| task != "text");
         is_pretrained(&self.file) && !is_other && self.task.given().next().is_none()
@@ -206,7 +205,7 @@ pub struct ExportArgs {
     /// Safetensors file to write
     #[arg(long, value_name = "FILE", required_unless_present = "folder")]
     pub output: Option<PathBuf>,
-    /// Folder of Hugging Face to write, for its layouts; `from_pretrained` loads it
+    /// Folder to write that `from_pretrained` of Hugging Face loads, with a layout of Hugging Face
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["output", "rename"])]
     pub folder: Option<PathBuf>,
     /// Number format of the file [default: f32, and 8-bit matrices stay as they are in the layout native]

@@ -74,7 +74,8 @@ pub(super) fn run(args: &ResumeArgs, group: &Group) -> Result<Exit> {
     train(&config, dataset, &device, folder, begin, shown, group)
 }
 
-/// Rejects a run that has ended or is past its last step, unless `--steps` asks for more.
+/// Rejects a run that has ended at the step of its newest undamaged checkpoint, or is past its last
+/// step, unless `--steps` asks for more.
 fn check_steps(
     args: &ResumeArgs,
     steps: usize,

@@ -122,7 +122,6 @@ impl TextScorer {
 }
 
 impl Scores {
-    /// Formats the scores as readable text.
     pub(super) fn text(&self) -> String {
         let rate = |rate: Option<f64>| rate.map_or("none".into(), |rate| format!("{rate:.4}"));
         let [one, two, three, four] = self.precisions;

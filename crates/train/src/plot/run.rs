@@ -54,7 +54,7 @@ pub struct Run {
     /// Name of the folder.
     pub name: String,
     pub folder: PathBuf,
-    /// Contents of `lengths.json`, if there is one.
+    /// Scores in `lengths.json`; `None` if there is no such file.
     pub lengths: Option<Vec<LengthScore>>,
     /// Points of each field in [`METRICS`] that has a finite value. The x value of a point is the
     /// step.

@@ -21,7 +21,8 @@ const SECTIONS: [&str; 7] = [
     "execution",
 ];
 
-/// Settings that follow from the data or from the machine, unless the user sets them.
+/// Settings that are not compared with the preset, because they follow from the data or from the
+/// machine.
 const DERIVED: [&str; 7] = [
     "data.data",
     "data.tokenizer_sha256",

@@ -506,7 +506,7 @@ fn pairs_are_held_out_where_no_validation_corpus_is_given() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let lines: String = (0..400).map(|n| format!("ein {n}\tone {n}\n")).collect();
-    // The file has each pair twice.
+    // Each pair is in the file twice. Both copies must be held out, or neither.
     fs::write(path.join("a.tsv"), lines.repeat(2)).unwrap();
     let small = "--preset tiny --d-model 16 --heads 2 --layers 1 --d-ff 16 --steps 4 --run-dir run";
     let mut fit = train(path);

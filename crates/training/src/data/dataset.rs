@@ -50,7 +50,8 @@ pub struct SearchDefaults {
     pub min_length: usize,
     /// When a beam search ends.
     pub early_stopping: EarlyStopping,
-    /// Whether the last token that fits into an output is always the end symbol.
+    /// Whether the last token that fits into an output is the end symbol; see [`GenerateConfig`] for
+    /// the exceptions.
     pub force_end: bool,
     /// Whether a beam search normalises the logits before the constraints change them; see
     /// [`GenerateConfig`].

@@ -97,7 +97,7 @@ fn seed_state(seed: u64) -> [u64; 4] {
         let value = value.wrapping_mul(constant);
         u64::from(value ^ value >> 16)
     };
-    std::array::from_fn(|index| word(2 * index) | word(2 * index + 1) << 32)
+    std::array::from_fn(|index| word(2 * index) + (word(2 * index + 1) << 32))
 }
 
 #[cfg(test)]

@@ -103,8 +103,8 @@ impl RunFolder {
         })
     }
 
-    /// Returns the folder of a run that another process writes. All methods that would write do
-    /// nothing.
+    /// Returns the folder of a run that another process writes. Methods that would write a file
+    /// write nothing.
     pub fn follow(path: &Path) -> Self {
         Self {
             path: path.into(),

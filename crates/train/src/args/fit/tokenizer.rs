@@ -18,7 +18,7 @@ pub struct TokenizerArgs {
     /// Kind of tokens [default: bpe]
     #[arg(long, value_name = "KIND", value_parser = listed::<TokenizerKind>(TOKENIZER))]
     pub tokenizer: Option<TokenizerKind>,
-    /// Number of tokens in each vocabulary; by default fewer for a corpus that has fewer different ones
+    /// Number of tokens in each vocabulary [default: the preset's, or fewer if a corpus has fewer]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole_number::<usize>)]
     pub vocab_size: Option<usize>,
     /// Tokens of the vocabulary of sources [default: --vocab-size]

@@ -129,8 +129,8 @@ fn sort(runs: &mut [Listed], by: Column) {
     }
 }
 
-/// Orders runs by the name of their best metric, then by its value, the best first. Runs without an
-/// evaluation come last.
+/// Orders runs by the name of the metric that decides their best evaluation, then by its value, the
+/// best first. Runs without a value of this metric come last.
 fn by_best(a: &Overview, b: &Overview) -> Ordering {
     let (a, b) = match (a.best, b.best) {
         (Some(a), Some(b)) => (a, b),

@@ -14,8 +14,9 @@ use crate::metrics::{BleuCounts, ChrfCounts, Counts, Tokenizer};
 
 /// A data set for translation: sources and targets are texts, with a tokeniser each.
 ///
-/// A source ends with the end symbol or, for a pretrained model, with the special tokens of the
-/// model's tokeniser. A target has begin and end symbol.
+/// A source ends with the end symbol, or has the special tokens that the tokeniser of a pretrained
+/// model adds before and after a text. A target has begin and end symbol; for a pretrained model,
+/// special tokens such as the language may follow the begin symbol.
 pub struct ParallelDataset {
     /// Settings, including the hashes of tokenisers and corpora.
     pub config: TextConfig,

@@ -311,8 +311,8 @@ impl Tokenizer {
     }
 
     /// Returns the name of a token. In a byte-level vocabulary, it is the token's text with `▁` for
-    /// blanks. In other vocabularies, and for a token that is only a part of a character, it is the
-    /// name in the vocabulary.
+    /// blanks. In other vocabularies, and for a token with a part of a character, it is the name in
+    /// the vocabulary.
     pub fn token(&self, id: u32) -> String {
         let name = self.inner.id_to_token(id).unwrap_or_default();
         if !matches!(self.inner.get_decoder(), Some(DecoderWrapper::ByteLevel(_))) {

@@ -97,7 +97,7 @@ impl CachedAttention<'_> {
     }
 }
 
-/// Computes the outputs of the targets from `first` on.
+/// Computes the outputs of the targets from `first` on, as many as `output` has rows.
 struct Targets<'a> {
     attention: &'a CachedAttention<'a>,
     first: usize,

@@ -1,4 +1,4 @@
-//! The tables of rules of the layouts.
+//! A table for each layout, which says to which tensor of a file each parameter corresponds.
 
 mod hugging_face;
 mod table;
