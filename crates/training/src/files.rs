@@ -73,23 +73,35 @@ pub(crate) fn write_through_by<E: From<io::Error>>(
     Ok(file.sync_all()?)
 }
 
+/// Opens a regular file to read it.
+///
+/// # Errors
+///
+/// If the file cannot be opened, or is not a regular file, such as a named pipe.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Opening a named pipe would wait for a writer.
+    match fs::metadata(path)?.is_file() {
+        true => File::open(path),
+        false => Err(io::Error::new(
+            ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
+    }
+}
+
 /// Reads a regular file of at most `mebibytes` MiB.
 ///
 /// # Errors
 ///
 /// If the file cannot be read, is not a regular file, or is larger.
 pub fn read_regular(path: &Path, mebibytes: u64) -> io::Result<Vec<u8>> {
-    let wrong = |what: String| io::Error::new(ErrorKind::InvalidInput, what);
-    // Opening a named pipe would wait for a writer.
-    if !fs::metadata(path)?.is_file() {
-        return Err(wrong("it is not a regular file".into()));
-    }
     let most = mebibytes << 20;
     let mut bytes = Vec::new();
     // The file may grow while it is read.
-    let read = File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    let read = open_regular(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if read as u64 > most {
-        return Err(wrong(format!("it has more than {mebibytes} MiB")));
+        let what = format!("it has more than {mebibytes} MiB");
+        return Err(io::Error::new(ErrorKind::InvalidInput, what));
     }
     Ok(bytes)
 }

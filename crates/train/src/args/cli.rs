@@ -76,7 +76,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Import weights from PyTorch, or from a file of an earlier import
     Import(Box<ImportArgs>),
-    /// Export a model's weights, for PyTorch's classes or the page of demo/
+    /// Export a model's weights for PyTorch, or for the page of demo/
     Export(ExportArgs),
     /// List the contents of a file of weights, and its layout
     Inspect(InspectArgs),

@@ -1,7 +1,6 @@
 //! The data of a run that plots need.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
@@ -10,6 +9,7 @@ use serde_json::{Map, Value};
 use super::series::Point;
 use training::error::UsageError;
 use training::evaluation::LengthScore;
+use training::files::read_regular;
 use training::run::layout::CONFIG;
 use training::run::{read_config_json, read_lengths, unusable};
 
@@ -82,7 +82,8 @@ impl Run {
             return Err(unusable(folder, what));
         }
         let damaged = |what| UsageError::new("RUN", path.display(), what);
-        let text = fs::read(&path).map_err(|error| damaged(format!("cannot be read ({error})")))?;
+        let text = read_regular(&path, u64::MAX >> 20);
+        let text = text.map_err(|error| damaged(format!("cannot be read ({error})")))?;
         // The path `.` has no file name, so the name comes from the absolute path.
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.into());
         let name = whole.file_name().unwrap_or(whole.as_os_str());
@@ -237,6 +238,8 @@ fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, Stri
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::fs;
+
     use super::*;
 
     /// Writes a run folder with these metrics, and reads it.

@@ -1,10 +1,10 @@
 //! Facts about a run from its files: size, progress, scores, environment.
 
-use std::fs;
 use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
+use training::files::read_regular;
 use training::run::checkpoint::{Checkpoints, STATE};
 use training::run::layout::{ENVIRONMENT, SUMMARY};
 
@@ -122,7 +122,7 @@ impl Facts {
 /// Returns the contents of a JSON file. Returns null if the file cannot be read, because the page
 /// does not need every file.
 fn read(path: &Path) -> Value {
-    let json = fs::read(path).ok();
+    let json = read_regular(path, 64).ok();
     json.and_then(|json| serde_json::from_slice(&json).ok())
         .unwrap_or_default()
 }
@@ -271,6 +271,8 @@ fn described(name: &str, value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
     use training::run::layout::METRICS;
 

@@ -1,12 +1,12 @@
 //! Reads the numbers in `metrics.jsonl` of a run.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 use training::error::UsageError;
+use training::files::read_regular;
 use training::run::layout::METRICS;
 use training::run::unusable;
 
@@ -25,7 +25,7 @@ impl Metrics {
     /// line.
     pub fn read(folder: &Path) -> Result<Option<Self>, UsageError> {
         let path = folder.join(METRICS);
-        match fs::read(&path) {
+        match read_regular(&path, u64::MAX >> 20) {
             Ok(text) => Self::parse(&text)
                 .map(Some)
                 .map_err(|what| unusable(&path, what)),
@@ -80,6 +80,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn parse(text: &str) -> Metrics {

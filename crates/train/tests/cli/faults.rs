@@ -299,3 +299,43 @@ fn settings_and_tables_are_read_without_guesses() {
         fails(&run(path, &many), 2, &parts);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_named_pipe_in_a_run_is_never_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    small(path);
+    let run_folder = path.join("runs/copy-1");
+    for (file, commands) in [
+        (
+            "metrics.jsonl",
+            &["resume latest --steps 14", "plot latest", "report latest"][..],
+        ),
+        (
+            "checkpoints/step-12/manifest.json",
+            &["eval latest --checkpoint 12"],
+        ),
+    ] {
+        let file = run_folder.join(file);
+        let kept = path.join("kept");
+        fs::rename(&file, &kept).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&file).status();
+        assert!(made.unwrap().success());
+        for command in commands {
+            let arguments: Vec<&str> = command.split(' ').collect();
+            let output = run(path, &arguments);
+            let stderr = text(&output.stderr);
+            assert!(!output.status.success(), "{command}: {stderr}");
+            assert!(stderr.contains("not a regular file"), "{command}: {stderr}");
+        }
+        fs::rename(&kept, &file).unwrap();
+    }
+    // The page does not need this file.
+    fs::remove_file(run_folder.join("environment.json")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(run_folder.join("environment.json"))
+        .status();
+    assert!(made.unwrap().success());
+    succeed(&run(path, &["report", "latest"]));
+}

@@ -231,6 +231,15 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
             "--set data.task=sort",
             &["--set data.task: follows from the task"],
         ),
+        (
+            "--clip-norm 1e-300",
+            &[
+                "1e-300",
+                "--clip-norm",
+                "a number above 0",
+                "in the range of float32",
+            ],
+        ),
         ("copy", &["use `train --task copy`"]),
         ("--wandb", &["use --tensorboard"]),
         (

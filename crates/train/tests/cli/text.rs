@@ -304,7 +304,7 @@ fn wrong_corpora_are_rejected_in_one_line() {
         ),
         (
             &["--train-source", "empty", "--train-target", "empty"],
-            &["empty: has no pair"],
+            &["empty: is empty"],
         ),
         (
             &["--valid-source", "blank", "--valid-target", "blank"],

@@ -11,7 +11,7 @@ mod optimization;
 pub mod presets;
 mod run;
 mod schedule;
-mod unique;
+pub(crate) mod unique;
 
 pub use assign::replaced_by;
 pub use checkpointing::CheckpointingConfig;

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// A JSON value in which no object has the same key twice. Reading a plain [`Value`] would silently
 /// keep only the last value of a repeated key.
-pub(super) struct Unique(pub(super) Value);
+pub(crate) struct Unique(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Unique {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

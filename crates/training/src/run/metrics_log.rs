@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::layout::METRICS;
 use super::lock::open;
 use super::metrics_file::parse_line;
-use crate::files::{hex, write_whole};
+use crate::files::{hex, open_regular, write_whole};
 use crate::notes;
 
 /// Name of the file that keeps the contents of a damaged `metrics.jsonl` after its repair.
@@ -42,6 +42,9 @@ impl MetricsLog {
     /// or [`rewind`](Self::rewind) before you add the first line.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(METRICS);
+        if path.exists() {
+            open_regular(&path)?;
+        }
         Ok(Self {
             file: BufWriter::new(open(&path)?),
             path,

@@ -9,7 +9,7 @@
 //! - `manifest.json` says what the other files were made from, and has their SHA-256. The SHA-256
 //!   is verified before the files are used.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 
@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 use super::cache_folder::{self, PAIRS};
 use super::fingerprint::key;
 use super::{Corpus, CorpusStats, Fingerprint, Pair, ReadOptions, Tokenizer};
-use crate::files::{hex, sha256, write_json};
+use crate::files::{hex, open_regular, read_regular, sha256, write_json};
 use crate::notes;
 
 /// Version of the file format, and of the processing of texts before tokenisation.
@@ -109,7 +109,7 @@ impl TokenCache {
     /// Opens the cache in the folder `path`. Returns `None` if the manifest cannot be read, and an
     /// error if the cache is damaged.
     fn open(path: &Path, origin: &Origin, tokenizers: [&Tokenizer; 2]) -> Result<Option<Self>> {
-        let Ok(manifest) = fs::read(path.join(MANIFEST)) else {
+        let Ok(manifest) = read_regular(&path.join(MANIFEST), 16) else {
             return Ok(None);
         };
         let manifest: Manifest = serde_json::from_slice(&manifest)?;
@@ -226,7 +226,7 @@ fn map(path: &Path) -> Result<Mmap> {
     // another process truncates a file while it is read, this process gets a bus error, as with any
     // mapped file. If another process changes a file, its bytes are still valid numbers, and bounds
     // are checked.
-    let map = File::open(path).and_then(|file| unsafe { Mmap::map(&file) });
+    let map = open_regular(path).and_then(|file| unsafe { Mmap::map(&file) });
     map.with_context(|| path.display().to_string())
 }
 

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::fingerprint::Fingerprint;
 use super::lines::{Lines, check_regular, wrong};
+use crate::config::unique::Unique;
 use crate::error::{UsageError, quote};
 
 /// The files of a parallel corpus.
@@ -212,7 +213,7 @@ fn columns(lines: &Lines, line: &str) -> Result<Pair, UsageError> {
 
 /// Returns the pair in a line of JSON Lines.
 fn object(lines: &Lines, fields: &[String; 2], line: &str) -> Result<Pair, UsageError> {
-    let object: Value = serde_json::from_str(line).map_err(|error| {
+    let Unique(object) = serde_json::from_str(line).map_err(|error| {
         let what = "must be one JSON object, whole on its line";
         lines.wrong(&format!("{what} ({error}): {}", quote(line)))
     })?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::lines::{cannot_read, check_regular, open};
+use super::lines::{cannot_read, check_regular, open, wrong};
 use crate::error::UsageError;
 use crate::files::{hex, sha256};
 
@@ -26,6 +26,9 @@ impl Fingerprint {
         let mut hash = Sha256::new();
         let copied = std::io::copy(&mut file, &mut hash);
         let size = copied.map_err(|error| cannot_read(path, &error))?;
+        if size == 0 {
+            return Err(wrong(path, "is empty"));
+        }
         Ok(Self {
             size,
             sha256: hex(&hash.finalize()),

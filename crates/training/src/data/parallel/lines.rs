@@ -1,7 +1,7 @@
 //! The lines of a text file, plain or gzip.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::MultiGzDecoder;
@@ -35,7 +35,11 @@ pub(super) fn wrong(path: &Path, expected: impl Into<String>) -> UsageError {
 }
 
 pub(super) fn cannot_read(path: &Path, error: &std::io::Error) -> UsageError {
-    wrong(path, format!("cannot be read ({error})"))
+    let what = match error.kind() {
+        ErrorKind::UnexpectedEof => "its gzip data is cut, or has other data after it".into(),
+        _ => error.to_string(),
+    };
+    wrong(path, format!("cannot be read ({what})"))
 }
 
 pub(super) struct Lines {

@@ -1,6 +1,5 @@
 //! The tokenisers of a new run: of a pretrained model, from files, from the cache, or trained.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use super::tokenizer_pair::JOINT;
 use super::{Corpus, Fingerprint, TextConfig, Tokenizer, TokenizerPair};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
-use crate::files::write_through;
+use crate::files::{read_regular, write_through};
 use crate::notes;
 
 /// Name of the file with the SHA-256 of a cached tokeniser.
@@ -97,9 +96,10 @@ fn cached_or_trained(
     );
     let name = format!("{TOKENIZER}{}", key(&origin));
     let open = |folder: &Path| -> Result<Option<Arc<Tokenizer>>> {
-        let Ok(hash) = fs::read_to_string(folder.join(HASH)) else {
+        let Ok(hash) = read_regular(&folder.join(HASH), 1) else {
             return Ok(None);
         };
+        let hash = String::from_utf8_lossy(&hash);
         let damaged = "differs from its SHA-256";
         let tokenizer = Tokenizer::read_known(&folder.join(JOINT), hash.trim(), damaged)?;
         Ok(Some(Arc::new(tokenizer)))

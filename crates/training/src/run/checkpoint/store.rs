@@ -5,7 +5,7 @@ mod manifest;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -13,7 +13,10 @@ use serde::Deserialize;
 use transformer::weights::Parameters;
 
 use crate::error::UsageError;
-use crate::files::{TemporaryFolder, remove_file, remove_folder, sync_folder, write_through};
+use crate::files::{
+    TemporaryFolder, open_regular, read_regular, remove_file, remove_folder, sync_folder,
+    write_through,
+};
 use crate::run::layout::CHECKPOINTS;
 use manifest::{FileEntry, Manifest};
 
@@ -184,7 +187,7 @@ impl Checkpoints {
             _ => damaged(path, format!("cannot be read ({error})")),
         };
         let path = folder.join(MANIFEST);
-        let bytes = fs::read(&path).map_err(|error| unreadable(&path, error))?;
+        let bytes = read_regular(&path, 16).map_err(|error| unreadable(&path, error))?;
         #[derive(Deserialize)]
         struct Version {
             format: u32,
@@ -221,11 +224,12 @@ impl Checkpoints {
             }
             let read = || match path.extension().is_some_and(|end| end == "safetensors") {
                 true => {
-                    let file = File::open(&path)?;
+                    let file = open_regular(&path)?;
                     Ok((FileEntry::of_file(&file)?, Loaded::Open(file)))
                 }
                 false => {
-                    let bytes = fs::read(&path)?;
+                    let mut bytes = Vec::new();
+                    open_regular(&path)?.read_to_end(&mut bytes)?;
                     Ok((FileEntry::of(&bytes), Loaded::Bytes(bytes)))
                 }
             };

@@ -10,23 +10,31 @@ pub(super) const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 /// three bytes of `▁`, once or twice.
 const LARGEST: u64 = 1000;
 
-/// The parts of a `tokenizer.json` that are checked, because they can replace texts. Other parts,
-/// such as the vocabulary, are not kept.
+/// The parts of a `tokenizer.json` that are checked. Other parts, such as the vocabulary, are not
+/// kept.
 #[derive(Deserialize)]
 struct Replacing {
     #[serde(default)]
     normalizer: Value,
     #[serde(default)]
     decoder: Value,
+    #[serde(default)]
+    post_processor: Value,
 }
 
 /// Rejects a `tokenizer.json` that could make the tokenizers library run out of memory, and returns
 /// the reason. Successive replacements may lengthen a text too much, or the header of a
 /// SentencePiece table may state a size that is larger than the table. Also rejects invalid JSON,
-/// on which the library can panic.
+/// on which the library can panic, and a template with an undefined special token, for which the
+/// library returns no tokens at all.
 pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
     let read: Replacing =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
+    if let Some(token) = undefined(&read.post_processor) {
+        return Err(format!(
+            "its post_processor adds the special token {token:?}, but does not define it"
+        ));
+    }
     for (name, part) in [("normalizer", read.normalizer), ("decoder", read.decoder)] {
         if has_wrong_table(&part) {
             return Err(format!("its {name} has a damaged precompiled_charsmap"));
@@ -39,6 +47,17 @@ pub(super) fn check_bounds(json: &[u8]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns a special token that a template in `part`, a post-processor, adds without defining it.
+fn undefined(part: &Value) -> Option<&str> {
+    if let Some(parts) = part["processors"].as_array() {
+        return parts.iter().find_map(undefined);
+    }
+    let templates = ["single", "pair"].map(|name| part[name].as_array());
+    let pieces = templates.into_iter().flatten().flatten();
+    let mut tokens = pieces.filter_map(|piece| piece["SpecialToken"]["id"].as_str());
+    tokens.find(|token| part["special_tokens"].get(token).is_none())
 }
 
 /// Estimates the maximum factor by which the replacements in `part`, a part of a `tokenizer.json`,
@@ -105,6 +124,28 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn templates_define_their_special_tokens() {
+        let file = |defined: &str| {
+            let template = json!({
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [],
+                "special_tokens": {defined: {"id": defined, "ids": [0], "tokens": [defined]}}
+            });
+            [
+                json!({"post_processor": template}),
+                json!({"post_processor": {"type": "Sequence", "processors": [template]}}),
+            ]
+            .map(|file| check_bounds(file.to_string().as_bytes()))
+        };
+        assert_eq!(file("<s>"), [Ok(()), Ok(())]);
+        for result in file("<t>") {
+            let error = result.unwrap_err();
+            assert!(error.contains("adds the special token \"<s>\""), "{error}");
+        }
+    }
 
     #[test]
     fn replacements_multiply() {
