@@ -89,6 +89,12 @@ const SMALL: [&str; 18] = [
     "0.1",
 ];
 
+#[cfg(unix)]
+fn make_pipe(path: &Path) {
+    let made = std::process::Command::new("mkfifo").arg(path).status();
+    assert!(made.unwrap().success());
+}
+
 fn json(path: &Path) -> serde_json::Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }

@@ -10,6 +10,8 @@ use burn::tensor::TensorData;
 use training::memory::MachineMemory;
 use transformer::weights;
 
+#[cfg(unix)]
+use super::make_pipe;
 use super::{SMALL, json, succeed, text, train};
 
 fn run(folder: &Path, arguments: &[&str]) -> Output {
@@ -320,8 +322,7 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
         let file = run_folder.join(file);
         let kept = path.join("kept");
         fs::rename(&file, &kept).unwrap();
-        let made = std::process::Command::new("mkfifo").arg(&file).status();
-        assert!(made.unwrap().success());
+        make_pipe(&file);
         for command in commands {
             let arguments: Vec<&str> = command.split(' ').collect();
             let output = run(path, &arguments);
@@ -333,9 +334,6 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
     }
     // The page does not need this file.
     fs::remove_file(run_folder.join("environment.json")).unwrap();
-    let made = std::process::Command::new("mkfifo")
-        .arg(run_folder.join("environment.json"))
-        .status();
-    assert!(made.unwrap().success());
+    make_pipe(&run_folder.join("environment.json"));
     succeed(&run(path, &["report", "latest"]));
 }

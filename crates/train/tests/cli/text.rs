@@ -719,11 +719,7 @@ fn a_pipe_is_rejected_as_a_training_corpus() {
     let path = folder.path();
     let flags = corpus(path, 50);
     let fifo = path.join("fifo");
-    let made = std::process::Command::new("mkfifo")
-        .arg(&fifo)
-        .status()
-        .unwrap();
-    assert!(made.success());
+    super::make_pipe(&fifo);
     let mut refused = flags.clone();
     refused[1] = "fifo".into();
     let output = fit(path, "run", "4", &refused);

@@ -5,6 +5,7 @@ pub mod config;
 mod label;
 pub mod pieces;
 mod pretrained;
+mod punctuation;
 mod template;
 mod untrained;
 
@@ -29,6 +30,7 @@ use crate::files::{read_regular, sha256};
 use crate::notes;
 use bounds::{FOREIGN, check_bounds};
 pub use pretrained::PretrainedTokenizer;
+use punctuation::{attach_punctuation, is_break};
 use template::Template;
 pub(crate) use template::is_language;
 use untrained::{SPECIAL, untrained};
@@ -376,30 +378,6 @@ pub(super) fn read_json(path: &Path) -> Result<Vec<u8>, UsageError> {
         )
     };
     read_regular(path, LARGEST).map_err(wrong)
-}
-
-/// Returns whether a character ends a line or controls a terminal.
-fn is_break(c: char) -> bool {
-    c.is_control() || ['\u{2028}', '\u{2029}'].contains(&c)
-}
-
-/// Attaches punctuation to words: `Hello , world !` becomes `Hello, world!`.
-fn attach_punctuation(text: &str) -> String {
-    const CLOSING: &str = ".,;:!?)]}%…»”’";
-    const OPENING: &str = "([{«“‘¿¡";
-    const BETWEEN: &str = "'-/";
-    let consists_of =
-        |word: &str, signs: &str| !word.is_empty() && word.chars().all(|c| signs.contains(c));
-    let mut joined = String::with_capacity(text.len());
-    let mut attaches = true;
-    for word in text.split(' ') {
-        if !attaches && !consists_of(word, CLOSING) && !consists_of(word, BETWEEN) {
-            joined.push(' ');
-        }
-        joined.push_str(word);
-        attaches = consists_of(word, OPENING) || consists_of(word, BETWEEN);
-    }
-    joined
 }
 
 #[cfg(test)]

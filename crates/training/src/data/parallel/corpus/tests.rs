@@ -100,6 +100,13 @@ fn fields_may_be_nested() {
     let (_folder, mut objects) = corpus(&[("a.jsonl", lines.as_bytes())]);
     objects.fields = Some(["t.x".into(), "t.y".into()]);
     assert_eq!(read(&objects, false).unwrap().0, [["a b", "c"], ["d", "e"]]);
+    let twice = br#"{"source": "a", "source": "b", "target": "c"}"#;
+    let (_folder, twice) = corpus(&[("a.jsonl", twice)]);
+    let error = read(&twice, false).unwrap_err();
+    assert!(
+        error.contains("the key \"source\" is there twice"),
+        "{error}"
+    );
 }
 
 #[test]
