@@ -28,7 +28,7 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use bounds::{FOREIGN, check_bounds};
+use bounds::{FOREIGN, Growth, check_bounds};
 pub use pretrained::PretrainedTokenizer;
 use punctuation::{attach_punctuation, is_break};
 use template::Template;
@@ -38,6 +38,8 @@ use untrained::{SPECIAL, untrained};
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
     inner: Arc<Inner>,
+    /// By how much `inner` can lengthen texts.
+    growth: Growth,
     /// Size of the vocabulary: the largest token id plus 1 or, with the tokeniser of a pretrained
     /// model, the size of the model's vocabulary.
     pub vocab_size: usize,
@@ -172,15 +174,15 @@ impl Tokenizer {
     /// panic is returned as an error.
     fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        check_bounds(&json).map_err(wrong)?;
-        let parsed = contain(|| Self::parse(json, path));
+        let growth = check_bounds(&json).map_err(wrong)?;
+        let parsed = contain(|| Self::parse(json, growth, path));
         parsed.unwrap_or_else(|panic| {
             let what = "cannot be used by the tokenizers library";
             Err(wrong(format!("{what} ({panic})")))
         })
     }
 
-    fn parse(mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+    fn parse(mut json: Vec<u8>, growth: Growth, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner =
             Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
@@ -243,12 +245,22 @@ impl Tokenizer {
             sha256: sha256(&json),
             json,
             inner: inner.into(),
+            growth,
         })
     }
 
     /// Returns the ids of a text, without begin and end symbol. With the tokeniser of a pretrained
-    /// model, the ids begin with the special tokens that its template puts before a text.
+    /// model, the ids begin with the special tokens that its template puts before a text. A text
+    /// that could need more than a GiB of memory is cut, with a warning.
     pub fn encode(&self, text: &str) -> Vec<u32> {
+        let whole = text.len();
+        let text = self.growth.bounded_text(text);
+        if text.len() < whole {
+            notes::warn(&format!(
+                "a text of {whole} bytes is cut to {}: the tokeniser could make it too long",
+                text.len()
+            ));
+        }
         let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
         match encoding.map(|result| result.map_err(|error| error.to_string())) {
             Ok(Ok(encoding)) => match &self.template {
@@ -329,8 +341,10 @@ impl Tokenizer {
     }
 
     /// Returns the text of token ids, as the tokenizers library decodes them, without special tokens
-    /// if `skips_special`. The text is empty if the library fails.
+    /// if `skips_special`. The text is empty if the library fails, and cut if it could need more
+    /// than a GiB of memory.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
+        let ids = self.growth.bounded_ids(ids, &self.inner);
         let text = contain(|| self.inner.decode(ids, skips_special));
         text.ok().and_then(Result::ok).unwrap_or_default()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokenizers::Tokenizer as Inner;
 
-use super::bounds::{FOREIGN, check_bounds};
+use super::bounds::{FOREIGN, Growth, check_bounds};
 use super::config::Texts;
 use super::template::{Language, Template, is_language, no_language};
 use super::{PAD, Tokenizer, UNK};
@@ -30,7 +30,11 @@ impl Tokenizer {
         side: Texts,
     ) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let PretrainedTokenizer { inner, json } = parsed;
+        let PretrainedTokenizer {
+            inner,
+            growth,
+            json,
+        } = parsed;
         let size = model.vocab_size;
         if let Some(most) = inner.get_vocab(true).into_values().max()
             && most as usize >= size
@@ -80,6 +84,7 @@ impl Tokenizer {
             sha256: sha256(json),
             json: json.clone(),
             inner: inner.clone(),
+            growth: *growth,
         })
     }
 }
@@ -88,6 +93,7 @@ impl Tokenizer {
 /// tokeniser of sources and one of targets.
 pub struct PretrainedTokenizer {
     inner: Arc<Inner>,
+    growth: Growth,
     json: Vec<u8>,
 }
 
@@ -99,7 +105,7 @@ impl PretrainedTokenizer {
     /// If `json` is not a `tokenizer.json`, or could need too much memory.
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        check_bounds(&json).map_err(wrong)?;
+        let growth = check_bounds(&json).map_err(wrong)?;
         let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
         let read = read.unwrap_or_else(Err);
         let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
@@ -108,6 +114,7 @@ impl PretrainedTokenizer {
         without.map_err(|error| wrong(error.to_string()))?;
         Ok(Self {
             inner: inner.into(),
+            growth,
             json,
         })
     }
