@@ -13,7 +13,7 @@ use training::metrics::{BleuCounts, BootstrapScore, ChrfCounts, paired_bootstrap
 
 use super::text_scorer::{Scores, Signatures, TextScorer};
 use crate::args::{Bootstrap, ScoreArgs};
-use crate::terminal::output;
+use crate::terminal::{LineProgress, output};
 
 /// Significance level: a difference with a smaller p-value is marked as significant.
 const SIGNIFICANT: f64 = 0.05;
@@ -128,9 +128,12 @@ fn system(
     references: &[Vec<String>],
 ) -> System {
     let mut scorer = TextScorer::new(args.metric, references.len());
+    let mut progress = LineProgress::new("lines scored");
     let counts = hypotheses.iter().enumerate().map(|(index, hypothesis)| {
         let references = references.iter().map(|lines| &lines[index][..]);
-        scorer.add(hypothesis, &references.collect::<Vec<_>>())
+        let counts = scorer.add(hypothesis, &references.collect::<Vec<_>>());
+        progress.add(1);
+        counts
     });
     let (bleu, chrf) = counts.unzip();
     System {

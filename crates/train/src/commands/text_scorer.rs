@@ -4,6 +4,7 @@ use serde::Serialize;
 use training::metrics::{BleuCounts, ChrfCounts, Counts, EditCounts};
 
 use crate::args::MetricArgs;
+use crate::terminal::output;
 
 /// Scores of texts against their references. BLEU, its precisions and chrF are from 0 to 100. The
 /// other scores are fractions, of which error rates can exceed 1.
@@ -94,10 +95,24 @@ impl TextScorer {
         let chrf = ChrfCounts::of_segment(hypothesis, &references);
         self.bleu.add(&bleu);
         self.chrf.add(&chrf);
-        self.words.add_words(hypothesis, &references);
-        self.characters.add_characters(hypothesis, &references);
         self.same += u64::from(references.contains(&hypothesis));
         self.segments += 1;
+        type Add = fn(&mut EditCounts, &str, &[&str]);
+        for (name, counts, add) in [
+            ("WER", &mut self.words, EditCounts::add_words as Add),
+            ("CER", &mut self.characters, EditCounts::add_characters),
+        ] {
+            if !counts.is_complete() {
+                continue;
+            }
+            add(counts, hypothesis, &references);
+            if !counts.is_complete() {
+                output::warn(&format!(
+                    "there is no {name}: segment {} is too long and differs too much, so that counting its edits would take minutes",
+                    self.segments
+                ));
+            }
+        }
         (bleu, chrf)
     }
 

@@ -3,19 +3,27 @@
 
 use std::collections::HashMap;
 
-use rapidfuzz::distance::levenshtein::distance;
+use rapidfuzz::distance::levenshtein::{Args, distance_with_args};
 
 use super::text::words;
+
+/// Maximum product of the length of a segment and its edits. Counting the edits takes a time in
+/// proportion to this product: a minute or two at most.
+const MAX_WORK: usize = 1 << 38;
 
 /// Counts over the segments of a corpus, from which an error rate is computed.
 #[derive(Clone, Debug, Default)]
 pub struct EditCounts {
     edits: u64,
     length: u64,
+    /// Whether the edits of a segment were not counted.
+    is_incomplete: bool,
 }
 
 impl EditCounts {
     /// Adds the word edits of one segment, relative to the reference that needs the fewest edits.
+    /// If the segment is so long and has so many edits that counting them would take minutes, they
+    /// are not counted, and there is no error rate.
     pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
         let mut ids = HashMap::new();
         let mut id_of = |word| {
@@ -29,8 +37,7 @@ impl EditCounts {
         self.add(&hypothesis, references);
     }
 
-    /// Adds the character edits of one segment, relative to the reference that needs the fewest
-    /// edits.
+    /// Adds the character edits of one segment, as [`add_words`](Self::add_words) adds word edits.
     pub fn add_characters(&mut self, hypothesis: &str, references: &[&str]) {
         let characters = |text: &str| text.chars().map(u32::from).collect();
         let references = references.iter().map(|text| characters(text));
@@ -39,22 +46,43 @@ impl EditCounts {
     }
 
     fn add(&mut self, hypothesis: &[u32], references: impl Iterator<Item = Vec<u32>>) {
-        let counts = references.map(|reference| {
-            let length = reference.len() as u64;
-            let edits = distance(hypothesis.iter().copied(), reference);
-            (edits as u64, length)
-        });
-        if let Some((edits, length)) = counts.min_by_key(|&(edits, _)| edits) {
-            self.edits += edits;
-            self.length += length;
+        let mut best: Option<(usize, usize)> = None;
+        for reference in references {
+            let length = reference.len();
+            let Some(edits) = distance(hypothesis, reference) else {
+                self.is_incomplete = true;
+                return;
+            };
+            if best.is_none_or(|(fewest, _)| edits < fewest) {
+                best = Some((edits, length));
+            }
         }
+        let (edits, length) = best.unwrap_or_default();
+        self.edits += edits as u64;
+        self.length += length as u64;
+    }
+
+    /// Returns whether the edits of all segments so far were counted.
+    pub fn is_complete(&self) -> bool {
+        !self.is_incomplete
     }
 
     /// Returns the number of edits per word or character of the references; `None` if the
-    /// references are empty. The rate can exceed 1 if hypotheses are longer than references.
+    /// references are empty, or if the edits of a segment were not counted. The rate can exceed 1
+    /// if hypotheses are longer than references.
     pub fn rate(&self) -> Option<f64> {
-        (self.length > 0).then(|| self.edits as f64 / self.length as f64)
+        let is_known = self.length > 0 && !self.is_incomplete;
+        is_known.then(|| self.edits as f64 / self.length as f64)
     }
+}
+
+/// Returns the number of edits between two sequences; `None` if counting them would take more than
+/// [`MAX_WORK`] allows.
+fn distance(a: &[u32], b: Vec<u32>) -> Option<usize> {
+    let most = MAX_WORK / a.len().max(b.len()).max(1);
+    // From the hint on, the library searches with twice as many edits each time.
+    let args = Args::default().score_hint(31).score_cutoff(most);
+    distance_with_args(a.iter().copied(), b, &args)
 }
 
 #[cfg(test)]
@@ -118,6 +146,23 @@ mod tests {
             let [x, y] = [&a, &b].map(|text| text.iter().collect::<String>());
             assert_eq!(of(&x, &y), [by_definition(&a, &b); 2], "{x} {y}");
         }
+    }
+
+    #[test]
+    fn long_segments_are_counted_if_they_have_few_edits() {
+        let mut rng = generator(5, Split::Test, 0);
+        let n = 1_000_000;
+        let words: Vec<u32> = (0..n).map(|_| rng.random_range(0..1000)).collect();
+        let mut similar = words.clone();
+        for index in (0..n).step_by(10_000) {
+            similar[index] = 1000;
+        }
+        let mut counts = EditCounts::default();
+        counts.add(&words, [similar.clone()].into_iter());
+        assert_eq!(counts.rate(), Some(1e-4));
+        // A difference in length needs as many edits at least, so nothing is computed here.
+        counts.add(&words, [similar, words[..n / 2].to_vec()].into_iter());
+        assert_eq!((counts.is_complete(), counts.rate()), (false, None));
     }
 
     #[test]
