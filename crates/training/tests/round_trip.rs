@@ -24,26 +24,26 @@ fn replace_floats(value: &mut Value, floats: &mut dyn Iterator<Item = f64>) -> u
     }
 }
 
-/// Draws floats of every magnitude up to the largest `f32`, because some settings are `f32`.
+/// Draws floats of every magnitude.
 fn float() -> impl Strategy<Value = f64> {
-    let all = prop_oneof![
+    prop_oneof![
         proptest::num::f64::NORMAL,
         proptest::num::f64::SUBNORMAL,
         -1.0..1.0
-    ];
-    all.prop_map(|x| {
-        if x.abs() < f64::from(f32::MAX) {
-            x
-        } else {
-            1.0 / x
-        }
-    })
+    ]
+}
+
+/// Draws floats of every magnitude that `f32` has.
+fn float32() -> impl Strategy<Value = f64> {
+    let all = proptest::num::f32::NORMAL | proptest::num::f32::SUBNORMAL;
+    all.prop_map(f64::from)
 }
 
 proptest! {
     #[test]
     fn configurations_are_read_as_they_were_written(
         floats in prop::collection::vec(float(), 64),
+        optimizer in prop::collection::vec(float32(), 8),
         seed: u64,
     ) {
         for preset in [
@@ -54,6 +54,9 @@ proptest! {
         ] {
             let mut value = serde_json::to_value(preset).unwrap();
             prop_assert!(replace_floats(&mut value, &mut floats.iter().copied()) > 3);
+            // The settings of the optimizer are `f32`.
+            let of_optimizer = &mut value["optimization"]["optimizer"];
+            prop_assert!(replace_floats(of_optimizer, &mut optimizer.iter().copied()) > 3);
             let mut config: RunConfig = serde_json::from_value(value).unwrap();
             config.seed = seed;
             let written = serde_json::to_string_pretty(&config).unwrap();

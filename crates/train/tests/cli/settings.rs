@@ -240,6 +240,11 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
                 "in the range of float32",
             ],
         ),
+        (
+            "--set optimization.optimizer.clip_norm=1e-300",
+            &["clip_norm 1e-300: must be a number in the range of float32"],
+        ),
+        ("--dropout inf", &["inf", "--dropout", "less than 1"]),
         ("copy", &["use `train --task copy`"]),
         ("--wandb", &["use --tensorboard"]),
         (

@@ -1,10 +1,14 @@
 //! Settings of the parameter updates: the section `optimization` of a run's configuration.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error, Unexpected};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checks::{FRACTION, POSITIVE, check_count, check_positive};
 use super::schedule::Schedule;
 use crate::error::UsageError;
+
+/// Numbers that a setting of the optimizer can have.
+const FLOAT32: &str = "a number in the range of float32";
 
 /// Settings of the parameter updates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,17 +66,40 @@ pub struct OptimizerConfig {
     /// Algorithm that updates the parameters.
     pub kind: OptimizerKind,
     /// Decay of the first moment.
+    #[serde(deserialize_with = "float32")]
     pub beta_1: f32,
     /// Decay of the second moment.
+    #[serde(deserialize_with = "float32")]
     pub beta_2: f32,
     /// Small number that is added to the square root of the second moment, by which the update is
     /// divided.
+    #[serde(deserialize_with = "float32")]
     pub epsilon: f32,
     /// Decoupled weight decay of AdamW, which is multiplied by the learning rate. Vectors, such as
     /// biases and the parameters of norms, are not decayed. Adam ignores this setting.
+    #[serde(deserialize_with = "float32")]
     pub weight_decay: f32,
     /// Maximum global gradient norm, to which larger gradients are scaled; `None` for no maximum.
+    #[serde(deserialize_with = "optional_float32")]
     pub clip_norm: Option<f32>,
+}
+
+/// Reads a number. Rejects one that `f32` rounds to 0 or to infinity.
+fn float32<'de, D: Deserializer<'de>>(reader: D) -> Result<f32, D::Error> {
+    let exact = f64::deserialize(reader)?;
+    let rounded = exact as f32;
+    if rounded.is_finite() && (rounded != 0.0 || exact == 0.0) {
+        return Ok(rounded);
+    }
+    let found = Unexpected::Float(exact);
+    Err(D::Error::invalid_value(found, &FLOAT32))
+}
+
+fn optional_float32<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<f32>, D::Error> {
+    #[derive(Deserialize)]
+    struct Float32(#[serde(deserialize_with = "float32")] f32);
+    let read = Option::<Float32>::deserialize(reader)?;
+    Ok(read.map(|Float32(number)| number))
 }
 
 impl Default for OptimizerConfig {
