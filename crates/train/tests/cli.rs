@@ -646,12 +646,15 @@ fn unusable_run_folders_are_rejected() {
     // A folder without write permission would not do, because root can write to it.
     let file = folder.path().join("file");
     std::fs::write(&file, "mine").unwrap();
-    for name in [file.clone(), file.join("below")] {
+    for (name, what) in [
+        (file.clone(), "is not a folder"),
+        (file.join("below"), "cannot be written"),
+    ] {
         let name = name.to_str().unwrap();
         refused(
             folder.path(),
             &["--run-dir", name],
-            &["--run-dir", name, "cannot be written"],
+            &["--run-dir", name, what],
         );
     }
     assert_eq!(std::fs::read_to_string(&file).unwrap(), "mine");

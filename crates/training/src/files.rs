@@ -73,6 +73,25 @@ pub(crate) fn write_through_by<E: From<io::Error>>(
     Ok(file.sync_all()?)
 }
 
+/// Opens a regular file to read and write it, and creates it if it does not exist.
+///
+/// # Errors
+///
+/// If the file cannot be opened or created, or is not a regular file, such as a named pipe.
+pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
+    // Opening a named pipe would wait for another process.
+    if fs::metadata(path).is_ok_and(|file| !file.is_file()) {
+        return Err(irregular());
+    }
+    let mut options = File::options();
+    options.create(true).truncate(false);
+    options.read(true).write(true).open(path)
+}
+
+fn irregular() -> io::Error {
+    io::Error::new(ErrorKind::InvalidInput, "it is not a regular file")
+}
+
 /// Opens a regular file to read it.
 ///
 /// # Errors
@@ -82,10 +101,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     // Opening a named pipe would wait for a writer.
     match fs::metadata(path)?.is_file() {
         true => File::open(path),
-        false => Err(io::Error::new(
-            ErrorKind::InvalidInput,
-            "it is not a regular file",
-        )),
+        false => Err(irregular()),
     }
 }
 

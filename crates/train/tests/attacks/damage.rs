@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rand::RngExt;
 
@@ -210,6 +212,30 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     }
 }
 
+/// Replaces a file by something that is not a regular file, and returns its description.
+fn replace(path: &Path, random: &mut Random) -> &'static str {
+    fs::remove_file(path).unwrap();
+    match random.random_range(0..4) {
+        0 => {
+            let made = Command::new("mkfifo").arg(path).status();
+            assert!(made.unwrap().success());
+            "replaced by a pipe"
+        }
+        1 => {
+            fs::create_dir(path).unwrap();
+            "replaced by a folder"
+        }
+        2 => {
+            symlink("/dev/zero", path).unwrap();
+            "replaced by a link to /dev/zero"
+        }
+        _ => {
+            symlink("nowhere", path).unwrap();
+            "replaced by a link to nothing"
+        }
+    }
+}
+
 /// Damages a file and runs a command. Returns the kind of outcome, or the description of a fault as
 /// an error.
 fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static str, String> {
@@ -227,9 +253,14 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
     let same: Vec<(&String, &PathBuf)> =
         files.iter().filter(|(name, _)| kind(name) == of).collect();
     let (name, path) = same[random.random_range(0..same.len())];
-    let mut bytes = fs::read(path).unwrap();
-    let how = damage(&mut bytes, random);
-    fs::write(path, bytes).unwrap();
+    let how = if random.random_range(0..8) == 0 {
+        replace(path, random).into()
+    } else {
+        let mut bytes = fs::read(path).unwrap();
+        let how = damage(&mut bytes, random);
+        fs::write(path, bytes).unwrap();
+        how
+    };
     let (index, command, program) = loop {
         let index = random.random_range(0..COMMANDS.len());
         if let Some(program) = scene.kind.command(&copied, COMMANDS[index]) {

@@ -68,7 +68,7 @@ pub fn pairs(n: usize) -> String {
     (0..n).map(line).collect()
 }
 
-/// Returns all files in a folder and its subfolders, by their paths relative to the folder.
+/// Returns all regular files in a folder and its subfolders, by their paths relative to the folder.
 pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
     let mut found = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
@@ -77,7 +77,7 @@ pub fn files(folder: &Path) -> BTreeMap<String, PathBuf> {
             let path = entry.path();
             if path.is_dir() {
                 folders.push(path);
-            } else {
+            } else if path.is_file() {
                 let name = path.strip_prefix(folder).unwrap();
                 found.insert(name.to_string_lossy().into_owned(), path);
             }

@@ -318,6 +318,9 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
             "checkpoints/step-12/manifest.json",
             &["eval latest --checkpoint 12"],
         ),
+        ("lock", &["resume latest --steps 14"]),
+        ("status.json", &["resume latest --steps 14"]),
+        ("summary.json", &["resume latest --steps 14"]),
     ] {
         let file = run_folder.join(file);
         let kept = path.join("kept");
@@ -331,6 +334,12 @@ fn a_named_pipe_in_a_run_is_never_waited_for() {
             assert!(stderr.contains("not a regular file"), "{command}: {stderr}");
         }
         fs::rename(&kept, &file).unwrap();
+    }
+    // A path that is not a folder is named as such, also if it is a link to nothing.
+    std::os::unix::fs::symlink("nowhere", path.join("link")).unwrap();
+    for wrong in ["link", "/dev/null"] {
+        let output = run(path, &["fit", "--steps", "1", "--run-dir", wrong]);
+        fails(&output, 2, &["--run-dir", wrong, "is not a folder"]);
     }
     // The page does not need this file.
     fs::remove_file(run_folder.join("environment.json")).unwrap();

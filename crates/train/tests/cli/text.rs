@@ -714,7 +714,7 @@ fn a_file_of_settings_can_set_steps_for_text() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_is_rejected_as_a_training_corpus() {
+fn pipes_are_rejected_as_corpora_and_in_the_cache() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     let flags = corpus(path, 50);
@@ -729,4 +729,10 @@ fn a_pipe_is_rejected_as_a_training_corpus() {
     let output = fit(path, "run", "4", &[&flags[..], &with].concat());
     assert_eq!(output.status.code(), Some(2));
     assert!(text(&output.stderr).contains("fifo: cannot be read (it is not a regular file)"));
+    let lock = path.join("cache/lock");
+    fs::remove_file(&lock).unwrap();
+    super::make_pipe(&lock);
+    let output = fit(path, "run", "4", &flags);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(text(&output.stderr).contains("cache: lock cannot be written in it"));
 }

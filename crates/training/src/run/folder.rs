@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
-use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file};
+use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file, check_files};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
@@ -149,8 +149,10 @@ impl RunFolder {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be written, or if another process trains in it.
+    /// If the folder cannot be written, if another process trains in it, or if something else, such
+    /// as a folder, has the name of a file of the run.
     pub fn open(path: &Path) -> Result<Self> {
+        check_files(path)?;
         let locked = Arc::new(lock(path, RUN)?);
         Checkpoints::of(path).tidy();
         remove_temporaries(path);

@@ -1,7 +1,7 @@
 //! The lock of a run folder, which a process holds while it trains there.
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::fs::{File, TryLockError};
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use anyhow::{Result, anyhow};
 
 use super::layout::{LOCK, cannot_write_file};
 use crate::error::UsageError;
+use crate::files::open_or_create;
 
 /// Number of attempts to lock a folder. An attempt also fails while another process runs
 /// [`is_locked`], which holds the lock only for a moment.
@@ -101,7 +102,7 @@ pub(super) fn lock(folder: &Path, argument: &str) -> Result<LockedFolder> {
 
 fn lock_file(folder: &Path, argument: &str) -> Result<File> {
     let cannot = |error| cannot_write_file(argument, folder, LOCK, error);
-    let mut file = open(&folder.join(LOCK)).map_err(cannot)?;
+    let mut file = open_or_create(&folder.join(LOCK)).map_err(cannot)?;
     for attempt in 1.. {
         match file.try_lock() {
             Ok(()) => break,
@@ -132,17 +133,6 @@ pub(super) fn is_locked(folder: &Path) -> bool {
     // The lock is shared, so that two readers do not mistake each other for a training process.
     let lock = File::open(folder.join(LOCK));
     lock.is_ok_and(|file| file.try_lock_shared().is_err())
-}
-
-/// Opens a file to read and write it, and creates it if it does not exist.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(path)
 }
 
 #[cfg(test)]

@@ -9,9 +9,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::layout::METRICS;
-use super::lock::open;
 use super::metrics_file::parse_line;
-use crate::files::{hex, open_regular, write_whole};
+use crate::files::{hex, open_or_create, write_whole};
 use crate::notes;
 
 /// Name of the file that keeps the contents of a damaged `metrics.jsonl` after its repair.
@@ -42,11 +41,8 @@ impl MetricsLog {
     /// or [`rewind`](Self::rewind) before you add the first line.
     pub(super) fn open(folder: &Path) -> io::Result<Self> {
         let path = folder.join(METRICS);
-        if path.exists() {
-            open_regular(&path)?;
-        }
         Ok(Self {
-            file: BufWriter::new(open(&path)?),
+            file: BufWriter::new(open_or_create(&path)?),
             path,
             bytes: 0,
             hash: Sha256::new(),
@@ -128,7 +124,7 @@ impl MetricsLog {
         }
         notes::warn(&what);
         write_whole(&self.path, &kept)?;
-        self.file = BufWriter::new(open(&self.path)?);
+        self.file = BufWriter::new(open_or_create(&self.path)?);
         let hash = Sha256::new_with_prefix(&kept);
         self.continue_after(kept.len() as u64, hash)
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 
 use crate::error::UsageError;
-use crate::files::TemporaryFolder;
+use crate::files::{TemporaryFolder, open_or_create};
 use crate::notes;
 
 /// Prefixes of the folder names of two kinds of caches: tokenised corpora and trained tokenisers.
@@ -61,10 +61,16 @@ pub(super) fn open_or_make<T>(
 /// If the folder cannot be written or read, or waiting for the lock fails.
 pub(super) fn lock(folder: &Path) -> Result<File> {
     let cannot = || format!("cannot write {}", folder.display());
-    let created = fs::create_dir_all(folder).and_then(|()| File::create(folder.join("lock")));
-    let file = created.map_err(|error| {
-        let expected = format!("cannot be written ({error}); name a folder that can");
-        UsageError::setting("data.cache", folder.display(), expected)
+    let wrong = |expected| UsageError::setting("data.cache", folder.display(), expected);
+    fs::create_dir_all(folder).map_err(|error| {
+        wrong(format!(
+            "cannot be written ({error}); name a folder that can"
+        ))
+    })?;
+    let file = open_or_create(&folder.join("lock")).map_err(|error| {
+        wrong(format!(
+            "lock cannot be written in it ({error}); name another folder"
+        ))
     })?;
     match file.try_lock() {
         Ok(()) => {}
