@@ -261,6 +261,18 @@ mod tests {
     }
 
     #[test]
+    fn threads_read_a_piece_at_the_same_time() {
+        let mut arena = Arena::new();
+        let mut piece = arena.take(5000);
+        for value in [1.0, 2.0, 3.0] {
+            piece.elements_mut().fill(value);
+            let read = || assert!(piece.elements().iter().all(|&x| x == value));
+            std::thread::scope(|scope| (0..4).for_each(|_| drop(scope.spawn(read))));
+        }
+        arena.give_back(piece);
+    }
+
+    #[test]
     fn a_piece_of_no_elements_has_a_cache_line() {
         let mut arena = Arena::new();
         let pieces = [0, 1].map(|len| arena.take(len));

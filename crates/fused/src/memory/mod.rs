@@ -14,7 +14,8 @@
 //!   `threads_share_the_arena` under ThreadSanitizer.
 //! - `Piece: Send`: pieces do not overlap, so a piece is the only access to its elements. Test:
 //!   `pieces_never_overlap_and_all_join_again`.
-//! - `Piece: Sync`: a shared piece is only read, since `elements_mut` needs `&mut`.
+//! - `Piece: Sync`: a shared piece is only read, since `elements_mut` needs `&mut`. Test:
+//!   `threads_read_a_piece_at_the_same_time` under ThreadSanitizer.
 //! - `Arena::take`, the address of a piece: the free list has only ranges inside a slab. Test:
 //!   `pieces_never_overlap_and_all_join_again`, which also fills every piece under
 //!   AddressSanitizer.
