@@ -420,7 +420,9 @@ with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
     browser = Browser(profile)
     try:
         learns_to_copy()
-        losses_match("copy", {})
+        # Code without AVX-512 rounds in another order than code with it. At the page's own rate, 100
+        # steps amplify that to 8e-3, and so do those of `FUSED_SIMD=avx2 train fit`.
+        losses_match("copy", {"rate": 0.001})
         losses_match("reverse", {"task": "reverse", "layers": 2, "heads": 4, "norm": "post", "rate": 0.002, "seed": 7})
         losses_match("sort", {"task": "sort", "layers": 1, "norm": "pre", "length": 6, "symbols": 20, "width": 48, "rate": 0.005})
         asks_a_model()
@@ -429,8 +431,6 @@ with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as work:
         compare_speed("simd128")
         browser.open(f"{origin}?engine=plain")
         check("plain WebAssembly is used on request", "without" in text("#engine"))
-        # Scalar code rounds in another order. At the page's own rate, 100 steps amplify that to 4e-3,
-        # and so do those of `FUSED_SIMD=scalar train fit`.
         losses_match("plain", {"rate": 0.001})
         compare_speed("plain")
         check(f"no errors without vector instructions {browser.errors() or ''}", not browser.errors())
