@@ -38,7 +38,24 @@ pub fn write_whole_by<E: From<io::Error>>(
     }
     // A path without a file, or a broken link, cannot be resolved and is used as it is.
     let target = fs::canonicalize(path);
-    let path = target.as_deref().unwrap_or(path);
+    replace_by(target.as_deref().unwrap_or(path), write)
+}
+
+/// Writes a file whole or not at all, as [`write_whole`] does, but replaces a symbolic link. The
+/// files of a run are written in this way: a link in the folder of a run from elsewhere could lead
+/// to any file.
+///
+/// # Errors
+///
+/// In the cases of [`write_whole`].
+pub fn replace_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    replace_by(path, |mut file| file.write_all(bytes))
+}
+
+fn replace_by<E: From<io::Error>>(
+    path: &Path,
+    write: impl FnOnce(&File) -> Result<(), E>,
+) -> Result<(), E> {
     let temporary = temporary_name(path);
     let written = write_through_by(&temporary, write).and_then(|()| {
         fs::rename(&temporary, path)?;
@@ -51,11 +68,11 @@ pub fn write_whole_by<E: From<io::Error>>(
     Ok(sync_parent(path)?)
 }
 
-/// Writes a value as a JSON file, whole or not at all.
+/// Writes a value as a JSON file, as [`replace_whole`] writes bytes.
 pub(crate) fn write_json(path: &Path, value: &(impl Serialize + ?Sized)) -> io::Result<()> {
     let mut json = serde_json::to_vec_pretty(value)?;
     json.push(b'\n');
-    write_whole(path, &json)
+    replace_whole(path, &json)
 }
 
 /// Writes a file and waits until its content is on the disk.
@@ -77,10 +94,11 @@ pub(crate) fn write_through_by<E: From<io::Error>>(
 ///
 /// # Errors
 ///
-/// If the file cannot be opened or created, or is not a regular file, such as a named pipe.
+/// If the file cannot be opened or created, or is not a regular file, such as a named pipe or a
+/// symbolic link.
 pub(crate) fn open_or_create(path: &Path) -> io::Result<File> {
-    // Opening a named pipe would wait for another process.
-    if fs::metadata(path).is_ok_and(|file| !file.is_file()) {
+    // Opening a named pipe would wait for another process, and a link could lead to any file.
+    if fs::symlink_metadata(path).is_ok_and(|file| !file.is_file()) {
         return Err(irregular());
     }
     let mut options = File::options();
@@ -166,8 +184,8 @@ impl TemporaryFolder {
     }
 
     /// Renames the folder to `path`, which must have the same parent folder as the temporary name.
-    /// Replaces a folder that is at `path`. Until the replaced folder is removed, it has the
-    /// temporary name with the extension `old`.
+    /// Replaces whatever is at `path`. Until a replaced folder is removed, it has the temporary name
+    /// with the extension `old`.
     ///
     /// # Errors
     ///
@@ -176,8 +194,10 @@ impl TemporaryFolder {
         sync_folder(&self.path)?;
         let replaced = self.path.with_extension("old");
         remove_folder(&replaced)?;
-        if path.exists() {
-            fs::rename(path, &replaced)?;
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => fs::rename(path, &replaced)?,
+            Ok(_) => fs::remove_file(path)?,
+            Err(_) => {}
         }
         fs::rename(&self.path, path).inspect_err(|_| {
             let _ = fs::rename(&replaced, path);

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::Value;
-use training::config::{RunConfig, TextSize};
+use training::config::{LoraConfig, RunConfig, TextSize};
 use training::run::TrainingState;
 
 /// Replaces every float by the next of `floats`. Returns how many were replaced.
@@ -52,11 +52,16 @@ proptest! {
             RunConfig::add(),
             RunConfig::text(TextSize::Tiny),
         ] {
+            let mut preset = preset;
+            let settings = &mut preset.optimization;
+            settings.optimizer.clip_norm = Some(0.5);
+            (settings.ema, settings.schedule.learning_rate) = (Some(0.5), Some(0.5));
+            settings.lora = Some(LoraConfig { rank: 2, alpha: 0.5 });
             let mut value = serde_json::to_value(preset).unwrap();
             prop_assert!(replace_floats(&mut value, &mut floats.iter().copied()) > 3);
             // The settings of the optimizer are `f32`.
             let of_optimizer = &mut value["optimization"]["optimizer"];
-            prop_assert!(replace_floats(of_optimizer, &mut optimizer.iter().copied()) > 3);
+            prop_assert!(replace_floats(of_optimizer, &mut optimizer.iter().copied()) == 5);
             let mut config: RunConfig = serde_json::from_value(value).unwrap();
             config.seed = seed;
             let written = serde_json::to_string_pretty(&config).unwrap();

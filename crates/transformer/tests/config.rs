@@ -79,7 +79,7 @@ fn errors_name_the_field_its_value_and_the_valid_values() {
         ),
         (
             base().with_norm_epsilon(0.0),
-            "norm_epsilon is 0, but must be a positive number",
+            "norm_epsilon is 0, but must be a positive number that float32 can hold",
         ),
         (
             base().with_pad_id(10),

@@ -31,17 +31,17 @@ pub const FRACTION: &str = "a number of at least 0 and less than 1, such as 0.1"
 pub const DECAY: &str = "a number above 0 and less than 1, such as 0.999";
 
 /// Returns a parser of numbers. Its error says that the text must be `expected`. The parser does
-/// not check the range of the number, but rejects infinity and a number that `N` rounds to 0 or to
-/// infinity.
+/// not check the range of the number, but rejects one that `N` rounds to 0 or to infinity.
 pub fn number<N: FromStr + Into<f64> + Copy>(
     expected: &'static str,
 ) -> impl Fn(&str) -> Result<N, String> + Clone + Send + Sync + 'static {
     move |text| {
         let wrong = || format!("must be {expected}");
-        let exact: f64 = text.parse().map_err(|_| wrong())?;
         let number: N = text.parse().map_err(|_| wrong())?;
         let rounded: f64 = number.into();
-        if exact.is_infinite() || (rounded != exact && (rounded == 0.0 || rounded.is_infinite())) {
+        let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+        let is_zero = !mantissa.contains(|digit: char| ('1'..='9').contains(&digit));
+        if rounded.is_infinite() || (rounded == 0.0 && !is_zero) {
             return Err(format!("{}, in the range of float32", wrong()));
         }
         Ok(number)

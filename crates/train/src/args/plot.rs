@@ -10,6 +10,7 @@ use super::check::needs;
 use super::run_folder::run_folder;
 use crate::plot::attention::MapOptions;
 use crate::plot::{CurveOptions, Progress, RunPlot};
+use training::run::layout::PICTURES;
 
 /// Flags of `plot`.
 #[derive(Clone, Debug, Args)]
@@ -121,8 +122,8 @@ impl PlotArgs {
     pub fn folder(&self) -> PathBuf {
         match (&self.output, &self.runs[..]) {
             (Some(folder), _) => folder.clone(),
-            (None, [run]) => run.join("pictures"),
-            (None, _) => "pictures".into(),
+            (None, [run]) => run.join(PICTURES),
+            (None, _) => PICTURES.into(),
         }
     }
 }

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use training::error::{UsageError, quote, unwritable};
 use training::run::checkpoint::TrainedRun;
+use training::run::layout::check_names;
 
 use crate::args::PlotArgs;
 use crate::args::flags::describe;
@@ -36,6 +37,9 @@ pub fn run(args: &PlotArgs) -> Result<()> {
             run.folder.display()
         );
         return Err(UsageError::new("--x", name, what).into());
+    }
+    if let (None, [run]) = (&args.output, &runs[..]) {
+        check_names(&run.folder)?;
     }
     // The maps are computed before the first file is written, so that a wrong source leaves no
     // files.
@@ -87,7 +91,7 @@ fn attention(args: &PlotArgs, run: &Run, backend: &DeviceName) -> Result<Vec<Att
             .encode_source(words)
             .map_err(|error| UsageError::new("--source", quote(words), error.to_string()))?,
         None => {
-            let what = "has no test sequences: say which with --source";
+            let what = "has no example for attention maps: say which with --source";
             let wrong = || UsageError::setting("run", run.folder.display(), what);
             example_source(dataset, trained.config.seed).ok_or_else(wrong)?
         }

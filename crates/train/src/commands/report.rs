@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::Result;
 use burn::tensor::Device;
 use training::error::{UsageError, unwritable};
-use training::files::write_whole;
+use training::files::{replace_whole, write_whole};
 
 use crate::args::flags::describe;
 use crate::args::{ReportArgs, reject};
@@ -42,7 +42,7 @@ pub(super) fn run(args: &ReportArgs) -> Result<()> {
         runs.iter_mut().for_each(|run| run.add_examples(why()));
     }
     tell_apart(&mut runs, &args.runs);
-    write(&path, &page(&runs)?)?;
+    write(args, &path, &page(&runs)?)?;
     for run in &runs {
         for note in run.notes() {
             output::note(&format!("{}: {note}", run.name));
@@ -77,12 +77,17 @@ fn check_output(path: &Path) -> Result<(), UsageError> {
 }
 
 /// Writes the page, and creates its folder if it is missing.
-fn write(path: &Path, html: &str) -> Result<()> {
+fn write(args: &ReportArgs, path: &Path, html: &str) -> Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
     let created = folder.map_or(Ok(()), std::fs::create_dir_all);
-    let written = created.and_then(|()| write_whole(path, html.as_bytes()));
+    // A link in the folder of a run could lead to any file, and is replaced.
+    let write = match args.output {
+        Some(_) => write_whole,
+        None => replace_whole,
+    };
+    let written = created.and_then(|()| write(path, html.as_bytes()));
     written.map_err(|error| {
         let expected = format!("cannot be written ({error}); name another file");
         let usage = UsageError::new("--output", path.display(), expected);

@@ -9,6 +9,7 @@ use training::config::RunConfig;
 use training::data::synthetic::AnnotatedCopy;
 use training::data::{DataConfig, Dataset, Decoded};
 use training::evaluation::{ByLength, LengthSettings, TestResult, decode_greedily};
+use training::run::layout::PICTURES;
 use training::run::{Best, LengthsOf, Summary, save_lengths};
 use training::trainer::Finished;
 use transformer::Transformer;
@@ -115,7 +116,7 @@ fn draw_attention(
         &run,
         &MapOptions::default(),
     )? {
-        maps.save(&folder.join("pictures").join(format!("{}.svg", maps.name)))?;
+        maps.save(&folder.join(PICTURES).join(format!("{}.svg", maps.name)))?;
     }
     Ok(())
 }

@@ -108,7 +108,7 @@ impl TextScorer {
             add(counts, hypothesis, &references);
             if !counts.is_complete() {
                 output::warn(&format!(
-                    "there is no {name}: segment {} is too long and differs too much, so that counting its edits would take minutes",
+                    "there is no {name}: segments up to number {} are so long and so different that counting all edits would take minutes",
                     self.segments
                 ));
             }

@@ -138,11 +138,12 @@ pub fn attention_maps(
 
 /// Returns a source that fits a plot well, chosen from the first eight examples of the test split.
 /// It is the longest source of at most [`EASILY_READ`] tokens, or the shortest source if all are
-/// longer. `None` without examples.
+/// longer. `None` if no source has a length that a plot can show.
 pub fn example_source(dataset: &dyn Dataset, seed: u64) -> Option<Vec<u32>> {
     let examples = dataset.held_out(seed, Split::Test, 8);
     let sources = examples.into_iter().map(|example| example.source);
-    sources.reduce(|best, source| {
+    let drawable = sources.filter(|source| (1..=MAX_TOKENS).contains(&source.len()));
+    drawable.reduce(|best, source| {
         let (short, long) = match best.len() <= source.len() {
             true => (best, source),
             false => (source, best),
@@ -265,6 +266,18 @@ mod tests {
             let expected = format!("--layers {layer}: must be from 1 to 3");
             assert!(error.to_string().starts_with(&expected), "{error}");
         }
+    }
+
+    #[test]
+    fn sources_that_a_plot_cannot_show_are_no_examples() {
+        let of_length = |length: &str| {
+            let config = RunConfig::copy().with("data.max_length", length).unwrap();
+            let mut config = config.with("data.min_length", length).unwrap();
+            let dataset = config.check().unwrap().expect("copy needs no files");
+            example_source(dataset.as_ref(), 0).map(|source| source.len())
+        };
+        assert_eq!(of_length("500"), Some(500));
+        assert_eq!(of_length("600"), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea};
 
 use super::bitmap::Bitmap;
 use super::font;
-use training::files::write_whole;
+use training::files::replace_whole;
 
 /// A drawing area of the crate `plotters`, which covers a plot or a part of it. The crate rounds
 /// all coordinates to whole units.
@@ -124,7 +124,7 @@ pub trait Plot {
             self.svg()?.into()
         };
         fs::create_dir_all(path.parent().unwrap_or(path))
-            .and_then(|()| write_whole(path, &bytes))
+            .and_then(|()| replace_whole(path, &bytes))
             .with_context(|| format!("cannot write {}", path.display()))
     }
 }

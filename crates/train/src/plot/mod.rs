@@ -25,6 +25,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use clap::ValueEnum;
+use training::run::layout::PICTURES;
 
 pub use file::Plot;
 pub use heat_map::{AttentionMaps, HeadMap};
@@ -44,7 +45,7 @@ pub fn draw_run(folder: &Path) -> Result<()> {
     let kinds = RunPlot::value_variants().iter();
     for kind in kinds.filter(|kind| kind.is_default()) {
         if let Some(chart) = kind.draw(&run, CurveOptions::default()) {
-            chart.save(&folder.join("pictures").join(kind.name() + ".svg"))?;
+            chart.save(&folder.join(PICTURES).join(kind.name() + ".svg"))?;
         }
     }
     Ok(())
@@ -59,7 +60,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let metrics = "{\"step\":1,\"loss\":3,\"learning_rate\":0.1}\n{\"step\":2,\"loss\":2,\"lea";
         let run = run::tests::run(parent.path(), "mine", "rotary", metrics);
-        let pictures = run.folder.join("pictures");
+        let pictures = run.folder.join(PICTURES);
         // In the second pass, the files are overwritten.
         for _ in 0..2 {
             draw_run(&run.folder).unwrap();

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::series::Point;
 use training::error::UsageError;
 use training::evaluation::LengthScore;
 use training::files::read_regular;
 use training::run::layout::CONFIG;
-use training::run::{read_config_json, read_lengths, unusable};
+use training::run::{parse_metrics, read_config_json, read_lengths, unusable};
 
 /// Fields of `metrics.jsonl` that plots show as curves or as the horizontal axis.
 const METRICS: [&str; 11] = [
@@ -91,7 +91,7 @@ impl Run {
             name: name.to_string_lossy().into_owned(),
             folder: folder.into(),
             lengths: read_lengths(folder)?,
-            metrics: parse_metrics(&text).map_err(damaged)?,
+            metrics: curves(&text).map_err(damaged)?,
             config,
         })
     }
@@ -186,27 +186,13 @@ pub fn differ_in_seed_only(one: &Value, other: &Value) -> bool {
     one["seed"] != other["seed"] && *one == same
 }
 
-/// Parses `metrics.jsonl`. If a field occurs twice for a step, the later line counts. Lines without
-/// a step, unknown fields and an incomplete last line are skipped.
-fn parse_metrics(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, String> {
+/// Returns the curves of `metrics.jsonl`. If a field occurs twice for a step, the later line counts.
+/// Unknown fields are skipped.
+fn curves(text: &[u8]) -> Result<BTreeMap<&'static str, Vec<Point>>, String> {
     let mut curves: BTreeMap<&str, BTreeMap<u64, f64>> = BTreeMap::new();
-    for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let object: Map<String, Value> = match serde_json::from_slice(line) {
-            Ok(object) => object,
-            Err(_) if !line.ends_with(b"\n") => break,
-            Err(error) => {
-                let what = "is damaged, must be a JSON object";
-                return Err(format!("line {number} {what} ({error})"));
-            }
-        };
-        let Some(step) = object.get("step").and_then(Value::as_u64) else {
-            continue;
-        };
+    for (number, step, fields) in parse_metrics(text)? {
         for name in METRICS {
-            let value = match object.get(name) {
+            let value = match fields.get(name) {
                 // A loss or a gradient norm that was not finite.
                 Some(Value::Null) if name.ends_with("loss") || name == "gradient_norm" => f64::NAN,
                 // In other fields, null means that the value was not measured.
@@ -279,7 +265,7 @@ pub(crate) mod tests {
             name: String::new(),
             folder: PathBuf::new(),
             lengths: None,
-            metrics: parse_metrics(text.as_bytes()).unwrap(),
+            metrics: curves(text.as_bytes()).unwrap(),
             config: Value::Null,
         }
     }
@@ -376,12 +362,12 @@ pub(crate) mod tests {
             assert_eq!(run.metric("loss"), [(1.0, 3.5)], "{length}");
         }
         assert_eq!(parse(&format!("{whole}{next}")).metric("loss").len(), 2);
-        let damaged = |text: &str| parse_metrics(text.as_bytes()).unwrap_err();
+        let damaged = |text: &str| curves(text.as_bytes()).unwrap_err();
         let error = damaged(&format!("{whole}{}\n{whole}", &next[..9]));
         assert!(error.starts_with("line 2 is damaged, must be"), "{error}");
         assert!(damaged("[1]\n").starts_with("line 1 is damaged"));
         assert!(damaged("{\"step\":1,\"loss\":\"x\"}\n").contains("its loss must be a number"));
-        assert!(parse_metrics(b"\xff\xfe\n").is_err());
+        assert!(curves(b"\xff\xfe\n").is_err());
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use training::error::UsageError;
 use training::files::read_regular;
 use training::run::layout::METRICS;
-use training::run::unusable;
+use training::run::{parse_metrics, unusable};
 
 use super::curve::Point;
 
@@ -34,26 +34,11 @@ impl Metrics {
         }
     }
 
-    /// Parses the lines of the file. If a field occurs twice for a step, the later line counts. An
-    /// incomplete last line, as a killed process leaves it, is skipped.
+    /// Parses the lines of the file. If a field occurs twice for a step, the later line counts.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut fields: BTreeMap<String, BTreeMap<u64, f64>> = BTreeMap::new();
-        for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
-            if line.trim_ascii().is_empty() {
-                continue;
-            }
-            let object: Map<String, Value> = match serde_json::from_slice(line) {
-                Ok(object) => object,
-                Err(_) if !line.ends_with(b"\n") => break,
-                Err(error) => {
-                    let what = "is damaged, must be a JSON object";
-                    return Err(format!("line {number} {what} ({error})"));
-                }
-            };
-            let Some(step) = object.get("step").and_then(Value::as_u64) else {
-                continue;
-            };
-            for (name, value) in object {
+        for (_, step, line) in parse_metrics(text)? {
+            for (name, value) in line {
                 let value = match value {
                     // JSON has no NaN, so null stands for a value that is not finite.
                     Value::Null => f64::NAN,

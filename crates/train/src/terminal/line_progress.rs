@@ -30,7 +30,8 @@ impl LineProgress {
     pub fn add(&mut self, count: usize) {
         self.count += count;
         let rate = self.count as f64 / self.begun.elapsed().as_secs_f64();
-        let state = || format!("{} {}, {rate:.0} a second", self.count, self.what);
+        let digits = usize::from(rate < 10.0);
+        let state = || format!("{} {}, {rate:.digits$} a second", self.count, self.what);
         let show = |bar: &ProgressBar| {
             bar.set_message(state());
             bar.tick();

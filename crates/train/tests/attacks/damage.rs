@@ -36,6 +36,9 @@ const FREE: [(&str, &[&str]); 7] = [
     ("weights.safetensors", &["import", "inspect"]),
 ];
 
+/// Content of a file that is not in the attacked folder.
+const OTHER: &[u8] = b"mine";
+
 /// A folder to attack, and the commands that read it.
 struct Scene {
     folder: PathBuf,
@@ -212,10 +215,11 @@ pub fn damage(bytes: &mut Vec<u8>, random: &mut Random) -> String {
     }
 }
 
-/// Replaces a file by something that is not a regular file, and returns its description.
-fn replace(path: &Path, random: &mut Random) -> &'static str {
+/// Replaces a file by something that is not a regular file, such as a link to the file `other`.
+/// Returns a description.
+fn replace(path: &Path, other: &Path, random: &mut Random) -> &'static str {
     fs::remove_file(path).unwrap();
-    match random.random_range(0..4) {
+    match random.random_range(0..5) {
         0 => {
             let made = Command::new("mkfifo").arg(path).status();
             assert!(made.unwrap().success());
@@ -226,6 +230,10 @@ fn replace(path: &Path, random: &mut Random) -> &'static str {
             "replaced by a folder"
         }
         2 => {
+            symlink(other, path).unwrap();
+            "replaced by a link to another file"
+        }
+        3 => {
             symlink("/dev/zero", path).unwrap();
             "replaced by a link to /dev/zero"
         }
@@ -253,8 +261,10 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
     let same: Vec<(&String, &PathBuf)> =
         files.iter().filter(|(name, _)| kind(name) == of).collect();
     let (name, path) = same[random.random_range(0..same.len())];
+    let other = scene.folder.with_file_name("other");
+    fs::write(&other, OTHER).unwrap();
     let how = if random.random_range(0..8) == 0 {
-        replace(path, random).into()
+        replace(path, &other, random).into()
     } else {
         let mut bytes = fs::read(path).unwrap();
         let how = damage(&mut bytes, random);
@@ -278,6 +288,9 @@ fn attack(scene: &Scene, random: &mut Random) -> std::result::Result<&'static st
     answer
         .check()
         .map_err(|fault| wrong(fault.split(':').next().unwrap_or_default()))?;
+    if fs::read(&other).unwrap() != OTHER {
+        return Err(wrong("wrote to another file through a link"));
+    }
     // Messages name the file, the checkpoint, or the folder of the cache.
     let words: Vec<&str> = name
         .split('/')

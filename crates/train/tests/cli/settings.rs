@@ -221,7 +221,7 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
         ),
         (
             "--set model.d_model=wide",
-            &["--set model.d_model wide: must be a number"],
+            &["--set model.d_model wide: must be a whole number"],
         ),
         (
             "--set model.max_len=4",

@@ -734,5 +734,5 @@ fn pipes_are_rejected_as_corpora_and_in_the_cache() {
     super::make_pipe(&lock);
     let output = fit(path, "run", "4", &flags);
     assert_eq!(output.status.code(), Some(2));
-    assert!(text(&output.stderr).contains("cache: lock cannot be written in it"));
+    assert!(text(&output.stderr).contains("cache: its file lock cannot be written"));
 }

@@ -115,7 +115,7 @@ fn texts_survive_a_round_trip() {
     refused(
         folder,
         &arguments,
-        &["has no test sequences: say which with --source"],
+        &["has no example for attention maps: say which with --source"],
     );
     run(folder, "plot run --only attention --source der");
 }

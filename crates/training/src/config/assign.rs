@@ -109,7 +109,10 @@ impl RunConfig {
         };
         let kind = match (&*setting, &value) {
             (_, Value::Null) => None,
-            (Value::Number(_), value) if !value.is_number() => Some("a number"),
+            (Value::Number(old), value) if !value.is_number() => match old.is_u64() {
+                true => Some("a whole number"),
+                false => Some("a number"),
+            },
             (Value::Bool(_), value) if !value.is_boolean() => Some("true or false"),
             _ => None,
         };
@@ -120,21 +123,8 @@ impl RunConfig {
         if let Some(by) = replaced_by(path).and_then(|by| setting_of(&mut config, by)) {
             *by = Value::Null;
         }
-        serde_json::from_value(config).map_err(|error| {
-            let error = error.to_string();
-            let words = error
-                .replace("invalid type: ", "")
-                .replace("invalid value: ", "");
-            let words = words
-                .split_once("expected ")
-                .map_or(error.as_str(), |(_, right)| right);
-            let right = match words.trim_start_matches("one of ") {
-                "usize" | "u64" | "u32" => "a whole number",
-                "f64" | "f32" => "a number",
-                words => words,
-            };
-            wrong(text, format!("must be {right}"))
-        })
+        serde_json::from_value(config)
+            .map_err(|error| wrong(text, format!("must be {}", expected(&error.to_string()))))
     }
 
     /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
@@ -158,6 +148,18 @@ impl RunConfig {
         };
         settings.sort_by_key(|(path, _)| (concern(path), path != TASK));
         settings
+    }
+}
+
+/// Returns what the message of a `serde` error says that a value must be, in words for users.
+pub(super) fn expected(error: &str) -> &str {
+    let words = error
+        .split_once("expected ")
+        .map_or(error, |(_, right)| right);
+    match words.trim_start_matches("one of ") {
+        "usize" | "u64" | "u32" => "a whole number",
+        "f64" | "f32" => "a number",
+        words => words,
     }
 }
 
@@ -298,7 +300,7 @@ mod tests {
                 ": is a group of settings: beta_1, beta_2, clip_norm, epsilon, kind, weight_decay",
             ),
             ("model.max_len", "9", ": follows from the task and its data"),
-            ("model.d_model", "wide", " wide: must be a number"),
+            ("model.d_model", "wide", " wide: must be a whole number"),
             ("execution.fused", "1", " 1: must be true or false"),
             ("model.d_model", "1.5", " 1.5: must be a whole number"),
             ("optimization.ema", "much", " much: must be a number"),

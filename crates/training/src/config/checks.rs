@@ -6,6 +6,7 @@ use crate::error::UsageError;
 pub(super) const MANY: usize = 1_000_000_000;
 
 pub(super) const POSITIVE: &str = "must be a positive number";
+pub(super) const FLOAT32: &str = "must be in the range of float32";
 pub(super) const FRACTION: &str = "must be at least 0 and less than 1";
 
 /// Rejects a count that is 0 or greater than `most`.
@@ -19,7 +20,10 @@ pub(super) fn check_count(path: &str, value: usize, most: usize) -> Result<(), U
     )
 }
 
-/// Rejects a number that is 0, negative or not finite.
+/// Rejects a number that is negative or not finite, or that `f32` rounds to 0 or to infinity.
 pub(super) fn check_positive(path: &str, value: f64) -> Result<(), UsageError> {
-    UsageError::check(value > 0.0 && value.is_finite(), path, value, POSITIVE)
+    UsageError::check(value > 0.0 && value.is_finite(), path, value, POSITIVE)?;
+    let rounded = value as f32;
+    let is_in_range = rounded > 0.0 && rounded.is_finite();
+    UsageError::check(is_in_range, path, value, FLOAT32)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::assign::prefer_given;
+use super::assign::{expected, prefer_given};
 use super::run::RunConfig;
 use super::unique::Unique;
 use crate::error::{UsageError, quote};
@@ -30,13 +30,11 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     let is_toml = extension.is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     // Some Windows editors begin a file with a byte order mark.
     let text = text.trim_start_matches('\u{feff}');
-    let file: Value = if is_toml {
-        toml::from_str(text).map_err(|error| wrong(not_toml(text, &error)))?
-    } else {
-        let read = serde_json::from_str(text);
-        let Unique(value) = read.map_err(|error| wrong(format!("is not JSON ({error})")))?;
-        value
+    let read = match is_toml {
+        true => toml::from_str(text).map_err(|error| not_toml(text, &error)),
+        false => serde_json::from_str(text).map_err(|error| format!("is not JSON ({error})")),
     };
+    let Unique(file) = read.map_err(wrong)?;
     let config = over_defaults(file.clone()).map_err(wrong)?;
     check_derived(&file, &config).map_err(wrong)?;
     Ok(config)
@@ -112,8 +110,8 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
     let keys = config.as_object_mut().expect("it is a structure");
     merge(keys, with_both_sides(file), "")?;
     serde_path_to_error::deserialize(config).map_err(|error| {
-        let what = error.inner();
-        format!("cannot be used: {}: {what}", error.path())
+        let (path, error) = (error.path().to_string(), error.inner().to_string());
+        format!("{path} must be {}", expected(&error))
     })
 }
 
@@ -295,17 +293,17 @@ mod tests {
             (
                 "a.json",
                 r#"{"optimization": {"steps": 1.5}}"#,
-                "cannot be used: optimization.steps: invalid type: floating point",
+                "optimization.steps must be a whole number",
             ),
             (
                 "a.TOML",
                 "[model]\nd_ff = -8",
-                "cannot be used: model.d_ff: invalid value: integer `-8`",
+                "model.d_ff must be a whole number",
             ),
             (
                 "a.json",
                 r#"{"optimization": {"ema": "much"}}"#,
-                "cannot be used: optimization.ema: invalid type: string",
+                "optimization.ema must be a number",
             ),
             (
                 "a.json",
@@ -350,6 +348,12 @@ mod tests {
             ("a.json", "[1]", "must be an object"),
             ("a.json", "{", "is not JSON"),
             ("a.toml", "seed = 1\nsteps = = 5", "is not TOML (line 2: "),
+            (
+                "a.toml",
+                "[optimization.optimizer]\nclip_norm = inf",
+                "inf is not a finite number",
+            ),
+            ("a.toml", "seed = 1979-05-27", "a date is not the value"),
         ] {
             let error = read_text(name, text).unwrap_err();
             assert!(error.contains(message), "{error}");

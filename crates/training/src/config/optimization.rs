@@ -7,7 +7,7 @@ use super::checks::{FRACTION, POSITIVE, check_count, check_positive};
 use super::schedule::Schedule;
 use crate::error::UsageError;
 
-/// Numbers that a setting of the optimizer can have.
+/// What a setting of the optimizer must be, in the words of an error.
 const FLOAT32: &str = "a number in the range of float32";
 
 /// Settings of the parameter updates.

@@ -1,4 +1,4 @@
-//! JSON values in which no object has the same key twice.
+//! JSON values in which no object has the same key twice, read from JSON or TOML.
 
 use std::fmt;
 
@@ -6,7 +6,8 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::{Map, Value};
 
 /// A JSON value in which no object has the same key twice. Reading a plain [`Value`] would silently
-/// keep only the last value of a repeated key.
+/// keep only the last value of a repeated key, and turn TOML's `inf` and `nan` into null. TOML's
+/// dates are errors, too: no setting is a date.
 pub(crate) struct Unique(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for Unique {
@@ -36,8 +37,11 @@ impl<'de> Visitor<'de> for UniqueVisitor {
         Ok(value.into())
     }
 
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(value.into())
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Value, E> {
+        match value.is_finite() {
+            true => Ok(value.into()),
+            false => Err(E::custom(format_args!("{value} is not a finite number"))),
+        }
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Value, E> {
@@ -59,6 +63,10 @@ impl<'de> Visitor<'de> for UniqueVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
         let mut object = Map::new();
         while let Some((key, Unique(value))) = entries.next_entry::<String, Unique>()? {
+            // The TOML library passes a date as an object with such a key.
+            if key.starts_with("$__toml_private_") {
+                return Err(A::Error::custom("a date is not the value of a setting"));
+            }
             if object.contains_key(&key) {
                 return Err(A::Error::custom(format_args!(
                     "the key {key:?} is there twice"

@@ -7,23 +7,35 @@ use rapidfuzz::distance::levenshtein::{Args, distance_with_args};
 
 use super::text::words;
 
-/// Maximum product of the length of a segment and its edits. Counting the edits takes a time in
-/// proportion to this product: a minute or two at most.
+/// Maximum sum, over all segments and references, of a segment's length times its edits. Counting
+/// edits takes a time in proportion to this product, a minute or two for the maximum.
 const MAX_WORK: usize = 1 << 38;
 
 /// Counts over the segments of a corpus, from which an error rate is computed.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct EditCounts {
     edits: u64,
     length: u64,
-    /// Whether the edits of a segment were not counted.
-    is_incomplete: bool,
+    /// What is left of [`MAX_WORK`]; `None` if the edits of a segment were not counted, because
+    /// they need more.
+    left: Option<usize>,
+}
+
+impl Default for EditCounts {
+    /// Returns the counts of no segments.
+    fn default() -> Self {
+        Self {
+            edits: 0,
+            length: 0,
+            left: Some(MAX_WORK),
+        }
+    }
 }
 
 impl EditCounts {
     /// Adds the word edits of one segment, relative to the reference that needs the fewest edits.
-    /// If the segment is so long and has so many edits that counting them would take minutes, they
-    /// are not counted, and there is no error rate.
+    /// If segments are so long and have so many edits that counting would take minutes, they are
+    /// not counted, and there is no error rate.
     pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
         let mut ids = HashMap::new();
         let mut id_of = |word| {
@@ -49,10 +61,14 @@ impl EditCounts {
         let mut best: Option<(usize, usize)> = None;
         for reference in references {
             let length = reference.len();
-            let Some(edits) = distance(hypothesis, reference) else {
-                self.is_incomplete = true;
-                return;
-            };
+            let longer = length.max(hypothesis.len()).max(1);
+            let most = self.left.map_or(0, |left| left / longer);
+            let found = distance(hypothesis, reference, most);
+            self.left = self
+                .left
+                .zip(found)
+                .map(|(left, edits)| left - edits * longer);
+            let Some(edits) = found else { return };
             if best.is_none_or(|(fewest, _)| edits < fewest) {
                 best = Some((edits, length));
             }
@@ -64,24 +80,24 @@ impl EditCounts {
 
     /// Returns whether the edits of all segments so far were counted.
     pub fn is_complete(&self) -> bool {
-        !self.is_incomplete
+        self.left.is_some()
     }
 
     /// Returns the number of edits per word or character of the references; `None` if the
     /// references are empty, or if the edits of a segment were not counted. The rate can exceed 1
     /// if hypotheses are longer than references.
     pub fn rate(&self) -> Option<f64> {
-        let is_known = self.length > 0 && !self.is_incomplete;
+        let is_known = self.length > 0 && self.is_complete();
         is_known.then(|| self.edits as f64 / self.length as f64)
     }
 }
 
-/// Returns the number of edits between two sequences; `None` if counting them would take more than
-/// [`MAX_WORK`] allows.
-fn distance(a: &[u32], b: Vec<u32>) -> Option<usize> {
-    let most = MAX_WORK / a.len().max(b.len()).max(1);
-    // From the hint on, the library searches with twice as many edits each time.
-    let args = Args::default().score_hint(31).score_cutoff(most);
+/// Returns the number of edits between two sequences; `None` if there are more than `most`.
+fn distance(a: &[u32], b: Vec<u32>, most: usize) -> Option<usize> {
+    // The library looks for at most this number of edits first, and then doubles it until it is
+    // enough, so that few edits are counted quickly.
+    const FIRST: usize = 31;
+    let args = Args::default().score_hint(FIRST).score_cutoff(most);
     distance_with_args(a.iter().copied(), b, &args)
 }
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::checkpoint::Checkpoints;
 use super::environment::{Environment, add_environment};
 use super::latest::{CACHE, RUNS};
-use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file, check_files};
+use super::layout::{CONFIG, LARGEST, METRICS, SUMMARY, cannot_write_file, check_names};
 use super::lock::{LockedFolder, lock};
 use super::metrics_log::{MetricsLog, MetricsPosition};
 use super::new_folder::{RUN_DIR, claim, next_free};
@@ -150,9 +150,9 @@ impl RunFolder {
     /// # Errors
     ///
     /// If the folder cannot be written, if another process trains in it, or if something else, such
-    /// as a folder, has the name of a file of the run.
+    /// as a link, has the name of a file or folder of the run.
     pub fn open(path: &Path) -> Result<Self> {
-        check_files(path)?;
+        check_names(path)?;
         let locked = Arc::new(lock(path, RUN)?);
         Checkpoints::of(path).tidy();
         remove_temporaries(path);

@@ -26,19 +26,33 @@ pub const LENGTHS: &str = "lengths.json";
 /// Folder of the checkpoints.
 pub const CHECKPOINTS: &str = "checkpoints";
 
+/// Folder of the plots.
+pub const PICTURES: &str = "pictures";
+
 /// File that is locked while a process trains in the folder.
 pub(super) const LOCK: &str = "lock";
 
 /// Maximum size of a JSON file in a run folder, in MiB. Metrics and checkpoints have no maximum.
 pub(super) const LARGEST: u64 = 64;
 
-/// Checks that each file that a run replaces or removes is a regular file or does not exist.
-pub(super) fn check_files(folder: &Path) -> Result<(), UsageError> {
-    for name in [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LOCK] {
-        let path = folder.join(name);
-        if path.metadata().is_ok_and(|file| !file.is_file()) {
-            let what = "is not a regular file, but this run needs one there; remove it";
-            return Err(unusable(&path, what));
+/// Checks that whatever has the name of a file or folder of a run is a file or a folder. A symbolic
+/// link is neither: in a run from elsewhere, it could lead a process to write outside the folder.
+pub fn check_names(folder: &Path) -> Result<(), UsageError> {
+    let files = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
+    let wrong = |name: &str, what: &str| {
+        let why = format!("must be a {what}, and not a link; move it away");
+        Err(unusable(&folder.join(name), why))
+    };
+    // This is the metadata of a link, not of what it leads to.
+    let metadata = |name: &str| folder.join(name).symlink_metadata().ok();
+    for name in files {
+        if metadata(name).is_some_and(|found| !found.is_file()) {
+            return wrong(name, "regular file");
+        }
+    }
+    for name in [CHECKPOINTS, PICTURES] {
+        if metadata(name).is_some_and(|found| !found.is_dir()) {
+            return wrong(name, "folder");
         }
     }
     Ok(())
@@ -69,7 +83,7 @@ pub(super) fn cannot_write_file(
     name: &str,
     error: io::Error,
 ) -> anyhow::Error {
-    let what = format!("{name} cannot be written in it ({error}); name another folder");
+    let what = format!("its file {name} cannot be written ({error}); name another folder");
     let usage = UsageError::setting(argument, folder.display(), what);
     unwritable(&folder.join(name), error, usage)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 
-use super::layout::{LOCK, cannot_write_file};
+use super::layout::{CONFIG, LOCK, cannot_write_file};
 use crate::error::UsageError;
 use crate::files::open_or_create;
 
@@ -49,6 +49,9 @@ impl LockedFolder {
             Some(now) => anyhow!(
                 "the run folder {path} was renamed to {} while it was in use: training ends; `train resume` continues from its last checkpoint there",
                 now.display()
+            ),
+            None if self.path.join(CONFIG).exists() && !self.path.join(LOCK).exists() => anyhow!(
+                "the file {path}/{LOCK} was removed while the run was in use: training ends; `train resume` continues from its last checkpoint"
             ),
             None => anyhow!(
                 "the run folder {path} was removed or replaced while it was in use: training ends, and the run's checkpoints are lost with the folder"
@@ -164,6 +167,11 @@ mod tests {
         locked.check().unwrap();
         fs::remove_dir_all(&path).unwrap();
         assert!(error(&locked).contains("was removed or replaced"));
+        let locked = make();
+        fs::write(path.join(CONFIG), "{}").unwrap();
+        fs::remove_file(path.join(LOCK)).unwrap();
+        assert!(error(&locked).contains("lock was removed"));
+        fs::remove_dir_all(&path).unwrap();
         // Another process makes a folder of the same name.
         let other = make();
         other.check().unwrap();

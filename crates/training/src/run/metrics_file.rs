@@ -71,6 +71,36 @@ pub(super) fn read_evaluations(folder: &Path) -> Result<Vec<MetricsLine>, UsageE
     read_lines(folder, |line, left| left < 3 || is_evaluation(line))
 }
 
+/// Fields of a line of `metrics.jsonl`, with the number of the line, counted from 1, and the step.
+pub type NumberedLine = (usize, u64, Map<String, Value>);
+
+/// Parses the content of a `metrics.jsonl`. Lines without a step and an incomplete last line are
+/// skipped.
+///
+/// # Errors
+///
+/// If a line is not a JSON object. The message names the line.
+pub fn parse_metrics(text: &[u8]) -> Result<Vec<NumberedLine>, String> {
+    let mut lines = Vec::new();
+    for (number, line) in (1..).zip(text.split_inclusive(|&byte| byte == b'\n')) {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let fields: Map<String, Value> = match serde_json::from_slice(line) {
+            Ok(fields) => fields,
+            Err(_) if !line.ends_with(b"\n") => break,
+            Err(error) => {
+                let what = "is damaged, must be a JSON object";
+                return Err(format!("line {number} {what} ({error})"));
+            }
+        };
+        if let Some(step) = fields.get("step").and_then(Value::as_u64) {
+            lines.push((number, step, fields));
+        }
+    }
+    Ok(lines)
+}
+
 /// Parses a line; `None` if it is not a JSON object with a step.
 pub(super) fn parse_line(line: &[u8]) -> Option<MetricsLine> {
     serde_json::from_slice(line).ok().and_then(MetricsLine::of)

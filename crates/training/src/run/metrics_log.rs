@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::layout::METRICS;
 use super::metrics_file::parse_line;
-use crate::files::{hex, open_or_create, write_whole};
+use crate::files::{hex, open_or_create, replace_whole};
 use crate::notes;
 
 /// Name of the file that keeps the contents of a damaged `metrics.jsonl` after its repair.
@@ -119,11 +119,11 @@ impl MetricsLog {
         );
         if !text.is_empty() {
             let original = self.path.with_file_name(DAMAGED);
-            write_whole(&original, &text)?;
+            replace_whole(&original, &text)?;
             what += &format!("; the file as it was is kept as {DAMAGED}");
         }
         notes::warn(&what);
-        write_whole(&self.path, &kept)?;
+        replace_whole(&self.path, &kept)?;
         self.file = BufWriter::new(open_or_create(&self.path)?);
         let hash = Sha256::new_with_prefix(&kept);
         self.continue_after(kept.len() as u64, hash)

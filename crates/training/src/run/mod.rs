@@ -34,7 +34,7 @@ pub use latest::{find_run, run_folders};
 pub use layout::unusable;
 pub use lengths::{LengthsOf, add_lengths, read_lengths, save_lengths};
 pub use loss_scale::LossScale;
-pub use metrics_file::{MetricsLine, read_metrics};
+pub use metrics_file::{MetricsLine, parse_metrics, read_metrics};
 pub use metrics_log::MetricsPosition;
 pub use observer::{Event, Observer};
 pub use overview::{BestMetric, Overview};

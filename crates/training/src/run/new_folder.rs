@@ -5,7 +5,7 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::layout::{CONFIG, LOCK, cannot_write};
+use super::layout::{CONFIG, LOCK, cannot_write, check_names};
 use crate::error::UsageError;
 
 /// Name of the argument for the folder of a new run, as errors show it.
@@ -32,6 +32,7 @@ pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
         let expected = format!("{what}; name another folder, or remove this one first");
         return Err(UsageError::setting(RUN_DIR, path.display(), expected));
     }
+    check_names(path)?;
     Ok(path.into())
 }
 

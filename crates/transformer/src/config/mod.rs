@@ -251,11 +251,12 @@ impl TransformerConfig {
                 "at least 0 and less than 1",
             ));
         }
-        if !(self.norm_epsilon > 0.0 && self.norm_epsilon.is_finite()) {
+        let epsilon = self.norm_epsilon as f32;
+        if !(epsilon > 0.0 && epsilon.is_finite()) {
             return Err(ConfigError::new(
                 "norm_epsilon",
                 number(self.norm_epsilon),
-                "a positive number",
+                "a positive number that float32 can hold",
             ));
         }
         let vocab_size = self.source_vocab_size;

@@ -69,7 +69,7 @@ pub(super) fn lock(folder: &Path) -> Result<File> {
     })?;
     let file = open_or_create(&folder.join("lock")).map_err(|error| {
         wrong(format!(
-            "lock cannot be written in it ({error}); name another folder"
+            "its file lock cannot be written ({error}); name another folder"
         ))
     })?;
     match file.try_lock() {

@@ -1,16 +1,19 @@
 //! Tokenisers, trained on a corpus or read from a `tokenizer.json` of Hugging Face.
 
-mod bounds;
 pub mod config;
+mod content;
+mod growth;
 mod label;
 pub mod pieces;
 mod pretrained;
 mod punctuation;
+mod table;
 mod template;
 mod untrained;
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use rayon::prelude::*;
@@ -28,7 +31,8 @@ use crate::data::sides::Sides;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use bounds::{FOREIGN, Growth, check_bounds};
+use content::{FOREIGN, check_content};
+use growth::Growth;
 pub use pretrained::PretrainedTokenizer;
 use punctuation::{attach_punctuation, is_break};
 use template::Template;
@@ -101,9 +105,12 @@ impl Tokenizer {
         let wrong = |expected: String| UsageError::setting(&path, size, expected);
         let untrained = untrained(config, size).map_err(|error| wrong(error.to_string()));
         let (mut inner, mut trainer) = untrained?;
-        let failed = Mutex::new(None);
+        let (failed, has_text) = (Mutex::new(None), AtomicBool::new(false));
         let texts = texts.map_while(|text| match text {
-            Ok(text) => Some(text),
+            Ok(text) => {
+                has_text.fetch_or(!text.trim().is_empty(), Ordering::Relaxed);
+                Some(text)
+            }
             Err(error) => {
                 *failed.lock().expect("no holder panics") = Some(error);
                 None
@@ -114,11 +121,15 @@ impl Tokenizer {
         if let Some(error) = failed.into_inner().expect("no holder panics") {
             return Err(error);
         }
+        let kind = config.kind.name();
         let trained = trained.map(|result| result.map_err(|error| error.to_string()));
-        let too_small = format!("is too small to train a tokeniser on the {name}");
-        let trained = trained.unwrap_or_else(Err);
-        trained.map_err(|error| wrong(format!("{too_small} ({error})")))?;
-        let (found, kind) = (inner.get_vocab_size(true), config.kind.name());
+        if let Err(error) = trained.unwrap_or_else(Err) {
+            let blank = format!("cannot be trained: all {name} are blank");
+            UsageError::check(has_text.into_inner(), "data.tokenizer.kind", kind, blank)?;
+            let too_small = format!("is too small to train a tokeniser on the {name}");
+            return Err(wrong(format!("{too_small} ({error})")));
+        }
+        let found = inner.get_vocab_size(true);
         let expected = "the corpus has no tokens, which must occur at least twice";
         UsageError::check(found > SPECIAL, "data.tokenizer.kind", kind, expected)?;
         let expected = format!("is too small: the {name} need at least {found} tokens");
@@ -174,18 +185,19 @@ impl Tokenizer {
     /// panic is returned as an error.
     fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let growth = check_bounds(&json).map_err(wrong)?;
-        let parsed = contain(|| Self::parse(json, growth, path));
+        check_content(&json).map_err(wrong)?;
+        let parsed = contain(|| Self::parse(json, path));
         parsed.unwrap_or_else(|panic| {
             let what = "cannot be used by the tokenizers library";
             Err(wrong(format!("{what} ({panic})")))
         })
     }
 
-    fn parse(mut json: Vec<u8>, growth: Growth, path: &Path) -> Result<Self, UsageError> {
+    fn parse(mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner =
             Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        let growth = Growth::of(&inner).map_err(wrong)?;
         let used: HashSet<u32> = inner.get_vocab(true).into_values().collect();
         let vocab_size = used.iter().max().map_or(0, |&id| id as usize + 1);
         // To write the file again, the tokenizers library needs memory for every id up to the
@@ -224,6 +236,7 @@ impl Tokenizer {
         }
         // A tokeniser without an unknown token may fail for words that are not in its vocabulary.
         for text in STRANGE {
+            let text = growth.bounded_text(text, &inner);
             inner.encode_fast(text, false).map_err(|error| {
                 let names = UNK.join(", ");
                 wrong(format!(
@@ -251,15 +264,13 @@ impl Tokenizer {
 
     /// Returns the ids of a text, without begin and end symbol. With the tokeniser of a pretrained
     /// model, the ids begin with the special tokens that its template puts before a text. A text
-    /// that could need more than a GiB of memory is cut, with a warning.
+    /// that becomes longer than 16 MiB by normalization is cut, with a warning.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let whole = text.len();
-        let text = self.growth.bounded_text(text);
+        let text = self.growth.bounded_text(text, &self.inner);
         if text.len() < whole {
-            notes::warn(&format!(
-                "a text of {whole} bytes is cut to {}: the tokeniser could make it too long",
-                text.len()
-            ));
+            let (left, why) = (text.len(), "its tokeniser makes it too long for memory");
+            notes::warn(&format!("a text of {whole} bytes is cut to {left}: {why}"));
         }
         let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
         match encoding.map(|result| result.map_err(|error| error.to_string())) {
@@ -341,8 +352,7 @@ impl Tokenizer {
     }
 
     /// Returns the text of token ids, as the tokenizers library decodes them, without special tokens
-    /// if `skips_special`. The text is empty if the library fails, and cut if it could need more
-    /// than a GiB of memory.
+    /// if `skips_special`. The text is empty if the library fails, and cut if it becomes too long.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
         let ids = self.growth.bounded_ids(ids, &self.inner);
         let text = contain(|| self.inner.decode(ids, skips_special));

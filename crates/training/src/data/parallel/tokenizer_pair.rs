@@ -13,7 +13,7 @@ use super::tokenizer::{PretrainedTokenizer, Tokenizer, read_json};
 use crate::data::codec::{Codec, EncodeError, Vocabularies};
 use crate::data::sides::Sides;
 use crate::error::UsageError;
-use crate::files::{remove_file, sha256, write_whole};
+use crate::files::{remove_file, replace_whole, sha256};
 
 /// Names of the tokeniser files in a run's folder: one file for sources and one for targets, or a
 /// single file for both.
@@ -127,7 +127,7 @@ impl TokenizerPair {
         for (name, tokenizer) in files {
             let path = run.join(name);
             let written = match tokenizer {
-                Some(tokenizer) => write_whole(&path, &tokenizer.json),
+                Some(tokenizer) => replace_whole(&path, &tokenizer.json),
                 // An earlier run in this folder, killed before its training began, may have left a
                 // file of this name.
                 None => remove_file(&path),

@@ -25,6 +25,56 @@ fn a_run_folder_cannot_be_the_folder_of_caches() {
     assert!(error.to_string().contains("run: is not empty"), "{error}");
 }
 
+#[cfg(unix)]
+#[test]
+fn links_in_a_run_lead_nowhere() {
+    use std::os::unix::fs::symlink;
+
+    use crate::run::layout::{CHECKPOINTS, LOCK, PICTURES};
+
+    let parent = tempfile::tempdir().unwrap();
+    let path = parent.path().join("run");
+    let other = parent.path().join("other");
+    drop(RunFolder::create(Some(&path), &RunConfig::copy()).unwrap());
+    for (name, what) in [
+        (LOCK, "lock: must be a regular file, and not a link"),
+        (METRICS, "metrics.jsonl: must be a regular file"),
+        (STATUS, "status.json: must be a regular file"),
+        (SUMMARY, "summary.json: must be a regular file"),
+        (CHECKPOINTS, "checkpoints: must be a folder, and not a link"),
+        (PICTURES, "pictures: must be a folder, and not a link"),
+    ] {
+        let file = path.join(name);
+        let kept = fs::read(&file).ok();
+        let _ = fs::remove_file(&file);
+        // The link leads to nothing, to a file, or to a folder.
+        for exists in [false, true] {
+            if exists && name == CHECKPOINTS {
+                fs::create_dir(&other).unwrap();
+            } else if exists {
+                fs::write(&other, "mine").unwrap();
+            }
+            symlink(&other, &file).unwrap();
+            let error = RunFolder::open(&path).map(|_| ()).unwrap_err().to_string();
+            assert!(error.contains(what), "{error}");
+            fs::remove_file(&file).unwrap();
+        }
+        assert!(other.is_dir() || fs::read(&other).unwrap() == b"mine");
+        let _ = fs::remove_file(&other).or_else(|_| fs::remove_dir(&other));
+        if let Some(bytes) = kept {
+            fs::write(&file, bytes).unwrap();
+        }
+    }
+    // A new folder may have a file `lock` and nothing else.
+    let new = parent.path().join("new");
+    fs::create_dir(&new).unwrap();
+    fs::write(&other, "mine").unwrap();
+    symlink(&other, new.join(LOCK)).unwrap();
+    let error = RunFolder::create(Some(&new), &RunConfig::copy()).map(|_| ());
+    assert!(error.unwrap_err().to_string().contains("and not a link"));
+    assert_eq!(fs::read(&other).unwrap(), b"mine");
+}
+
 #[test]
 fn the_observer_logs_metrics_and_rewind_removes_them() {
     let parent = tempfile::tempdir().unwrap();

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tokenizers::Tokenizer as Inner;
 
-use super::bounds::{FOREIGN, Growth, check_bounds};
 use super::config::Texts;
+use super::content::{FOREIGN, check_content};
+use super::growth::Growth;
 use super::template::{Language, Template, is_language, no_language};
 use super::{PAD, Tokenizer, UNK};
 use crate::contain::contain;
@@ -105,10 +106,11 @@ impl PretrainedTokenizer {
     /// If `json` is not a `tokenizer.json`, or could need too much memory.
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let growth = check_bounds(&json).map_err(wrong)?;
+        check_content(&json).map_err(wrong)?;
         let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
         let read = read.unwrap_or_else(Err);
         let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        let growth = Growth::of(&inner).map_err(wrong)?;
         inner.with_padding(None);
         let without = inner.with_truncation(None);
         without.map_err(|error| wrong(error.to_string()))?;

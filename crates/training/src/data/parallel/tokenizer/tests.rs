@@ -262,3 +262,13 @@ fn ids_beyond_any_model_are_rejected() {
         assert!(error.contains("tokenizer.json: has the id"), "{error}");
     }
 }
+
+#[test]
+fn blank_texts_train_no_unigram_tokeniser() {
+    let mut config = TokenizerConfig::new(600);
+    config.kind = TokenizerKind::Unigram;
+    let blank = (0..50).map(|_| Ok(String::new()));
+    let error = Tokenizer::train(&config, Texts::Targets, blank).map(|_| ());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("all targets are blank"), "{error}");
+}

@@ -1,0 +1,119 @@
+//! Checks the content of a `tokenizer.json` before the tokenizers library parses it.
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::table::table_size;
+
+/// Message about a file that is not a `tokenizer.json`.
+pub(super) const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
+
+/// The parts of a `tokenizer.json` that are checked before the tokenizers library parses it. Other
+/// parts, such as the vocabulary, are not kept.
+#[derive(Deserialize)]
+struct Checked {
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    decoder: Value,
+    #[serde(default)]
+    post_processor: Value,
+}
+
+/// Rejects a `tokenizer.json` with which the tokenizers library panics, runs out of memory or
+/// returns no tokens while it parses the file or encodes a text, and returns the reason: invalid
+/// JSON, a SentencePiece table whose header states a size that is larger than the table, and a
+/// template with an undefined special token.
+pub(super) fn check_content(json: &[u8]) -> Result<(), String> {
+    let read: Checked =
+        serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
+    if let Some(token) = undefined(&read.post_processor) {
+        return Err(format!(
+            "its post_processor adds the special token {token:?}, but does not define it"
+        ));
+    }
+    for (name, part) in [("normalizer", &read.normalizer), ("decoder", &read.decoder)] {
+        if has_wrong_table(part) {
+            return Err(format!("its {name} has a damaged precompiled_charsmap"));
+        }
+    }
+    Ok(())
+}
+
+/// Returns a special token that a template in `part`, a post-processor, adds without defining it.
+fn undefined(part: &Value) -> Option<&str> {
+    if let Some(parts) = part["processors"].as_array() {
+        return parts.iter().find_map(undefined);
+    }
+    let templates = ["single", "pair"].map(|name| part[name].as_array());
+    let pieces = templates.into_iter().flatten().flatten();
+    let mut tokens = pieces.filter_map(|piece| piece["SpecialToken"]["id"].as_str());
+    tokens.find(|token| part["special_tokens"].get(token).is_none())
+}
+
+/// Returns whether `part`, a part of a `tokenizer.json`, has a SentencePiece table whose header
+/// cannot be read, or states a size that is larger than the table in base64. The tokenizers library
+/// would allocate memory of the stated size.
+fn has_wrong_table(part: &Value) -> bool {
+    match part {
+        Value::Array(parts) => parts.iter().any(has_wrong_table),
+        Value::Object(fields) => fields.iter().any(|(name, value)| match value {
+            Value::String(table) if name == "precompiled_charsmap" => {
+                table_size(table).is_none_or(|size| size > table.len() as u64)
+            }
+            value => has_wrong_table(value),
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn templates_define_their_special_tokens() {
+        let file = |defined: &str| {
+            let template = json!({
+                "type": "TemplateProcessing",
+                "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "pair": [],
+                "special_tokens": {defined: {"id": defined, "ids": [0], "tokens": [defined]}}
+            });
+            [
+                json!({"post_processor": template}),
+                json!({"post_processor": {"type": "Sequence", "processors": [template]}}),
+            ]
+            .map(|file| check_content(file.to_string().as_bytes()))
+        };
+        assert_eq!(file("<s>"), [Ok(()), Ok(())]);
+        for result in file("<t>") {
+            let error = result.unwrap_err();
+            assert!(error.contains("adds the special token \"<s>\""), "{error}");
+        }
+    }
+
+    #[test]
+    fn damaged_tables_and_other_files_are_rejected() {
+        assert_eq!(check_content(b"{}"), Ok(()));
+        let table = |base64: &str| {
+            let normalizer = json!({"type": "Precompiled", "precompiled_charsmap": base64});
+            let file = json!({"normalizer": {"type": "Sequence", "normalizers": [normalizer]}});
+            check_content(file.to_string().as_bytes())
+        };
+        // A valid table in base64: four bytes with the size 8, and then eight bytes that are 0.
+        assert_eq!(table("CAAAAAAAAAAAAAAA"), Ok(()));
+        // The headers of the first two tables state a size that is larger than the table. The other
+        // tables are too short or not base64.
+        for wrong in ["/////wAAAAAAAAAA", "CAEAAAAAAAAAAAAA", "CA", "", "!!!!!!!!"] {
+            let error = table(wrong).unwrap_err();
+            assert_eq!(error, "its normalizer has a damaged precompiled_charsmap");
+        }
+        for wrong in ["", "{", "7", "{} x"] {
+            let error = check_content(wrong.as_bytes()).unwrap_err();
+            assert!(error.starts_with(FOREIGN), "{error}");
+        }
+    }
+}
