@@ -244,6 +244,11 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
             "--set optimization.optimizer.clip_norm=1e-300",
             &["clip_norm 1e-300: must be a number in the range of float32"],
         ),
+        (
+            "--learning-rate 1e-300",
+            &["--learning-rate 1e-300: must be in the range of float32"],
+        ),
+        ("--clip-norm 1e-999", &["1e-999", "a number above 0"]),
         ("--dropout inf", &["inf", "--dropout", "less than 1"]),
         ("copy", &["use `train --task copy`"]),
         ("--wandb", &["use --tensorboard"]),

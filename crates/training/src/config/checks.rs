@@ -25,5 +25,6 @@ pub(super) fn check_positive(path: &str, value: f64) -> Result<(), UsageError> {
     UsageError::check(value > 0.0 && value.is_finite(), path, value, POSITIVE)?;
     let rounded = value as f32;
     let is_in_range = rounded > 0.0 && rounded.is_finite();
-    UsageError::check(is_in_range, path, value, FLOAT32)
+    // In the usual form, such a number has dozens of zeros.
+    UsageError::check(is_in_range, path, format!("{value:e}"), FLOAT32)
 }

@@ -40,12 +40,12 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     Ok(config)
 }
 
-/// Returns the message for a text that is not TOML, with the number of the line if it is known.
+/// Returns the message for a text that is not usable TOML, with the number of the line if it is known.
 fn not_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| 1 + before.matches('\n').count());
     let line = line.map_or(String::new(), |line| format!("line {line}: "));
-    format!("is not TOML ({line}{})", error.message())
+    format!("is not usable TOML ({line}{})", error.message())
 }
 
 /// Rejects a file in which a setting of the model differs from the value that follows from the
@@ -347,7 +347,11 @@ mod tests {
             ),
             ("a.json", "[1]", "must be an object"),
             ("a.json", "{", "is not JSON"),
-            ("a.toml", "seed = 1\nsteps = = 5", "is not TOML (line 2: "),
+            (
+                "a.toml",
+                "seed = 1\nsteps = = 5",
+                "is not usable TOML (line 2: ",
+            ),
             (
                 "a.toml",
                 "[optimization.optimizer]\nclip_norm = inf",

@@ -264,7 +264,7 @@ impl Tokenizer {
 
     /// Returns the ids of a text, without begin and end symbol. With the tokeniser of a pretrained
     /// model, the ids begin with the special tokens that its template puts before a text. A text
-    /// that becomes longer than 16 MiB by normalization is cut, with a warning.
+    /// that becomes longer than 4 MiB by normalization is cut, with a warning.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let whole = text.len();
         let text = self.growth.bounded_text(text, &self.inner);
