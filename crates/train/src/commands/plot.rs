@@ -39,7 +39,7 @@ pub fn run(args: &PlotArgs) -> Result<()> {
         return Err(UsageError::new("--x", name, what).into());
     }
     if let (None, [run]) = (&args.output, &runs[..]) {
-        check_names(&run.folder)?;
+        check_names("run", &run.folder)?;
     }
     // The maps are computed before the first file is written, so that a wrong source leaves no
     // files.

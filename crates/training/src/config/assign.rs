@@ -123,8 +123,7 @@ impl RunConfig {
         if let Some(by) = replaced_by(path).and_then(|by| setting_of(&mut config, by)) {
             *by = Value::Null;
         }
-        serde_json::from_value(config)
-            .map_err(|error| wrong(text, format!("must be {}", expected(&error.to_string()))))
+        serde_json::from_value(config).map_err(|error| wrong(text, in_words(&error.to_string())))
     }
 
     /// Returns the configuration as a JSON value, with numbers as short as in a configuration file,
@@ -151,15 +150,20 @@ impl RunConfig {
     }
 }
 
-/// Returns what the message of a `serde` error says that a value must be, in words for users.
-pub(super) fn expected(error: &str) -> &str {
-    let words = error
-        .split_once("expected ")
-        .map_or(error, |(_, right)| right);
-    match words.trim_start_matches("one of ") {
-        "usize" | "u64" | "u32" => "a whole number",
-        "f64" | "f32" => "a number",
-        words => words,
+/// Returns a `serde` error about a value in words for users, such as "must be a number".
+pub(super) fn in_words(error: &str) -> String {
+    let of_value = ["invalid type: ", "invalid value: ", "unknown variant "];
+    let is_of_value = of_value.iter().any(|begin| error.starts_with(begin));
+    let right = error.rsplit_once(", expected ").filter(|_| is_of_value);
+    let Some((_, right)) = right else {
+        return error.into();
+    };
+    match right.trim_start_matches("one of ") {
+        "usize" | "u64" | "u32" => "must be a whole number".into(),
+        "f64" | "f32" => "must be a number".into(),
+        words if words.starts_with("must ") => words.into(),
+        words if words.starts_with("struct ") => "must be a table of keys".into(),
+        words => format!("must be {words}"),
     }
 }
 

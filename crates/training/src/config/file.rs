@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::assign::{expected, prefer_given};
+use super::assign::{in_words, prefer_given};
 use super::run::RunConfig;
 use super::unique::Unique;
 use crate::error::{UsageError, quote};
@@ -111,7 +111,7 @@ pub fn over_defaults(file: Value) -> Result<RunConfig, String> {
     merge(keys, with_both_sides(file), "")?;
     serde_path_to_error::deserialize(config).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.inner().to_string());
-        format!("{path} must be {}", expected(&error))
+        format!("{path}: {}", in_words(&error))
     })
 }
 
@@ -293,17 +293,17 @@ mod tests {
             (
                 "a.json",
                 r#"{"optimization": {"steps": 1.5}}"#,
-                "optimization.steps must be a whole number",
+                "optimization.steps: must be a whole number",
             ),
             (
                 "a.TOML",
                 "[model]\nd_ff = -8",
-                "model.d_ff must be a whole number",
+                "model.d_ff: must be a whole number",
             ),
             (
                 "a.json",
                 r#"{"optimization": {"ema": "much"}}"#,
-                "optimization.ema must be a number",
+                "optimization.ema: must be a number",
             ),
             (
                 "a.json",
@@ -356,6 +356,16 @@ mod tests {
                 "a.toml",
                 "[optimization.optimizer]\nclip_norm = inf",
                 "inf is not a finite number",
+            ),
+            (
+                "a.toml",
+                "[optimization]\nlora = { rank = 4 }",
+                "optimization.lora: missing field `alpha`",
+            ),
+            (
+                "a.toml",
+                "[optimization]\nlora = 4",
+                "optimization.lora: must be a table of keys",
             ),
             ("a.toml", "seed = 1979-05-27", "a date is not the value"),
         ] {

@@ -7,18 +7,21 @@ use rapidfuzz::distance::levenshtein::{Args, distance_with_args};
 
 use super::text::words;
 
-/// Maximum sum, over all segments and references, of a segment's length times its edits. Counting
-/// edits takes a time in proportion to this product, a minute or two for the maximum.
-const MAX_WORK: usize = 1 << 38;
+/// Maximum product of a segment's length and its edits. Counting edits takes a time in proportion
+/// to this product: a minute or two for the maximum.
+const MAX_WORK: u64 = 1 << 38;
+
+/// Maximum sum of these products over all segments and references of a corpus.
+const MAX_TOTAL: u64 = 1 << 42;
 
 /// Counts over the segments of a corpus, from which an error rate is computed.
 #[derive(Clone, Debug)]
 pub struct EditCounts {
     edits: u64,
     length: u64,
-    /// What is left of [`MAX_WORK`]; `None` if the edits of a segment were not counted, because
-    /// they need more.
-    left: Option<usize>,
+    /// What is left of [`MAX_TOTAL`]; `None` if the edits of a segment were not counted, because
+    /// they are too many.
+    left: Option<u64>,
 }
 
 impl Default for EditCounts {
@@ -27,7 +30,7 @@ impl Default for EditCounts {
         Self {
             edits: 0,
             length: 0,
-            left: Some(MAX_WORK),
+            left: Some(MAX_TOTAL),
         }
     }
 }
@@ -61,13 +64,12 @@ impl EditCounts {
         let mut best: Option<(usize, usize)> = None;
         for reference in references {
             let length = reference.len();
-            let longer = length.max(hypothesis.len()).max(1);
-            let most = self.left.map_or(0, |left| left / longer);
+            let longer = length.max(hypothesis.len()).max(1) as u64;
+            let most = self.left.map_or(0, |left| left.min(MAX_WORK) / longer);
+            let most = usize::try_from(most).unwrap_or(usize::MAX);
             let found = distance(hypothesis, reference, most);
-            self.left = self
-                .left
-                .zip(found)
-                .map(|(left, edits)| left - edits * longer);
+            let left = self.left.zip(found);
+            self.left = left.map(|(left, edits)| left - edits as u64 * longer);
             let Some(edits) = found else { return };
             if best.is_none_or(|(fewest, _)| edits < fewest) {
                 best = Some((edits, length));

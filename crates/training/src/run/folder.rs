@@ -152,7 +152,7 @@ impl RunFolder {
     /// If the folder cannot be written, if another process trains in it, or if something else, such
     /// as a link, has the name of a file or folder of the run.
     pub fn open(path: &Path) -> Result<Self> {
-        check_names(path)?;
+        check_names(RUN, path)?;
         let locked = Arc::new(lock(path, RUN)?);
         Checkpoints::of(path).tidy();
         remove_temporaries(path);

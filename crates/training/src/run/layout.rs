@@ -37,11 +37,16 @@ pub(super) const LARGEST: u64 = 64;
 
 /// Checks that whatever has the name of a file or folder of a run is a file or a folder. A symbolic
 /// link is neither: in a run from elsewhere, it could lead a process to write outside the folder.
-pub fn check_names(folder: &Path) -> Result<(), UsageError> {
+/// Errors are about `argument`, the argument for the folder.
+pub fn check_names(argument: &str, folder: &Path) -> Result<(), UsageError> {
     let files = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
     let wrong = |name: &str, what: &str| {
-        let why = format!("must be a {what}, and not a link; move it away");
-        Err(unusable(&folder.join(name), why))
+        let why = format!("must be a {what}, and not a link; a whole run may be moved or linked");
+        Err(UsageError::setting(
+            argument,
+            folder.join(name).display(),
+            why,
+        ))
     };
     // This is the metadata of a link, not of what it leads to.
     let metadata = |name: &str| folder.join(name).symlink_metadata().ok();

@@ -32,7 +32,7 @@ pub(super) fn claim(path: &Path) -> Result<PathBuf, UsageError> {
         let expected = format!("{what}; name another folder, or remove this one first");
         return Err(UsageError::setting(RUN_DIR, path.display(), expected));
     }
-    check_names(path)?;
+    check_names(RUN_DIR, path)?;
     Ok(path.into())
 }
 

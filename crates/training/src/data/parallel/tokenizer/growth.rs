@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use serde_json::{Map, Value};
-use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper, Tokenizer as Inner};
+use tokenizers::{NormalizedString, Normalizer, Tokenizer as Inner};
 
 use super::table::longest_replacement;
 
@@ -63,39 +63,35 @@ impl Growth {
         })
     }
 
-    /// Returns `text`, or as much of its beginning as has at most [`LONGEST`] bytes after
-    /// normalization. A text that is too long is halved until it fits.
-    pub fn bounded_text<'a>(&self, text: &'a str, inner: &Inner) -> &'a str {
-        let mut text = text;
-        while !self.fits(text, inner) {
-            text = &text[..text.floor_char_boundary(text.len() / 2)];
+    /// Returns as much of the beginning of `text` as has at most [`LONGEST`] bytes after
+    /// normalization, pre-tokenisation and the copies of the post-processor.
+    pub fn bounded_text<'a>(self, text: &'a str, inner: &Inner) -> &'a str {
+        // Pieces of this size cannot become too long.
+        let piece = (LONGEST / self.normalizer.saturating_mul(self.after)) as usize;
+        if text.len() <= piece {
+            return text;
         }
-        text
-    }
-
-    /// Returns whether a text has at most [`LONGEST`] bytes after normalization.
-    fn fits(&self, text: &str, inner: &Inner) -> bool {
-        let is_small =
-            |length: usize, factor: u64| (length as u64).saturating_mul(factor) <= LONGEST;
-        if text.is_empty() || is_small(text.len(), self.normalizer.saturating_mul(self.after)) {
-            return true;
-        }
-        // The text is normalized part by part, as long as the next part cannot make it too long.
-        let mut normalized = NormalizedString::from(text);
-        for part in parts(inner.get_normalizer()) {
-            if !is_small(normalized.get().len(), growth(&json(Some(part)))) {
-                return false;
+        let Some(normalizer) = inner.get_normalizer() else {
+            return &text[..text.floor_char_boundary(piece)];
+        };
+        let (mut end, mut total) = (0, 0);
+        while end < text.len() {
+            let next = text.ceil_char_boundary(end + piece);
+            let mut normalized = NormalizedString::from(&text[end..next]);
+            // If this fails, encoding fails in the same way.
+            if normalizer.normalize(&mut normalized).is_ok() {
+                total += normalized.get().len() as u64 * self.after;
             }
-            if part.normalize(&mut normalized).is_err() {
-                // Encoding fails in the same way.
-                return true;
+            if total > LONGEST {
+                break;
             }
+            end = next;
         }
-        is_small(normalized.get().len(), self.after)
+        &text[..end]
     }
 
     /// Returns as many of the first `ids` as give a decoded text of at most [`LONGEST`] bytes.
-    pub fn bounded_ids<'a>(&self, ids: &'a [u32], inner: &Inner) -> &'a [u32] {
+    pub fn bounded_ids<'a>(self, ids: &'a [u32], inner: &Inner) -> &'a [u32] {
         let mut left = LONGEST / self.decoder;
         let size = |&id: &u32| inner.id_to_token(id).map_or(0, |token| token.len() as u64);
         let is_over = |id| {
@@ -105,18 +101,6 @@ impl Growth {
         };
         let count = ids.iter().position(is_over);
         &ids[..count.unwrap_or(ids.len())]
-    }
-}
-
-/// Returns the normalizers of which a normalizer consists, in their order.
-fn parts(normalizer: Option<&NormalizerWrapper>) -> Vec<&NormalizerWrapper> {
-    match normalizer {
-        None => Vec::new(),
-        Some(NormalizerWrapper::Sequence(sequence)) => {
-            let all = sequence.as_ref().iter();
-            all.flat_map(|part| parts(Some(part))).collect()
-        }
-        Some(part) => vec![part],
     }
 }
 
@@ -158,26 +142,30 @@ fn growth(part: &Value) -> u64 {
     match part {
         Value::Array(parts) => product(parts.iter()),
         Value::Object(fields) => {
-            // These fields have the texts that `Replace`, `Prepend` and `Metaspace` insert.
-            let inserted = ["content", "prepend", "replacement"];
-            let inserted = inserted
-                .iter()
-                .filter_map(|name| fields.get(*name)?.as_str());
-            let longest = inserted.map(str::len).max().unwrap_or(1).max(1);
-            // `Prepend` adds to a text without removing anything, and so does a `Replace` whose
-            // pattern matches the empty text. Any regular expression might be such a pattern.
-            let matches_empty = |pattern: &Value| {
-                pattern.get("Regex").is_some() || pattern["String"].as_str() == Some("")
+            let own = match fields.get("type").and_then(Value::as_str) {
+                Some("Replace" | "Prepend" | "Metaspace") => growth_by_insertion(fields),
+                _ => growth_of_kind(fields),
             };
-            let is_kept =
-                fields.contains_key("prepend") || fields.get("pattern").is_some_and(matches_empty);
-            let own = (longest + usize::from(is_kept)) as u64;
-            product(fields.values())
-                .saturating_mul(own)
-                .saturating_mul(growth_of_kind(fields))
+            product(fields.values()).saturating_mul(own)
         }
         _ => 1,
     }
+}
+
+/// Returns the maximum factor by which a part that inserts texts can lengthen a text.
+fn growth_by_insertion(fields: &Map<String, Value>) -> u64 {
+    let inserted = ["content", "prepend", "replacement"];
+    let inserted = inserted
+        .iter()
+        .filter_map(|name| fields.get(*name)?.as_str());
+    let longest = inserted.map(str::len).max().unwrap_or(1).max(1);
+    // `Prepend` adds to a text without removing anything, and so does a `Replace` whose pattern
+    // matches the empty text. Any regular expression might be such a pattern.
+    let matches_empty =
+        |pattern: &Value| pattern.get("Regex").is_some() || pattern["String"].as_str() == Some("");
+    let is_kept =
+        fields.contains_key("prepend") || fields.get("pattern").is_some_and(matches_empty);
+    (longest + usize::from(is_kept)) as u64
 }
 
 /// Returns the maximum factor by which a part of a tokeniser can lengthen a text because of its
@@ -255,6 +243,21 @@ mod tests {
             let doubling = replace(pattern, "a");
             assert_eq!(of(normalizers(&vec![doubling; 9])).normalizer, 512);
         }
+        // The normalizers of ALBERT, but for the table of SentencePiece.
+        let quotes = |quote: &str| replace(json!({ "String": quote }), "\"");
+        let albert = normalizers(&[
+            quotes("``"),
+            quotes("''"),
+            json!({"type": "NFKD"}),
+            json!({"type": "StripAccents"}),
+            json!({"type": "Lowercase"}),
+            replace(json!({"Regex": " {2,}"}), " "),
+        ]);
+        assert_eq!(of(albert).normalizer, 11 * 2 * 2);
+        let split = json!({"type": "Split", "pattern": {"Regex": "x"}, "behavior": "Isolated", "invert": false});
+        let splits =
+            json!({"pre_tokenizer": {"type": "Sequence", "pretokenizers": vec![split; 20]}});
+        assert_eq!(of(splits).after, 1);
         let metaspace = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
         let found = of(json!({"pre_tokenizer": metaspace.clone(), "decoder": metaspace}));
         assert_eq!([found.after, found.decoder], [3, 3]);
@@ -307,11 +310,17 @@ mod tests {
         let growth = Growth::of(&inner).unwrap();
         let bounded = |text: &str| growth.bounded_text(text, &inner).len();
         assert_eq!(bounded(&"a".repeat(4_000)), 4_000);
-        assert_eq!(bounded(&"a".repeat(6_000)), 3_000);
-        // This text has nothing that is replaced, and only the last part could make it too long.
-        assert_eq!(bounded(&"b".repeat(400_000)), 400_000);
-        let text = "▁".repeat(1_000_000);
-        assert_eq!(growth.bounded_text(&text, &inner).len() % 3, 0);
+        // The text is measured in pieces of 4,194 bytes.
+        assert_eq!(bounded(&"a".repeat(6_000)), 4_194);
+        // This text has nothing that is replaced.
+        assert_eq!(bounded(&"b".repeat(4_000_000)), 4_000_000);
+        let text = "▁".repeat(2_000_000);
+        let cut = growth.bounded_text(&text, &inner).len();
+        assert!(cut.is_multiple_of(3) && cut > 4_180_000, "{cut}");
+        let plain = tokenizer(json!({}));
+        let long = "b".repeat(5 << 20);
+        let of = Growth::of(&plain).unwrap();
+        assert_eq!(of.bounded_text(&long, &plain).len(), 4 << 20);
         let ids = [0, 1, 0, 1];
         assert_eq!(growth.bounded_ids(&ids, &inner), ids);
         // The tokens have 1 and 12 bytes.

@@ -5,6 +5,7 @@ mod language;
 use language::pseudo_language;
 
 use super::*;
+use crate::data::sides::Sides;
 
 fn texts() -> impl Iterator<Item = Result<String, UsageError>> + Send {
     (0..400).map(|index| Ok(pseudo_language(0, index).target))

@@ -1,0 +1,67 @@
+//! Trains a tokeniser on the texts of a corpus.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::Tokenizer;
+use super::config::{Texts, TokenizerConfig};
+use super::untrained::{SPECIAL, untrained};
+use crate::contain::contain;
+use crate::data::sides::Sides;
+use crate::error::UsageError;
+
+impl Tokenizer {
+    /// Trains a tokeniser on texts. `side` says whether they are sources, targets or both.
+    ///
+    /// # Errors
+    ///
+    /// If `texts` returns an error, if the vocabulary size is too large or too small for the texts,
+    /// or if the tokeniser would have no tokens or could not encode every text.
+    pub fn train(
+        config: &TokenizerConfig,
+        side: Texts,
+        texts: impl Iterator<Item = Result<String, UsageError>> + Send,
+    ) -> Result<Self, UsageError> {
+        let name = side.name();
+        let [source, target] = config.vocab_size.with_paths("data.tokenizer.vocab_size");
+        let (path, size) = side.of(Sides { source, target });
+        let wrong = |expected: String| UsageError::setting(&path, size, expected);
+        let untrained = untrained(config, size).map_err(|error| wrong(error.to_string()));
+        let (mut inner, mut trainer) = untrained?;
+        let (failed, has_text) = (Mutex::new(None), AtomicBool::new(false));
+        let texts = texts.map_while(|text| match text {
+            Ok(text) => {
+                has_text.fetch_or(!text.trim().is_empty(), Ordering::Relaxed);
+                Some(text)
+            }
+            Err(error) => {
+                *failed.lock().expect("no holder panics") = Some(error);
+                None
+            }
+        });
+        // Some trainers of the tokenizers library panic on a corpus of only a few characters.
+        let trained = contain(|| inner.train(&mut trainer, texts).map(|_| ()));
+        if let Some(error) = failed.into_inner().expect("no holder panics") {
+            return Err(error);
+        }
+        let kind = config.kind.name();
+        let trained = trained.map(|result| result.map_err(|error| error.to_string()));
+        if let Err(error) = trained.unwrap_or_else(Err) {
+            let blank = format!("cannot be trained: all {name} are blank");
+            UsageError::check(has_text.into_inner(), "data.tokenizer.kind", kind, blank)?;
+            let too_small = format!("is too small to train a tokeniser on the {name}");
+            return Err(wrong(format!("{too_small} ({error})")));
+        }
+        let found = inner.get_vocab_size(true);
+        let expected = "the corpus has no tokens, which must occur at least twice";
+        UsageError::check(found > SPECIAL, "data.tokenizer.kind", kind, expected)?;
+        let expected = format!("is too small: the {name} need at least {found} tokens");
+        UsageError::check(found <= size, &path, size, expected)?;
+        let expected = format!("must be at most {found}: the {name} have no more tokens");
+        let or_fewer = side.of(config.or_fewer);
+        UsageError::check(found >= size || or_fewer, &path, size, expected)?;
+        let json = inner.to_string(false).expect("it is plain data");
+        Self::from_json(json.into_bytes(), Path::new("of the corpus"))
+    }
+}
