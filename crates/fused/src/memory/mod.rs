@@ -7,7 +7,8 @@
 //!
 //! # What the unsafe code relies on
 //!
-//! Each entry names an assumption of the unsafe code, and a test that fails if it is wrong. `.ci/deep` runs the tests under AddressSanitizer, ThreadSanitizer and valgrind.
+//! Each entry names an assumption of the unsafe code, and a test that fails if it is wrong.
+//! `.ci/deep` runs the tests under AddressSanitizer, ThreadSanitizer and valgrind.
 //!
 //! - `Slab: Send`: a slab is plain memory, which any thread may free. Test:
 //!   `threads_share_the_arena` under ThreadSanitizer.

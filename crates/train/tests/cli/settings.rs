@@ -246,7 +246,7 @@ fn mistakes_name_the_help_of_their_command_and_what_would_be_right() {
         ),
         (
             "--learning-rate 1e-300",
-            &["--learning-rate 1e-300: must be in the range of float32"],
+            &["--learning-rate 1e-300: must be a number in the range of float32"],
         ),
         ("--clip-norm 1e-999", &["1e-999", "a number above 0"]),
         ("--dropout inf", &["inf", "--dropout", "less than 1"]),

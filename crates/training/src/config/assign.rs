@@ -150,7 +150,7 @@ impl RunConfig {
     }
 }
 
-/// Returns a `serde` error about a value in words for users, such as "must be a number".
+/// Translates the message of a `serde` error into words for users, such as "must be a number".
 pub(super) fn in_words(error: &str) -> String {
     let of_value = ["invalid type: ", "invalid value: ", "unknown variant "];
     let is_of_value = of_value.iter().any(|begin| error.starts_with(begin));

@@ -6,7 +6,7 @@ use crate::error::UsageError;
 pub(super) const MANY: usize = 1_000_000_000;
 
 pub(super) const POSITIVE: &str = "must be a positive number";
-pub(super) const FLOAT32: &str = "must be in the range of float32";
+pub(super) const FLOAT32: &str = "must be a number in the range of float32";
 pub(super) const FRACTION: &str = "must be at least 0 and less than 1";
 
 /// Rejects a count that is 0 or greater than `most`.

@@ -40,7 +40,8 @@ pub fn read(path: &Path) -> Result<RunConfig, UsageError> {
     Ok(config)
 }
 
-/// Returns the message for a text that is not usable TOML, with the number of the line if it is known.
+/// Returns the message for a text that is not usable TOML, with the number of the line if it is
+/// known.
 fn not_toml(text: &str, error: &toml::de::Error) -> String {
     let before = error.span().and_then(|span| text.get(..span.start));
     let line = before.map(|before| 1 + before.matches('\n').count());

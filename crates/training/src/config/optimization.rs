@@ -3,12 +3,9 @@
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::checks::{FRACTION, POSITIVE, check_count, check_positive};
+use super::checks::{FLOAT32, FRACTION, POSITIVE, check_count, check_positive};
 use super::schedule::Schedule;
 use crate::error::UsageError;
-
-/// What a setting of the optimizer must be, in the words of an error.
-const FLOAT32: &str = "a number in the range of float32";
 
 /// Settings of the parameter updates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -19,8 +19,8 @@ const MAX_TOTAL: u64 = 1 << 42;
 pub struct EditCounts {
     edits: u64,
     length: u64,
-    /// What is left of [`MAX_TOTAL`]; `None` if the edits of a segment were not counted, because
-    /// they are too many.
+    /// Remaining part of [`MAX_TOTAL`]; `None` if a segment was skipped because counting its edits
+    /// would exceed a maximum.
     left: Option<u64>,
 }
 
@@ -37,8 +37,8 @@ impl Default for EditCounts {
 
 impl EditCounts {
     /// Adds the word edits of one segment, relative to the reference that needs the fewest edits.
-    /// If segments are so long and have so many edits that counting would take minutes, they are
-    /// not counted, and there is no error rate.
+    /// Skips a long segment with many edits if counting them would take minutes. The
+    /// [`rate`](Self::rate) is then `None`.
     pub fn add_words(&mut self, hypothesis: &str, references: &[&str]) {
         let mut ids = HashMap::new();
         let mut id_of = |word| {
@@ -80,14 +80,13 @@ impl EditCounts {
         self.length += length as u64;
     }
 
-    /// Returns whether the edits of all segments so far were counted.
+    /// Returns whether no segment was skipped so far.
     pub fn is_complete(&self) -> bool {
         self.left.is_some()
     }
 
     /// Returns the number of edits per word or character of the references; `None` if the
-    /// references are empty, or if the edits of a segment were not counted. The rate can exceed 1
-    /// if hypotheses are longer than references.
+    /// references are empty, or if a segment was skipped. The rate can exceed 1 if hypotheses are longer than references.
     pub fn rate(&self) -> Option<f64> {
         let is_known = self.length > 0 && self.is_complete();
         is_known.then(|| self.edits as f64 / self.length as f64)

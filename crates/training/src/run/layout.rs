@@ -35,9 +35,10 @@ pub(super) const LOCK: &str = "lock";
 /// Maximum size of a JSON file in a run folder, in MiB. Metrics and checkpoints have no maximum.
 pub(super) const LARGEST: u64 = 64;
 
-/// Checks that whatever has the name of a file or folder of a run is a file or a folder. A symbolic
-/// link is neither: in a run from elsewhere, it could lead a process to write outside the folder.
-/// Errors are about `argument`, the argument for the folder.
+/// Checks that the entries of a run folder with the name of a run's file are regular files, and
+/// those with the name of a run's folder are folders. Rejects symbolic links, because a link in a
+/// run from elsewhere could make `train` write outside the run folder. Errors name `argument`, the
+/// argument for the folder.
 pub fn check_names(argument: &str, folder: &Path) -> Result<(), UsageError> {
     let files = [CONFIG, METRICS, SUMMARY, STATUS, ENVIRONMENT, LENGTHS, LOCK];
     let wrong = |name: &str, what: &str| {

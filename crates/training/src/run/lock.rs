@@ -10,7 +10,7 @@ use anyhow::{Result, anyhow};
 
 use super::layout::{CONFIG, LOCK, cannot_write_file};
 use crate::error::UsageError;
-use crate::files::open_or_create;
+use crate::files::{open_or_create, open_regular};
 
 /// Number of attempts to lock a folder. An attempt also fails while another process runs
 /// [`is_locked`], which holds the lock only for a moment.
@@ -134,7 +134,7 @@ fn lock_file(folder: &Path, argument: &str) -> Result<File> {
 /// a folder with a lock file counts as locked.
 pub(super) fn is_locked(folder: &Path) -> bool {
     // The lock is shared, so that two readers do not mistake each other for a training process.
-    let lock = File::open(folder.join(LOCK));
+    let lock = open_regular(&folder.join(LOCK));
     lock.is_ok_and(|file| file.try_lock_shared().is_err())
 }
 
@@ -152,6 +152,17 @@ mod tests {
         assert!(is_locked(folder.path()));
         drop(lock);
         assert!(!is_locked(folder.path()));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new("mkfifo");
+        let made = command.arg(folder.path().join(LOCK)).status();
+        assert!(made.unwrap().success());
+        assert!(!is_locked(folder.path()));
+        assert!(lock(folder.path(), "run").is_err());
     }
 
     #[test]

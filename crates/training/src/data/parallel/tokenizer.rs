@@ -40,7 +40,7 @@ pub(crate) use template::is_language;
 /// Translates texts into token ids and back.
 pub struct Tokenizer {
     inner: Arc<Inner>,
-    /// By how much `inner` can lengthen texts.
+    /// Factors by which `inner` can lengthen a text.
     growth: Growth,
     /// Size of the vocabulary: the largest token id plus 1 or, with the tokeniser of a pretrained
     /// model, the size of the model's vocabulary.
@@ -209,13 +209,15 @@ impl Tokenizer {
 
     /// Returns the ids of a text, without begin and end symbol. With the tokeniser of a pretrained
     /// model, the ids begin with the special tokens that its template puts before a text. A text
-    /// that becomes longer than 4 MiB by normalization is cut, with a warning.
+    /// that could become longer than 4 MiB is truncated, with a warning.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let whole = text.len();
         let text = self.growth.bounded_text(text, &self.inner);
         if text.len() < whole {
-            let (left, why) = (text.len(), "its tokeniser makes it too long for memory");
-            notes::warn(&format!("a text of {whole} bytes is cut to {left}: {why}"));
+            let (left, why) = (text.len(), "its tokeniser could make it longer than 4 MiB");
+            notes::warn(&format!(
+                "a text of {whole} bytes is truncated to {left}: {why}"
+            ));
         }
         let encoding = contain(|| self.inner.encode_fast(text, self.template.is_some()));
         match encoding.map(|result| result.map_err(|error| error.to_string())) {
@@ -297,7 +299,7 @@ impl Tokenizer {
     }
 
     /// Returns the text of token ids, as the tokenizers library decodes them, without special tokens
-    /// if `skips_special`. The text is empty if the library fails, and cut if it becomes too long.
+    /// if `skips_special`. The text is empty if the library fails, and truncated if it could become longer than 4 MiB.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
         let ids = self.growth.bounded_ids(ids, &self.inner);
         let text = contain(|| self.inner.decode(ids, skips_special));

@@ -1,5 +1,5 @@
-//! By how much a tokeniser lengthens texts. Texts that would become too long are cut, because the
-//! tokenizers library would run out of memory.
+//! Limits how much a tokeniser can lengthen texts, because the tokenizers library keeps the whole
+//! text in memory. Texts that could become too long are truncated.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -7,9 +7,8 @@ use tokenizers::{NormalizedString, Normalizer, Tokenizer as Inner};
 
 use super::table::longest_replacement;
 
-/// Maximum factor by which the parts of a tokeniser may lengthen a text, if each lengthens it as
-/// much as it can. Real tokenisers have up to some thousand: their parts do not lengthen the same
-/// text.
+/// Maximum product of the factors by which the parts of a tokeniser can lengthen a text. The
+/// product of a real tokeniser is at most some thousand.
 const LARGEST: u64 = 100_000;
 
 /// Maximum number of special tokens that a template may add to a text.
@@ -63,10 +62,10 @@ impl Growth {
         })
     }
 
-    /// Returns as much of the beginning of `text` as has at most [`LONGEST`] bytes after
-    /// normalization, pre-tokenisation and the copies of the post-processor.
+    /// Returns the longest beginning of `text`, in pieces, that has at most [`LONGEST`] bytes after
+    /// normalization, and after the largest growth that later parts can cause.
     pub fn bounded_text<'a>(self, text: &'a str, inner: &Inner) -> &'a str {
-        // Pieces of this size cannot become too long.
+        // A piece of this size has at most `LONGEST` bytes after all parts.
         let piece = (LONGEST / self.normalizer.saturating_mul(self.after)) as usize;
         if text.len() <= piece {
             return text;
@@ -108,7 +107,7 @@ fn json(part: Option<&impl Serialize>) -> Value {
     serde_json::to_value(part).unwrap_or_default()
 }
 
-/// What a post-processor makes of the tokens of a text.
+/// Copies and special tokens that a post-processor adds to the tokens of a text.
 struct Added {
     /// Number of times that the tokens of the text are repeated.
     copies: u64,
@@ -303,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_before_they_grow() {
+    fn long_texts_are_truncated_before_they_grow() {
         // Each `a` becomes a thousand.
         let grow = vec![replace(json!({"String": "a"}), "aaaaaaaaaa"); 3];
         let inner = tokenizer(normalizers(&grow));

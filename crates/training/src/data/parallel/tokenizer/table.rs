@@ -1,4 +1,5 @@
-//! The table of a SentencePiece normalizer (`precompiled_charsmap`): texts by which others are replaced.
+//! The table of a SentencePiece normalizer (`precompiled_charsmap`), which replaces texts by
+//! others.
 
 /// Returns the size in bytes of the longest text by which a SentencePiece table in base64 replaces
 /// another; at least 1. The table has the size of a trie in four bytes, the trie, and then the
