@@ -127,7 +127,11 @@ fn errors_say_whether_checkpoints_are_missing_or_damaged() {
     assert!(error.contains("model.safetensors: "), "{error}");
     fs::remove_dir_all(&checkpoints).unwrap();
     let error = error_of(&path);
-    assert!(error.contains("has no checkpoint step-N"), "{error}");
+    let expected = "checkpoints: has no checkpoint step-N; wait until the run has saved one";
+    assert!(error.contains(expected), "{error}");
+    fs::write(&checkpoints, "x").unwrap();
+    let error = error_of(&path);
+    assert!(error.ends_with("checkpoints: is not a folder"), "{error}");
 }
 
 #[test]

@@ -38,8 +38,13 @@ pub fn newest(checkpoints: &Checkpoints) -> Result<(usize, LoadedCheckpoint), Us
     let found = checkpoints.newest(check_files);
     let (step, files, skipped) = found.map_err(|error| match &error {
         CheckpointError::Damaged { .. } if checkpoints.steps().is_empty() => {
-            let what = "has no checkpoint step-N; wait until the run has saved one, or train again";
-            unusable(checkpoints.folder(), what)
+            let folder = checkpoints.folder();
+            let what = if folder.exists() && !folder.is_dir() {
+                "is not a folder"
+            } else {
+                "has no checkpoint step-N; wait until the run has saved one, or train again"
+            };
+            unusable(folder, what)
         }
         _ => error.into(),
     })?;

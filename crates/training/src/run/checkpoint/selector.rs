@@ -50,3 +50,16 @@ impl fmt::Display for CheckpointSelector {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_written_as_they_are_read() {
+        for text in ["last", "best", "0", "1200", "average:5"] {
+            let selector: CheckpointSelector = text.parse().unwrap();
+            assert_eq!(selector.to_string(), text);
+        }
+    }
+}

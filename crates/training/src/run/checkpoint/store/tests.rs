@@ -41,6 +41,20 @@ fn a_saved_checkpoint_can_be_read() {
 }
 
 #[test]
+fn checkpoints_are_new_until_their_folder_has_a_file() {
+    let run = tempfile::tempdir().unwrap();
+    let checkpoints = Checkpoints::of(run.path());
+    assert!(checkpoints.is_new().unwrap());
+    fs::create_dir(checkpoints.folder()).unwrap();
+    assert!(checkpoints.is_new().unwrap());
+    save(&checkpoints, 3);
+    assert!(!checkpoints.is_new().unwrap());
+    fs::remove_dir_all(checkpoints.folder()).unwrap();
+    fs::write(checkpoints.folder(), "not a folder").unwrap();
+    assert!(checkpoints.is_new().is_err());
+}
+
+#[test]
 fn files_without_contents_are_verified() {
     let (_run, checkpoints) = checkpoints(&[3]);
     let checkpoints = checkpoints.without(&["a"]);
@@ -125,6 +139,13 @@ fn only_the_newest_and_the_chosen_are_kept() {
     assert_eq!(checkpoints.steps(), [1, 4, 5]);
     checkpoints.prune(9, &[]).unwrap();
     assert_eq!(checkpoints.steps(), [1, 4, 5]);
+}
+
+#[test]
+fn checkpoints_after_a_step_are_removed() {
+    let (_run, checkpoints) = checkpoints(&[3, 20, 100]);
+    checkpoints.remove_after(20).unwrap();
+    assert_eq!(checkpoints.steps(), [3, 20]);
 }
 
 #[test]
