@@ -216,8 +216,10 @@ impl<'a> Part<'a, '_, '_> {
             };
             for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(row, i));
-                for (sum, w) in sums.iter_mut().zip(w) {
-                    *sum = simd.mul_add_e_f32s(x, w, *sum);
+                // By index: an iterator is a function call where a build inlines little.
+                #[allow(clippy::needless_range_loop)]
+                for i in 0..V {
+                    sums[i] = simd.mul_add_e_f32s(x, w[i], sums[i]);
                 }
             }
         }

@@ -272,8 +272,10 @@ impl Part<'_, '_, '_> {
         for (i, w) in w.iter().enumerate() {
             for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(H + row, i));
-                for (sum, &w) in sums.iter_mut().zip(w) {
-                    *sum = format.multiply_add(simd, x, w, *sum);
+                // By index: an iterator is a function call where a build inlines little.
+                #[allow(clippy::needless_range_loop)]
+                for i in 0..V {
+                    sums[i] = format.multiply_add(simd, x, w[i], sums[i]);
                 }
             }
         }
