@@ -86,7 +86,8 @@ impl EditCounts {
     }
 
     /// Returns the number of edits per word or character of the references; `None` if the
-    /// references are empty, or if a segment was skipped. The rate can exceed 1 if hypotheses are longer than references.
+    /// references are empty, or if a segment was skipped. The rate can exceed 1 if hypotheses are
+    /// longer than references.
     pub fn rate(&self) -> Option<f64> {
         let is_known = self.length > 0 && self.is_complete();
         is_known.then(|| self.edits as f64 / self.length as f64)

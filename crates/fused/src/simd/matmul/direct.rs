@@ -216,10 +216,10 @@ impl<'a> Part<'a, '_, '_> {
             };
             for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(row, i));
-                // By index: an iterator is a function call where a build inlines little.
+                // `zip` would be a function call for each row in builds with `lto = "off"`.
                 #[allow(clippy::needless_range_loop)]
-                for i in 0..V {
-                    sums[i] = simd.mul_add_e_f32s(x, w[i], sums[i]);
+                for v in 0..V {
+                    sums[v] = simd.mul_add_e_f32s(x, w[v], sums[v]);
                 }
             }
         }

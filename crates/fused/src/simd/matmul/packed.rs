@@ -272,10 +272,10 @@ impl Part<'_, '_, '_> {
         for (i, w) in w.iter().enumerate() {
             for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(H + row, i));
-                // By index: an iterator is a function call where a build inlines little.
+                // `zip` would be a function call for each row in builds with `lto = "off"`.
                 #[allow(clippy::needless_range_loop)]
-                for i in 0..V {
-                    sums[i] = format.multiply_add(simd, x, w[i], sums[i]);
+                for v in 0..V {
+                    sums[v] = format.multiply_add(simd, x, w[v], sums[v]);
                 }
             }
         }

@@ -299,7 +299,8 @@ impl Tokenizer {
     }
 
     /// Returns the text of token ids, as the tokenizers library decodes them, without special tokens
-    /// if `skips_special`. The text is empty if the library fails, and truncated if it could become longer than 4 MiB.
+    /// if `skips_special`. The text is empty if the library fails, and truncated if it could become
+    /// longer than 4 MiB.
     fn decoded(&self, ids: &[u32], skips_special: bool) -> String {
         let ids = self.growth.bounded_ids(ids, &self.inner);
         let text = contain(|| self.inner.decode(ids, skips_special));
