@@ -203,6 +203,8 @@ fn checkpoints_that_a_kill_left_are_removed_at_resume() {
 #[test]
 fn a_run_whose_folder_goes_away_ends_and_says_so() {
     use std::process::{Command, Stdio};
+
+    use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
     let mut endless = SMALL;
     endless[1] = "1000000";
     for (removes, parts) in [
@@ -228,10 +230,16 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
+        // Files are removed one at a time. The process is stopped, so that it sees either all files
+        // or none.
+        let process = Pid::from_child(&child);
+        kill_process(process, Signal::STOP).unwrap();
+        waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
         match removes {
             true => fs::remove_dir_all(path.join("run")).unwrap(),
             false => fs::rename(path.join("run"), path.join("other")).unwrap(),
         }
+        kill_process(process, Signal::CONT).unwrap();
         // A second run is trained in the folder `run`. The first run must not change this folder.
         succeed(&run(
             path,

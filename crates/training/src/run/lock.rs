@@ -51,7 +51,7 @@ impl LockedFolder {
                 now.display()
             ),
             None if self.path.join(CONFIG).exists() && !self.path.join(LOCK).exists() => anyhow!(
-                "the file {path}/{LOCK} was removed while the run was in use: training ends; `train resume` continues from its last checkpoint"
+                "the file {path}/{LOCK} was removed while the run was in use: training ends; `train resume` continues from the last checkpoint, if the folder still has one"
             ),
             None => anyhow!(
                 "the run folder {path} was removed or replaced while it was in use: training ends, and the run's checkpoints are lost with the folder"
