@@ -59,7 +59,8 @@ pub fn has_bf16_matmuls() -> bool {
 #[must_use]
 pub fn takes_bf16_matmuls(device: &Device) -> bool {
     #[cfg(feature = "flex")]
-    return crate::has_fast_paths() && device.clone().without_autodiff() == Device::flex();
+    return crate::fast_paths::has_fast_paths()
+        && device.clone().without_autodiff() == Device::flex();
     #[cfg(not(feature = "flex"))]
     {
         let _ = device;

@@ -26,7 +26,7 @@ const MIN_BLOCK: usize = 8;
 #[must_use]
 pub fn takes_int8(device: &Device) -> bool {
     #[cfg(feature = "flex")]
-    return crate::has_fast_paths() && *device == Device::flex();
+    return crate::fast_paths::has_fast_paths() && *device == Device::flex();
     #[cfg(not(feature = "flex"))]
     {
         let _ = device;

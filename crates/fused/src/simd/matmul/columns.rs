@@ -11,10 +11,6 @@ use crate::simd::transpose::avx2::{BLOCK, transpose};
 /// Maximum number of rows of a part on this path. For more rows, packing `W` is faster.
 const FEW: usize = 8;
 
-/// Number of blocks of columns that are computed at the same time, so that a multiply-add need not
-/// wait for the one before it.
-const BLOCKS: usize = 2;
-
 /// Returns whether this path can compute a part.
 pub(super) fn is_by_columns(part: &Part<'_, '_, '_>) -> bool {
     let (x, w) = (part.x, part.w);
@@ -35,12 +31,8 @@ impl NullaryFnOnce for ByColumns<'_, '_, '_> {
         self.part.direct_sums();
         let width = self.part.y[0].len();
         let mut column = 0;
-        while width - column >= BLOCKS * BLOCK {
-            self.blocks::<BLOCKS>(column);
-            column += BLOCKS * BLOCK;
-        }
         while width - column >= BLOCK {
-            self.blocks::<1>(column);
+            self.block(column);
             column += BLOCK;
         }
         for column in column..width {
@@ -52,51 +44,47 @@ impl NullaryFnOnce for ByColumns<'_, '_, '_> {
 // Closures of iterators would be compiled without the vector instructions.
 #[allow(clippy::needless_range_loop)]
 impl ByColumns<'_, '_, '_> {
-    /// Computes `N` blocks of columns of the output, from `column` on.
+    /// Computes a block of columns of the output, from `column` on.
+    ///
+    /// A block reads as many streams of memory as it has columns. Two blocks at a time would not
+    /// wait for each other's multiply-adds, but their streams would be more than processors
+    /// prefetch well.
     #[inline(always)]
-    fn blocks<const N: usize>(&mut self, column: usize) {
+    fn block(&mut self, column: usize) {
         let (simd, w, k) = (self.simd, self.part.w, self.part.w.rows);
         let begin = (self.part.first_column + column) * w.column_stride;
-        let mut sums = [[[0.0; BLOCK]; N]; FEW];
+        let mut sums = [[0.0; BLOCK]; FEW];
         for row in 0..self.part.y.len() {
-            for n in 0..N {
-                for i in 0..BLOCK {
-                    sums[row][n][i] = self.start(row, column + n * BLOCK + i);
-                }
+            for i in 0..BLOCK {
+                sums[row][i] = self.start(row, column + i);
             }
         }
         let whole = k - k % BLOCK;
         for first in (0..whole).step_by(BLOCK) {
-            for n in 0..N {
-                let begin = begin + n * BLOCK * w.column_stride + first;
-                let mut block = [[0.0; BLOCK]; BLOCK];
+            let mut block = [[0.0; BLOCK]; BLOCK];
+            for i in 0..BLOCK {
+                let begin = begin + i * w.column_stride + first;
+                block[i].copy_from_slice(&w.data[begin..][..BLOCK]);
+            }
+            let block = transpose(simd, block);
+            for row in 0..self.part.y.len() {
+                let x = &self.part.x_row(row)[first..][..BLOCK];
+                let mut sum = cast(sums[row]);
                 for i in 0..BLOCK {
-                    block[i].copy_from_slice(&w.data[begin + i * w.column_stride..][..BLOCK]);
+                    sum = simd.mul_add_e_f32s(simd.splat_f32s(x[i]), cast(block[i]), sum);
                 }
-                let block = transpose(simd, block);
-                for row in 0..self.part.y.len() {
-                    let x = &self.part.x_row(row)[first..][..BLOCK];
-                    let mut sum = cast(sums[row][n]);
-                    for i in 0..BLOCK {
-                        sum = simd.mul_add_e_f32s(simd.splat_f32s(x[i]), cast(block[i]), sum);
-                    }
-                    sums[row][n] = cast(sum);
-                }
+                sums[row] = cast(sum);
             }
         }
         for row in 0..self.part.y.len() {
             let x = &self.part.x_row(row)[..k];
-            for n in 0..N {
-                for i in 0..BLOCK {
-                    let begin = begin + (n * BLOCK + i) * w.column_stride;
-                    let column = &w.data[begin..][..k];
-                    for at in whole..k {
-                        sums[row][n][i] = x[at].mul_add(column[at], sums[row][n][i]);
-                    }
+            for i in 0..BLOCK {
+                let column = &w.data[begin + i * w.column_stride..][..k];
+                for at in whole..k {
+                    sums[row][i] = x[at].mul_add(column[at], sums[row][i]);
                 }
-                let to = &mut self.part.y[row][column + n * BLOCK..][..BLOCK];
-                to.copy_from_slice(&sums[row][n]);
             }
+            self.part.y[row][column..][..BLOCK].copy_from_slice(&sums[row]);
         }
     }
 
