@@ -17,9 +17,10 @@ use crate::terminal::output;
 /// have is then printed by rank 0 alone, which ends the other processes.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Environment variables in which Open MPI's and other launchers say how many processes they have
-/// started.
-const SIZES: [&str; 2] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+/// Environment variables in which launchers say how many processes they have started: Open MPI's,
+/// those with PMI, and Slurm's `srun`. Processes that `mpirun` starts in a Slurm job can have
+/// Slurm's variable, too, so it comes last.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// The group of processes to which this process belongs. Without a launcher, the group is this
 /// process alone.
@@ -55,13 +56,17 @@ impl Group {
     /// several processes that this build cannot join.
     pub fn check_words(&self, words: &[OsString]) -> Result<(), UsageError> {
         let group = self.collective();
-        let started = SIZES.iter().find_map(|name| env::var(name).ok());
-        let started = started.and_then(|size| size.parse().ok()).unwrap_or(1);
-        if started > 1_usize && group.size() == 1 {
+        let sizes = SIZES.iter();
+        let mut sizes = sizes.filter_map(|name| Some((name, env::var(name).ok()?.parse().ok()?)));
+        let (name, started) = sizes.next().unwrap_or((&"", 1_usize));
+        if started > 1 && group.size() == 1 {
             let what = match cfg!(feature = "mpi") {
-                true => "cannot reach each other: use the launcher of the MPI that this build uses",
+                true => {
+                    "cannot reach each other: use the launcher of the MPI that this build uses (with Slurm and Open MPI, `srun --mpi=pmix`)"
+                }
                 false => "need a build with MPI: cargo build --release -p train --features mpi",
             };
+            let what = format!("{what}; to train separately in each, unset {name}");
             return Err(UsageError::new("processes", started, what));
         }
         let words: Vec<String> = words

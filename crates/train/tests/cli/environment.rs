@@ -48,17 +48,19 @@ fn every_level_of_the_cpu_can_be_chosen() {
     }
 }
 
-#[cfg(not(feature = "mpi"))]
 #[test]
-fn a_build_without_mpi_does_not_train_once_for_each_process() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut train = train(folder.path());
-    let output = train.env("OMPI_COMM_WORLD_SIZE", "4").output().unwrap();
-    assert_eq!(output.status.code(), Some(2));
-    let stderr = text(&output.stderr);
-    assert!(
-        stderr.contains("processes 4: need a build with MPI: "),
-        "{stderr}"
-    );
-    assert!(!folder.path().join("runs").exists());
+fn processes_that_cannot_reach_each_other_do_not_train_one_by_one() {
+    for name in ["OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = train(folder.path()).env(name, "4").output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        let stderr = text(&output.stderr);
+        let why = match cfg!(feature = "mpi") {
+            true => "cannot reach each other: ",
+            false => "need a build with MPI: ",
+        };
+        assert!(stderr.contains(&format!("processes 4: {why}")), "{stderr}");
+        assert!(stderr.contains(&format!("unset {name}\n")), "{stderr}");
+        assert!(!folder.path().join("runs").exists());
+    }
 }
