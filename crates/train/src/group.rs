@@ -17,9 +17,9 @@ use crate::terminal::output;
 /// have is then printed by rank 0 alone, which ends the other processes.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Environment variables in which launchers say how many processes they have started: Open MPI's,
-/// those with PMI, and Slurm's `srun`. Processes that `mpirun` starts in a Slurm job can have
-/// Slurm's variable, too, so it comes last.
+/// Environment variables that hold the number of processes that a launcher has started: Open MPI's,
+/// that of launchers with PMI (MPICH), and that of Slurm's `srun`. The first one that is a number
+/// counts. Slurm's is the last, because `mpirun` in a Slurm job can pass it on with another number.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// The group of processes to which this process belongs. Without a launcher, the group is this
@@ -57,8 +57,9 @@ impl Group {
     pub fn check_words(&self, words: &[OsString]) -> Result<(), UsageError> {
         let group = self.collective();
         let sizes = SIZES.iter();
-        let mut sizes = sizes.filter_map(|name| Some((name, env::var(name).ok()?.parse().ok()?)));
-        let (name, started) = sizes.next().unwrap_or((&"", 1_usize));
+        let sizes = sizes.filter_map(|name| Some((name, env::var(name).ok()?.parse().ok()?)));
+        let sizes: Vec<(_, usize)> = sizes.collect();
+        let started = sizes.first().map_or(1, |&(_, size)| size);
         if started > 1 && group.size() == 1 {
             let what = match cfg!(feature = "mpi") {
                 true => {
@@ -66,7 +67,11 @@ impl Group {
                 }
                 false => "need a build with MPI: cargo build --release -p train --features mpi",
             };
-            let what = format!("{what}; to train separately in each, unset {name}");
+            let names = sizes.iter().map(|(name, _)| format!(" -u {name}"));
+            let what = format!(
+                "{what}; to run each by itself, start it as `env{} train ..`",
+                names.collect::<String>()
+            );
             return Err(UsageError::new("processes", started, what));
         }
         let words: Vec<String> = words

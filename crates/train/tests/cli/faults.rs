@@ -230,16 +230,20 @@ fn a_run_whose_folder_goes_away_ends_and_says_so() {
             );
             std::thread::sleep(Duration::from_millis(20));
         }
-        // Files are removed one at a time. The process is stopped, so that it sees either all files
-        // or none.
+        // Files are removed one at a time. The process is stopped meanwhile, so that a check sees
+        // either all files or none.
         let process = Pid::from_child(&child);
         kill_process(process, Signal::STOP).unwrap();
-        waitpid(Some(process), WaitOptions::UNTRACED).unwrap();
-        match removes {
-            true => fs::remove_dir_all(path.join("run")).unwrap(),
-            false => fs::rename(path.join("run"), path.join("other")).unwrap(),
-        }
+        let (_, status) = waitpid(Some(process), WaitOptions::UNTRACED)
+            .unwrap()
+            .unwrap();
+        assert!(status.stopped(), "it ended early: {status:?}");
+        let done = match removes {
+            true => fs::remove_dir_all(path.join("run")),
+            false => fs::rename(path.join("run"), path.join("other")),
+        };
         kill_process(process, Signal::CONT).unwrap();
+        done.unwrap();
         // A second run is trained in the folder `run`. The first run must not change this folder.
         succeed(&run(
             path,

@@ -46,9 +46,9 @@ impl NullaryFnOnce for ByColumns<'_, '_, '_> {
 impl ByColumns<'_, '_, '_> {
     /// Computes a block of columns of the output, from `column` on.
     ///
-    /// A block reads as many streams of memory as it has columns. Two blocks at a time would not
-    /// wait for each other's multiply-adds, but their streams would be more than processors
-    /// prefetch well.
+    /// A block reads one stream of memory for each column. Two blocks at a time would hide the
+    /// latency of multiply-adds, but were slower where `W` comes from memory: their 16 streams can
+    /// lie a page apart.
     #[inline(always)]
     fn block(&mut self, column: usize) {
         let (simd, w, k) = (self.simd, self.part.w, self.part.w.rows);
