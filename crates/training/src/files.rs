@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 pub use lines::LineReader;
 
 mod lines;
+pub(crate) mod unique;
 
 /// Writes a file whole or not at all, through a temporary file `PATH.PID.tmp` beside it. A symbolic
 /// link is followed if its target exists, and replaced if not. Something that is neither a file nor

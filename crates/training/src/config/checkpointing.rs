@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::{MANY, check_count, check_positive};
+use crate::checks::{MANY, check_count, check_positive};
 use crate::error::UsageError;
 
 /// Settings that say when checkpoints are written, and how many are kept.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::{MANY, check_count};
+use crate::checks::{MANY, check_count};
 use crate::error::UsageError;
 
 /// Settings of evaluations, and of early stopping.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::{MANY, check_count};
+use crate::checks::{MANY, check_count};
 use crate::error::UsageError;
 
 /// Settings that say where and how a run computes.

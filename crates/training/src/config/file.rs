@@ -6,9 +6,9 @@ use serde_json::{Map, Value, json};
 
 use super::assign::{in_words, prefer_given};
 use super::run::RunConfig;
-use super::unique::Unique;
 use crate::error::{UsageError, quote};
 use crate::files::read_regular;
+use crate::files::unique::Unique;
 
 /// Maximum size of a configuration file, in MiB.
 const LARGEST: u64 = 16;

@@ -2,7 +2,6 @@
 
 mod assign;
 mod checkpointing;
-mod checks;
 pub mod differences;
 mod evaluation;
 mod execution;
@@ -10,9 +9,8 @@ pub mod file;
 mod optimization;
 pub mod presets;
 mod run;
-mod schedule;
-pub(crate) mod unique;
 
+pub use crate::schedule::{Schedule, ScheduleKind};
 pub use assign::replaced_by;
 pub use checkpointing::CheckpointingConfig;
 pub use evaluation::{BestBy, EvaluationConfig, LengthsConfig, MAX_LENGTH};
@@ -20,4 +18,3 @@ pub use execution::{ExecutionConfig, Precision};
 pub use optimization::{LoraConfig, OptimizationConfig, OptimizerConfig, OptimizerKind};
 pub use presets::{Preset, TextSize};
 pub use run::RunConfig;
-pub use schedule::{Schedule, ScheduleKind};

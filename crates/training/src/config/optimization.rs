@@ -3,9 +3,9 @@
 use serde::de::{Error, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::checks::{FLOAT32, FRACTION, POSITIVE, check_count, check_positive};
-use super::schedule::Schedule;
+use crate::checks::{FLOAT32, FRACTION, POSITIVE, check_count, check_positive};
 use crate::error::UsageError;
+use crate::schedule::Schedule;
 
 /// Settings of the parameter updates.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use super::fingerprint::Fingerprint;
 use super::lines::{Lines, check_regular, wrong};
-use crate::config::unique::Unique;
 use crate::error::{UsageError, quote};
+use crate::files::unique::Unique;
 
 /// The files of a parallel corpus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::entry::{Recipe, TaskEntry};
 use super::{Alphabet, SyntheticTask};
-use crate::config::Schedule;
 use crate::data::{DataRng, bounds};
 use crate::error::UsageError;
+use crate::schedule::Schedule;
 
 /// The task of adding two numbers.
 pub const ADD: TaskEntry<AddConfig> = TaskEntry {

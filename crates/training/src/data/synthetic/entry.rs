@@ -2,9 +2,9 @@
 
 use transformer::Positions;
 
-use crate::config::Schedule;
 use crate::data::dataset::Dataset;
 use crate::error::UsageError;
+use crate::schedule::Schedule;
 
 /// Definition of a synthetic task with settings of type `C`: its name, how to create it, and a
 /// recipe to train on it. [`DataConfig`](crate::data::DataConfig) lists all synthetic tasks.

@@ -3,14 +3,14 @@
 use crate::error::UsageError;
 
 /// Maximum value of counts that have no limit of their own.
-pub(super) const MANY: usize = 1_000_000_000;
+pub(crate) const MANY: usize = 1_000_000_000;
 
-pub(super) const POSITIVE: &str = "must be a positive number";
-pub(super) const FLOAT32: &str = "must be a number in the range of float32";
-pub(super) const FRACTION: &str = "must be at least 0 and less than 1";
+pub(crate) const POSITIVE: &str = "must be a positive number";
+pub(crate) const FLOAT32: &str = "must be a number in the range of float32";
+pub(crate) const FRACTION: &str = "must be at least 0 and less than 1";
 
 /// Rejects a count that is 0 or greater than `most`.
-pub(super) fn check_count(path: &str, value: usize, most: usize) -> Result<(), UsageError> {
+pub(crate) fn check_count(path: &str, value: usize, most: usize) -> Result<(), UsageError> {
     UsageError::check(value > 0, path, value, "must be at least 1")?;
     UsageError::check(
         value <= most,
@@ -21,7 +21,7 @@ pub(super) fn check_count(path: &str, value: usize, most: usize) -> Result<(), U
 }
 
 /// Rejects a number that is negative or not finite, or that `f32` rounds to 0 or to infinity.
-pub(super) fn check_positive(path: &str, value: f64) -> Result<(), UsageError> {
+pub(crate) fn check_positive(path: &str, value: f64) -> Result<(), UsageError> {
     UsageError::check(value > 0.0 && value.is_finite(), path, value, POSITIVE)?;
     let rounded = value as f32;
     let is_in_range = rounded > 0.0 && rounded.is_finite();

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::checks::{check_count, check_positive};
+use crate::checks::{check_count, check_positive};
 use crate::error::UsageError;
 
 /// Shape of the learning-rate decay after the linear warm-up.
@@ -93,7 +93,7 @@ impl Schedule {
         self.learning_rate.unwrap_or(of_factor)
     }
 
-    pub(super) fn check(&self) -> Result<(), UsageError> {
+    pub(crate) fn check(&self) -> Result<(), UsageError> {
         let rate = self.learning_rate.unwrap_or(1.0);
         check_positive("optimization.schedule.learning_rate", rate)?;
         check_positive("optimization.schedule.factor", self.factor)?;
