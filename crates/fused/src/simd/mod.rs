@@ -7,6 +7,8 @@ pub(crate) mod level;
 #[cfg(feature = "flex")]
 pub(crate) mod matmul;
 #[cfg(feature = "flex")]
+pub(crate) mod prefetch;
+#[cfg(feature = "flex")]
 pub(crate) mod transpose;
 #[cfg(feature = "flex")]
 pub(crate) mod vectors;

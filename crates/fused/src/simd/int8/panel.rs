@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::matrix::Int8Matrix;
+use crate::simd::prefetch::prefetch;
 use crate::simd::transpose::copy_transposed;
 
 /// Number of columns in a panel.
@@ -17,21 +18,6 @@ pub(super) struct Group(pub [u32; PANEL]);
 
 /// Distance, in rows, from the rows that are being packed to the rows that are prefetched.
 const AHEAD: usize = 32;
-
-/// On x86-64, asks the processor to load the cache line of element `index`, if the index is in
-/// bounds.
-#[inline(always)]
-#[allow(unsafe_code)] // This instruction cannot fail.
-fn prefetch(data: &[i8], index: usize) {
-    #[cfg(target_arch = "x86_64")]
-    if let Some(element) = data.get(index) {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: the address is that of an element.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(element)) };
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (data, index);
-}
 
 /// The packed word of four elements that are 0. Packing adds 128 to each element, so each byte is
 /// 128.

@@ -1,10 +1,12 @@
 //! The matmul path for few rows of `x`, which reads the matrix `W` in place. A *tile* is a block of
 //! the output whose sums stay in registers.
 
+use std::ops::Range;
+
 use pulp::Simd;
 
 use super::packed::PACK_COLUMNS;
-use super::part::{At, Part, ROWS, VECTORS, has_16_registers, load_vectors};
+use super::part::{At, Part, ROWS, Start, VECTORS, has_16_registers};
 
 /// Maximum number of rows of a part for which `W` is read in place. For more rows, `W` is packed.
 pub(super) const FEW: usize = 16;
@@ -16,9 +18,20 @@ const LOW: usize = 6;
 /// Number of vectors in each row of a low tile.
 const LOW_VECTORS: usize = 4;
 
-/// Number of rows of `W` that are read at the same time. Processors prefetch about this many
-/// streams of memory.
-const STREAMS: usize = 16;
+/// Number of vectors in a tile of a part with a single row.
+const SINGLE_VECTORS: usize = 8;
+
+/// Maximum number of rows of `W` for which a tile's sums stay in registers. Loading and storing the
+/// sums takes as long as many multiply-adds.
+const DEPTH: usize = 64;
+
+/// [`DEPTH`] for a single row of `x` and a large matrix `W`. Reading `W` then takes most of the
+/// time, and processors prefetch few streams of memory better than many.
+const STREAMS: usize = 8;
+
+/// Minimum number of elements of a large matrix. With smaller ones, loading and storing sums costs
+/// more than reading `W`.
+const LARGE: usize = 1 << 16;
 
 /// `R` rows of `x`, from a given column on.
 trait XRows<'a, const R: usize>: Copy {
@@ -91,20 +104,34 @@ impl<'a> Part<'a, '_, '_> {
     /// Computes the part's output.
     #[inline(always)]
     pub(super) fn direct<S: Simd>(mut self, simd: S) {
+        self.begin();
         let (k, m) = (self.w.rows, self.y.len());
-        let low = m <= LOW;
+        let is_wide = self.y[0].len() >= SINGLE_VECTORS * S::F32_LANES;
+        let is_streamed = m == 1 && is_wide && k * self.w.columns >= LARGE;
+        let depth = if is_streamed { STREAMS } else { DEPTH };
         let halves = if has_16_registers::<S>() { 2 } else { 1 };
-        // In each branch, the height is a constant, so that no code is compiled for higher tiles.
-        let (low_height, height) = (LOW / halves, ROWS / halves);
-        for first in (0..k).step_by(STREAMS) {
-            if low {
-                for row in (0..m).step_by(low_height) {
-                    self.direct_height::<S, LOW_VECTORS>(simd, first, row, low_height);
-                }
+        for first in (0..k).step_by(depth) {
+            let of_w = first..k.min(first + depth);
+            // In each branch, the height is a constant, so that no code is compiled for higher
+            // tiles.
+            if m == 1 {
+                self.direct_columns::<S, SINGLE_VECTORS>(simd, of_w, 1);
+            } else if m <= LOW {
+                self.direct_columns::<S, LOW_VECTORS>(simd, of_w, LOW / halves);
             } else {
-                for row in (0..m).step_by(height) {
-                    self.direct_height::<S, VECTORS>(simd, first, row, height);
-                }
+                self.direct_columns::<S, VECTORS>(simd, of_w, ROWS / halves);
+            }
+        }
+    }
+
+    /// Sets the output to the values to which the products are added.
+    #[inline(always)]
+    fn begin(&mut self) {
+        for y in self.y.iter_mut() {
+            match self.start {
+                Start::Zero => y.fill(0.0),
+                Start::Bias(bias) => y.copy_from_slice(&bias[self.first_column..][..y.len()]),
+                Start::Output => return,
             }
         }
     }
@@ -132,88 +159,100 @@ impl<'a> Part<'a, '_, '_> {
         }
     }
 
-    /// Multiplies at most `height` rows of `x`, from `row` on, by at most [`STREAMS`] rows of `W`,
-    /// from `first` on, and adds the product to the output.
+    /// Multiplies `x` by the given rows of `W`, and adds the product to the output, in tiles of at
+    /// most `height` rows. If the height is 1, `x` has a single row.
     #[inline(always)]
-    fn direct_height<S: Simd, const V: usize>(
+    fn direct_columns<S: Simd, const V: usize>(
         &mut self,
         simd: S,
-        first: usize,
-        row: usize,
+        of_w: Range<usize>,
         height: usize,
-    ) {
-        match height.min(self.y.len() - row) {
-            1 => self.direct_rows::<S, 1, V>(simd, first, row),
-            2 => self.direct_rows::<S, 2, V>(simd, first, row),
-            3 => self.direct_rows::<S, 3, V>(simd, first, row),
-            4 => self.direct_rows::<S, 4, V>(simd, first, row),
-            5 => self.direct_rows::<S, 5, V>(simd, first, row),
-            6 => self.direct_rows::<S, 6, V>(simd, first, row),
-            7 => self.direct_rows::<S, 7, V>(simd, first, row),
-            ROWS => self.direct_rows::<S, ROWS, V>(simd, first, row),
-            _ => unreachable!("a tile has at most {ROWS} rows"),
-        }
-    }
-
-    /// Multiplies `R` rows of `x`, from `row` on, by at most [`STREAMS`] rows of `W`, from `first`
-    /// on, and adds the product to the output.
-    #[inline(always)]
-    fn direct_rows<S: Simd, const R: usize, const V: usize>(
-        &mut self,
-        simd: S,
-        first: usize,
-        row: usize,
-    ) {
-        match self.x.column_stride {
-            1 => self.direct_tiles::<S, RowByRow<'a, R>, R, V>(simd, first, row),
-            _ => self.direct_tiles::<S, ColumnByColumn<'a>, R, V>(simd, first, row),
-        }
-    }
-
-    #[inline(always)]
-    fn direct_tiles<S: Simd, X: XRows<'a, R>, const R: usize, const V: usize>(
-        &mut self,
-        simd: S,
-        first: usize,
-        row: usize,
     ) {
         let width = self.y[0].len();
         let mut column = 0;
         while width - column >= V * S::F32_LANES {
-            self.direct_tile::<S, X, R, V, true>(simd, first, At { row, column });
+            self.direct_rows::<S, V, true>(simd, of_w.clone(), column, height);
             column += V * S::F32_LANES;
         }
+        if V > LOW_VECTORS && width - column >= LOW_VECTORS * S::F32_LANES {
+            self.direct_rows::<S, LOW_VECTORS, true>(simd, of_w.clone(), column, height);
+            column += LOW_VECTORS * S::F32_LANES;
+        }
         while width - column >= S::F32_LANES {
-            self.direct_tile::<S, X, R, 1, true>(simd, first, At { row, column });
+            self.direct_rows::<S, 1, true>(simd, of_w.clone(), column, height);
             column += S::F32_LANES;
         }
         if column < width {
-            self.direct_tile::<S, X, R, 1, false>(simd, first, At { row, column });
+            self.direct_rows::<S, 1, false>(simd, of_w, column, height);
         }
     }
 
+    /// Computes a tile of `V` vectors, from `column` on, for each `height` rows. These tiles read the
+    /// same elements of `W`, which stay in the cache.
+    #[inline(always)]
+    fn direct_rows<S: Simd, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        of_w: Range<usize>,
+        column: usize,
+        height: usize,
+    ) {
+        if height == 1 {
+            return self.direct_height::<S, 1, V, WHOLE>(simd, of_w, At { row: 0, column });
+        }
+        for row in (0..self.y.len()).step_by(height) {
+            let (of_w, at) = (of_w.clone(), At { row, column });
+            match height.min(self.y.len() - row) {
+                1 => self.direct_height::<S, 1, V, WHOLE>(simd, of_w, at),
+                2 => self.direct_height::<S, 2, V, WHOLE>(simd, of_w, at),
+                3 => self.direct_height::<S, 3, V, WHOLE>(simd, of_w, at),
+                4 => self.direct_height::<S, 4, V, WHOLE>(simd, of_w, at),
+                5 => self.direct_height::<S, 5, V, WHOLE>(simd, of_w, at),
+                6 => self.direct_height::<S, 6, V, WHOLE>(simd, of_w, at),
+                7 => self.direct_height::<S, 7, V, WHOLE>(simd, of_w, at),
+                ROWS => self.direct_height::<S, ROWS, V, WHOLE>(simd, of_w, at),
+                _ => unreachable!("a tile has at most {ROWS} rows"),
+            }
+        }
+    }
+
+    /// Computes a tile whose rows of `x` are contiguous, or whose columns are.
+    #[inline(always)]
+    fn direct_height<S: Simd, const R: usize, const V: usize, const WHOLE: bool>(
+        &mut self,
+        simd: S,
+        of_w: Range<usize>,
+        at: At,
+    ) {
+        match self.x.column_stride {
+            1 => self.direct_tile::<S, RowByRow<'a, R>, R, V, WHOLE>(simd, of_w, at),
+            _ => self.direct_tile::<S, ColumnByColumn<'a>, R, V, WHOLE>(simd, of_w, at),
+        }
+    }
+
+    /// Multiplies `R` rows of `x` by the given rows of `W`, and adds the product to a tile of the
+    /// output. `WHOLE` means that no column of the tile is beyond the part's last column.
     #[inline(always)]
     fn direct_tile<S: Simd, X: XRows<'a, R>, const R: usize, const V: usize, const WHOLE: bool>(
         &mut self,
         simd: S,
-        first: usize,
-        at: At,
+        of_w: Range<usize>,
+        At { row, column }: At,
     ) {
-        let (k, stride) = (self.w.rows, self.w.row_stride);
-        let depth = STREAMS.min(k - first);
-        let x = X::of(self, at.row, first, depth);
-        let w = &self.w.data[first * stride + self.first_column + at.column..];
-        let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
+        let (first, depth, stride) = (of_w.start, of_w.len(), self.w.row_stride);
+        let x = X::of(self, row, first, depth);
+        let w = &self.w.data[first * stride + self.first_column + column..];
+        let y: &mut [&mut [f32]; R] = self.y[row..].first_chunk_mut().expect("R rows");
         let width = match WHOLE {
             true => V * S::F32_LANES,
-            false => self.y[0].len() - at.column,
+            false => y[0].len() - column,
         };
+        let mut sums = [[simd.splat_f32s(0.0); V]; R];
+        for (sums, y) in sums.iter_mut().zip(&*y) {
+            *sums = vectors::<S, V, WHOLE>(simd, &y[column..][..width]);
+        }
         for i in 0..depth {
-            let w = &w[i * stride..][..width];
-            let w: [S::f32s; V] = match WHOLE {
-                true => S::as_simd_f32s(w).0.as_chunks::<V>().0[0],
-                false => load_vectors::<S, V>(simd, w),
-            };
+            let w = vectors::<S, V, WHOLE>(simd, &w[i * stride..][..width]);
             for (row, sums) in sums.iter_mut().enumerate() {
                 let x = simd.splat_f32s(x.at(row, i));
                 // `zip` would be a function call for each row in builds with `lto = "off"`.
@@ -223,6 +262,22 @@ impl<'a> Part<'a, '_, '_> {
                 }
             }
         }
-        self.store::<S, R, V, WHOLE>(simd, at, sums);
+        for (sums, y) in sums.iter().zip(y) {
+            let y = &mut y[column..][..width];
+            match WHOLE {
+                true => S::as_mut_simd_f32s(y).0.as_chunks_mut().0[0] = *sums,
+                false => simd.partial_store_f32s(y, sums[0]),
+            }
+        }
+    }
+}
+
+/// Loads `V` vectors. `WHOLE` means that `from` has exactly their elements. Otherwise, it has fewer,
+/// and `V` is 1.
+#[inline(always)]
+fn vectors<S: Simd, const V: usize, const WHOLE: bool>(simd: S, from: &[f32]) -> [S::f32s; V] {
+    match WHOLE {
+        true => S::as_simd_f32s(from).0.as_chunks::<V>().0[0],
+        false => [simd.partial_load_f32s(from); V],
     }
 }

@@ -129,7 +129,7 @@ pub(crate) fn set_matmul(x: Matrix<'_>, w: Matrix<'_>, y: &mut [&mut [f32]]) {
 }
 
 fn on_this_thread(x: Matrix<'_>, w: Matrix<'_>, start: Start<'_>, y: &mut [&mut [f32]]) {
-    assert!(x.rows == y.len() && x.columns == w.rows && w.rows > 0);
+    assert!(x.rows == y.len() && x.columns == w.rows && w.rows > 0 && !y.is_empty());
     compute(Part {
         x,
         first_row: 0,

@@ -6,23 +6,9 @@ pub(super) fn elements(n: usize, seed: usize) -> Vec<f32> {
         .collect()
 }
 
-fn run(
-    x: &[f32],
-    w: &[f32],
-    k: usize,
-    n: usize,
-    bias: Option<&[f32]>,
-    transposed: bool,
-) -> Vec<f32> {
-    let (row_stride, column_stride) = if transposed { (1, k) } else { (n, 1) };
-    let w = Matrix {
-        data: w,
-        rows: k,
-        columns: n,
-        row_stride,
-        column_stride,
-    };
-    multiply(Matrix::contiguous(x, x.len() / k, k), w, bias)
+fn run(x: &[f32], w: &[f32], k: usize, n: usize, bias: Option<&[f32]>) -> Vec<f32> {
+    let x = Matrix::contiguous(x, x.len() / k, k);
+    multiply(x, Matrix::contiguous(w, k, n), bias)
 }
 
 fn multiply(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
@@ -31,12 +17,13 @@ fn multiply(x: Matrix<'_>, w: Matrix<'_>, bias: Option<&[f32]>) -> Vec<f32> {
     y
 }
 
-/// Rows and columns of `W`. The last four sizes need several packed pieces.
-const SIZES: [(usize, usize); 8] = [
+/// Rows and columns of `W`. The last five sizes need several packed pieces.
+const SIZES: [(usize, usize); 9] = [
     (1, 1),
     (3, 17),
     (64, 64),
     (257, 33),
+    (301, 370),
     (300, 500),
     (512, 270),
     (40, 1100),
@@ -49,7 +36,7 @@ fn products_are_accurate_for_every_number_of_rows() {
         let (w, bias) = (elements(k * n, 1), elements(n, 2));
         for m in [1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 40, 200] {
             let x = elements(m * k, 3);
-            let y = run(&x, &w, k, n, Some(&bias), false);
+            let y = run(&x, &w, k, n, Some(&bias));
             for (row, y) in x.chunks(k).zip(y.chunks(n)) {
                 for (column, &y) in y.iter().enumerate() {
                     let terms = (0..k).map(|i| f64::from(row[i]) * f64::from(w[i * n + column]));
@@ -70,11 +57,27 @@ fn a_row_does_not_depend_on_the_others() {
         let (w, bias) = (elements(k * n, 1), elements(n, 2));
         let all = elements(200 * k, 3);
         for bias in [None, Some(&bias[..])] {
-            let alone = run(&all[..k], &w, k, n, bias, false);
-            for m in [2, 3, 4, 5, 6, 7, 8, 9, 16, 17, 30, 200] {
-                let y = run(&all[..m * k], &w, k, n, bias, false);
-                assert!(y[..n] == alone[..], "{m} rows, [{k}, {n}]");
+            let together = run(&all, &w, k, n, bias);
+            for m in (1..=17).chain([30]) {
+                let y = run(&all[..m * k], &w, k, n, bias);
+                assert!(y[..] == together[..m * n], "{m} rows, [{k}, {n}]");
             }
+        }
+    }
+}
+
+#[cfg(feature = "autodiff")]
+#[test]
+fn products_are_added_to_the_output() {
+    for (k, n) in SIZES {
+        let (w, bias) = (elements(k * n, 1), elements(n, 2));
+        for m in [1, 5, 7, 16, 20] {
+            let x = elements(m * k, 3);
+            let mut y = bias.repeat(m);
+            let mut rows: Vec<&mut [f32]> = y.chunks_mut(n).collect();
+            let matrices = (Matrix::contiguous(&x, m, k), Matrix::contiguous(&w, k, n));
+            add_matmul(matrices.0, matrices.1, &mut rows);
+            assert!(y == run(&x, &w, k, n, Some(&bias)), "{m} {k} {n}");
         }
     }
 }
@@ -83,14 +86,24 @@ fn a_row_does_not_depend_on_the_others() {
 fn a_transposed_matrix_gives_the_same_bits() {
     for (k, n) in SIZES {
         let w = elements(k * n, 1);
-        let transposed: Vec<f32> = (0..k * n).map(|i| w[i % k * n + i / k]).collect();
-        for m in [1, 7, 20, 150] {
-            let x = elements(m * k, 3);
-            let expected = run(&x, &w, k, n, None, false);
-            assert!(
-                run(&x, &transposed, k, n, None, true) == expected,
-                "{m} {k} {n}"
-            );
+        for gap in [0, 5] {
+            // In memory, a gap of NaN follows each column.
+            let mut transposed = vec![f32::NAN; (k + gap) * n];
+            for (i, w) in w.iter().enumerate() {
+                transposed[i % n * (k + gap) + i / n] = *w;
+            }
+            let w_t = Matrix {
+                data: &transposed,
+                rows: k,
+                columns: n,
+                row_stride: 1,
+                column_stride: k + gap,
+            };
+            for m in [1, 7, 8, 9, 20, 150] {
+                let x = elements(m * k, 3);
+                let y = multiply(Matrix::contiguous(&x, m, k), w_t, None);
+                assert!(y == run(&x, &w, k, n, None), "{m} {k} {n}, {gap}");
+            }
         }
     }
 }
@@ -115,7 +128,7 @@ fn a_transposed_left_matrix_gives_the_same_bits() {
                 column_stride: stride,
             };
             assert!(
-                multiply(x_t, Matrix::contiguous(&w, k, n), None) == run(&x, &w, k, n, None, false),
+                multiply(x_t, Matrix::contiguous(&w, k, n), None) == run(&x, &w, k, n, None),
                 "{m} {k} {n}"
             );
         }
@@ -155,7 +168,7 @@ fn matrices_may_have_any_strides() {
                     .collect()
             });
             assert!(
-                multiply(x, w, None) == run(&x_packed, &w_packed, k, n, None, false),
+                multiply(x, w, None) == run(&x_packed, &w_packed, k, n, None),
                 "{m} {k} {n}, {x_wide} {w_wide}"
             );
         }
@@ -209,7 +222,7 @@ fn sums_of_rows_are_accurate_and_do_not_depend_on_the_path() {
 
 #[test]
 fn empty_matrices_have_empty_products() {
-    assert!(run(&[], &[1.0, 2.0], 1, 2, None, false).is_empty());
+    assert!(run(&[], &[1.0, 2.0], 1, 2, None).is_empty());
     let (x, w) = (Matrix::contiguous(&[], 2, 0), Matrix::contiguous(&[], 0, 3));
     assert_eq!(multiply(x, w, None), [0.0; 6]);
     assert_eq!(
@@ -235,9 +248,9 @@ fn bf16_rounds_both_factors_and_nothing_else() {
         // columns, and, with two or three threads, threads that split rows.
         for m in [1, 16, 17, 24, 40, 130, 200] {
             let x = &all[..m * k];
-            let exact = run(x, &w, k, n, Some(&bias), false);
+            let exact = run(x, &w, k, n, Some(&bias));
             let _bf16 = crate::bf16_matmuls(true);
-            let y = run(x, &w, k, n, Some(&bias), false);
+            let y = run(x, &w, k, n, Some(&bias));
             if m <= 16 {
                 assert!(y == exact, "{m} {k} {n}");
                 continue;
@@ -276,12 +289,12 @@ fn bf16_keeps_nan_and_infinity() {
     {
         let mut factors = vec![1.0; 20];
         factors[7] = x;
-        let y = run(&factors, &[1.0], 1, 1, None, false);
+        let y = run(&factors, &[1.0], 1, 1, None);
         for (row, y) in y.into_iter().enumerate() {
             let expected = if row == 7 { expected } else { 1.0 };
             assert!(y == expected || y.is_nan() && expected.is_nan(), "{y}");
         }
-        let y = run(&[1.0; 20], &[x], 1, 1, None, false);
+        let y = run(&[1.0; 20], &[x], 1, 1, None);
         assert!(
             y.iter()
                 .all(|&y| y == expected || y.is_nan() && expected.is_nan())
