@@ -18,15 +18,16 @@ const LOW: usize = 6;
 /// Number of vectors in each row of a low tile.
 const LOW_VECTORS: usize = 4;
 
-/// Number of vectors in a tile of a part with a single row.
+/// Maximum number of vectors in a tile of a part with a single row.
 const SINGLE_VECTORS: usize = 8;
 
 /// Maximum number of rows of `W` for which a tile's sums stay in registers. Loading and storing the
 /// sums takes as long as many multiply-adds.
 const DEPTH: usize = 64;
 
-/// [`DEPTH`] for a single row of `x` and a large matrix `W`. Reading `W` then takes most of the
-/// time, and processors prefetch few streams of memory better than many.
+/// [`DEPTH`] for a single row of `x` and a large matrix `W`, if the part has [`SINGLE_VECTORS`]
+/// vectors or more. Reading `W` then takes most of the time, and processors prefetch few streams of
+/// memory better than many.
 const STREAMS: usize = 8;
 
 /// Minimum number of elements of a large matrix. With smaller ones, loading and storing sums costs
