@@ -34,10 +34,10 @@ pub trait Collective {
     /// Returns the number of processes.
     fn size(&self) -> usize;
 
-    /// Returns the sum of each value over all processes. `values` must have the same length in
+    /// Replaces each value by its sum over all processes. `values` must have the same length in
     /// every process. All processes get the same sums, bit for bit, and the same values always give
     /// the same sums.
-    fn sum(&self, values: &[f32]) -> Vec<f32>;
+    fn sum(&self, values: &mut [f32]);
 
     /// Returns the bytes of each process, by rank.
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>>;
@@ -96,9 +96,7 @@ impl Collective for Alone {
         1
     }
 
-    fn sum(&self, values: &[f32]) -> Vec<f32> {
-        values.to_vec()
-    }
+    fn sum(&self, _: &mut [f32]) {}
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
         vec![bytes.to_vec()]
@@ -120,7 +118,8 @@ mod tests {
             let all = ranks(size, |group: &dyn Collective| {
                 let rank = group.rank();
                 assert_eq!(group.is_first(), rank == 0);
-                let sum = group.sum(&[rank as f32, 1.0]);
+                let mut sum = vec![rank as f32, 1.0];
+                group.sum(&mut sum);
                 let sum_f64 = group.sum_f64(&[0.5, rank as f64]);
                 let names = group.gather_values(&format!("rank {rank}"));
                 let first = group.broadcast(vec![rank as u8; rank + 1]);

@@ -95,17 +95,15 @@ impl Collective for Mpi {
         index(self.world.size())
     }
 
-    fn sum(&self, values: &[f32]) -> Vec<f32> {
-        let mut sums = Vec::with_capacity(values.len());
-        // A part is so small that its sums stay in the cache of the processor.
-        let mut of_part = vec![0.0; PART.min(values.len())];
-        for part in values.chunks(PART) {
-            let of_part = &mut of_part[..part.len()];
+    fn sum(&self, values: &mut [f32]) {
+        // A part is so small that it and its sums stay in the cache of the processor.
+        let mut sums = vec![0.0; PART.min(values.len())];
+        for part in values.chunks_mut(PART) {
+            let sums = &mut sums[..part.len()];
             self.world
-                .all_reduce_into(part, of_part, SystemOperation::sum());
-            sums.extend_from_slice(of_part);
+                .all_reduce_into(&*part, sums, SystemOperation::sum());
+            part.copy_from_slice(sums);
         }
-        sums
     }
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {

@@ -45,16 +45,17 @@ impl Collective for Rank<'_> {
         self.size
     }
 
-    fn sum(&self, values: &[f32]) -> Vec<f32> {
-        let mut sums = vec![0.0; values.len()];
-        for bytes in self.gather(bytemuck::cast_slice(values)) {
+    fn sum(&self, values: &mut [f32]) {
+        let all = self.gather(bytemuck::cast_slice(values));
+        values.fill(0.0);
+        for bytes in all {
             let part: Vec<f32> = bytemuck::pod_collect_to_vec(&bytes);
-            assert_eq!(part.len(), sums.len());
-            sums.iter_mut()
+            assert_eq!(part.len(), values.len());
+            values
+                .iter_mut()
                 .zip(part)
                 .for_each(|(sum, part)| *sum += part);
         }
-        sums
     }
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {

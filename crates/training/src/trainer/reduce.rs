@@ -48,13 +48,14 @@ pub(super) fn reduce<M: Module>(
     };
     module.visit(&mut packing);
     let Packing {
-        packed,
+        mut packed,
         large,
         sent,
         ..
     } = packing;
     traffic.bytes_per_step = size_of::<f32>() * (sent + packed.len());
-    let mut packed = group.sum(&packed).into_iter();
+    group.sum(&mut packed);
+    let mut packed = packed.into_iter();
     let loss = packed.next().expect("the loss is first");
     let mut unpacking = Unpacking {
         packed,
@@ -80,7 +81,7 @@ struct Packing<'a> {
     /// many zeros if there is no gradient.
     packed: Vec<f32>,
     /// Sums of the large gradients.
-    large: Vec<Vec<f32>>,
+    large: Vec<TensorData>,
     /// Number of elements of the large gradients.
     sent: usize,
 }
@@ -92,16 +93,17 @@ impl ModuleVisitor for Packing<'_> {
         }
         let gradient = self.gradients.remove::<D>(param.id);
         self.packed.push(f32::from(u8::from(gradient.is_some())));
-        let data = match gradient {
+        let mut data = match gradient {
             Some(gradient) => gradient.into_data().convert_dtype(DType::F32),
             None => TensorData::zeros::<f32, _>(param.shape()),
         };
-        let elements: &[f32] = data.as_slice().expect("the data are f32");
+        let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
         if elements.len() < LARGE {
-            self.packed.extend(elements);
+            self.packed.extend_from_slice(elements);
         } else {
             self.sent += elements.len();
-            self.large.push(self.group.sum(elements));
+            self.group.sum(elements);
+            self.large.push(data);
         }
     }
 }
@@ -109,7 +111,7 @@ impl ModuleVisitor for Packing<'_> {
 /// Makes tensors of the sums, in the order in which the gradients were packed.
 struct Unpacking {
     packed: std::vec::IntoIter<f32>,
-    large: std::vec::IntoIter<Vec<f32>>,
+    large: std::vec::IntoIter<TensorData>,
     device: Device,
     sums: GradientsParams,
 }
@@ -122,12 +124,11 @@ impl ModuleVisitor for Unpacking {
         let shape = param.shape();
         let count = shape.num_elements();
         let owners = self.packed.next().expect("each parameter is packed");
-        let elements: Vec<f32> = match count < LARGE {
-            true => self.packed.by_ref().take(count).collect(),
+        let data = match count < LARGE {
+            true => TensorData::new(self.packed.by_ref().take(count).collect(), shape),
             false => self.large.next().expect("each large gradient is summed"),
         };
         if owners > 0.0 {
-            let data = TensorData::new(elements, shape);
             let sum = Tensor::<D>::from_data(data, (&self.device, DType::F32));
             self.sums.register::<D>(param.id, sum);
         }
