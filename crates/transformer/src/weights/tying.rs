@@ -58,9 +58,12 @@ impl Vocabulary {
             Some((pieces, shape)) => assemble::read(file, pieces, shape).map(Some),
             None => Ok(None),
         };
-        let tensor = |name| match of(name)?.0[..] {
-            [(_, tensor)] => Some(tensor),
-            _ => None,
+        let tensor = |name| {
+            let (&(_, first), others) = of(name)?.0.split_first()?;
+            let mut others = others.iter();
+            others
+                .all(|(_, other)| file.is_one_tensor(first, other))
+                .then_some(first)
         };
         let table = read(TARGET_TABLE)?;
         let matrix = |name, is_same: fn(&TensorData, &TensorData) -> bool| {

@@ -30,7 +30,7 @@ use crate::contain::contain;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use content::{FOREIGN, check_content};
+use content::parse;
 use growth::Growth;
 pub use pretrained::PretrainedTokenizer;
 use punctuation::{attach_punctuation, is_break};
@@ -64,7 +64,7 @@ pub struct Tokenizer {
     /// SHA-256 of `json`, in hexadecimal digits.
     pub sha256: String,
     /// Content of the tokeniser's `tokenizer.json`.
-    pub json: Vec<u8>,
+    pub json: Arc<[u8]>,
 }
 
 /// Names of the special tokens for padding, begin, end and unknown words. The first name in each
@@ -130,18 +130,17 @@ impl Tokenizer {
     /// panic is returned as an error.
     fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        check_content(&json).map_err(wrong)?;
-        let parsed = contain(|| Self::parse(json, path));
-        parsed.unwrap_or_else(|panic| {
+        let inner = parse(&json).map_err(wrong)?;
+        let made = contain(|| Self::from_parsed(inner, json, path));
+        made.unwrap_or_else(|panic| {
             let what = "cannot be used by the tokenizers library";
             Err(wrong(format!("{what} ({panic})")))
         })
     }
 
-    fn parse(mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
+    /// Returns the tokeniser of `inner`, which was parsed from `json`, the content of `path`.
+    fn from_parsed(mut inner: Inner, mut json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let mut inner =
-            Inner::from_bytes(&json).map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
         let growth = Growth::of(&inner).map_err(wrong)?;
         let used: HashSet<u32> = inner.get_vocab(true).into_values().collect();
         let vocab_size = used.iter().max().map_or(0, |&id| id as usize + 1);
@@ -201,7 +200,7 @@ impl Tokenizer {
             is_words,
             template: None,
             sha256: sha256(&json),
-            json,
+            json: json.into(),
             inner: inner.into(),
             growth,
         })

@@ -1,12 +1,14 @@
-//! Checks the content of a `tokenizer.json` before the tokenizers library parses it.
+//! Checks the content of a `tokenizer.json`, and then has the tokenizers library parse it.
 
 use serde::Deserialize;
 use serde_json::Value;
+use tokenizers::Tokenizer as Inner;
 
 use super::table::table_size;
+use crate::contain::contain;
 
 /// Message about a file that is not a `tokenizer.json`.
-pub(super) const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
+const FOREIGN: &str = "is not a tokenizer.json of Hugging Face";
 
 /// The parts of a `tokenizer.json` that are checked before the tokenizers library parses it. Other
 /// parts, such as the vocabulary, are not kept.
@@ -20,11 +22,25 @@ struct Checked {
     post_processor: Value,
 }
 
+/// Parses the content of a `tokenizer.json`. If the tokenizers library panics, the panic is returned
+/// as an error.
+///
+/// # Errors
+///
+/// In the cases of [`check_content`], or if `json` is not a `tokenizer.json`.
+pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
+    check_content(json)?;
+    let parsed = contain(|| Inner::from_bytes(json));
+    let parsed =
+        parsed.map_err(|panic| format!("cannot be used by the tokenizers library ({panic})"))?;
+    parsed.map_err(|error| format!("{FOREIGN} ({error})"))
+}
+
 /// Rejects a `tokenizer.json` with which the tokenizers library panics, runs out of memory or
 /// returns no tokens while it parses the file or encodes a text, and returns the reason: invalid
 /// JSON, a SentencePiece table whose header states a size that is larger than the table, and a
 /// template with an undefined special token.
-pub(super) fn check_content(json: &[u8]) -> Result<(), String> {
+fn check_content(json: &[u8]) -> Result<(), String> {
     let read: Checked =
         serde_json::from_slice(json).map_err(|error| format!("{FOREIGN} ({error})"))?;
     if let Some(token) = undefined(&read.post_processor) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokenizers::Tokenizer as Inner;
 
 use super::config::Texts;
-use super::content::{FOREIGN, check_content};
+use super::content::parse;
 use super::growth::Growth;
 use super::template::{Language, Template, is_language, no_language};
 use super::{PAD, Tokenizer, UNK};
@@ -34,13 +34,13 @@ impl Tokenizer {
         let PretrainedTokenizer {
             inner,
             growth,
+            largest_id,
+            sha256,
             json,
         } = parsed;
         let size = model.vocab_size;
-        if let Some(most) = inner.get_vocab(true).into_values().max()
-            && most as usize >= size
-        {
-            let what = format!("has the token id {most}, but the model has {size} tokens");
+        if *largest_id as usize >= size {
+            let what = format!("has the token id {largest_id}, but the model has {size} tokens");
             return Err(wrong(what));
         }
         let (language, flag) = match side {
@@ -82,7 +82,7 @@ impl Tokenizer {
             unk_id: UNK.iter().find_map(|name| inner.token_to_id(name)),
             is_words: false,
             template: Some(template),
-            sha256: sha256(json),
+            sha256: sha256.clone(),
             json: json.clone(),
             inner: inner.clone(),
             growth: *growth,
@@ -95,7 +95,10 @@ impl Tokenizer {
 pub struct PretrainedTokenizer {
     inner: Arc<Inner>,
     growth: Growth,
-    json: Vec<u8>,
+    /// Largest id of a token.
+    largest_id: u32,
+    sha256: String,
+    json: Arc<[u8]>,
 }
 
 impl PretrainedTokenizer {
@@ -106,18 +109,19 @@ impl PretrainedTokenizer {
     /// If `json` is not a `tokenizer.json`, or could need too much memory.
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        check_content(&json).map_err(wrong)?;
-        let read = contain(|| Inner::from_bytes(&json).map_err(|error| error.to_string()));
-        let read = read.unwrap_or_else(Err);
-        let mut inner = read.map_err(|error| wrong(format!("{FOREIGN} ({error})")))?;
+        let mut inner = parse(&json).map_err(wrong)?;
         let growth = Growth::of(&inner).map_err(wrong)?;
         inner.with_padding(None);
         let without = inner.with_truncation(None);
         without.map_err(|error| wrong(error.to_string()))?;
         Ok(Self {
+            // This copies the whole vocabulary for a while, so it must not wait until the weights
+            // take up memory, too.
+            largest_id: inner.get_vocab(true).into_values().max().unwrap_or(0),
             inner: inner.into(),
             growth,
-            json,
+            sha256: sha256(&json),
+            json: json.into(),
         })
     }
 }

@@ -145,7 +145,7 @@ fn a_trained_tokeniser_is_the_same_when_it_is_read() {
         let text = pseudo_language(3, 7).target;
         assert_eq!(read.encode(&text), tokenizer.encode(&text));
     }
-    let json = String::from_utf8(trained(|_| ()).json).unwrap();
+    let json = String::from_utf8(trained(|_| ()).json.to_vec()).unwrap();
     std::fs::write(&path, json.replace("<bos>", "<begin>")).unwrap();
     let read = Tokenizer::read(&path).unwrap();
     // A missing special token gets the next id after all others, and is added to `read.json`.
