@@ -118,6 +118,26 @@ fn losses_do_not_depend_on_the_number_of_processes() {
     assert!(largest_difference(&metrics(&path.join("two")), &expected, "loss") > 0.0);
 }
 
+#[test]
+fn large_gradients_are_summed_like_small_ones() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    // The matrices of the feed-forward layers have 655,360 elements, so that each is sent in two
+    // messages of its own.
+    let flags = |run: &str| {
+        format!(
+            "{SMALL} --d-model 256 --d-ff 2560 --steps 3 --dropout 0 --learning-rate 3e-4 --run-dir {run}"
+        )
+    };
+    succeed(&mut alone(path, &flags("alone")));
+    succeed(&mut mpirun(path, 2, TRANSPORTS[0], &flags("two")));
+    let [alone, two] = ["alone", "two"].map(|run| metrics(&path.join(run)));
+    for field in ["loss", "gradient_norm"] {
+        let difference = largest_difference(&two, &alone, field);
+        assert!(difference < 1e-5, "{field} differs by {difference}");
+    }
+}
+
 /// Returns the ids of the `train` processes that have the argument `run`, in increasing order.
 fn processes_of(run: &str) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").unwrap().flatten();

@@ -96,7 +96,8 @@ impl Collective for Mpi {
     }
 
     fn sum(&self, values: &mut [f32]) {
-        // A part is so small that it and its sums stay in the cache of the processor.
+        // The crate `mpi` cannot sum in place, so the sums of a part are copied back. A part is so
+        // small that it and its sums stay in the cache of the processor.
         let mut sums = vec![0.0; PART.min(values.len())];
         for part in values.chunks_mut(PART) {
             let sums = &mut sums[..part.len()];

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn::tensor::{AllocationProperty, Bytes, DType, Device, Tensor, TensorData};
 
 use crate::collective::Collective;
 
@@ -94,7 +94,7 @@ impl ModuleVisitor for Packing<'_> {
         let gradient = self.gradients.remove::<D>(param.id);
         self.packed.push(f32::from(u8::from(gradient.is_some())));
         let mut data = match gradient {
-            Some(gradient) => gradient.into_data().convert_dtype(DType::F32),
+            Some(gradient) => writable(gradient.into_data()).convert_dtype(DType::F32),
             None => TensorData::zeros::<f32, _>(param.shape()),
         };
         let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
@@ -106,6 +106,19 @@ impl ModuleVisitor for Packing<'_> {
             self.large.push(data);
         }
     }
+}
+
+/// Returns data whose elements can be replaced. The memory into which a GPU has copied a tensor is
+/// meant for reading only, and there is little of it, so its bytes are copied.
+fn writable(data: TensorData) -> TensorData {
+    let (bytes, shape, dtype) = data.into_parts();
+    let bytes = match bytes.property() {
+        AllocationProperty::Pinned | AllocationProperty::Device => {
+            Bytes::from_bytes_vec(bytes.to_vec())
+        }
+        _ => bytes,
+    };
+    TensorData::from_bytes(bytes, shape, dtype)
 }
 
 /// Makes tensors of the sums, in the order in which the gradients were packed.
@@ -131,6 +144,56 @@ impl ModuleVisitor for Unpacking {
         if owners > 0.0 {
             let sum = Tensor::<D>::from_data(data, (&self.device, DType::F32));
             self.sums.register::<D>(param.id, sum);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::threads::ranks;
+
+    /// A small and a large parameter.
+    #[derive(Module, Debug)]
+    struct Two {
+        small: Param<Tensor<1>>,
+        large: Param<Tensor<2>>,
+    }
+
+    #[test]
+    fn small_and_large_gradients_are_summed() {
+        const ROWS: usize = LARGE / 1024 + 1;
+        let device = Device::flex().autodiff();
+        let filled = |first: f32, step: f32| {
+            let numbers = (0..ROWS * 1024).map(|index| first + step * (index % 7) as f32);
+            Tensor::<2>::from_data(TensorData::new(numbers.collect(), [ROWS, 1024]), &device)
+        };
+        let two = || Two {
+            small: Param::from_data([1.0, 2.0, 3.0], &device),
+            large: Param::from_tensor(filled(0.0, 0.0)),
+        };
+        // Rank 1 has no gradient of the small parameter, and the others differ.
+        let all = ranks(3, |group| {
+            let (module, rank) = (two(), group.rank() as f32);
+            let mut loss = (module.large.val() * filled(rank, 1.0)).sum();
+            if rank != 1.0 {
+                loss = loss + (module.small.val() * (rank + 1.0)).sum();
+            }
+            let gradients = GradientsParams::from_grads(loss.backward(), &module);
+            let mut traffic = Traffic::default();
+            let loss = Some(Tensor::from_data([0.5], &device.clone().without_autodiff()));
+            let (mut sums, loss) = reduce(group, &module, gradients, loss, &mut traffic);
+            assert_eq!(loss.into_scalar::<f32>(), 1.5);
+            // The loss, two flags, and the elements.
+            assert_eq!(traffic.bytes_per_step, 4 * (1 + 2 + 3 + ROWS * 1024));
+            let small = sums.remove::<1>(module.small.id).unwrap().into_data();
+            let large = sums.remove::<2>(module.large.id).unwrap().into_data();
+            (small, large)
+        });
+        let expected = filled(3.0, 3.0).into_data();
+        for (small, large) in all {
+            assert_eq!(small, TensorData::from([4f32; 3]));
+            assert_eq!(large, expected);
         }
     }
 }

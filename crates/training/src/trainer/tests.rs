@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use burn::tensor::Device;
 use transformer::weights;
@@ -27,9 +28,17 @@ fn small() -> RunConfig {
     config
 }
 
+/// Waits until no other test trains. The random numbers of flex and the switch of the fast paths
+/// belong to the process, so that two trainings at once would disturb each other.
+fn alone() -> MutexGuard<'static, ()> {
+    static TRAINING: Mutex<()> = Mutex::new(());
+    TRAINING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Trains a run. Returns the parameters of the trained model, and the lines of `metrics.jsonl`
 /// without times.
 fn run(config: &RunConfig) -> (weights::Parameters, Vec<serde_json::Value>) {
+    let _alone = alone();
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
     let mut config = config.clone();
@@ -93,6 +102,7 @@ fn accumulated_batches_are_one_large_batch() {
 fn a_trained_run_keeps_its_setting_of_the_fast_paths() {
     let mut config = small();
     config.execution.fused = false;
+    let _alone = alone();
     let parent = tempfile::tempdir().unwrap();
     let dataset = config.check().unwrap().unwrap();
     let folder = RunFolder::create(Some(&parent.path().join("run")), &config).unwrap();
@@ -144,6 +154,7 @@ fn run_group(
     Vec<Result<weights::Parameters, String>>,
     Vec<serde_json::Value>,
 ) {
+    let _alone = alone();
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
     drop(RunFolder::create(Some(&path), config).unwrap());
@@ -244,6 +255,7 @@ fn a_stepper_takes_the_steps_of_a_trainer() {
         let mut config = small();
         change(&mut config);
         let (parameters, metrics) = run(&config);
+        let _alone = alone();
         let mut stepper = Stepper::new(config.clone(), &Device::flex()).unwrap();
         let steps: Vec<_> = metrics
             .iter()

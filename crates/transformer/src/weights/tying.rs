@@ -58,6 +58,7 @@ impl Vocabulary {
             Some((pieces, shape)) => assemble::read(file, pieces, shape).map(Some),
             None => Ok(None),
         };
+        // Several rules of a layout can name the same tensor for one matrix, as those of T5 do.
         let tensor = |name| {
             let (&(_, first), others) = of(name)?.0.split_first()?;
             let mut others = others.iter();

@@ -30,7 +30,6 @@ use crate::contain::contain;
 use crate::error::UsageError;
 use crate::files::{read_regular, sha256};
 use crate::notes;
-use content::parse;
 use growth::Growth;
 pub use pretrained::PretrainedTokenizer;
 use punctuation::{attach_punctuation, is_break};
@@ -130,12 +129,9 @@ impl Tokenizer {
     /// panic is returned as an error.
     fn from_json(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let inner = parse(&json).map_err(wrong)?;
-        let made = contain(|| Self::from_parsed(inner, json, path));
-        made.unwrap_or_else(|panic| {
-            let what = "cannot be used by the tokenizers library";
-            Err(wrong(format!("{what} ({panic})")))
-        })
+        let inner = content::parse(&json).map_err(wrong)?;
+        let made = content::contained(|| Self::from_parsed(inner, json, path));
+        made.unwrap_or_else(|what| Err(wrong(what)))
     }
 
     /// Returns the tokeniser of `inner`, which was parsed from `json`, the content of `path`.

@@ -22,18 +22,22 @@ struct Checked {
     post_processor: Value,
 }
 
-/// Parses the content of a `tokenizer.json`. If the tokenizers library panics, the panic is returned
-/// as an error.
+/// Parses the content of a `tokenizer.json`.
 ///
 /// # Errors
 ///
-/// In the cases of [`check_content`], or if `json` is not a `tokenizer.json`.
+/// If `json` is not a `tokenizer.json`, or if the tokenizers library panics with it, runs out of
+/// memory or returns no tokens.
 pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
     check_content(json)?;
-    let parsed = contain(|| Inner::from_bytes(json));
-    let parsed =
-        parsed.map_err(|panic| format!("cannot be used by the tokenizers library ({panic})"))?;
+    let parsed = contained(|| Inner::from_bytes(json))?;
     parsed.map_err(|error| format!("{FOREIGN} ({error})"))
+}
+
+/// Calls the tokenizers library. If it panics, returns the panic as a reason to reject the
+/// `tokenizer.json`.
+pub(super) fn contained<T>(call: impl FnOnce() -> T) -> Result<T, String> {
+    contain(call).map_err(|panic| format!("cannot be used by the tokenizers library ({panic})"))
 }
 
 /// Rejects a `tokenizer.json` with which the tokenizers library panics, runs out of memory or

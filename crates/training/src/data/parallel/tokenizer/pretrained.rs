@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tokenizers::Tokenizer as Inner;
 
 use super::config::Texts;
-use super::content::parse;
+use super::content;
 use super::growth::Growth;
 use super::template::{Language, Template, is_language, no_language};
 use super::{PAD, Tokenizer, UNK};
@@ -39,8 +39,8 @@ impl Tokenizer {
             json,
         } = parsed;
         let size = model.vocab_size;
-        if *largest_id as usize >= size {
-            let what = format!("has the token id {largest_id}, but the model has {size} tokens");
+        if let Some(id) = largest_id.filter(|&id| id as usize >= size) {
+            let what = format!("has the token id {id}, but the model has {size} tokens");
             return Err(wrong(what));
         }
         let (language, flag) = match side {
@@ -95,8 +95,8 @@ impl Tokenizer {
 pub struct PretrainedTokenizer {
     inner: Arc<Inner>,
     growth: Growth,
-    /// Largest id of a token.
-    largest_id: u32,
+    /// Largest id of a token; `None` if there are no tokens.
+    largest_id: Option<u32>,
     sha256: String,
     json: Arc<[u8]>,
 }
@@ -109,15 +109,16 @@ impl PretrainedTokenizer {
     /// If `json` is not a `tokenizer.json`, or could need too much memory.
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
-        let mut inner = parse(&json).map_err(wrong)?;
+        let mut inner = content::parse(&json).map_err(wrong)?;
         let growth = Growth::of(&inner).map_err(wrong)?;
         inner.with_padding(None);
         let without = inner.with_truncation(None);
         without.map_err(|error| wrong(error.to_string()))?;
+        // `get_vocab` copies the whole vocabulary. The caller reads the weights after this function
+        // and before `Tokenizer::pretrained`, where the copy would be beside them.
+        let largest_id = inner.get_vocab(true).into_values().max();
         Ok(Self {
-            // This copies the whole vocabulary for a while, so it must not wait until the weights
-            // take up memory, too.
-            largest_id: inner.get_vocab(true).into_values().max().unwrap_or(0),
+            largest_id,
             inner: inner.into(),
             growth,
             sha256: sha256(&json),
