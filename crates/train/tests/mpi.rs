@@ -126,7 +126,8 @@ fn large_gradients_are_summed_like_small_ones() {
     // messages of its own.
     let flags = |run: &str| {
         format!(
-            "{SMALL} --d-model 256 --d-ff 2560 --steps 3 --dropout 0 --learning-rate 3e-4 --run-dir {run}"
+            "--batch-size 16 --d-model 256 --heads 2 --d-ff 2560 --layers 1 --symbols 9 --max-length 5 \
+             --steps 3 --dropout 0 --learning-rate 3e-4 --run-dir {run}"
         )
     };
     succeed(&mut alone(path, &flags("alone")));
