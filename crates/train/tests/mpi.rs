@@ -132,7 +132,10 @@ fn large_gradients_are_summed_like_small_ones() {
     };
     succeed(&mut alone(path, &flags("alone")));
     succeed(&mut mpirun(path, 2, TRANSPORTS[0], &flags("two")));
+    let summary = json(&path.join("two").join("summary.json"));
+    assert_eq!(summary["processes"], 2);
     let [alone, two] = ["alone", "two"].map(|run| metrics(&path.join(run)));
+    assert!(two.iter().any(|line| line["gradient_norm"].is_f64()));
     for field in ["loss", "gradient_norm"] {
         let difference = largest_difference(&two, &alone, field);
         assert!(difference < 1e-5, "{field} differs by {difference}");

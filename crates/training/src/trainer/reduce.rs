@@ -93,14 +93,16 @@ impl ModuleVisitor for Packing<'_> {
         }
         let gradient = self.gradients.remove::<D>(param.id);
         self.packed.push(f32::from(u8::from(gradient.is_some())));
-        let mut data = match gradient {
-            Some(gradient) => writable(gradient.into_data()).convert_dtype(DType::F32),
+        let data = match gradient {
+            Some(gradient) => gradient.into_data().convert_dtype(DType::F32),
             None => TensorData::zeros::<f32, _>(param.shape()),
         };
-        let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
-        if elements.len() < LARGE {
-            self.packed.extend_from_slice(elements);
+        if param.shape().num_elements() < LARGE {
+            let elements: &[f32] = data.as_slice().expect("the data are f32");
+            self.packed.extend(elements);
         } else {
+            let mut data = writable(data);
+            let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
             self.sent += elements.len();
             self.group.sum(elements);
             self.large.push(data);

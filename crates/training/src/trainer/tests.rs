@@ -28,8 +28,8 @@ fn small() -> RunConfig {
     config
 }
 
-/// Waits until no other test trains. The random numbers of flex and the switch of the fast paths
-/// belong to the process, so that two trainings at once would disturb each other.
+/// Waits until no other test of this file trains. The random numbers of flex belong to the process:
+/// a training seeds them in each step, and would change the dropout of another one.
 fn alone() -> MutexGuard<'static, ()> {
     static TRAINING: Mutex<()> = Mutex::new(());
     TRAINING.lock().unwrap_or_else(PoisonError::into_inner)

@@ -236,12 +236,15 @@ impl Part<'_, '_, '_> {
         x: X,
         w: &[[S::f32s; VECTORS]],
     ) {
-        if has_16_registers::<S>() {
-            // The sums of 4 rows would leave no register free, and the compiler stores some of them
-            // in each step.
+        if S::F32_LANES == 8 {
+            // With AVX2, the sums of 4 rows would leave no register free, and the compiler stores
+            // some of them in each step.
             self.tile_rows::<S, F, X, 0, 3, V, WHOLE>(simd, format, first, at, x, w);
             self.tile_rows::<S, F, X, 3, 3, V, WHOLE>(simd, format, first, at, x, w);
             self.tile_rows::<S, F, X, 6, 2, V, WHOLE>(simd, format, first, at, x, w);
+        } else if has_16_registers::<S>() {
+            self.tile_rows::<S, F, X, 0, 4, V, WHOLE>(simd, format, first, at, x, w);
+            self.tile_rows::<S, F, X, 4, 4, V, WHOLE>(simd, format, first, at, x, w);
         } else {
             self.tile_rows::<S, F, X, 0, ROWS, V, WHOLE>(simd, format, first, at, x, w);
         }

@@ -7,8 +7,8 @@ use pulp::Simd;
 use super::matrix::Matrix;
 
 /// Number of rows of a tile. With [`VECTORS`] vectors per row, a tile has 24 vectors of sums, which
-/// fit in the 32 registers of AVX-512 and NEON. AVX2 has 16 registers and computes half of the rows
-/// at a time.
+/// fit in the 32 registers of AVX-512 and NEON. With 16 registers, the rows are
+/// computed in two or three parts.
 pub(super) const ROWS: usize = 8;
 
 /// Number of vectors in each row of a tile.
@@ -125,9 +125,9 @@ impl<'a> Part<'a, '_, '_> {
     }
 }
 
-/// Returns whether the code is for 16 vector registers, which hold the sums of half a tile. The 32
-/// registers of AVX-512 and NEON hold the sums of a whole tile. The code for WebAssembly uses 16
-/// registers, since WebAssembly mostly runs on x86-64.
+/// Returns whether the code is for 16 vector registers, which hold the sums of at most half a tile.
+/// The 32 registers of AVX-512 and NEON hold the sums of a whole tile. The code for WebAssembly uses
+/// 16 registers, since WebAssembly mostly runs on x86-64.
 #[inline(always)]
 pub(super) const fn has_16_registers<S: Simd>() -> bool {
     S::F32_LANES == 8 || cfg!(target_arch = "wasm32")

@@ -26,8 +26,8 @@ struct Checked {
 ///
 /// # Errors
 ///
-/// If `json` is not a `tokenizer.json`, or if the tokenizers library panics with it, runs out of
-/// memory or returns no tokens.
+/// In the cases of [`check_content`], if the tokenizers library panics, or if `json` is not a
+/// `tokenizer.json`.
 pub(super) fn parse(json: &[u8]) -> Result<Inner, String> {
     check_content(json)?;
     let parsed = contained(|| Inner::from_bytes(json))?;

@@ -106,7 +106,8 @@ impl PretrainedTokenizer {
     ///
     /// # Errors
     ///
-    /// If `json` is not a `tokenizer.json`, or could need too much memory.
+    /// If `json` is not a `tokenizer.json`, could need too much memory, or lets the tokenizers
+    /// library panic.
     pub fn parse(json: Vec<u8>, path: &Path) -> Result<Self, UsageError> {
         let wrong = |what: String| UsageError::new("tokeniser", path.display(), what);
         let mut inner = content::parse(&json).map_err(wrong)?;
