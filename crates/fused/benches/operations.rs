@@ -169,11 +169,8 @@ fn operations(criterion: &mut Criterion) {
         bench("sum_of_squares", &|| {
             black_box(fused::sum_of_squares(&weight.clone().inner()));
         });
-        let moving = RefCell::new(Some(AdamState {
-            parameter: Tensor::zeros([PARAMETERS], &plain_device),
-            moment_1: Tensor::zeros([PARAMETERS], &plain_device),
-            moment_2: Tensor::zeros([PARAMETERS], &plain_device),
-        }));
+        let zeros = Tensor::zeros([PARAMETERS], &plain_device);
+        let moving = RefCell::new(Some(AdamState::new(zeros, 0..PARAMETERS)));
         let adam = |step: &dyn Fn(AdamState, Tensor<1>) -> AdamState| {
             let held = moving.take().expect("it was put back");
             moving.replace(Some(black_box(step(held, gradient.clone()))));

@@ -119,26 +119,52 @@ fn losses_do_not_depend_on_the_number_of_processes() {
 }
 
 #[test]
-fn large_gradients_are_summed_like_small_ones() {
+fn large_parameters_are_divided_and_train_and_resume_like_small_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path();
     // The matrices of the feed-forward layers have 655,360 elements, so that each is sent in two
-    // messages of its own.
-    let flags = |run: &str| {
+    // messages of its own, and three processes divide it into parts of different lengths.
+    let flags = |run: &str, steps: usize| {
         format!(
             "--batch-size 16 --d-model 256 --heads 2 --d-ff 2560 --layers 1 --symbols 9 --max-length 5 \
-             --steps 3 --dropout 0 --learning-rate 3e-4 --run-dir {run}"
+             --steps {steps} --dropout 0 --learning-rate 3e-4 --run-dir {run}"
         )
     };
-    succeed(&mut alone(path, &flags("alone")));
-    succeed(&mut mpirun(path, 2, TRANSPORTS[0], &flags("two")));
-    let summary = json(&path.join("two").join("summary.json"));
-    assert_eq!(summary["processes"], 2);
-    let [alone, two] = ["alone", "two"].map(|run| metrics(&path.join(run)));
-    assert!(two.iter().any(|line| line["gradient_norm"].is_f64()));
-    for field in ["loss", "gradient_norm"] {
-        let difference = largest_difference(&two, &alone, field);
-        assert!(difference < 1e-5, "{field} differs by {difference}");
+    succeed(&mut alone(path, &flags("alone", 4)));
+    succeed(&mut mpirun(path, 2, TRANSPORTS[0], &flags("two", 4)));
+    for (run, before, after) in [("again", 2, 2), ("more", 1, 3), ("less", 3, 2)] {
+        succeed(&mut mpirun(path, before, TRANSPORTS[0], &flags(run, 2)));
+        let resume = format!("resume {run} --steps 4");
+        succeed(&mut mpirun(path, after, TRANSPORTS[1], &resume));
+    }
+    let expected = metrics(&path.join("alone"));
+    assert!(expected.iter().any(|line| line["gradient_norm"].is_f64()));
+    for (run, processes) in [("two", 2), ("again", 2), ("more", 3), ("less", 2)] {
+        let summary = json(&path.join(run).join("summary.json"));
+        assert_eq!(summary["processes"], processes);
+        let found = metrics(&path.join(run));
+        let found: Vec<Value> = found
+            .into_iter()
+            .filter(|line| line["loss"].is_f64())
+            .collect();
+        let expected: Vec<Value> = expected
+            .iter()
+            .filter(|line| line["loss"].is_f64())
+            .cloned()
+            .collect();
+        for field in ["loss", "gradient_norm"] {
+            let difference = largest_difference(&found, &expected, field);
+            assert!(difference < 1e-5, "{run}: {field} differs by {difference}");
+        }
+    }
+    // The moments are whole in the checkpoint, which the same number of processes repeats exactly.
+    for file in ["model", "optimizer"] {
+        let read = |run: &str| {
+            let file = format!("checkpoints/step-4/{file}.safetensors");
+            fs::read(path.join(run).join(file)).unwrap()
+        };
+        assert!(read("again") == read("two"), "{file} differs");
+        assert_eq!(read("two").len(), read("alone").len());
     }
 }
 

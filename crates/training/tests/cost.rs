@@ -3,6 +3,7 @@
 #![allow(unsafe_code)] // an allocator that counts
 
 use burn::tensor::Device;
+use training::collective::Alone;
 use training::config::RunConfig;
 use training::data::Batch;
 use training::trainer::Learner;
@@ -47,7 +48,7 @@ fn a_training_step_allocates_no_more_than_it_did() {
         let before = counters();
         let tokens = batch.tokens;
         let gradients = learner.gradients(learner.loss(batch, tokens));
-        learner.update(1e-4, gradients, None, 1.0);
+        learner.update(1e-4, gradients, None, 1.0, &Alone);
         let after = counters();
         // The first 20 steps warm up: a thread allocates its scratch memory when it takes part for
         // the first time, which may be late on a busy machine.

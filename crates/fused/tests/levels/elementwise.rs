@@ -88,6 +88,7 @@ fn adam() {
         let (parameter, moment_1, gradient) = (numbers(1.0), numbers(0.1), numbers(1.0));
         let state = AdamState {
             parameter,
+            part: 0..n,
             moment_1,
             moment_2: numbers(0.1).abs(),
         };

@@ -14,6 +14,8 @@ mod mpi;
 #[cfg(test)]
 pub(crate) mod threads;
 
+use std::ops::Range;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -38,6 +40,22 @@ pub trait Collective {
     /// every process. All processes get the same sums, bit for bit, and the same values always give
     /// the same sums.
     fn sum(&self, values: &mut [f32]);
+
+    /// Replaces the values of this process's [part](<dyn Collective>::part) by their sums over all
+    /// processes. The other values are undefined afterwards. The same values always give the same
+    /// sums. By default, all values are summed.
+    fn sum_parts(&self, values: &mut [f32]) {
+        self.sum(values);
+    }
+
+    /// Replaces the values of each part by those of the process to which the part belongs. By
+    /// default, the values are sent as bytes.
+    fn share_parts(&self, values: &mut [f32]) {
+        let part = part(values.len(), self.rank(), self.size());
+        let parts = self.gather(bytemuck::cast_slice(&values[part]));
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(values);
+        bytes.copy_from_slice(&parts.concat());
+    }
 
     /// Returns the bytes of each process, by rank.
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>>;
@@ -68,7 +86,19 @@ pub trait Collective {
     }
 }
 
+/// Returns the part of `count` elements that belongs to a process. The parts of all processes are
+/// consecutive, and their lengths differ by one at most.
+pub(crate) fn part(count: usize, rank: usize, size: usize) -> Range<usize> {
+    let start = |rank| count * rank / size;
+    start(rank)..start(rank + 1)
+}
+
 impl dyn Collective + '_ {
+    /// Returns which of `count` elements belong to this process where the processes divide them.
+    pub fn part(&self, count: usize) -> Range<usize> {
+        part(count, self.rank(), self.size())
+    }
+
     /// Returns whether this is rank 0, the process that writes the run folder and prints results.
     pub fn is_first(&self) -> bool {
         self.rank() == 0
@@ -97,6 +127,8 @@ impl Collective for Alone {
     }
 
     fn sum(&self, _: &mut [f32]) {}
+
+    fn share_parts(&self, _: &mut [f32]) {}
 
     fn gather(&self, bytes: &[u8]) -> Vec<Vec<u8>> {
         vec![bytes.to_vec()]
@@ -134,6 +166,32 @@ mod tests {
                 let any = [size > 1, false];
                 let expected = (vec![triangle, n], sum_f64, names.clone(), vec![0], any);
                 assert_eq!(found, expected);
+            }
+        }
+    }
+    #[test]
+    fn parts_are_summed_where_they_belong_and_then_shared() {
+        for size in 1..=4 {
+            for count in [0, 1, 7, 64] {
+                let all = ranks(size, |group: &dyn Collective| {
+                    let mut values: Vec<f32> = (0..count).map(|index| index as f32).collect();
+                    group.sum_parts(&mut values);
+                    let part = group.part(count);
+                    for (index, value) in values.iter_mut().enumerate() {
+                        if !part.contains(&index) {
+                            *value = f32::NAN;
+                        }
+                    }
+                    group.share_parts(&mut values);
+                    (part, values)
+                });
+                let sums: Vec<f32> = (0..count).map(|index| (index * size) as f32).collect();
+                let mut end = 0;
+                for (part, values) in all {
+                    assert_eq!((part.start, &values), (end, &sums));
+                    end = part.end;
+                }
+                assert_eq!(end, count);
             }
         }
     }

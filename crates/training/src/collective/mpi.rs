@@ -1,15 +1,17 @@
 //! The processes that an MPI launcher has started.
 
 use std::env;
+use std::ops::Range;
 
 use ::mpi::collective::SystemOperation;
 use ::mpi::datatype::PartitionMut;
 use ::mpi::environment::Universe;
-use ::mpi::topology::SimpleCommunicator;
+use ::mpi::point_to_point::send_receive_into;
+use ::mpi::topology::{Process, SimpleCommunicator};
 use ::mpi::traits::{Communicator, CommunicatorCollectives, Root};
 use ::mpi::{Threading, initialize_with_threading};
 
-use super::Collective;
+use super::{Collective, part};
 
 /// Environment variables that launchers set for each process: Open MPI's `mpirun`, PMIx (`srun`
 /// with Open MPI) and PMI (MPICH, `srun`).
@@ -64,6 +66,32 @@ impl Mpi {
         self.local_size
     }
 
+    /// Divides the part of each process into blocks, so that the first blocks of all parts have
+    /// [`PART`] elements together, and so on. Returns the first blocks by rank, then the second.
+    fn blocks(&self, count: usize) -> impl Iterator<Item = Vec<Range<usize>>> + use<> {
+        let size = self.size();
+        let length = (PART / size).max(1);
+        let parts: Vec<Range<usize>> = (0..size).map(|rank| part(count, rank, size)).collect();
+        (0..count.div_ceil(size)).step_by(length).map(move |at| {
+            let block = |part: &Range<usize>| {
+                let start = part.end.min(part.start + at);
+                start..part.end.min(start + length)
+            };
+            parts.iter().map(block).collect()
+        })
+    }
+
+    /// Returns whom this process sends to and receives from in each round of an exchange in which
+    /// every process sends something to every other.
+    fn rounds(&self) -> impl Iterator<Item = (usize, usize)> + use<> {
+        let (rank, size) = (self.rank(), self.size());
+        (1..size).map(move |round| ((rank + round) % size, (rank + size - round) % size))
+    }
+
+    fn process(&self, rank: usize) -> Process<'_> {
+        self.world.process_at_rank(count(rank))
+    }
+
     /// Ends all processes of the group with an exit code, without waiting for them.
     pub fn abort(&self, code: u8) -> ! {
         self.world.abort(code.into())
@@ -104,6 +132,32 @@ impl Collective for Mpi {
             self.world
                 .all_reduce_into(&*part, sums, SystemOperation::sum());
             part.copy_from_slice(sums);
+        }
+    }
+
+    fn sum_parts(&self, values: &mut [f32]) {
+        let own = self.rank();
+        let mut addends = vec![0.0; PART];
+        for blocks in self.blocks(values.len()) {
+            for (to, from) in self.rounds() {
+                let addends = &mut addends[..blocks[own].len()];
+                let (receiver, sender) = (self.process(to), self.process(from));
+                send_receive_into(&values[blocks[to].clone()], &receiver, addends, &sender);
+                let sums = values[blocks[own].clone()].iter_mut();
+                sums.zip(addends).for_each(|(sum, addend)| *sum += *addend);
+            }
+        }
+    }
+
+    fn share_parts(&self, values: &mut [f32]) {
+        let own = self.rank();
+        for blocks in self.blocks(values.len()) {
+            for (to, from) in self.rounds() {
+                let both = [blocks[own].clone(), blocks[from].clone()];
+                let both = values.get_disjoint_mut(both);
+                let [own, theirs] = both.expect("parts do not overlap");
+                send_receive_into(&*own, &self.process(to), theirs, &self.process(from));
+            }
         }
     }
 

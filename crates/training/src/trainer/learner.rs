@@ -6,9 +6,11 @@ use burn::tensor::Tensor;
 use transformer::CrossEntropy;
 
 use super::average::MovingAverage;
-use super::optimizer::{Optimizer, Sum, gradient_norm};
+use super::division::Division;
+use super::optimizer::{Optimizer, squares};
 use super::precision::Mixed;
-use super::reduce::{Traffic, reduce};
+use super::reduce::{Traffic, reduce, share};
+use super::sums::Sum;
 use crate::collective::{Alone, Collective};
 use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
@@ -31,7 +33,7 @@ pub struct Learner<M> {
     /// Rank and alpha of LoRA; `None` without LoRA.
     lora: Option<LoraConfig>,
     /// Bytes and seconds of the exchange with other processes.
-    pub(super) traffic: Traffic,
+    pub traffic: Traffic,
 }
 
 /// Results of one training step. Both tensors are on the device.
@@ -136,13 +138,13 @@ impl<M: SequenceModel> Learner<M> {
         let factor = factor.unwrap_or(1.0);
         let (mut skipped, mut norm) = (false, None);
         if let Some(scale) = scale {
-            let computed = gradient_norm(self.model(), &gradients) / factor;
+            let computed = self.gradient_norm(&gradients, group) / factor;
             skipped = !scale.observe(computed.clone().into_scalar::<f32>().is_finite());
             norm = Some(computed);
         }
         let gradient_norm = match norm {
             Some(norm) if skipped => norm,
-            known => self.update(learning_rate, gradients, known, factor),
+            known => self.update(learning_rate, gradients, known, factor, group),
         };
         if let Some(average) = &mut self.average {
             let model = self.model.as_ref().expect("no update is under way");
@@ -174,8 +176,9 @@ impl<M: SequenceModel> Learner<M> {
         })
     }
 
-    /// Returns the sums of the gradients and losses of all processes of a group. `loss` is `None`
-    /// if this process has no share of the step.
+    /// Returns the sums of the gradients and losses of all processes of a group. Of the gradients of
+    /// divided parameters, only this process's parts are summed. `loss` is `None` if this process
+    /// has no share of the step.
     ///
     /// # Panics
     ///
@@ -190,25 +193,50 @@ impl<M: SequenceModel> Learner<M> {
             return (gradients, loss.expect("a step has a batch"));
         }
         let model = self.model.as_ref().expect("no update is under way");
-        reduce(group, model, gradients, loss, &mut self.traffic)
+        let division = Division::of(group, model);
+        reduce(group, division, model, gradients, loss, &mut self.traffic)
+    }
+
+    /// Returns the global norm of gradients that all processes of a group have
+    /// [exchanged](Self::exchange), `[1]`.
+    fn gradient_norm(&self, gradients: &GradientsParams, group: &dyn Collective) -> Tensor<1> {
+        let division = Division::of(group, self.model());
+        squares(self.model(), gradients, division).norm(group)
     }
 
     /// Updates all parameters that have a gradient, and returns the global gradient norm before
-    /// clipping. See [`Optimizer::step`] for the arguments and panics.
+    /// clipping, `[1]`. Processes of a group divide the updates of large parameters, and send each
+    /// other the results.
+    ///
+    /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
+    /// global norm divided by `loss_scale`, if the caller knows it.
+    ///
+    /// # Panics
+    ///
+    /// If no parameter has a gradient.
     pub fn update(
         &mut self,
         learning_rate: f64,
         gradients: GradientsParams,
         norm: Option<Tensor<1>>,
         loss_scale: f64,
+        group: &dyn Collective,
     ) -> Tensor<1> {
+        let is_needed = norm.is_none() && self.optimizer.needs_norm(loss_scale);
+        let computed = is_needed.then(|| self.gradient_norm(&gradients, group) / loss_scale);
+        let norm = norm.or(computed);
         let model = self.model.take().expect("no update is under way");
+        let division = Division::of(group, &model);
         let device = model.devices().remove(0);
         let optimizer = &mut self.optimizer;
-        let (model, norm) = fused::in_pool(&device, || {
-            optimizer.step(learning_rate, model, gradients, norm, loss_scale)
+        let (model, squares) = fused::in_pool(&device, || {
+            let norm = norm.as_ref();
+            optimizer.step(learning_rate, model, gradients, norm, loss_scale, division)
         });
-        self.model = Some(model);
-        norm
+        self.model = Some(match group.size() {
+            1 => model,
+            _ => share(group, division, model, &mut self.traffic),
+        });
+        norm.unwrap_or_else(|| squares.norm(group))
     }
 }

@@ -1,6 +1,7 @@
 //! Training: the loop, single steps, the optimizer, checkpoints and the trained model.
 
 mod average;
+mod division;
 mod evaluating;
 mod finished;
 mod fit;
@@ -14,11 +15,13 @@ mod saving;
 mod seed;
 mod step;
 mod stepper;
+mod sums;
 
 #[cfg(test)]
 mod tests;
 
 pub use average::MovingAverage;
+pub use division::Division;
 pub use finished::{Ending, Finished};
 pub use fit::Trainer;
 pub use learner::{Learner, StepResult};
@@ -27,5 +30,6 @@ pub use precision::configure;
 pub use reduce::Traffic;
 pub use step::{TakenStep, device_of};
 pub use stepper::Stepper;
+pub use sums::Squares;
 
 pub use crate::run::observer::{Event, Observer};

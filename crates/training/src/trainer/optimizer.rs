@@ -2,19 +2,23 @@
 //! clipping of the global gradient norm.
 //!
 //! [`fused::Adam`] updates a single tensor. The moments are kept here by parameter name, so that a
-//! checkpoint holds them in a fixed order.
+//! checkpoint holds them in a fixed order. Processes of a group divide the updates of large
+//! parameters ([`Division`]).
 
 use std::collections::BTreeMap;
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, Tensor};
+use burn::tensor::{DType, Device, Tensor, TensorData};
 use fused::{Adam, AdamState};
 use transformer::weights::{
     MapNamed, Parameters, VisitNamed, WeightsError, map_named, visit_named,
 };
 
+use super::division::Division;
 use super::restore::take;
+use super::sums::Squares;
+use crate::collective::Collective;
 use crate::config::{OptimizerConfig, OptimizerKind};
 
 /// Adam or AdamW, with the moments of the parameters that it has updated.
@@ -25,11 +29,13 @@ pub struct Optimizer {
     moments: BTreeMap<String, Moments>,
 }
 
-/// First and second moment of one parameter after `time` updates. Both are flattened to `[n]`,
-/// where `n` is the number of elements of the parameter.
+/// First and second moment of one parameter, or of this process's part of it, after `time` updates.
+/// Both are flattened.
 #[derive(Clone)]
 struct Moments {
     time: usize,
+    /// Number of elements of the whole parameter.
+    count: usize,
     first: Tensor<1>,
     second: Tensor<1>,
 }
@@ -43,28 +49,35 @@ impl Optimizer {
         }
     }
 
-    /// Updates all parameters that have a gradient, and returns the global gradient norm before
-    /// clipping, `[1]`.
+    /// Returns whether [`step`](Self::step) needs the global gradient norm before it updates: for
+    /// clipping, or because the loss was multiplied by a loss scale.
+    pub fn needs_norm(&self, loss_scale: f64) -> bool {
+        self.config.clip_norm.is_some() || loss_scale != 1.0
+    }
+
+    /// Updates this process's parts of all parameters that have a gradient. Also returns the sums of
+    /// squares of the gradients, unless `norm` is given.
     ///
     /// `gradients` are the gradients of a loss that was multiplied by `loss_scale`. `norm` is their
-    /// global norm divided by `loss_scale`, if the caller has computed it. Without clipping, and
-    /// with a `loss_scale` of 1, `norm` is ignored: the update computes the norm in the same pass.
+    /// global norm divided by `loss_scale`, `[1]`.
     ///
     /// # Panics
     ///
-    /// If no parameter has a gradient, unless `norm` is given and not ignored.
+    /// If `norm` is `None`, but [needed](Self::needs_norm).
     pub fn step<M: Module>(
         &mut self,
         learning_rate: f64,
         module: M,
         gradients: GradientsParams,
-        norm: Option<Tensor<1>>,
+        norm: Option<&Tensor<1>>,
         loss_scale: f64,
-    ) -> (M, Tensor<1>) {
-        let needed = self.config.clip_norm.is_some() || loss_scale != 1.0;
-        let norm_now = || gradient_norm(&module, &gradients) / loss_scale;
-        let known = needed.then(|| norm.unwrap_or_else(norm_now));
-        let scale = known.as_ref().map(|norm| {
+        division: Division,
+    ) -> (M, Squares) {
+        assert!(
+            norm.is_some() || !self.needs_norm(loss_scale),
+            "clipping and a loss scale of {loss_scale} need the gradient norm"
+        );
+        let scale = norm.map(|norm| {
             let kept = match self.config.clip_norm {
                 Some(longest) => ((norm.clone() + 1e-6).recip() * longest).clamp_max(1.0),
                 None => norm.ones_like(),
@@ -73,31 +86,45 @@ impl Optimizer {
         });
         let mut update = Update {
             optimizer: self,
+            division,
             learning_rate,
             gradients,
             scale,
-            squares: Sum::default(),
+            squares: Squares::default(),
         };
         let module = map_named(module, &mut update);
-        (
-            module,
-            known.unwrap_or_else(|| update.squares.total().sqrt()),
-        )
+        (module, update.squares)
     }
 
     /// Returns the moments of all parameters that were updated, flattened to `[n]`. The moments of
     /// the parameter `NAME` have the names `moment_1.NAME` and `moment_2.NAME`.
-    pub fn state(&self) -> Parameters {
-        let both = |(name, moments): (&String, &Moments)| {
-            [("moment_1", &moments.first), ("moment_2", &moments.second)]
-                .map(|(moment, tensor)| (format!("{moment}.{name}"), tensor.to_data()))
-        };
-        self.moments.iter().flat_map(both).collect()
+    ///
+    /// All processes of a group must call this method, because each has the moments of its parts.
+    /// Rank 0 alone gets them.
+    pub fn state(&self, group: &dyn Collective) -> Parameters {
+        let mut state = Parameters::new();
+        for (name, moments) in &self.moments {
+            for (number, moment) in [(1, &moments.first), (2, &moments.second)] {
+                let mut data = moment.to_data();
+                if data.num_elements() < moments.count {
+                    let own: &[f32] = data.as_slice().expect("moments are f32");
+                    let mut all = vec![0.0; moments.count];
+                    all[group.part(moments.count)].copy_from_slice(own);
+                    group.share_parts(&mut all);
+                    data = TensorData::new(all, [moments.count]);
+                }
+                if group.is_first() {
+                    state.insert(format!("moment_{number}.{name}"), data);
+                }
+            }
+        }
+        state
     }
 
     /// Replaces the moments by `state`, which a checkpoint holds after `steps` updates. `shapes`
     /// has the shape of each trained parameter of the model by its name. A parameter that never had
-    /// a gradient has no moments.
+    /// a gradient has no moments. Of divided parameters, the moments of this process's parts are
+    /// kept.
     ///
     /// # Errors
     ///
@@ -109,6 +136,7 @@ impl Optimizer {
         steps: usize,
         shapes: &BTreeMap<String, Vec<usize>>,
         device: &Device,
+        division: Division,
     ) -> Result<(), WeightsError> {
         let mut moments = BTreeMap::new();
         for (name, shape) in shapes {
@@ -116,12 +144,24 @@ impl Optimizer {
             if names.iter().all(|name| !state.contains_key(name)) {
                 continue;
             }
-            let size = [shape.iter().product()];
-            let [first, second] = names.map(|name| take(&mut state, name, &size, device));
+            let count = shape.iter().product();
+            let part = division.part(count);
+            let mut moment = |name| {
+                let whole = take(&mut state, name, &[count], device)?;
+                if part == (0..count) {
+                    return Ok(whole);
+                }
+                // A slice would keep the memory of the whole moment.
+                let device = whole.device();
+                let data = whole.slice([part.clone()]).into_data();
+                Ok(Tensor::from_data(data, (&device, DType::F32)))
+            };
+            let [first, second] = names;
             let of_parameter = Moments {
                 time: steps,
-                first: first?,
-                second: second?,
+                count,
+                first: moment(first)?,
+                second: moment(second)?,
             };
             moments.insert(name.clone(), of_parameter);
         }
@@ -148,52 +188,68 @@ pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usiz
     shapes.0
 }
 
-/// Returns the norm of the gradients of all parameters together, `[1]`.
-pub(crate) fn gradient_norm<M: Module>(module: &M, gradients: &GradientsParams) -> Tensor<1> {
-    struct Squares<'a> {
+/// Returns the sums of squares of this process's parts of the gradients of all parameters.
+pub(crate) fn squares<M: Module>(
+    module: &M,
+    gradients: &GradientsParams,
+    division: Division,
+) -> Squares {
+    struct Visitor<'a> {
         gradients: &'a GradientsParams,
-        sum: Sum,
+        division: Division,
+        squares: Squares,
     }
-    impl ModuleVisitor for Squares<'_> {
+    impl ModuleVisitor for Visitor<'_> {
         fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            if let Some(gradient) = self.gradients.get::<D>(param.id) {
-                self.sum.add(fused::sum_of_squares(&gradient));
+            let Some(gradient) = self.gradients.get::<D>(param.id) else {
+                return;
+            };
+            let count = gradient.shape().num_elements();
+            match self.division.divides(count) {
+                false => self.squares.add(fused::sum_of_squares(&gradient), false),
+                true => {
+                    let flat = gradient.reshape([count]);
+                    let part = flat.slice([self.division.part(count)]);
+                    self.squares.add(fused::sum_of_squares(&part), true);
+                }
             }
         }
     }
-    let mut squares = Squares {
+    let mut visitor = Visitor {
         gradients,
-        sum: Sum::default(),
+        division,
+        squares: Squares::default(),
     };
-    module.visit(&mut squares);
-    squares.sum.total().sqrt()
+    module.visit(&mut visitor);
+    visitor.squares
 }
 
-/// Sum of tensors, which stays on the device; `None` before the first tensor is added.
-#[derive(Default)]
-pub(super) struct Sum(pub(super) Option<Tensor<1>>);
-
-impl Sum {
-    pub(super) fn add(&mut self, x: Tensor<1>) {
-        self.0 = Some(match self.0.take() {
-            Some(sum) => sum + x,
-            None => x,
-        });
-    }
-
-    pub(super) fn total(self) -> Tensor<1> {
-        self.0.expect("a model has parameters, a step has a batch")
-    }
+/// Replaces the values of a parameter by `f` of them, without autodiff. Whether the parameter is
+/// trained stays as it is.
+pub(super) fn with_values<const D: usize>(
+    param: Param<Tensor<D>>,
+    f: impl FnOnce(Tensor<D>) -> Tensor<D>,
+) -> Param<Tensor<D>> {
+    param.map(|tensor| {
+        let is_trained = tensor.is_require_grad();
+        let strategy = tensor.gradient_checkpointing_strategy();
+        let mut changed = Tensor::from_inner(f(tensor.inner()));
+        if let Some(strategy) = strategy {
+            changed = changed.with_gradient_checkpointing_strategy(strategy);
+        }
+        changed.set_require_grad(is_trained)
+    })
 }
 
 struct Update<'a> {
     optimizer: &'a mut Optimizer,
+    division: Division,
     learning_rate: f64,
     gradients: GradientsParams,
     /// Factor that the gradients are multiplied by, `[1]`. If it is `None`, the gradients are not
-    /// scaled, and the update adds the sum of their squares to `squares`.
+    /// scaled, and the update adds the sums of their squares to `squares`.
     scale: Option<Tensor<1>>,
-    squares: Sum,
+    squares: Squares,
 }
 
 impl MapNamed for Update<'_> {
@@ -201,18 +257,11 @@ impl MapNamed for Update<'_> {
         let Some(gradient) = self.gradients.remove::<D>(param.id) else {
             return param;
         };
-        param.map(|tensor| {
-            let is_trained = tensor.is_require_grad();
-            let strategy = tensor.gradient_checkpointing_strategy();
-            let tensor = tensor.inner();
+        with_values(param, |tensor| {
             let shape = tensor.shape();
-            let size = shape.num_elements();
-            let updated = self.update((name, D), tensor.reshape([size]), gradient.reshape([size]));
-            let mut updated = Tensor::from_inner(updated.reshape(shape));
-            if let Some(strategy) = strategy {
-                updated = updated.with_gradient_checkpointing_strategy(strategy);
-            }
-            updated.set_require_grad(is_trained)
+            let size = [shape.num_elements()];
+            let updated = self.update((name, D), tensor.reshape(size), gradient.reshape(size));
+            updated.reshape(shape)
         })
     }
 }
@@ -227,12 +276,20 @@ impl Update<'_> {
         gradient: Tensor<1>,
     ) -> Tensor<1> {
         let Optimizer { config, moments } = &mut *self.optimizer;
-        let before = moments.remove(&name).unwrap_or_else(|| Moments {
-            time: 0,
-            first: parameter.zeros_like(),
-            second: parameter.zeros_like(),
-        });
-        let time = before.time + 1;
+        let [count] = parameter.dims();
+        let part = self.division.part(count);
+        let (time, state) = match moments.remove(&name) {
+            None => (1, AdamState::new(parameter, part)),
+            Some(before) => {
+                let state = AdamState {
+                    parameter,
+                    part,
+                    moment_1: before.first,
+                    moment_2: before.second,
+                };
+                (before.time + 1, state)
+            }
+        };
         let adam = Adam {
             learning_rate: self.learning_rate,
             beta_1: config.beta_1,
@@ -246,21 +303,17 @@ impl Update<'_> {
             },
             time,
         };
-        let state = AdamState {
-            parameter,
-            moment_1: before.first,
-            moment_2: before.second,
-        };
         let state = match &self.scale {
             Some(scale) => adam.step(state, gradient, Some(scale)),
             None => {
                 let (state, squares) = adam.step_measured(state, gradient);
-                self.squares.add(squares);
+                self.squares.add(squares, self.division.divides(count));
                 state
             }
         };
         let after = Moments {
             time,
+            count,
             first: state.moment_1,
             second: state.moment_2,
         };

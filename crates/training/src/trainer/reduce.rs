@@ -1,33 +1,33 @@
-//! Adds up the gradients of all processes of a group.
+//! What the processes of a group send each other in a step: gradients, and updated parameters.
 
 use std::time::Instant;
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{AllocationProperty, Bytes, DType, Device, Tensor, TensorData};
 
+use super::division::{Division, LARGE};
+use super::optimizer::with_values;
 use crate::collective::Collective;
-
-/// Minimum number of elements of a gradient that is summed by its own call of [`Collective::sum`].
-/// Smaller gradients share one call, because each call waits for all processes.
-const LARGE: usize = 1 << 18;
 
 /// How much data a process sends to the others in a step, and how long the exchanges took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter.
     pub bytes_per_step: usize,
-    /// Seconds, over all steps, in which the process exchanged gradients or waited for others to do
-    /// so.
+    /// Seconds, over all steps, in which the process exchanged gradients and parameters or waited
+    /// for others to do so.
     pub seconds: f64,
 }
 
 /// Returns the sums of gradients and of losses over all processes. `gradients` and `loss` are those
 /// of this process; `loss` is `None` if this process has no share of the step.
 ///
-/// A parameter that has no gradient in any process has none in the sums.
+/// A parameter that has no gradient in any process has none in the sums. In the gradient of a
+/// divided parameter, only the elements of this process's part are sums.
 pub(super) fn reduce<M: Module>(
     group: &dyn Collective,
+    division: Division,
     module: &M,
     gradients: GradientsParams,
     loss: Option<Tensor<1>>,
@@ -41,6 +41,7 @@ pub(super) fn reduce<M: Module>(
     let begun = Instant::now();
     let mut packing = Packing {
         group,
+        division,
         gradients,
         packed: vec![loss],
         large: Vec::new(),
@@ -75,6 +76,7 @@ pub(super) fn reduce<M: Module>(
 /// order.
 struct Packing<'a> {
     group: &'a dyn Collective,
+    division: Division,
     gradients: GradientsParams,
     /// The loss, then an entry for each trained parameter: 1 if this process has a gradient of the
     /// parameter, or else 0. If the parameter is small, the elements of the gradient follow, or as
@@ -104,7 +106,10 @@ impl ModuleVisitor for Packing<'_> {
             let mut data = writable(data);
             let elements: &mut [f32] = data.as_mut_slice().expect("the data are f32");
             self.sent += elements.len();
-            self.group.sum(elements);
+            match self.division.divides(elements.len()) {
+                true => self.group.sum_parts(elements),
+                false => self.group.sum(elements),
+            }
             self.large.push(data);
         }
     }
@@ -150,10 +155,51 @@ impl ModuleVisitor for Unpacking {
     }
 }
 
+/// Returns a module whose divided parameters have the values of each part from the process that has
+/// updated it.
+pub(super) fn share<M: Module>(
+    group: &dyn Collective,
+    division: Division,
+    module: M,
+    traffic: &mut Traffic,
+) -> M {
+    let begun = Instant::now();
+    let module = module.map(&mut Sharing { group, division });
+    traffic.seconds += begun.elapsed().as_secs_f64();
+    module
+}
+
+struct Sharing<'a> {
+    group: &'a dyn Collective,
+    division: Division,
+}
+
+impl ModuleMapper for Sharing<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let count = param.shape().num_elements();
+        if !param.is_require_grad() || !self.division.divides(count) {
+            return param;
+        }
+        with_values(param, |tensor| {
+            let device = tensor.device();
+            let mut data = writable(tensor.into_data());
+            let elements = data.as_mut_slice().expect("parameters are f32");
+            self.group.share_parts(elements);
+            Tensor::from_data(data, (&device, DType::F32))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use burn::optim::GradientsAccumulator;
+    use transformer::weights::Parameters;
+
+    use super::super::optimizer::{Optimizer, squares, trained_shapes};
     use super::*;
+    use crate::collective::Alone;
     use crate::collective::threads::ranks;
+    use crate::config::OptimizerConfig;
 
     /// A small and a large parameter.
     #[derive(Module, Debug)]
@@ -162,40 +208,159 @@ mod tests {
         large: Param<Tensor<2>>,
     }
 
+    const ROWS: usize = LARGE / 1024 + 1;
+
+    fn filled(first: f32, step: f32, device: &Device) -> Tensor<2> {
+        let numbers = (0..ROWS * 1024).map(|index| first + step * (index % 7) as f32);
+        Tensor::from_data(TensorData::new(numbers.collect(), [ROWS, 1024]), device)
+    }
+
+    fn two(device: &Device) -> Two {
+        Two {
+            small: Param::from_data([1.0, 2.0, 3.0], device),
+            large: Param::from_tensor(filled(0.0, 0.01, device)),
+        }
+    }
+
+    /// Returns the gradients of a loss of one rank. Rank 1 has no gradient of the small parameter,
+    /// and the others differ.
+    fn gradients(module: &Two, rank: usize, device: &Device) -> GradientsParams {
+        let rank = rank as f32;
+        let mut loss = (module.large.val() * filled(rank, 1.0, device)).sum();
+        if rank != 1.0 {
+            loss = loss + (module.small.val() * (rank + 1.0)).sum();
+        }
+        GradientsParams::from_grads(loss.backward(), module)
+    }
+
     #[test]
     fn small_and_large_gradients_are_summed() {
-        const ROWS: usize = LARGE / 1024 + 1;
         let device = Device::flex().autodiff();
-        let filled = |first: f32, step: f32| {
-            let numbers = (0..ROWS * 1024).map(|index| first + step * (index % 7) as f32);
-            Tensor::<2>::from_data(TensorData::new(numbers.collect(), [ROWS, 1024]), &device)
-        };
-        let two = || Two {
-            small: Param::from_data([1.0, 2.0, 3.0], &device),
-            large: Param::from_tensor(filled(0.0, 0.0)),
-        };
-        // Rank 1 has no gradient of the small parameter, and the others differ.
-        let all = ranks(3, |group| {
-            let (module, rank) = (two(), group.rank() as f32);
-            let mut loss = (module.large.val() * filled(rank, 1.0)).sum();
-            if rank != 1.0 {
-                loss = loss + (module.small.val() * (rank + 1.0)).sum();
+        for is_divided in [false, true] {
+            let all = ranks(3, |group| {
+                let module = two(&device);
+                let division = match is_divided {
+                    true => Division::of(group, &module),
+                    false => Division::NONE,
+                };
+                let gradients = gradients(&module, group.rank(), &device);
+                let mut traffic = Traffic::default();
+                let loss = Tensor::from_data([0.5], &device.clone().without_autodiff());
+                let (mut sums, loss) = reduce(
+                    group,
+                    division,
+                    &module,
+                    gradients,
+                    Some(loss),
+                    &mut traffic,
+                );
+                assert_eq!(loss.into_scalar::<f32>(), 1.5);
+                // The loss, two flags, and the elements.
+                assert_eq!(traffic.bytes_per_step, 4 * (1 + 2 + 3 + ROWS * 1024));
+                let small = sums.remove::<1>(module.small.id).unwrap().into_data();
+                let large = sums.remove::<2>(module.large.id).unwrap();
+                let part = division.part(ROWS * 1024);
+                (
+                    small,
+                    part.clone(),
+                    large.flatten::<1>(0, 1).slice([part]).into_data(),
+                )
+            });
+            let expected = filled(3.0, 3.0, &device).flatten::<1>(0, 1);
+            let mut end = 0;
+            for (small, part, large) in all {
+                assert_eq!(small, TensorData::from([4f32; 3]));
+                assert_eq!(large, expected.clone().slice([part.clone()]).into_data());
+                match is_divided {
+                    true => assert_eq!(part.start, end),
+                    false => assert_eq!(part, 0..ROWS * 1024),
+                }
+                end = part.end;
             }
-            let gradients = GradientsParams::from_grads(loss.backward(), &module);
-            let mut traffic = Traffic::default();
-            let loss = Some(Tensor::from_data([0.5], &device.clone().without_autodiff()));
-            let (mut sums, loss) = reduce(group, &module, gradients, loss, &mut traffic);
-            assert_eq!(loss.into_scalar::<f32>(), 1.5);
-            // The loss, two flags, and the elements.
-            assert_eq!(traffic.bytes_per_step, 4 * (1 + 2 + 3 + ROWS * 1024));
-            let small = sums.remove::<1>(module.small.id).unwrap().into_data();
-            let large = sums.remove::<2>(module.large.id).unwrap().into_data();
-            (small, large)
-        });
-        let expected = filled(3.0, 3.0).into_data();
-        for (small, large) in all {
-            assert_eq!(small, TensorData::from([4f32; 3]));
-            assert_eq!(large, expected);
+            assert_eq!(end, ROWS * 1024);
+        }
+    }
+
+    /// What the steps of a run leave: the parameters, the gradient norms, and the moments.
+    type Left = ([TensorData; 2], Vec<f32>, Parameters);
+
+    /// Takes steps on a group, each with all gradients of three ranks. `state` holds the moments
+    /// after `begin` steps.
+    fn steps(
+        group: &dyn Collective,
+        config: &OptimizerConfig,
+        module: Two,
+        begin: usize,
+        state: Option<Parameters>,
+        device: &Device,
+    ) -> (Two, Left) {
+        let mut optimizer = Optimizer::new(config);
+        let division = Division::of(group, &module);
+        if let Some(state) = state {
+            let shapes = trained_shapes(&module);
+            let loaded = optimizer.load_state(state, begin, &shapes, device, division);
+            loaded.unwrap();
+        }
+        let (mut module, mut norms, mut traffic) = (module, Vec::new(), Traffic::default());
+        for _ in 0..2 {
+            let mut own = GradientsAccumulator::new();
+            for rank in (0..3).filter(|rank| rank % group.size() == group.rank()) {
+                own.accumulate(&module, gradients(&module, rank, device));
+            }
+            let own = own.grads();
+            let (sums, _) = reduce(group, division, &module, own, None, &mut traffic);
+            let known = optimizer
+                .needs_norm(1.0)
+                .then(|| squares(&module, &sums, division).norm(group));
+            let norm = known.as_ref();
+            let (updated, squares) = optimizer.step(0.1, module, sums, norm, 1.0, division);
+            module = share(group, division, updated, &mut traffic);
+            let norm = known.unwrap_or_else(|| squares.norm(group));
+            norms.push(norm.into_scalar::<f32>());
+        }
+        let data = [
+            module.small.val().into_data(),
+            module.large.val().into_data(),
+        ];
+        let state = optimizer.state(group);
+        (module, (data, norms, state))
+    }
+
+    #[test]
+    fn divided_updates_equal_those_of_one_process() {
+        let device = Device::flex().autodiff();
+        for clip_norm in [None, Some(2.0)] {
+            let config = OptimizerConfig {
+                clip_norm,
+                ..OptimizerConfig::default()
+            };
+            let (module, (first, norms, state)) =
+                steps(&Alone, &config, two(&device), 0, None, &device);
+            assert_eq!(state.len(), 4);
+            // Go on with the moments of one process, with another number of processes.
+            let loaded = Some(state.clone());
+            let (_, later) = steps(&Alone, &config, module.clone(), 2, loaded, &device);
+            for size in [2, 3] {
+                let all = ranks(size, |group| {
+                    let (module, left) = steps(group, &config, two(&device), 0, None, &device);
+                    let loaded = Some(state.clone());
+                    (left, steps(group, &config, module, 2, loaded, &device).1)
+                });
+                for (rank, (left, left_later)) in all.into_iter().enumerate() {
+                    let expected = [(&first, &norms, &state), (&later.0, &later.1, &later.2)];
+                    for ((data, norms, state), expected) in
+                        [left, left_later].into_iter().zip(expected)
+                    {
+                        assert_eq!(&data, expected.0);
+                        let norms = norms.iter().zip(expected.1);
+                        for (norm, expected) in norms {
+                            assert!((norm / expected - 1.0).abs() < 1e-6, "{norm}, {expected}");
+                        }
+                        let of_rank_0 = (rank == 0).then(|| expected.2.clone());
+                        assert_eq!(state, of_rank_0.unwrap_or_default());
+                    }
+                }
+            }
         }
     }
 }

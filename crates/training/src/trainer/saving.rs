@@ -7,6 +7,7 @@ use anyhow::Result;
 use fused::FastPaths;
 use transformer::weights;
 
+use super::division::Division;
 use super::finished::Finished;
 use super::fit::Trainer;
 use super::optimizer::trained_shapes;
@@ -39,9 +40,11 @@ impl<M: SequenceModel> Trainer<'_, M> {
             UsageError::setting("run", files.path(name).display(), error.to_string())
         };
         if state.updates > 0 {
+            let model = self.learner.model();
+            let (trained, division) = (trained_shapes(model), Division::of(self.group, model));
             let optimizer = &mut self.learner.optimizer;
-            let trained = trained_shapes(self.learner.model.as_ref().expect("it was set"));
-            let loaded = optimizer.load_state(moments, state.updates, &trained, &self.device);
+            let (updates, device) = (state.updates, &self.device);
+            let loaded = optimizer.load_state(moments, updates, &trained, device, division);
             loaded.map_err(|error| unfit(checkpoint::OPTIMIZER, error))?;
         }
         if let Some(average) = &mut self.learner.average {
@@ -91,6 +94,7 @@ impl<M: SequenceModel> Trainer<'_, M> {
         if self.saved == Some(step) {
             return Ok(path);
         }
+        let moments = self.learner.optimizer.state(self.group);
         if !self.group.is_first() {
             (self.saved, self.saved_at) = (Some(step), Instant::now());
             return Ok(path);
@@ -103,7 +107,6 @@ impl<M: SequenceModel> Trainer<'_, M> {
             )));
         }
         self.state.metrics = self.folder.sync()?;
-        let moments = self.learner.optimizer.state();
         let state = serde_json::to_vec_pretty(&self.state)?;
         let config = serde_json::to_vec_pretty(self.config)?;
         let average = self.learner.average.as_ref();

@@ -9,8 +9,8 @@ use crate::backend::flex::{self, FlexTensor};
 use crate::memory::buffer::Buffer;
 use crate::profile::Timer;
 
-/// The fast path of an Adam update. Also returns the gradient's sum of squares if `is_measured`,
-/// else 0.
+/// The fast path of an Adam update. Also returns the sum of squares of the gradient's elements that
+/// belong to the part if `is_measured`, else 0.
 pub(super) fn step(
     adam: &Adam,
     state: AdamState,
@@ -20,20 +20,22 @@ pub(super) fn step(
 ) -> (AdamState, f64) {
     let _timer = Timer::of("adam");
     let gradient = flex::into_primitive(gradient).to_contiguous();
-    let gradient = flex::slice(&gradient);
+    let part = state.part;
+    let gradient = &flex::slice(&gradient)[part.clone()];
     let mut parameter = flex::into_primitive(state.parameter);
     let mut moment_1 = flex::into_primitive(state.moment_1);
     let mut moment_2 = flex::into_primitive(state.moment_2);
     let squares = flex::with_mut(&mut parameter, |parameter| {
         flex::with_mut(&mut moment_1, |moment_1| {
             flex::with_mut(&mut moment_2, |moment_2| {
-                let state = [parameter, moment_1, moment_2];
+                let state = [&mut parameter[part.clone()], moment_1, moment_2];
                 kernel::step(adam, state, gradient, scale, is_measured)
             })
         })
     });
     let state = AdamState {
         parameter: flex::from_primitive(parameter),
+        part,
         moment_1: flex::from_primitive(moment_1),
         moment_2: flex::from_primitive(moment_2),
     };

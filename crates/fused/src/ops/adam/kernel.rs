@@ -85,7 +85,8 @@ pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
         true => x.par_chunks(PIECE).map(sum_piece).collect(),
         false => x.chunks(PIECE).map(sum_piece).collect(),
     };
-    pieces.iter().sum()
+    // The sum of no pieces is 0, not -0.
+    pieces.iter().fold(0.0, |sum, piece| sum + piece)
 }
 
 /// Returns the sum of squares of one piece, computed on the calling thread.

@@ -18,11 +18,13 @@ impl Adam {
     ///
     /// In these formulas, `g` is the gradient times `scale`. On flex, gradient clipping therefore
     /// needs no separate pass. `scale` is a tensor on the device of the gradient; `None` means 1.
-    /// On flex, a contiguous tensor of the state that has a single owner is updated in place.
+    /// Only the elements `state.part` of the gradient are read. On flex, a contiguous tensor of the
+    /// state that has a single owner is updated in place.
     ///
     /// # Shapes
     ///
-    /// - state and gradient: `[N]`
+    /// - parameter and gradient: `[N]`
+    /// - moments: `[P]`, where `P` is the length of `state.part`
     /// - scale: `[1]`
     ///
     /// # Panics
@@ -44,6 +46,18 @@ impl Adam {
             let scale = scale.map_or(1.0, |scale| scale.clone().into_scalar());
             return flex::step(self, state, gradient, scale, false).0;
         }
+        let AdamState {
+            parameter,
+            part,
+            moment_1,
+            moment_2,
+        } = state;
+        let is_whole = part == (0..gradient.dims()[0]);
+        let of_part = |x: Tensor<1>| match is_whole {
+            true => x,
+            false => x.slice([part.clone()]),
+        };
+        let gradient = of_part(gradient);
         let gradient = match scale {
             Some(scale) => gradient * scale.clone(),
             None => gradient,
@@ -55,24 +69,31 @@ impl Adam {
             ..
         } = *self;
         let (beta_1, beta_2) = (self.beta_1, self.beta_2);
-        let moment_1 = state.moment_1 * beta_1 + gradient.clone() * (1.0 - beta_1);
-        let moment_2 = state.moment_2 * beta_2 + gradient.square() * (1.0 - beta_2);
+        let moment_1 = moment_1 * beta_1 + gradient.clone() * (1.0 - beta_1);
+        let moment_2 = moment_2 * beta_2 + gradient.square() * (1.0 - beta_2);
         let [rate, deviation] = self.corrections();
         let update = moment_1.clone() * rate / (moment_2.clone().sqrt() * deviation + epsilon);
-        let parameter = match weight_decay {
-            0.0 => state.parameter,
-            decay => state.parameter * (1.0 - learning_rate * f64::from(decay)),
+        let before = of_part(parameter.clone());
+        let before = match weight_decay {
+            0.0 => before,
+            decay => before * (1.0 - learning_rate * f64::from(decay)),
         };
+        let updated = before - update;
         AdamState {
-            parameter: parameter - update,
+            parameter: match is_whole {
+                true => updated,
+                false => parameter.slice_assign([part.clone()], updated),
+            },
+            part,
             moment_1,
             moment_2,
         }
     }
 
-    /// Returns the updated state, as [`step`](Self::step) without a scale does, and the gradient's
-    /// sum of squares as a tensor `[1]`. The sum equals [`sum_of_squares`](crate::sum_of_squares)
-    /// exactly. On flex, it is computed in the same pass as the update.
+    /// Returns the updated state, as [`step`](Self::step) without a scale does, and the sum of
+    /// squares of the gradient's elements `state.part` as a tensor `[1]`. The sum equals
+    /// [`sum_of_squares`](crate::sum_of_squares) of these elements exactly. On flex, it is computed
+    /// in the same pass as the update.
     ///
     /// # Panics
     ///
@@ -85,7 +106,7 @@ impl Adam {
             let (state, squares) = flex::step(self, state, gradient, 1.0, true);
             return (state, flex::scalar(squares));
         }
-        let squares = sum_of_squares(&gradient);
+        let squares = sum_of_squares(&gradient.clone().slice([state.part.clone()]));
         (self.step(state, gradient, None), squares)
     }
 }

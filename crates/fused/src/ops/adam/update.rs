@@ -1,5 +1,7 @@
 //! The settings and the state of an Adam update.
 
+use std::ops::Range;
+
 use burn::tensor::Tensor;
 
 /// Settings of one update by Adam (Kingma and Ba, 2015), or by AdamW with decoupled weight decay
@@ -32,29 +34,54 @@ impl Adam {
     }
 }
 
-/// A parameter and its moments, each `[N]`, without autodiff.
+/// A parameter and its moments, without autodiff. The moments may be those of a part of the
+/// parameter; updates then change only this part, as when processes divide the work.
 #[derive(Clone, Debug)]
 pub struct AdamState {
-    /// The parameter, `w`.
+    /// The parameter, `w`, `[N]`.
     pub parameter: Tensor<1>,
-    /// First moment `m`, the moving average of the gradients.
+    /// The elements of the parameter that are updated; `0..N` for all of them.
+    pub part: Range<usize>,
+    /// First moment `m`, the moving average of the gradients, of the elements `part`.
     pub moment_1: Tensor<1>,
-    /// Second moment `v`, the moving average of the squared gradients.
+    /// Second moment `v`, the moving average of the squared gradients, of the elements `part`.
     pub moment_2: Tensor<1>,
 }
 
 impl AdamState {
-    /// Panics unless the parameter and its moments have the gradient's size.
-    pub(super) fn check(&self, gradient: &Tensor<1>) {
-        let sizes = [
-            self.parameter.dims(),
-            self.moment_1.dims(),
-            self.moment_2.dims(),
-        ];
+    /// Returns the state of a parameter `[N]` before its first update, with moments of zero.
+    ///
+    /// # Panics
+    ///
+    /// If `part` is not within `0..N`.
+    pub fn new(parameter: Tensor<1>, part: Range<usize>) -> Self {
+        let [n] = parameter.dims();
         assert!(
-            sizes.iter().all(|size| *size == gradient.dims()),
-            "the gradient is {:?}, but parameter and moments are {sizes:?}",
-            gradient.dims()
+            part.start <= part.end && part.end <= n,
+            "the parameter is [{n}], which has no elements {part:?}"
+        );
+        let options = (&parameter.device(), parameter.dtype());
+        let zeros = || Tensor::zeros([part.len()], options.clone());
+        Self {
+            moment_1: zeros(),
+            moment_2: zeros(),
+            parameter,
+            part,
+        }
+    }
+
+    /// Panics unless the parameter has the gradient's size, and the moments have that of the part.
+    pub(super) fn check(&self, gradient: &Tensor<1>) {
+        let [n] = gradient.dims();
+        let parameter = self.parameter.dims();
+        assert!(
+            parameter == [n],
+            "the gradient is [{n}], but the parameter is {parameter:?}"
+        );
+        let (part, moments) = (&self.part, [self.moment_1.dims(), self.moment_2.dims()]);
+        assert!(
+            part.start <= part.end && part.end <= n && moments == [[part.len()]; 2],
+            "the parameter is [{n}], but the moments are {moments:?} for its elements {part:?}"
         );
     }
 }

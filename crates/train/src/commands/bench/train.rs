@@ -182,19 +182,20 @@ fn step(
     let gradients = learner.gradients(loss.clone());
     device.sync()?;
     let backward = begun.elapsed();
+    let before = learner.traffic.seconds;
     let (gradients, _) = learner.exchange(gradients, Some(loss.inner()), group);
-    let exchange = begun.elapsed();
-    learner.update(1e-4, gradients, None, 1.0);
+    learner.update(1e-4, gradients, None, 1.0, group);
     device.sync()?;
     let step = begun.elapsed();
-    let parts = [
+    let exchange = learner.traffic.seconds - before;
+    let [step, forward, backward] = [step, forward, backward].map(|time| time.as_secs_f64());
+    Ok([
         step,
         forward,
         backward - forward,
-        exchange - backward,
-        step - exchange,
-    ];
-    Ok(parts.map(|time| time.as_secs_f64()))
+        exchange,
+        step - backward - exchange,
+    ])
 }
 
 fn median(mut times: Vec<f64>) -> f64 {

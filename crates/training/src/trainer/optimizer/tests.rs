@@ -1,6 +1,7 @@
 use burn::tensor::TensorData;
 
 use super::*;
+use crate::collective::Alone;
 
 #[derive(Module, Debug)]
 struct Two {
@@ -84,9 +85,19 @@ fn check_scaled(
     ] {
         let gradient = [a[0], a[1], b].map(f64::from);
         let gradients = gradients(&module, a.map(|a| a * loss_scale), b * loss_scale);
-        let known = is_known.then(|| gradient_norm(&module, &gradients) / loss_scale);
-        let norm;
-        (module, norm) = optimizer.step(0.1, module, gradients, known, loss_scale.into());
+        let scale = loss_scale.into();
+        let known = (is_known || optimizer.needs_norm(scale))
+            .then(|| squares(&module, &gradients, Division::NONE).norm(&Alone) / loss_scale);
+        let step = optimizer.step(
+            0.1,
+            module,
+            gradients,
+            known.as_ref(),
+            scale,
+            Division::NONE,
+        );
+        module = step.0;
+        let norm = known.unwrap_or_else(|| step.1.norm(&Alone));
         let norm: f64 = norm.into_scalar::<f32>().into();
         let expected = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
         assert!((norm - expected).abs() < 1e-5, "{norm}, by hand {expected}");
@@ -151,25 +162,28 @@ fn a_reloaded_optimizer_continues_to_the_last_bit() {
         let module = two(&device);
         let first = gradients(&module, [1.0, 2.0], 3.0);
         let step = |optimizer: &mut Optimizer, module: &Two, gradients: GradientsParams| {
-            optimizer.step(0.1, module.clone(), gradients, None, 1.0).0
+            let module = module.clone();
+            optimizer
+                .step(0.1, module, gradients, None, 1.0, Division::NONE)
+                .0
         };
         let module = step(&mut optimizer, &module, first);
         let shapes = BTreeMap::from([("weight".into(), vec![2, 1]), ("bias".into(), vec![1])]);
         let mut reloaded = Optimizer::new(&config);
-        let state = optimizer.state();
+        let state = optimizer.state(&Alone);
         assert_eq!(state.len(), 4);
         reloaded
-            .load_state(state.clone(), 1, &shapes, &device)
+            .load_state(state.clone(), 1, &shapes, &device, Division::NONE)
             .unwrap();
         let go_on = |optimizer: &mut Optimizer| {
             let gradients = gradients(&module, [-1.0, 0.5], 2.0);
             numbers(&step(optimizer, &module, gradients))
         };
         assert_eq!(go_on(&mut reloaded), go_on(&mut optimizer));
-        assert_eq!(reloaded.state(), optimizer.state());
+        assert_eq!(reloaded.state(&Alone), optimizer.state(&Alone));
 
         let mut refused = |state: Parameters| {
-            let error = reloaded.load_state(state, 1, &shapes, &device);
+            let error = reloaded.load_state(state, 1, &shapes, &device, Division::NONE);
             error.unwrap_err().to_string()
         };
         let mut less = state.clone();
@@ -180,9 +194,9 @@ fn a_reloaded_optimizer_continues_to_the_last_bit() {
         one.retain(|name, _| name.ends_with("weight"));
         let mut trained = Optimizer::new(&config);
         trained
-            .load_state(one.clone(), 1, &shapes, &device)
+            .load_state(one.clone(), 1, &shapes, &device, Division::NONE)
             .unwrap();
-        assert_eq!(trained.state(), one);
+        assert_eq!(trained.state(&Alone), one);
         let mut more = state;
         more.insert("moment_1.other".into(), TensorData::from([1.0f32]));
         assert!(refused(more).contains("has a tensor moment_1.other"));
