@@ -31,15 +31,35 @@ impl WithSimd for Largest<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) -> f32 {
-        let (vectors, tail) = S::as_simd_f32s(self.0);
-        let lowest = simd.splat_f32s(f32::NEG_INFINITY);
-        // For NaN, the comparison is false and selects `m`, the largest element so far.
-        let largest = vectors.iter().fold(lowest, |m, &x| {
-            simd.select_f32s(simd.greater_than_f32s(x, m), x, m)
-        });
-        let tail = tail.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-        simd.reduce_max_f32s(largest).max(tail)
+        largest(simd, self.0)
     }
+}
+
+/// Returns the largest element that is not NaN, or minus infinity if there is none.
+#[inline(always)]
+pub(crate) fn largest<S: Simd>(simd: S, x: &[f32]) -> f32 {
+    let (vectors, tail) = S::as_simd_f32s(x);
+    let lowest = simd.splat_f32s(f32::NEG_INFINITY);
+    // For NaN, the comparison is false and selects `m`, the largest element so far.
+    let larger = |m, x| simd.select_f32s(simd.greater_than_f32s(x, m), x, m);
+    let mut m = vectors.iter().fold(lowest, |m, &x| larger(m, x));
+    if !tail.is_empty() {
+        let is_loaded = simd.mask_between_m32s(0, tail.len() as u32).mask();
+        let x = simd.select_f32s(is_loaded, simd.partial_load_f32s(tail), lowest);
+        m = larger(m, x);
+    }
+    simd.reduce_max_f32s(m)
+}
+
+/// Returns the largest element that is not NaN, or `None` if every element is minus infinity or
+/// there is no element. If all elements are NaN or minus infinity, and at least one is NaN, returns
+/// minus infinity. A softmax of such elements is then NaN.
+#[cfg(feature = "flex")]
+#[inline(always)]
+pub(crate) fn largest_score<S: Simd>(simd: S, x: &[f32]) -> Option<f32> {
+    let largest = largest(simd, x);
+    let is_any = largest > f32::NEG_INFINITY || x.iter().any(|x| x.is_nan());
+    is_any.then_some(largest)
 }
 
 struct SumOfExp<'a> {

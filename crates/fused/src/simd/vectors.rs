@@ -1,4 +1,4 @@
-//! Dot products, scaled sums and maxima of slices.
+//! Dot products and scaled sums of slices.
 
 use pulp::Simd;
 
@@ -37,26 +37,4 @@ pub(crate) fn add_scaled<S: Simd>(simd: S, to: &mut [f32], factor: f32, from: &[
         );
         simd.partial_store_f32s(to_tail, simd.mul_add_e_f32s(factor, from, old));
     }
-}
-
-/// Returns the largest element that is not NaN, or `None` if every element is minus infinity or
-/// there is no element. If all elements are NaN or minus infinity, and at least one is NaN, returns
-/// minus infinity. A softmax of such elements is then NaN.
-#[inline(always)]
-pub(crate) fn largest(x: &[f32]) -> Option<f32> {
-    // The compiler turns the array of lanes into vectors.
-    const LANES: usize = 32;
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    let (lines, rest) = x.as_chunks::<LANES>();
-    for line in lines {
-        for (m, &x) in lanes.iter_mut().zip(line) {
-            *m = if x > *m { x } else { *m };
-        }
-    }
-    for (m, &x) in lanes.iter_mut().zip(rest) {
-        *m = if x > *m { x } else { *m };
-    }
-    let largest = lanes.iter().fold(f32::NEG_INFINITY, |m, &x| m.max(x));
-    let is_any = largest > f32::NEG_INFINITY || x.iter().any(|x| x.is_nan());
-    is_any.then_some(largest)
 }

@@ -14,11 +14,10 @@ use super::heads::{
     Attention, BLOCK, SCRATCH, Scratch, by_head, for_each, rows, rows_of, transpose,
 };
 use crate::memory::buffer::Buffer;
-use crate::simd::exp::exponentiate;
+use crate::simd::exp::{exponentiate, largest_score};
 use crate::simd::level::arch;
 use crate::simd::matmul::matrix::Matrix;
 use crate::simd::matmul::set_matmul;
-use crate::simd::vectors::largest;
 
 impl Attention<'_> {
     /// Returns the output, `[B, T, H * K]`, and the log-sum-exp of each row of scores, `[B, H, T]`.
@@ -101,7 +100,7 @@ impl WithSimd for Softmax<'_, '_> {
         let rows = self.weights.chunks_exact_mut(s).zip(self.lse);
         for ((weights, lse_of_row), t) in rows.zip(first..) {
             self.attention.mask_row(row, head, t, weights);
-            let Some(largest) = largest(weights) else {
+            let Some(largest) = largest_score(simd, weights) else {
                 weights.fill(0.0);
                 *lse_of_row = f32::INFINITY;
                 continue;

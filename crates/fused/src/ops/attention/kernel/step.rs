@@ -6,9 +6,9 @@ use pulp::{Simd, WithSimd};
 use super::super::cache_index::CacheIndex;
 use crate::memory::buffer::Buffer;
 use crate::parallel::*;
-use crate::simd::exp::exponentiate;
+use crate::simd::exp::{exponentiate, largest_score};
 use crate::simd::level::arch;
-use crate::simd::vectors::{add_scaled, dot, largest};
+use crate::simd::vectors::{add_scaled, dot};
 
 /// Number of multiply-adds of queries and keys below which a second thread costs more than it
 /// saves.
@@ -144,7 +144,7 @@ impl WithSimd for Targets<'_> {
             // Without keys, the length is 0. `chunks_exact_mut` would panic for chunks of 0
             // elements.
             for weights in weights.chunks_exact_mut(attention.length.max(1)) {
-                let Some(largest) = largest(weights) else {
+                let Some(largest) = largest_score(simd, weights) else {
                     weights.fill(0.0);
                     continue;
                 };
