@@ -61,7 +61,7 @@ impl AdamState {
             "the parameter is [{n}], which has no elements {part:?}"
         );
         let options = (&parameter.device(), parameter.dtype());
-        let zeros = || Tensor::zeros([part.len()], options.clone());
+        let zeros = || Tensor::zeros([part.len()], options);
         Self {
             moment_1: zeros(),
             moment_2: zeros(),
