@@ -81,14 +81,12 @@ impl CachedAttention<'_> {
         }
     }
 
-    /// Returns the key (`part` 0) or the value (`part` 1) at position `t` of a target, for each of
-    /// the `G` heads of keys.
+    /// Returns the keys (`part` 0) or the values (`part` 1) at position `t` of a target. `width` is
+    /// their number of elements in all heads, `G * K`.
     #[inline(always)]
-    fn heads(&self, target: usize, t: usize, part: usize) -> std::slice::ChunksExact<'_, f32> {
+    fn heads(&self, target: usize, t: usize, part: usize, width: usize) -> &[f32] {
         let token = self.cache_row(target, t) * self.capacity + t;
-        let width = self.n_heads / self.group * self.d_head;
-        let begin = (token * 2 + part) * width;
-        self.packed[begin..begin + width].chunks_exact(self.d_head)
+        &self.packed[(token * 2 + part) * width..][..width]
     }
 
     fn is_blocked(&self, target: usize, t: usize) -> bool {
@@ -109,14 +107,26 @@ impl WithSimd for Targets<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
+        // A group size that the compiler knows makes the usual case faster.
+        match self.attention.group {
+            1 => self.run(simd, 1),
+            group => self.run(simd, group),
+        }
+    }
+}
+
+impl Targets<'_> {
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S, group: usize) {
         let Self {
             attention,
             first,
             output,
         } = self;
-        let scale = attention.scale;
-        let width = attention.n_heads * attention.d_head;
-        let group_width = attention.group * attention.d_head;
+        let (scale, d_head) = (attention.scale, attention.d_head);
+        let width = attention.n_heads * d_head;
+        let key_width = attention.n_heads / group * d_head;
+        let group_width = group * d_head;
         // Tokens are read in memory order: all heads of one token, then all heads of the next.
         let mut weights = WEIGHTS.take();
         weights.resize(attention.n_heads * attention.length, 0.0);
@@ -128,9 +138,10 @@ impl WithSimd for Targets<'_> {
                     weights.for_each(|weight| *weight = f32::NEG_INFINITY);
                     continue;
                 }
+                let keys = attention.heads(target, t, 0, key_width);
                 let groups = query.chunks_exact(group_width);
-                for (queries, key) in groups.zip(attention.heads(target, t, 0)) {
-                    let queries = queries.chunks_exact(attention.d_head);
+                for (queries, key) in groups.zip(keys.chunks_exact(d_head)) {
+                    let queries = queries.chunks_exact(d_head);
                     for (query, weight) in queries.zip(&mut weights) {
                         *weight = scale * dot(simd, query, key);
                     }
@@ -155,9 +166,10 @@ impl WithSimd for Targets<'_> {
             }
             for t in 0..attention.length {
                 let mut weights = weights[t..].iter().step_by(attention.length);
+                let values = attention.heads(target, t, 1, key_width);
                 let groups = output.chunks_exact_mut(group_width);
-                for (outputs, value) in groups.zip(attention.heads(target, t, 1)) {
-                    let outputs = outputs.chunks_exact_mut(attention.d_head);
+                for (outputs, value) in groups.zip(values.chunks_exact(d_head)) {
+                    let outputs = outputs.chunks_exact_mut(d_head);
                     for (output, &weight) in outputs.zip(&mut weights) {
                         if weight != 0.0 {
                             add_scaled(simd, output, weight, value);
