@@ -127,7 +127,7 @@ fn large_parameters_are_divided_and_train_and_resume_like_small_ones() {
     let flags = |run: &str, steps: usize| {
         format!(
             "--batch-size 16 --d-model 256 --heads 2 --d-ff 2560 --layers 1 --symbols 9 --max-length 5 \
-             --steps {steps} --dropout 0 --learning-rate 3e-4 --run-dir {run}"
+             --steps {steps} --dropout 0 --learning-rate 3e-4 --clip-norm 0.5 --run-dir {run}"
         )
     };
     succeed(&mut alone(path, &flags("alone", 4)));

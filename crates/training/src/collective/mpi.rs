@@ -66,11 +66,15 @@ impl Mpi {
         self.local_size
     }
 
-    /// Divides the part of each process into blocks, so that the first blocks of all parts have
-    /// [`PART`] elements together, and so on. Returns the first blocks by rank, then the second.
+    fn block_length(&self) -> usize {
+        (PART / self.size()).max(1)
+    }
+
+    /// Divides the part of each process into blocks that stay in the cache of a processor: the
+    /// first blocks of all parts have [`PART`] elements together, and so on. Returns the first
+    /// blocks by rank, then the second ones.
     fn blocks(&self, count: usize) -> impl Iterator<Item = Vec<Range<usize>>> + use<> {
-        let size = self.size();
-        let length = (PART / size).max(1);
+        let (size, length) = (self.size(), self.block_length());
         let parts: Vec<Range<usize>> = (0..size).map(|rank| part(count, rank, size)).collect();
         (0..count.div_ceil(size)).step_by(length).map(move |at| {
             let block = |part: &Range<usize>| {
@@ -137,7 +141,7 @@ impl Collective for Mpi {
 
     fn sum_parts(&self, values: &mut [f32]) {
         let own = self.rank();
-        let mut addends = vec![0.0; PART];
+        let mut addends = vec![0.0; self.block_length()];
         for blocks in self.blocks(values.len()) {
             for (to, from) in self.rounds() {
                 let addends = &mut addends[..blocks[own].len()];

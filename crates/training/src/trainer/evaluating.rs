@@ -39,9 +39,12 @@ impl<M: SequenceModel> Trainer<'_, M> {
         };
         let is_best = self.state.evaluated(config.best_by, value);
         self.folder.event(Event::Evaluation(&evaluation))?;
-        if let Err(error) = observer.event(Event::Evaluation(&evaluation)) {
+        // If only one process fails, the others must save together with it.
+        let told = observer.event(Event::Evaluation(&evaluation));
+        if self.group.any(told.is_err()) {
             self.save(observer)?;
-            return Err(error);
+            told?;
+            anyhow::bail!("another process failed after step {}", self.state.step);
         }
         if is_best {
             self.tell_best(observer)?;

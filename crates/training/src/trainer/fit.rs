@@ -173,8 +173,17 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
     ///
     /// Rank 0 needs the folder of the run. The other processes need a folder that
     /// [follows](RunFolder::follow) it.
+    ///
+    /// # Panics
+    ///
+    /// If the trainer has already [resumed](Self::resume) a run, because the group decides which
+    /// moments of a checkpoint a process keeps.
     #[must_use]
     pub fn with_group(mut self, group: &'a dyn Collective) -> Self {
+        assert!(
+            self.saved.is_none(),
+            "a trainer needs its group before it resumes a run"
+        );
         self.state.processes = group.size();
         Self { group, ..self }
     }
@@ -281,12 +290,11 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
             let has_ended = end.is_some();
             self.state.ended_of = has_ended.then_some(steps);
             self.state.end_reason = end;
-            let asked = observer.wants_to_stop();
-            let stopped_by = self.stopped_by(asked);
             let (every, seconds) = (config.checkpointing.every, config.checkpointing.seconds);
             let is_regular = every.is_some_and(|every| step.is_multiple_of(every));
             let unsaved = self.saved_at.elapsed().as_secs_f64();
             let is_late = seconds.is_some_and(|seconds| unsaved >= seconds);
+            let (stopped_by, is_late) = self.agreed(observer.wants_to_stop(), is_late);
             if has_ended || is_best || stopped_by.is_some() || is_regular || is_late {
                 let path = self.save(observer)?;
                 if let (Some(by), false) = (stopped_by, has_ended) {
@@ -306,18 +314,25 @@ impl<'a, M: SequenceModel> Trainer<'a, M> {
         Ok(None)
     }
 
-    /// Returns what stops the run; `None` if it continues. A group stops if any of its processes
-    /// should stop. `asked` is what stops this process; `None` if it should continue.
-    fn stopped_by(&self, asked: Option<&'static str>) -> Option<&'static str> {
+    /// Returns what stops the run, or `None` if it continues, and whether a checkpoint is late.
+    ///
+    /// `asked` is what stops this process; `None` if it should continue. A group stops if any of
+    /// its processes should stop. Whether a checkpoint is late is up to rank 0, because the clocks
+    /// of processes differ, and all must save after the same step.
+    fn agreed(&self, asked: Option<&'static str>, is_late: bool) -> (Option<&'static str>, bool) {
         /// Signals that can stop a process.
         const SIGNALS: [&str; 3] = ["SIGHUP", "SIGINT", "SIGTERM"];
         if self.group.size() == 1 {
-            return asked;
+            return (asked, is_late);
         }
-        let all = self.group.gather(asked.unwrap_or_default().as_bytes());
-        let by = all.iter().find(|by| !by.is_empty())?;
-        let known = SIGNALS.into_iter().find(|signal| signal.as_bytes() == by);
-        known.or(asked).or(Some("another process"))
+        let own = (asked.unwrap_or_default().to_owned(), is_late);
+        let all = self.group.gather_values(&own);
+        let is_late = all[0].1;
+        let Some((by, _)) = all.into_iter().find(|(by, _)| !by.is_empty()) else {
+            return (None, is_late);
+        };
+        let known = SIGNALS.into_iter().find(|signal| *signal == by);
+        (known.or(asked).or(Some("another process")), is_late)
     }
 
     /// Returns the number of steps between two evaluations. The default is the length of

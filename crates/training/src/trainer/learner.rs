@@ -1,5 +1,7 @@
 //! Single training steps of a model and its optimizer.
 
+use std::time::Instant;
+
 use anyhow::Result;
 use burn::optim::{GradientsAccumulator, GradientsParams};
 use burn::tensor::Tensor;
@@ -7,10 +9,10 @@ use transformer::CrossEntropy;
 
 use super::average::MovingAverage;
 use super::division::Division;
-use super::optimizer::{Optimizer, squares};
+use super::optimizer::Optimizer;
 use super::precision::Mixed;
 use super::reduce::{Traffic, reduce, share};
-use super::sums::Sum;
+use super::sums::{Squares, Sum};
 use crate::collective::{Alone, Collective};
 use crate::config::{LoraConfig, RunConfig};
 use crate::data::Batch;
@@ -110,7 +112,7 @@ impl<M: SequenceModel> Learner<M> {
 
     /// Takes a step together with the other processes of a group. `batches` are the share of this
     /// process, and `tokens` is the number of tokens in the shares of all processes. Losses and
-    /// gradients are summed over all processes, so that each makes the same update.
+    /// gradients are summed over all processes, so that all have the same model after the step.
     ///
     /// See [`step`](Self::step) for the other arguments.
     pub fn shared_step(
@@ -134,11 +136,11 @@ impl<M: SequenceModel> Learner<M> {
             };
             accumulator.accumulate(self.model(), self.gradients(scaled));
         }
-        let (gradients, loss) = self.exchange(accumulator.grads(), sum.0, group);
+        let (mut gradients, loss) = self.exchange(accumulator.grads(), sum.0, group);
         let factor = factor.unwrap_or(1.0);
         let (mut skipped, mut norm) = (false, None);
         if let Some(scale) = scale {
-            let computed = self.gradient_norm(&gradients, group) / factor;
+            let computed = self.gradient_norm(&mut gradients, group) / factor;
             skipped = !scale.observe(computed.clone().into_scalar::<f32>().is_finite());
             norm = Some(computed);
         }
@@ -199,9 +201,27 @@ impl<M: SequenceModel> Learner<M> {
 
     /// Returns the global norm of gradients that all processes of a group have
     /// [exchanged](Self::exchange), `[1]`.
-    fn gradient_norm(&self, gradients: &GradientsParams, group: &dyn Collective) -> Tensor<1> {
-        let division = Division::of(group, self.model());
-        squares(self.model(), gradients, division).norm(group)
+    fn gradient_norm(
+        &mut self,
+        gradients: &mut GradientsParams,
+        group: &dyn Collective,
+    ) -> Tensor<1> {
+        let model = self.model.as_ref().expect("no update is under way");
+        let division = Division::of(group, model);
+        let device = model.devices().remove(0);
+        // Only the mutable reference can be sent to another thread.
+        let squares = fused::in_pool(&device, move || Squares::of(model, gradients, division));
+        self.norm_of(squares, group)
+    }
+
+    /// Returns the norm of gradients, `[1]`, whose sums of squares this process has.
+    fn norm_of(&mut self, squares: Squares, group: &dyn Collective) -> Tensor<1> {
+        let begun = Instant::now();
+        let norm = squares.norm(group);
+        if group.size() > 1 {
+            self.traffic.seconds += begun.elapsed().as_secs_f64();
+        }
+        norm
     }
 
     /// Updates all parameters that have a gradient, and returns the global gradient norm before
@@ -213,17 +233,17 @@ impl<M: SequenceModel> Learner<M> {
     ///
     /// # Panics
     ///
-    /// If no parameter has a gradient.
+    /// If no parameter has a gradient, or if an earlier update had a group of another size.
     pub fn update(
         &mut self,
         learning_rate: f64,
-        gradients: GradientsParams,
+        mut gradients: GradientsParams,
         norm: Option<Tensor<1>>,
         loss_scale: f64,
         group: &dyn Collective,
     ) -> Tensor<1> {
         let is_needed = norm.is_none() && self.optimizer.needs_norm(loss_scale);
-        let computed = is_needed.then(|| self.gradient_norm(&gradients, group) / loss_scale);
+        let computed = is_needed.then(|| self.gradient_norm(&mut gradients, group) / loss_scale);
         let norm = norm.or(computed);
         let model = self.model.take().expect("no update is under way");
         let division = Division::of(group, &model);
@@ -237,6 +257,6 @@ impl<M: SequenceModel> Learner<M> {
             1 => model,
             _ => share(group, division, model, &mut self.traffic),
         });
-        norm.unwrap_or_else(|| squares.norm(group))
+        norm.unwrap_or_else(|| self.norm_of(squares, group))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use burn::module::{Module, ModuleVisitor, Param};
+use burn::module::{Module, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use fused::{Adam, AdamState};
@@ -100,13 +100,17 @@ impl Optimizer {
     /// the parameter `NAME` have the names `moment_1.NAME` and `moment_2.NAME`.
     ///
     /// All processes of a group must call this method, because each has the moments of its parts.
-    /// Rank 0 alone gets them.
+    /// Rank 0 alone gets the moments. `group` must be the group of the updates.
     pub fn state(&self, group: &dyn Collective) -> Parameters {
         let mut state = Parameters::new();
         for (name, moments) in &self.moments {
             for (number, moment) in [(1, &moments.first), (2, &moments.second)] {
+                let is_whole = moment.dims() == [moments.count];
+                if is_whole && !group.is_first() {
+                    continue;
+                }
                 let mut data = moment.to_data();
-                if data.num_elements() < moments.count {
+                if !is_whole {
                     let own: &[f32] = data.as_slice().expect("moments are f32");
                     let mut all = vec![0.0; moments.count];
                     all[group.part(moments.count)].copy_from_slice(own);
@@ -186,42 +190,6 @@ pub(super) fn trained_shapes<M: Module>(module: &M) -> BTreeMap<String, Vec<usiz
     let mut shapes = Shapes(BTreeMap::new());
     visit_named(module, &mut shapes);
     shapes.0
-}
-
-/// Returns the sums of squares of this process's parts of the gradients of all parameters.
-pub(crate) fn squares<M: Module>(
-    module: &M,
-    gradients: &GradientsParams,
-    division: Division,
-) -> Squares {
-    struct Visitor<'a> {
-        gradients: &'a GradientsParams,
-        division: Division,
-        squares: Squares,
-    }
-    impl ModuleVisitor for Visitor<'_> {
-        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-            let Some(gradient) = self.gradients.get::<D>(param.id) else {
-                return;
-            };
-            let count = gradient.shape().num_elements();
-            match self.division.divides(count) {
-                false => self.squares.add(fused::sum_of_squares(&gradient), false),
-                true => {
-                    let flat = gradient.reshape([count]);
-                    let part = flat.slice([self.division.part(count)]);
-                    self.squares.add(fused::sum_of_squares(&part), true);
-                }
-            }
-        }
-    }
-    let mut visitor = Visitor {
-        gradients,
-        division,
-        squares: Squares::default(),
-    };
-    module.visit(&mut visitor);
-    visitor.squares
 }
 
 /// Replaces the values of a parameter by `f` of them, without autodiff. Whether the parameter is

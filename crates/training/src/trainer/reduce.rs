@@ -13,7 +13,9 @@ use crate::collective::Collective;
 /// How much data a process sends to the others in a step, and how long the exchanges took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
-    /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter.
+    /// Bytes of one step: the gradients, the loss, and a flag for each trained parameter. Of a
+    /// divided parameter, a process sends parts of the gradient and then of the parameter, which
+    /// count as one gradient.
     pub bytes_per_step: usize,
     /// Seconds, over all steps, in which the process exchanged gradients and parameters or waited
     /// for others to do so.
@@ -195,17 +197,21 @@ mod tests {
     use burn::optim::GradientsAccumulator;
     use transformer::weights::Parameters;
 
-    use super::super::optimizer::{Optimizer, squares, trained_shapes};
+    use super::super::optimizer::{Optimizer, trained_shapes};
+    use super::super::sums::Squares;
     use super::*;
     use crate::collective::Alone;
     use crate::collective::threads::ranks;
     use crate::config::OptimizerConfig;
 
-    /// A small and a large parameter.
+    /// A small and a large parameter, a large one that never has a gradient, and a large one that is
+    /// not trained.
     #[derive(Module, Debug)]
-    struct Two {
+    struct Four {
         small: Param<Tensor<1>>,
         large: Param<Tensor<2>>,
+        unused: Param<Tensor<2>>,
+        frozen: Param<Tensor<2>>,
     }
 
     const ROWS: usize = LARGE / 1024 + 1;
@@ -215,16 +221,18 @@ mod tests {
         Tensor::from_data(TensorData::new(numbers.collect(), [ROWS, 1024]), device)
     }
 
-    fn two(device: &Device) -> Two {
-        Two {
+    fn four(device: &Device) -> Four {
+        Four {
             small: Param::from_data([1.0, 2.0, 3.0], device),
             large: Param::from_tensor(filled(0.0, 0.01, device)),
+            unused: Param::from_tensor(filled(5.0, 1.0, device)),
+            frozen: Param::from_tensor(filled(6.0, 1.0, device)).set_require_grad(false),
         }
     }
 
     /// Returns the gradients of a loss of one rank. Rank 1 has no gradient of the small parameter,
     /// and the others differ.
-    fn gradients(module: &Two, rank: usize, device: &Device) -> GradientsParams {
+    fn gradients(module: &Four, rank: usize, device: &Device) -> GradientsParams {
         let rank = rank as f32;
         let mut loss = (module.large.val() * filled(rank, 1.0, device)).sum();
         if rank != 1.0 {
@@ -238,7 +246,7 @@ mod tests {
         let device = Device::flex().autodiff();
         for is_divided in [false, true] {
             let all = ranks(3, |group| {
-                let module = two(&device);
+                let module = four(&device);
                 let division = match is_divided {
                     true => Division::of(group, &module),
                     false => Division::NONE,
@@ -255,8 +263,9 @@ mod tests {
                     &mut traffic,
                 );
                 assert_eq!(loss.into_scalar::<f32>(), 1.5);
-                // The loss, two flags, and the elements.
-                assert_eq!(traffic.bytes_per_step, 4 * (1 + 2 + 3 + ROWS * 1024));
+                // The loss, three flags, and the elements of three parameters.
+                assert_eq!(traffic.bytes_per_step, 4 * (1 + 3 + 3 + 2 * ROWS * 1024));
+                assert!(sums.remove::<2>(module.unused.id).is_none());
                 let small = sums.remove::<1>(module.small.id).unwrap().into_data();
                 let large = sums.remove::<2>(module.large.id).unwrap();
                 let part = division.part(ROWS * 1024);
@@ -282,18 +291,18 @@ mod tests {
     }
 
     /// What the steps of a run leave: the parameters, the gradient norms, and the moments.
-    type Left = ([TensorData; 2], Vec<f32>, Parameters);
+    type Left = ([TensorData; 4], Vec<f32>, Parameters);
 
     /// Takes steps on a group, each with all gradients of three ranks. `state` holds the moments
     /// after `begin` steps.
     fn steps(
         group: &dyn Collective,
         config: &OptimizerConfig,
-        module: Two,
+        module: Four,
         begin: usize,
         state: Option<Parameters>,
         device: &Device,
-    ) -> (Two, Left) {
+    ) -> (Four, Left) {
         let mut optimizer = Optimizer::new(config);
         let division = Division::of(group, &module);
         if let Some(state) = state {
@@ -311,7 +320,7 @@ mod tests {
             let (sums, _) = reduce(group, division, &module, own, None, &mut traffic);
             let known = optimizer
                 .needs_norm(1.0)
-                .then(|| squares(&module, &sums, division).norm(group));
+                .then(|| Squares::of(&module, &sums, division).norm(group));
             let norm = known.as_ref();
             let (updated, squares) = optimizer.step(0.1, module, sums, norm, 1.0, division);
             module = share(group, division, updated, &mut traffic);
@@ -321,6 +330,8 @@ mod tests {
         let data = [
             module.small.val().into_data(),
             module.large.val().into_data(),
+            module.unused.val().into_data(),
+            module.frozen.val().into_data(),
         ];
         let state = optimizer.state(group);
         (module, (data, norms, state))
@@ -335,14 +346,14 @@ mod tests {
                 ..OptimizerConfig::default()
             };
             let (module, (first, norms, state)) =
-                steps(&Alone, &config, two(&device), 0, None, &device);
+                steps(&Alone, &config, four(&device), 0, None, &device);
             assert_eq!(state.len(), 4);
             // Go on with the moments of one process, with another number of processes.
             let loaded = Some(state.clone());
             let (_, later) = steps(&Alone, &config, module.clone(), 2, loaded, &device);
             for size in [2, 3] {
                 let all = ranks(size, |group| {
-                    let (module, left) = steps(group, &config, two(&device), 0, None, &device);
+                    let (module, left) = steps(group, &config, four(&device), 0, None, &device);
                     let loaded = Some(state.clone());
                     (left, steps(group, &config, module, 2, loaded, &device).1)
                 });

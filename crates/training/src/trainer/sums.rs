@@ -1,7 +1,10 @@
 //! Sums over the parameters of a model, and over the processes of a group.
 
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
 use burn::tensor::{DType, Tensor};
 
+use super::division::Division;
 use crate::collective::Collective;
 
 /// Sum of tensors, which stays on the device; `None` before the first tensor is added.
@@ -31,6 +34,40 @@ pub struct Squares {
 }
 
 impl Squares {
+    /// Returns the sums of squares of the gradients of all parameters. Of divided parameters, only
+    /// this process's parts count.
+    pub fn of<M: Module>(module: &M, gradients: &GradientsParams, division: Division) -> Self {
+        struct Visitor<'a> {
+            gradients: &'a GradientsParams,
+            division: Division,
+            squares: Squares,
+        }
+        impl ModuleVisitor for Visitor<'_> {
+            fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+                let Some(gradient) = self.gradients.get::<D>(param.id) else {
+                    return;
+                };
+                let count = gradient.shape().num_elements();
+                let is_part = self.division.divides(count);
+                let squares = match is_part {
+                    false => fused::sum_of_squares(&gradient),
+                    true => {
+                        let part = self.division.part(count);
+                        fused::sum_of_squares(&gradient.reshape([count]).slice([part]))
+                    }
+                };
+                self.squares.add(squares, is_part);
+            }
+        }
+        let mut visitor = Visitor {
+            gradients,
+            division,
+            squares: Self::default(),
+        };
+        module.visit(&mut visitor);
+        visitor.squares
+    }
+
     /// Adds the sum of squares `[1]` of a gradient or, if `is_part`, of a part of a gradient.
     pub(super) fn add(&mut self, squares: Tensor<1>, is_part: bool) {
         match is_part {
@@ -44,7 +81,7 @@ impl Squares {
     /// # Panics
     ///
     /// If nothing was added.
-    pub(super) fn norm(mut self, group: &dyn Collective) -> Tensor<1> {
+    pub fn norm(mut self, group: &dyn Collective) -> Tensor<1> {
         if let Some(parts) = self.parts.0 {
             let device = parts.device();
             let mut sum = [parts.into_scalar::<f32>()];

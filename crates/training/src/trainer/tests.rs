@@ -1,10 +1,13 @@
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use burn::tensor::Device;
-use transformer::weights;
+use transformer::{Transformer, weights};
 
-use super::{Ending, Stepper, Trainer};
+use super::division::LARGE;
+use super::{Ending, Event, Observer, Stepper, Trainer};
+use crate::collective::Alone;
 use crate::collective::threads::ranks;
 use crate::config::{RunConfig, Schedule};
 use crate::data::DataConfig;
@@ -144,16 +147,15 @@ fn the_logged_gradient_norm_is_that_before_clipping() {
     assert_ne!(plain[5]["loss"], clipped[5]["loss"]);
 }
 
-/// Trains in a group of `size` processes. The last process has the configuration `other`, if it is
-/// given. Returns the parameters or the error of each process, and the lines of `metrics.jsonl`.
-fn run_group(
+/// Trains in a group of `size` processes, and calls `train` for each. The last process has the
+/// configuration `other`, if it is given. Returns the results by rank, and the lines of
+/// `metrics.jsonl`.
+fn group_results<T: Send>(
     size: usize,
     config: &RunConfig,
     other: Option<&RunConfig>,
-) -> (
-    Vec<Result<weights::Parameters, String>>,
-    Vec<serde_json::Value>,
-) {
+    train: impl Fn(Trainer<'_, Transformer>) -> T + Sync,
+) -> (Vec<T>, Vec<serde_json::Value>) {
     let _alone = alone();
     let parent = tempfile::tempdir().unwrap();
     let path = parent.path().join("run");
@@ -167,13 +169,97 @@ fn run_group(
             false => RunFolder::follow(&path),
         };
         let trainer = Trainer::new(&config, dataset.as_ref(), &Device::flex(), folder).unwrap();
-        match trainer.with_group(group).train(&mut ()) {
+        train(trainer.with_group(group))
+    });
+    (results, metrics(&path))
+}
+
+/// Trains in a group of `size` processes. The last process has the configuration `other`, if it is
+/// given. Returns the parameters or the error of each process, and the lines of `metrics.jsonl`.
+fn run_group(
+    size: usize,
+    config: &RunConfig,
+    other: Option<&RunConfig>,
+) -> (
+    Vec<Result<weights::Parameters, String>>,
+    Vec<serde_json::Value>,
+) {
+    group_results(size, config, other, |trainer| {
+        match trainer.train(&mut ()) {
             Ok(Ending::Done(finished)) => Ok(weights::parameters(&finished.model)),
             Ok(Ending::Stopped { by, .. }) => Err(format!("stopped by {by}")),
             Err(error) => Err(error.to_string()),
         }
-    });
-    (results, metrics(&path))
+    })
+}
+
+/// Returns a configuration whose feed-forward matrices are so large that a group divides them.
+fn large() -> RunConfig {
+    let mut config = small();
+    config.model = config.model.with_d_model(256).with_d_ff(LARGE / 256);
+    config.optimization.steps = 3;
+    config.optimization.batch_size = 4;
+    config
+}
+
+#[test]
+fn all_processes_save_when_the_clock_of_rank_0_says_so() {
+    let mut config = large();
+    config.checkpointing.seconds = Some(3600.0);
+    let hours = Duration::from_secs(7200);
+    for late in [0, 1] {
+        let (saved, _) = group_results(2, &config, None, |mut trainer| {
+            if trainer.group.rank() == late {
+                trainer.saved_at = Instant::now().checked_sub(hours).unwrap();
+            }
+            let first = trainer.checkpoints.path(1);
+            trainer.train(&mut ()).unwrap();
+            first.exists()
+        });
+        assert_eq!(saved, [late == 0; 2]);
+    }
+}
+
+#[test]
+fn an_observer_that_fails_in_one_process_ends_all_after_a_checkpoint() {
+    struct Fails(bool);
+    impl Observer for Fails {
+        fn event(&mut self, event: Event<'_>) -> anyhow::Result<()> {
+            let fails = self.0 && matches!(event, Event::Evaluation(_));
+            anyhow::ensure!(!fails, "standard output cannot be written");
+            Ok(())
+        }
+    }
+    let mut config = large();
+    config.evaluation.every = Some(2);
+    for fails in [0, 1] {
+        let (results, _) = group_results(2, &config, None, |trainer| {
+            let (rank, checkpoint) = (trainer.group.rank(), trainer.checkpoints.path(2));
+            let error = trainer.train(&mut Fails(rank == fails)).err();
+            (error.unwrap().to_string(), checkpoint.exists())
+        });
+        for (rank, (error, is_saved)) in results.into_iter().enumerate() {
+            let expected = match rank == fails {
+                true => "standard output cannot be written",
+                false => "another process failed after step 2",
+            };
+            assert_eq!(error, expected);
+            // Rank 0 writes the checkpoint, perhaps after the other process has ended.
+            assert!(is_saved || rank == 1);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "a trainer needs its group before it resumes a run")]
+fn a_group_after_a_resume_is_rejected() {
+    let mut config = small();
+    let parent = tempfile::tempdir().unwrap();
+    let dataset = config.check().unwrap().unwrap();
+    let folder = RunFolder::create(Some(&parent.path().join("run")), &config).unwrap();
+    let mut trainer = Trainer::new(&config, dataset.as_ref(), &Device::flex(), folder).unwrap();
+    trainer.saved = Some(1);
+    let _ = trainer.with_group(&Alone);
 }
 
 #[test]

@@ -45,7 +45,11 @@ pub(super) fn step(
 /// The fast path of a sum of squares.
 pub(super) fn sum_of_squares(x: FlexTensor) -> Tensor<1> {
     let _timer = Timer::of("gradient_norm");
-    let x = x.to_contiguous();
+    // A slice can be contiguous, and `to_contiguous` would copy it.
+    let x = match x.layout().is_contiguous() {
+        true => x,
+        false => x.to_contiguous(),
+    };
     scalar(kernel::sum_of_squares(flex::slice(&x)))
 }
 

@@ -85,7 +85,7 @@ pub(super) fn sum_of_squares(x: &[f32]) -> f64 {
         true => x.par_chunks(PIECE).map(sum_piece).collect(),
         false => x.chunks(PIECE).map(sum_piece).collect(),
     };
-    // The sum of no pieces is 0, not -0.
+    // `Iterator::sum` begins at -0, which would be the sum of no pieces.
     pieces.iter().fold(0.0, |sum, piece| sum + piece)
 }
 

@@ -46,13 +46,13 @@ impl Adam {
             let scale = scale.map_or(1.0, |scale| scale.clone().into_scalar());
             return flex::step(self, state, gradient, scale, false).0;
         }
+        let is_whole = state.is_whole();
         let AdamState {
             parameter,
             part,
             moment_1,
             moment_2,
         } = state;
-        let is_whole = part == (0..gradient.dims()[0]);
         let of_part = |x: Tensor<1>| match is_whole {
             true => x,
             false => x.slice([part.clone()]),
@@ -106,7 +106,10 @@ impl Adam {
             let (state, squares) = flex::step(self, state, gradient, 1.0, true);
             return (state, flex::scalar(squares));
         }
-        let squares = sum_of_squares(&gradient.clone().slice([state.part.clone()]));
+        let squares = match state.is_whole() {
+            true => sum_of_squares(&gradient),
+            false => sum_of_squares(&gradient.clone().slice([state.part.clone()])),
+        };
         (self.step(state, gradient, None), squares)
     }
 }

@@ -70,6 +70,11 @@ impl AdamState {
         }
     }
 
+    /// Returns whether all elements of the parameter are updated.
+    pub(super) fn is_whole(&self) -> bool {
+        self.part == (0..self.parameter.dims()[0])
+    }
+
     /// Panics unless the parameter has the gradient's size, and the moments have that of the part.
     pub(super) fn check(&self, gradient: &Tensor<1>) {
         let [n] = gradient.dims();

@@ -166,7 +166,7 @@ fn example(sizes: &Sizes, rng: &mut ChaCha8Rng) -> Example {
 
 /// Takes a training step with the examples of this process. `tokens` is the number of labels of all
 /// processes. Returns five durations in seconds: the whole step, its forward pass, its backward
-/// pass, its exchange of gradients and its update.
+/// pass, its exchange of gradients and parameters, and its update.
 fn step(
     learner: &mut Learner<Transformer>,
     examples: &[Example],

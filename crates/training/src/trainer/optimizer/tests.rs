@@ -87,7 +87,7 @@ fn check_scaled(
         let gradients = gradients(&module, a.map(|a| a * loss_scale), b * loss_scale);
         let scale = loss_scale.into();
         let known = (is_known || optimizer.needs_norm(scale))
-            .then(|| squares(&module, &gradients, Division::NONE).norm(&Alone) / loss_scale);
+            .then(|| Squares::of(&module, &gradients, Division::NONE).norm(&Alone) / loss_scale);
         let step = optimizer.step(
             0.1,
             module,
