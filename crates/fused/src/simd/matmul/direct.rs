@@ -27,8 +27,18 @@ const DEPTH: usize = 64;
 
 /// [`DEPTH`] for a single row of `x` and a large matrix `W`, if the part has [`SINGLE_VECTORS`]
 /// vectors or more. Reading `W` then takes most of the time, and processors prefetch few streams of
-/// memory better than many.
-const STREAMS: usize = 8;
+/// memory better than many. With AVX2, whose vectors are half as long, twice as many are faster,
+/// because sums are loaded and stored less often.
+const fn streams<S: Simd>() -> usize {
+    if S::F32_LANES == AVX2_LANES { 16 } else { 8 }
+}
+
+/// Number of `f32` in a vector of AVX2.
+const AVX2_LANES: usize = 8;
+
+/// [`VECTORS`] for AVX2: two vectors are a cache line. With three, each row of a tile ends within a
+/// line, and four rows need all registers.
+const AVX2_VECTORS: usize = 2;
 
 /// Minimum number of elements of a large matrix. With smaller ones, loading and storing sums costs
 /// more than reading `W`.
@@ -109,7 +119,7 @@ impl<'a> Part<'a, '_, '_> {
         let (k, m) = (self.w.rows, self.y.len());
         let is_wide = self.y[0].len() >= SINGLE_VECTORS * S::F32_LANES;
         let is_streamed = m == 1 && is_wide && k * self.w.columns >= LARGE;
-        let depth = if is_streamed { STREAMS } else { DEPTH };
+        let depth = if is_streamed { streams::<S>() } else { DEPTH };
         let halves = if has_16_registers::<S>() { 2 } else { 1 };
         for first in (0..k).step_by(depth) {
             let of_w = first..k.min(first + depth);
@@ -119,6 +129,8 @@ impl<'a> Part<'a, '_, '_> {
                 self.direct_columns::<S, SINGLE_VECTORS>(simd, of_w, 1);
             } else if m <= LOW {
                 self.direct_columns::<S, LOW_VECTORS>(simd, of_w, LOW / halves);
+            } else if S::F32_LANES == AVX2_LANES {
+                self.direct_columns::<S, AVX2_VECTORS>(simd, of_w, ROWS / halves);
             } else {
                 self.direct_columns::<S, VECTORS>(simd, of_w, ROWS / halves);
             }
