@@ -204,8 +204,8 @@ mod tests {
     use crate::collective::threads::ranks;
     use crate::config::OptimizerConfig;
 
-    /// A small and a large parameter, a large one that never has a gradient, and a large one that is
-    /// not trained.
+    /// A module with a trained small and a trained large parameter, a large parameter without
+    /// gradients, and a frozen large parameter.
     #[derive(Module, Debug)]
     struct Four {
         small: Param<Tensor<1>>,

@@ -46,18 +46,9 @@ impl Adam {
             let scale = scale.map_or(1.0, |scale| scale.clone().into_scalar());
             return flex::step(self, state, gradient, scale, false).0;
         }
-        let is_whole = state.is_whole();
-        let AdamState {
-            parameter,
-            part,
-            moment_1,
-            moment_2,
-        } = state;
-        let of_part = |x: Tensor<1>| match is_whole {
-            true => x,
-            false => x.slice([part.clone()]),
-        };
-        let gradient = of_part(gradient);
+        if !state.is_whole() {
+            return self.step_part(state, gradient, scale);
+        }
         let gradient = match scale {
             Some(scale) => gradient * scale.clone(),
             None => gradient,
@@ -69,24 +60,42 @@ impl Adam {
             ..
         } = *self;
         let (beta_1, beta_2) = (self.beta_1, self.beta_2);
-        let moment_1 = moment_1 * beta_1 + gradient.clone() * (1.0 - beta_1);
-        let moment_2 = moment_2 * beta_2 + gradient.square() * (1.0 - beta_2);
+        let moment_1 = state.moment_1 * beta_1 + gradient.clone() * (1.0 - beta_1);
+        let moment_2 = state.moment_2 * beta_2 + gradient.square() * (1.0 - beta_2);
         let [rate, deviation] = self.corrections();
         let update = moment_1.clone() * rate / (moment_2.clone().sqrt() * deviation + epsilon);
-        let before = of_part(parameter.clone());
-        let before = match weight_decay {
-            0.0 => before,
-            decay => before * (1.0 - learning_rate * f64::from(decay)),
+        let parameter = match weight_decay {
+            0.0 => state.parameter,
+            decay => state.parameter * (1.0 - learning_rate * f64::from(decay)),
         };
-        let updated = before - update;
         AdamState {
-            parameter: match is_whole {
-                true => updated,
-                false => parameter.slice_assign([part.clone()], updated),
-            },
-            part,
+            parameter: parameter - update,
+            part: state.part,
             moment_1,
             moment_2,
+        }
+    }
+
+    /// Copies the part of the parameter that is updated, updates the copy, and writes it back.
+    fn step_part(
+        &self,
+        state: AdamState,
+        gradient: Tensor<1>,
+        scale: Option<&Tensor<1>>,
+    ) -> AdamState {
+        let AdamState {
+            parameter, part, ..
+        } = state;
+        let copy = AdamState {
+            parameter: parameter.clone().slice([part.clone()]),
+            part: 0..part.len(),
+            ..state
+        };
+        let updated = self.step(copy, gradient.slice([part.clone()]), scale);
+        AdamState {
+            parameter: parameter.slice_assign([part.clone()], updated.parameter),
+            part,
+            ..updated
         }
     }
 
