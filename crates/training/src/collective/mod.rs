@@ -42,14 +42,15 @@ pub trait Collective {
     /// the same sums.
     fn sum(&self, values: &mut [f32]);
 
-    /// Replaces the values of this process's [part](<dyn Collective>::part) by their sums over all
-    /// processes. The other values are undefined afterwards. `values` must have the same length in
-    /// every process. The same values always give the same sums. By default, all values are summed.
+    /// Replaces the values that belong to this process by their sums over all processes (the method
+    /// `part` of `dyn Collective` tells which they are). The other values are undefined afterwards.
+    /// `values` must have the same length in every process. The same values always give the same
+    /// sums. By default, all values are summed.
     fn sum_parts(&self, values: &mut [f32]) {
         self.sum(values);
     }
 
-    /// Replaces the values of each part by those of the process to which the part belongs. `values`
+    /// Replaces the values that belong to each process by those which that process has. `values`
     /// must have the same length in every process. By default, the values are sent as bytes.
     fn share_parts(&self, values: &mut [f32]) {
         let part = part(values.len(), self.rank(), self.size());
