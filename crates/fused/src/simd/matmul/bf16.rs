@@ -197,7 +197,7 @@ mod avx512 {
 
     use crate::simd::level::arch;
     use crate::simd::matmul::format::Format;
-    use crate::simd::matmul::part::{Part, SCRATCH};
+    use crate::simd::matmul::part::{Part, ROWS, SCRATCH, VECTORS};
 
     /// The format with two bfloat16 elements in a word. A value of this type proves that the CPU
     /// has AVX-512 BF16.
@@ -251,7 +251,7 @@ mod avx512 {
         part.direct_sums();
         part.sums.clear();
         let (mut packed_x, mut packed_w) = SCRATCH.take();
-        part.packed(format.0, format, &mut packed_x, &mut packed_w);
+        part.packed::<_, _, ROWS, ROWS, VECTORS>(format.0, format, &mut packed_x, &mut packed_w);
         SCRATCH.set((packed_x, packed_w));
     }
 }

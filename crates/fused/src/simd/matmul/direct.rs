@@ -6,7 +6,7 @@ use std::ops::Range;
 use pulp::Simd;
 
 use super::packed::PACK_COLUMNS;
-use super::part::{At, Part, ROWS, Start, VECTORS, has_16_registers};
+use super::part::{AVX2_LANES, AVX2_VECTORS, At, Part, ROWS, Start, VECTORS, has_16_registers};
 
 /// Maximum number of rows of a part for which `W` is read in place. For more rows, `W` is packed.
 pub(super) const FEW: usize = 16;
@@ -32,13 +32,6 @@ const DEPTH: usize = 64;
 const fn streams<S: Simd>() -> usize {
     if S::F32_LANES == AVX2_LANES { 16 } else { 8 }
 }
-
-/// Number of `f32` in a vector of AVX2.
-const AVX2_LANES: usize = 8;
-
-/// [`VECTORS`] for AVX2: two vectors are a cache line. With three, each row of a tile ends within a
-/// line, and four rows need all registers.
-const AVX2_VECTORS: usize = 2;
 
 /// Minimum number of elements of a large matrix. With smaller ones, loading and storing sums costs
 /// more than reading `W`.

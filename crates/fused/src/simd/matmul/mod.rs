@@ -38,7 +38,7 @@ use self::direct::{FEW, is_direct};
 use self::format::F32;
 pub use self::matrix::Matrix;
 use self::packed::PACK_COLUMNS;
-use self::part::{Part, ROWS, SCRATCH, Start, Sums};
+use self::part::{AVX2_LANES, AVX2_ROWS, AVX2_VECTORS, Part, ROWS, SCRATCH, Start, Sums, VECTORS};
 use super::level::arch;
 use crate::memory::arena::CACHE_LINE;
 use crate::parallel::*;
@@ -254,7 +254,14 @@ impl WithSimd for Part<'_, '_, '_> {
             // `SCRATCH.with` would need a closure, which would be compiled without the vector
             // instructions.
             let (mut packed_x, mut packed_w) = SCRATCH.take();
-            self.packed(simd, F32, &mut packed_x, &mut packed_w);
+            let (x, w) = (&mut packed_x, &mut packed_w);
+            if S::F32_LANES == AVX2_LANES {
+                self.packed::<S, F32, AVX2_ROWS, { AVX2_ROWS / 2 }, AVX2_VECTORS>(simd, F32, x, w);
+            } else if cfg!(target_arch = "wasm32") {
+                self.packed::<S, F32, { ROWS / 2 }, { ROWS / 2 }, VECTORS>(simd, F32, x, w);
+            } else {
+                self.packed::<S, F32, ROWS, { ROWS / 2 }, VECTORS>(simd, F32, x, w);
+            }
             SCRATCH.set((packed_x, packed_w));
         }
     }

@@ -7,7 +7,7 @@ use std::ops::Range;
 use pulp::Simd;
 
 use super::format::Format;
-use super::part::{At, Part, ROWS, VECTORS, has_16_registers};
+use super::part::{At, Part, ROWS};
 use crate::memory::arena::CACHE_LINE;
 
 /// Maximum number of words in each column of a packed piece of `W`. With this many words and
@@ -18,8 +18,8 @@ const PACK_WORDS: usize = 512;
 /// Maximum number of columns of `W` in a packed piece.
 pub(super) const PACK_COLUMNS: usize = 192;
 
-/// A tile of `x`: `ROWS` rows, packed or read in place.
-trait Tile: Copy {
+/// A tile of `x`: `R` rows, packed or read in place.
+trait Tile<const R: usize>: Copy {
     /// Checks that each row has `depth` words, which shows the compiler that no index is out of
     /// bounds.
     ///
@@ -33,9 +33,9 @@ trait Tile: Copy {
 
 /// Packed rows, column after column.
 #[derive(Clone, Copy)]
-struct Packed<'a>(&'a [[f32; ROWS]]);
+struct Packed<'a, const R: usize>(&'a [[f32; R]]);
 
-impl Tile for Packed<'_> {
+impl<const R: usize> Tile<R> for Packed<'_, R> {
     #[inline(always)]
     fn check(self, depth: usize) {
         assert!(self.0.len() == depth);
@@ -49,9 +49,9 @@ impl Tile for Packed<'_> {
 
 /// Rows that are read in place.
 #[derive(Clone, Copy)]
-struct InPlace<'a>([&'a [f32]; ROWS]);
+struct InPlace<'a, const R: usize>([&'a [f32]; R]);
 
-impl Tile for InPlace<'_> {
+impl<const R: usize> Tile<R> for InPlace<'_, R> {
     #[inline(always)]
     fn check(self, depth: usize) {
         for row in self.0 {
@@ -65,23 +65,23 @@ impl Tile for InPlace<'_> {
     }
 }
 
-/// A packed piece of `W`. A panel is a group of columns that fill `VECTORS` vectors, and is stored
-/// as `[words, VECTORS]` vectors.
-struct Piece<'a, S: Simd> {
+/// A packed piece of `W`. A panel is a group of columns that fill `V` vectors, and is stored as
+/// `[words, V]` vectors.
+struct Piece<'a, S: Simd, const V: usize> {
     rows: Range<usize>,
     /// Number of words in each column.
     words: usize,
     columns: Range<usize>,
-    panels: &'a [[S::f32s; VECTORS]],
+    panels: &'a [[S::f32s; V]],
 }
 
-impl<S: Simd> Piece<'_, S> {
+impl<S: Simd, const V: usize> Piece<'_, S, V> {
     /// Adds all rows of the piece to `sums`.
     #[inline(always)]
     fn add_sums(&self, simd: S, sums: &mut [f32]) {
         let panels = self.panels.chunks_exact(self.words);
-        for (panel, sums) in panels.zip(sums.chunks_mut(VECTORS * S::F32_LANES)) {
-            let mut found = [simd.splat_f32s(0.0); VECTORS];
+        for (panel, sums) in panels.zip(sums.chunks_mut(V * S::F32_LANES)) {
+            let mut found = [simd.splat_f32s(0.0); V];
             for row in panel {
                 for (found, &w) in found.iter_mut().zip(row) {
                     *found = simd.add_f32s(*found, w);
@@ -105,24 +105,31 @@ impl Part<'_, '_, '_> {
             .next_multiple_of(elements)
     }
 
-    /// Computes the output of the part, and the part's column sums of `W`.
+    /// Computes the output of the part, and the part's column sums of `W`, in tiles of `R` rows and
+    /// `V` vectors. If the last tile has at most `H` rows, only these are computed.
     #[inline(always)]
-    pub(super) fn packed<S: Simd, F: Format<S>>(
+    pub(super) fn packed<S: Simd, F: Format<S>, const R: usize, const H: usize, const V: usize>(
         mut self,
         simd: S,
         format: F,
         packed_x: &mut Vec<f32>,
         packed_w: &mut Vec<f32>,
     ) {
-        let panel = VECTORS * S::F32_LANES;
+        const {
+            assert!(
+                F::ELEMENTS == 1 || R == ROWS,
+                "words are packed in such tiles"
+            )
+        };
+        let panel = V * S::F32_LANES;
         let (k, width, m) = (self.w.rows, self.y[0].len(), self.y.len());
         let in_place = match (F::ELEMENTS, self.x.column_stride) {
-            (1, 1) => m / ROWS * ROWS,
+            (1, 1) => m / R * R,
             _ => 0,
         };
         let depth = self.depth(F::ELEMENTS);
         let words = depth / F::ELEMENTS;
-        let tiles = (m - in_place).next_multiple_of(ROWS) * words;
+        let tiles = (m - in_place).next_multiple_of(R) * words;
         // In bfloat16, words that cannot be packed directly are first stored in scratch memory,
         // which is as large as a panel. In f32, no scratch memory is needed.
         let scratch = (F::ELEMENTS - 1) * panel * words;
@@ -139,21 +146,21 @@ impl Part<'_, '_, '_> {
             let rows = first..k.min(first + depth);
             let words = rows.len().div_ceil(F::ELEMENTS);
             match F::ELEMENTS {
-                1 => self.pack_x(rows.clone(), in_place, packed_x),
+                1 => self.pack_x::<R>(rows.clone(), in_place, packed_x),
                 _ => self.pack_x_words(rows.clone(), packed_x, scratch),
             }
             for begin in (0..width).step_by(PACK_COLUMNS) {
                 let columns = begin..width.min(begin + PACK_COLUMNS);
                 let (rows, columns) = (rows.clone(), columns.clone());
                 match F::ELEMENTS {
-                    1 => self.pack_w(simd, rows.clone(), columns.clone(), packed_w),
+                    1 => self.pack_w::<S, V>(simd, rows.clone(), columns.clone(), packed_w),
                     _ => {
                         let (rows, columns) = (rows.clone(), columns.clone());
                         self.pack_w_words(rows, columns, words, panel, packed_w, scratch);
                     }
                 }
-                let panels = S::as_simd_f32s(packed_w).0.as_chunks::<VECTORS>().0;
-                let piece = Piece::<S> {
+                let panels = S::as_simd_f32s(packed_w).0.as_chunks::<V>().0;
+                let piece = Piece::<S, V> {
                     rows,
                     words,
                     columns,
@@ -164,7 +171,7 @@ impl Part<'_, '_, '_> {
                         piece.add_sums(simd, sums);
                     }
                 }
-                self.add_piece(simd, format, in_place, packed_x, &piece);
+                self.add_piece::<S, F, R, H, V>(simd, format, in_place, packed_x, &piece);
             }
         }
     }
@@ -174,38 +181,51 @@ impl Part<'_, '_, '_> {
     /// the piece from the L2 cache. The first `in_place` rows are read in place, and all later rows
     /// from `packed_x`.
     #[inline(always)]
-    fn add_piece<S: Simd, F: Format<S>>(
+    fn add_piece<S: Simd, F: Format<S>, const R: usize, const H: usize, const V: usize>(
         &mut self,
         simd: S,
         format: F,
         in_place: usize,
         packed_x: &[f32],
-        piece: &Piece<'_, S>,
+        piece: &Piece<'_, S, V>,
     ) {
-        for row in (0..in_place).step_by(ROWS) {
-            let mut x: [&[f32]; ROWS] = [&[]; ROWS];
+        for row in (0..in_place).step_by(R) {
+            let mut x: [&[f32]; R] = [&[]; R];
             for (i, x) in x.iter_mut().enumerate() {
                 *x = &self.x_row(row + i)[piece.rows.clone()];
             }
-            self.row_of_tiles(simd, format, row, InPlace(x), piece);
+            self.row_of_tiles::<S, F, _, R, R, V>(simd, format, row, InPlace(x), piece);
         }
-        let tiles = packed_x.chunks_exact(piece.words * ROWS);
-        for (x, row) in tiles.zip((in_place..self.y.len()).step_by(ROWS)) {
-            let x = Packed(x.as_chunks::<ROWS>().0);
-            self.row_of_tiles(simd, format, row, x, piece);
+        let tiles = packed_x.chunks_exact(piece.words * R);
+        for (x, row) in tiles.zip((in_place..self.y.len()).step_by(R)) {
+            let x = Packed(x.as_chunks::<R>().0);
+            if H < R && self.y.len() - row <= H {
+                self.row_of_tiles::<S, F, _, R, H, V>(simd, format, row, x, piece);
+            } else {
+                self.row_of_tiles::<S, F, _, R, R, V>(simd, format, row, x, piece);
+            }
         }
     }
 
-    /// Adds the product of `ROWS` rows of `x`, from `row` on, and a piece of `W` to the output.
+    /// Adds the product of the first `H` rows of a tile of `x` and a piece of `W` to the output, from
+    /// row `row` on.
     #[inline(always)]
-    fn row_of_tiles<S: Simd, F: Format<S>, X: Tile>(
+    fn row_of_tiles<
+        S: Simd,
+        F: Format<S>,
+        X: Tile<R>,
+        const R: usize,
+        const H: usize,
+        const V: usize,
+    >(
         &mut self,
         simd: S,
         format: F,
         row: usize,
         x: X,
-        piece: &Piece<'_, S>,
+        piece: &Piece<'_, S, V>,
     ) {
+        const { assert!(V == 2 || V == 3, "the cases below are for these") };
         let first = piece.rows.start;
         let mut column = piece.columns.start;
         for w in piece.panels.chunks_exact(piece.words) {
@@ -213,71 +233,45 @@ impl Part<'_, '_, '_> {
             let left = piece.columns.end - column;
             match (left / S::F32_LANES, left % S::F32_LANES) {
                 (0, 0) => return,
-                (0, _) => self.tile::<S, F, X, 1, false>(simd, format, first, at, x, w),
-                (1, 0) => self.tile::<S, F, X, 1, true>(simd, format, first, at, x, w),
-                (1, _) => self.tile::<S, F, X, 2, false>(simd, format, first, at, x, w),
-                (2, 0) => self.tile::<S, F, X, 2, true>(simd, format, first, at, x, w),
-                (2, _) => self.tile::<S, F, X, VECTORS, false>(simd, format, first, at, x, w),
-                _ => self.tile::<S, F, X, VECTORS, true>(simd, format, first, at, x, w),
+                (0, _) => self.tile::<S, F, X, R, H, 1, V, false>(simd, format, first, at, x, w),
+                (1, 0) => self.tile::<S, F, X, R, H, 1, V, true>(simd, format, first, at, x, w),
+                (1, _) => self.tile::<S, F, X, R, H, 2, V, false>(simd, format, first, at, x, w),
+                (2, 0) => self.tile::<S, F, X, R, H, 2, V, true>(simd, format, first, at, x, w),
+                (2, _) if V == 3 => {
+                    self.tile::<S, F, X, R, H, V, V, false>(simd, format, first, at, x, w);
+                }
+                _ => self.tile::<S, F, X, R, H, V, V, true>(simd, format, first, at, x, w),
             }
-            column = piece.columns.end.min(column + VECTORS * S::F32_LANES);
+            column = piece.columns.end.min(column + V * S::F32_LANES);
         }
     }
 
-    /// Adds the product of a tile of `x` and the first `V` vectors of each row of a panel to the
-    /// sums that `load` returns, and stores the results in the output.
+    /// Adds the product of the first `H` rows of a tile of `x` and the first `V` of `P` vectors of each
+    /// row of a panel to the sums that `load` returns, and stores the results in the output.
     #[inline(always)]
-    fn tile<S: Simd, F: Format<S>, X: Tile, const V: usize, const WHOLE: bool>(
-        &mut self,
-        simd: S,
-        format: F,
-        first: usize,
-        at: At,
-        x: X,
-        w: &[[S::f32s; VECTORS]],
-    ) {
-        if S::F32_LANES == 8 {
-            // With AVX2, the sums of 4 rows would leave no register free, and the compiler stores
-            // some of them in each step.
-            self.tile_rows::<S, F, X, 0, 3, V, WHOLE>(simd, format, first, at, x, w);
-            self.tile_rows::<S, F, X, 3, 3, V, WHOLE>(simd, format, first, at, x, w);
-            self.tile_rows::<S, F, X, 6, 2, V, WHOLE>(simd, format, first, at, x, w);
-        } else if has_16_registers::<S>() {
-            self.tile_rows::<S, F, X, 0, 4, V, WHOLE>(simd, format, first, at, x, w);
-            self.tile_rows::<S, F, X, 4, 4, V, WHOLE>(simd, format, first, at, x, w);
-        } else {
-            self.tile_rows::<S, F, X, 0, ROWS, V, WHOLE>(simd, format, first, at, x, w);
-        }
-    }
-
-    /// Does the same as [`tile`](Self::tile) for rows `H..H + R` of the tile.
-    #[inline(always)]
-    fn tile_rows<
+    fn tile<
         S: Simd,
         F: Format<S>,
-        X: Tile,
-        const H: usize,
+        X: Tile<R>,
         const R: usize,
+        const H: usize,
         const V: usize,
+        const P: usize,
         const WHOLE: bool,
     >(
         &mut self,
         simd: S,
         format: F,
         first: usize,
-        At { row, column }: At,
+        at: At,
         x: X,
-        w: &[[S::f32s; VECTORS]],
+        w: &[[S::f32s; P]],
     ) {
-        let at = At {
-            row: row + H,
-            column,
-        };
         x.check(w.len());
-        let mut sums = self.load::<S, R, V, WHOLE>(simd, first, at);
+        let mut sums = self.load::<S, H, V, WHOLE>(simd, first, at);
         for (i, w) in w.iter().enumerate() {
             for (row, sums) in sums.iter_mut().enumerate() {
-                let x = simd.splat_f32s(x.at(H + row, i));
+                let x = simd.splat_f32s(x.at(row, i));
                 // `zip` would be a function call for each row in builds with `lto = "off"`.
                 #[allow(clippy::needless_range_loop)]
                 for v in 0..V {
@@ -285,6 +279,6 @@ impl Part<'_, '_, '_> {
                 }
             }
         }
-        self.store::<S, R, V, WHOLE>(simd, at, sums);
+        self.store::<S, H, V, WHOLE>(simd, at, sums);
     }
 }

@@ -7,12 +7,21 @@ use pulp::Simd;
 use super::matrix::Matrix;
 
 /// Number of rows of a tile. With [`VECTORS`] vectors per row, a tile has 24 vectors of sums, which
-/// fit in the 32 registers of AVX-512 and NEON. With 16 registers, the rows are
-/// computed in two or three parts.
+/// fit in the 32 registers of AVX-512 and NEON. With 16 registers, tiles have fewer rows.
 pub(super) const ROWS: usize = 8;
 
 /// Number of vectors in each row of a tile.
 pub(super) const VECTORS: usize = 3;
+
+/// Number of `f32` in a vector of AVX2.
+pub(super) const AVX2_LANES: usize = 8;
+
+/// [`ROWS`] for AVX2 in the packed path. The 12 vectors of sums, the two of `W` and an element of
+/// `x` take 15 of 16 registers.
+pub(super) const AVX2_ROWS: usize = 6;
+
+/// [`VECTORS`] for AVX2. Two vectors are a cache line.
+pub(super) const AVX2_VECTORS: usize = 2;
 
 thread_local! {
     /// The thread's memory for packed rows of `x` and for a packed piece of `W`.
